@@ -1,0 +1,88 @@
+// swift-tools-version: 6.1
+import PackageDescription
+
+/// Set in CI (`WARNINGS_AS_ERRORS=1 swift build`).  It cannot be a command-line flag: SwiftPM compiles dependencies
+/// with warnings suppressed, and the compiler refuses the two together.
+let warningsAsErrors = Context.environment["WARNINGS_AS_ERRORS"] != nil
+
+let settings: [SwiftSetting] =
+    [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+    ] + (warningsAsErrors ? [.unsafeFlags(["-warnings-as-errors"])] : [])
+
+let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
+
+let package = Package(
+    name: "swift-contactless",
+    products: [
+        .library(name: "SmartCard", targets: ["SmartCard"]),
+        .library(name: "SmartCardPCSC", targets: ["SmartCardPCSC"]),
+        .library(name: "SmartCardSimulator", targets: ["SmartCardSimulator"]),
+        .library(name: "SmartCardSimulatorHosts", targets: ["SmartCardSimulatorHosts"]),
+        .library(name: "EMVContactless", targets: ["EMVContactless"]),
+        .executable(name: "reader-probe", targets: ["reader-probe"]),
+        .executable(name: "virtual-reader", targets: ["virtual-reader"]),
+    ],
+    dependencies: [
+        .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
+        .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+    ],
+    targets: [
+        // C libraries, each behind one header.
+        .systemLibrary(
+            name: "CSmartCardPCSC", pkgConfig: "libpcsclite", providers: [.apt(["libpcsclite-dev"])]),
+        .systemLibrary(
+            name: "CCryptoLegacy", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(
+            name: "CUMockdev", pkgConfig: "umockdev-1.0", providers: [.apt(["libumockdev-dev"])]),
+
+        // Libraries.
+        .target(name: "SmartCard", dependencies: [logging], swiftSettings: settings),
+        .target(
+            name: "SmartCardPCSC", dependencies: ["SmartCard", "CSmartCardPCSC"], swiftSettings: settings),
+        .target(
+            name: "SmartCardSimulator", dependencies: ["SmartCard", "CCryptoLegacy"],
+            resources: [.embedInCode("Cards")], swiftSettings: settings),
+        .target(
+            name: "SmartCardSimulatorHosts", dependencies: ["SmartCardSimulator", "SmartCard", "CUMockdev"],
+            swiftSettings: settings),
+        .target(name: "EMVContactless", dependencies: ["SmartCard"], swiftSettings: settings),
+
+        // Tools.
+        .executableTarget(
+            name: "reader-probe",
+            dependencies: [
+                "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "EMVContactless", argumentParser, logging,
+            ],
+            path: "Tools/reader-probe", swiftSettings: settings),
+        .executableTarget(
+            name: "virtual-reader",
+            dependencies: ["SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", argumentParser],
+            path: "Tools/virtual-reader", swiftSettings: settings),
+
+        // Tests.
+        .target(
+            name: "TestSupport", dependencies: ["SmartCard"], path: "Tests/TestSupport", swiftSettings: settings),
+        .testTarget(
+            name: "SmartCardTests", dependencies: ["SmartCard", logging], swiftSettings: settings),
+        .testTarget(
+            name: "SmartCardPCSCTests", dependencies: ["SmartCardPCSC", "SmartCard", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], swiftSettings: settings),
+        .testTarget(
+            name: "ConformanceTests",
+            dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport"],
+            swiftSettings: settings),
+        .testTarget(
+            name: "ToolTests", dependencies: ["SmartCard", "TestSupport", "reader-probe", "virtual-reader"],
+            swiftSettings: settings),
+    ],
+    swiftLanguageModes: [.v6]
+)

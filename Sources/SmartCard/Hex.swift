@@ -1,0 +1,66 @@
+extension Collection where Element == UInt8 {
+    /// The bytes as upper-case hexadecimal digits without separators: `00A40400`.
+    public var hex: String { hex(separator: "") }
+
+    /// The bytes as upper-case hexadecimal digits with `separator` between bytes: `00 A4 04 00`.
+    public func hex(separator: String) -> String {
+        var text = ""
+        text.reserveCapacity(count * (2 + separator.utf8.count))
+        for byte in self {
+            if !text.isEmpty { text += separator }
+            text.unicodeScalars.append(hexDigit(byte >> 4))
+            text.unicodeScalars.append(hexDigit(byte & 0x0F))
+        }
+        return text
+    }
+}
+
+private func hexDigit(_ nibble: UInt8) -> Unicode.Scalar {
+    Unicode.Scalar(nibble < 10 ? 0x30 + nibble : 0x37 + nibble)
+}
+
+/// Text that is not hexadecimal.
+public struct HexError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// Where in the text, counted in UTF-8 bytes from zero.
+    public let offset: Int
+    /// What is wrong there.
+    public let description: String
+}
+
+extension Array where Element == UInt8 {
+    /// Reads hexadecimal digits of either case.  White space, `:` and `-` may stand between bytes, not inside one.
+    ///
+    /// - Throws: ``HexError`` with the offset of the first character that does not fit.
+    public init(hex text: some StringProtocol) throws(HexError) {
+        self.init()
+        reserveCapacity(text.utf8.count / 2)
+        var high: UInt8?
+        var offset = 0
+        for character in text.utf8 {
+            let digit: UInt8
+            switch character {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"): digit = character - UInt8(ascii: "0")
+            case UInt8(ascii: "A")...UInt8(ascii: "F"): digit = character - UInt8(ascii: "A") + 10
+            case UInt8(ascii: "a")...UInt8(ascii: "f"): digit = character - UInt8(ascii: "a") + 10
+            case 0x20, 0x09, 0x0A, 0x0D, UInt8(ascii: ":"), UInt8(ascii: "-"):
+                guard high == nil else {
+                    throw HexError(offset: offset, description: "half a byte at offset \(offset - 1)")
+                }
+                offset += 1
+                continue
+            default:
+                throw HexError(offset: offset, description: "not a hexadecimal digit at offset \(offset)")
+            }
+            if let first = high {
+                append(first << 4 | digit)
+                high = nil
+            } else {
+                high = digit
+            }
+            offset += 1
+        }
+        guard high == nil else {
+            throw HexError(offset: offset, description: "an odd number of hexadecimal digits")
+        }
+    }
+}

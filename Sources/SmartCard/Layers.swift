@@ -1,0 +1,101 @@
+public import Logging
+
+/// Fetches what a card holds back behind 61xx by GET RESPONSE, and joins it to one response
+/// (ISO/IEC 7816-4, 5.3.4 and 11.8.1).
+///
+/// A card that never stops is cut off at 65,536 bytes, the most one APDU can carry, or 256 rounds.
+public struct GetResponseLayer: CardChannel {
+    private let base: any CardChannel
+
+    public init(_ base: any CardChannel) { self.base = base }
+
+    public func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        var response = try await base.transmit(command)
+        var data = response.data
+        let cla = command.interindustryClass
+        var rounds = 0
+        while case .moreData = response.status {
+            rounds += 1
+            guard rounds <= 256, data.count <= 65_536 else {
+                throw CardError(.malformedAnswer, "61xx without end")
+            }
+            response = try await base.transmit(.getResponse(cla: cla, ne: response.status.ne))
+            if case .wrongLe = response.status {
+                response = try await base.transmit(.getResponse(cla: cla, ne: response.status.ne))
+            }
+            data += response.data
+        }
+        return ResponseAPDU(data: data, status: response.status)
+    }
+}
+
+/// Sends a command once more, with the length the card names, when it answers 6Cxx (ISO/IEC 7816-4, 5.1.3).
+public struct WrongLeLayer: CardChannel {
+    private let base: any CardChannel
+
+    public init(_ base: any CardChannel) { self.base = base }
+
+    public func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        let response = try await base.transmit(command)
+        guard case .wrongLe = response.status, response.data.isEmpty else { return response }
+        return try await base.transmit(command.with(ne: response.status.ne))
+    }
+}
+
+/// Shows every exchange to an observer, which cannot change it.
+public struct RecorderLayer: CardChannel {
+    /// What was sent, and what came of it.
+    public typealias Record =
+        @Sendable (_ command: CommandAPDU, _ result: Result<ResponseAPDU, any Error>) async -> Void
+
+    private let base: any CardChannel
+    private let record: Record
+
+    public init(_ base: any CardChannel, record: @escaping Record) {
+        self.base = base
+        self.record = record
+    }
+
+    public func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        do {
+            let response = try await base.transmit(command)
+            await record(command, .success(response))
+            return response
+        } catch {
+            await record(command, .failure(error))
+            throw error
+        }
+    }
+}
+
+extension StatusWord {
+    /// The length in SW2 of 61xx and 6Cxx.
+    fileprivate var ne: Int { sw2 == 0 ? 256 : Int(sw2) }
+}
+
+extension CommandAPDU {
+    /// The class for a GET RESPONSE that belongs to this command: its logical channel, without chaining and secure
+    /// messaging (ISO/IEC 7816-4, 5.4.1); 00 for proprietary classes (EMV Book 1, 9.3.1.3).
+    fileprivate var interindustryClass: UInt8 {
+        switch cla {
+        case 0x00...0x1F: cla & 0x03
+        case 0x40...0x7F: cla & 0x4F
+        default: 0x00
+        }
+    }
+}
+
+extension CardChannel {
+    /// This channel under all layers, in their one order: GET RESPONSE, wrong Le, traffic log, recorder.
+    ///
+    /// - Parameter logger: where exchanges go at trace level, masked; see ``TrafficLogLayer``.
+    /// - Parameter record: sees each exchange in the clear, as the caller of the outermost layer sees it.
+    public func layered(
+        logger: Logger? = nil, record: RecorderLayer.Record? = nil
+    ) -> any CardChannel {
+        var channel: any CardChannel = WrongLeLayer(GetResponseLayer(self))
+        if let logger { channel = TrafficLogLayer(channel, logger: logger) }
+        if let record { channel = RecorderLayer(channel, record: record) }
+        return channel
+    }
+}

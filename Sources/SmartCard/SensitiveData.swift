@@ -1,0 +1,75 @@
+/// What must not be shown of a card: which data objects hold the account number, a track, a name or a secret, and how
+/// much of each may be shown.
+public enum SensitiveData {
+    /// How much of a data object may be shown.
+    public enum Exposure: Hashable, Sendable {
+        /// Packed digits that begin with an account number: the first six and last four digits of it.
+        case accountNumber
+        /// Nothing but the length.
+        case nothing
+    }
+
+    /// The data objects that hold cardholder data (EMV Book 3, Annex A; EMV Contactless Book C-2, Annex A;
+    /// ISO/IEC 7816-6).
+    ///
+    /// The ICC certificates are among them: whoever has the issuer's public key recovers the account number from them
+    /// (EMV Book 2, 6.4).
+    public static let exposures: [TLVTag: Exposure] = [
+        0x5A: .accountNumber,  // PAN
+        0x57: .accountNumber,  // track 2 equivalent data
+        0x9F6B: .accountNumber,  // track 2 data
+        0x56: .nothing,  // track 1 data
+        0x5F20: .nothing,  // cardholder name
+        0x9F0B: .nothing,  // cardholder name extended
+        0x9F1F: .nothing,  // track 1 discretionary data
+        0x9F20: .nothing,  // track 2 discretionary data
+        0x9F46: .nothing,  // ICC public key certificate
+        0x9F2D: .nothing,  // ICC PIN encipherment public key certificate
+        0x99: .nothing,  // transaction PIN data
+        0x5B: .nothing,  // name of an individual
+        0x5F21: .nothing, 0x5F22: .nothing, 0x5F23: .nothing,  // tracks 1, 2 and 3 as on the stripe
+    ]
+
+    /// `value` of the object `tag` as hexadecimal digits, with `*` for each digit that must not be shown.
+    ///
+    ///     masked([0x47, 0x61, 0x73, 0x90, 0x01, 0x01, 0x00, 0x10], of: 0x5A)   // "476173******0010"
+    public static func masked(_ value: some Collection<UInt8>, of tag: TLVTag) -> String {
+        switch exposures[tag] {
+        case nil: value.hex
+        case .accountNumber: maskingAccountNumber(value.hex)
+        case .nothing: String(repeating: "*", count: value.count * 2)
+        }
+    }
+
+    /// `digits`, an account number and perhaps what follows it on a track, with `*` for what must not be shown: all
+    /// but the first six and last four digits of the account number, and everything behind the separator.
+    ///
+    /// The separator is `D` or `=`; a trailing `F` is filling and stays.
+    public static func maskingAccountNumber(_ digits: String) -> String {
+        let end = digits.firstIndex { !("0"..."9" ~= $0) } ?? digits.endIndex
+        let number = digits[..<end]
+        // Of a number too short to hide anything between its ends, nothing is shown.
+        let shown =
+            number.count >= 12
+            ? number.prefix(6) + String(repeating: "*", count: number.count - 10) + number.suffix(4)
+            : Substring(String(repeating: "*", count: number.count))
+        guard end < digits.endIndex else { return String(shown) }
+        let rest = digits[end...]
+        if rest.allSatisfy({ $0 == "F" }) { return String(shown + rest) }
+        return String(shown + rest.prefix(1)) + String(repeating: "*", count: rest.count - 1)
+    }
+
+    /// The BER-TLV in `data` with its primitive values masked, as `70[ 5A:476173******0010 ]`; nil if `data` is not
+    /// BER-TLV throughout, or empty, and so may hide anything.
+    public static func maskedTLV(_ data: [UInt8]) -> String? {
+        guard !data.isEmpty, let list = try? TLVList(data), !list.isEmpty else { return nil }
+        func text(_ list: TLVList) -> String {
+            list.map { object in
+                object.tag.isConstructed
+                    ? "\(object.tag)[ \(text(object.children)) ]"
+                    : "\(object.tag):\(masked(object.value, of: object.tag))"
+            }.joined(separator: " ")
+        }
+        return text(list)
+    }
+}

@@ -1,0 +1,277 @@
+/// The tag of a BER-TLV data object (ISO/IEC 7816-4, 6.3): its one to four bytes, most significant first.
+///
+/// `0x9F02` stands for the bytes `9F 02`.
+public struct TLVTag: RawRepresentable, Hashable, Sendable, ExpressibleByIntegerLiteral, Comparable {
+    public var rawValue: UInt32
+
+    public init(rawValue: UInt32) { self.rawValue = rawValue }
+    public init(integerLiteral value: UInt32) { rawValue = value }
+
+    /// How many bytes the tag is coded in, 1 to 4.
+    public var length: Int { rawValue > 0xFF_FFFF ? 4 : rawValue > 0xFFFF ? 3 : rawValue > 0xFF ? 2 : 1 }
+
+    /// The tag as it is coded.
+    public var bytes: [UInt8] {
+        (0..<length).reversed().map { UInt8(truncatingIfNeeded: rawValue >> (8 * UInt32($0))) }
+    }
+
+    /// Whether the value field holds further objects: bit 6 of the first byte.
+    public var isConstructed: Bool { UInt8(truncatingIfNeeded: rawValue >> (8 * UInt32(length - 1))) & 0x20 != 0 }
+
+    public static func < (a: TLVTag, b: TLVTag) -> Bool { a.rawValue < b.rawValue }
+}
+
+extension TLVTag: CustomStringConvertible {
+    /// Upper-case hexadecimal: `9F02`.
+    public var description: String { bytes.hex }
+}
+
+/// Bytes that are not a sequence of BER-TLV data objects.
+public struct TLVError: Error, Hashable, Sendable {
+    public enum Reason: Hashable, Sendable {
+        /// The tag runs past the end.
+        case truncatedTag
+        /// A tag of more than four bytes.
+        case tagTooLong
+        /// The length field runs past the end.
+        case truncatedLength
+        /// A length field of more than five bytes (`85` and above).
+        case lengthTooLong
+        /// The length byte `80`, which EMV and ISO/IEC 7816-4 do not admit.
+        case indefiniteLength
+        /// The value of `claimed` bytes runs past the end; `available` are left.
+        case truncatedValue(claimed: Int, available: Int)
+        /// Objects nested deeper than ``TLVList/maximumDepth``.
+        case tooDeep
+        /// More objects than ``TLVList/maximumCount``.
+        case tooMany
+    }
+
+    public let reason: Reason
+    /// Where in the bytes given to the parser, from zero.
+    public let offset: Int
+}
+
+extension TLVError: CustomStringConvertible {
+    public var description: String {
+        let what =
+            switch reason {
+            case .truncatedTag: "the tag is cut off"
+            case .tagTooLong: "the tag has more than 4 bytes"
+            case .truncatedLength: "the length field is cut off"
+            case .lengthTooLong: "the length field has more than 5 bytes"
+            case .indefiniteLength: "indefinite length"
+            case .truncatedValue(let claimed, let available):
+                "the length claims \(claimed) bytes, \(available) are left"
+            case .tooDeep: "objects nested more than \(TLVList.maximumDepth) deep"
+            case .tooMany: "more than \(TLVList.maximumCount) objects"
+            }
+        return "TLV: \(what) (offset \(offset))"
+    }
+}
+
+/// A sequence of BER-TLV data objects (ISO/IEC 7816-4, 6.3; EMV Book 3, Annex B), read from bytes that it keeps.
+///
+/// Constructed objects are read through to their leaves when the list is made, so whoever holds a list holds objects
+/// that are whole.  Objects are views on the bytes: beyond the list itself, reading allocates nothing per object.
+/// Lengths may be coded in more bytes than they need, as some cards do.
+public struct TLVList: Sendable {
+    /// How deep constructed objects may nest.
+    public static let maximumDepth = 16
+    /// How many objects a list may hold, all levels together.
+    public static let maximumCount = 16_384
+
+    /// Bytes between objects that are skipped as filling (EMV Book 3, Annex B1).
+    public struct Padding: OptionSet, Sendable {
+        public let rawValue: UInt8
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// `00`
+        public static let zeros = Padding(rawValue: 1)
+        /// `FF`, which hides objects whose tag begins with that byte, such as `FF8105`.
+        public static let ones = Padding(rawValue: 2)
+        /// Both, as EMV has it.
+        public static let emv: Padding = [.zeros, .ones]
+    }
+
+    struct Node: Sendable {
+        var tag: TLVTag
+        var start: Int32
+        var valueStart: Int32
+        var end: Int32
+        /// Index of the node that follows this one and all below it.
+        var next: Int32
+    }
+
+    let bytes: [UInt8]
+    let nodes: [Node]
+    let range: Range<Int>
+
+    /// Reads all of `bytes`.
+    ///
+    /// - Throws: ``TLVError`` with the offset at which the bytes stop being BER-TLV.
+    public init(_ bytes: [UInt8], padding: Padding = .emv) throws(TLVError) {
+        guard bytes.count <= Int32.max else { throw TLVError(reason: .tooMany, offset: 0) }
+        var reader = TLVReader(padding: padding, capacity: bytes.count / 8 + 1)
+        let failure = bytes.withUnsafeBufferPointer { reader.read($0) }
+        if let failure { throw failure }
+        self.bytes = bytes
+        nodes = reader.nodes
+        range = 0..<nodes.count
+    }
+
+    /// Reads all of `bytes`, a part of some larger message.  Offsets in errors count from its beginning.
+    public init(_ bytes: ArraySlice<UInt8>, padding: Padding = .emv) throws(TLVError) {
+        try self.init(Array(bytes), padding: padding)
+    }
+
+    init(bytes: [UInt8], nodes: [Node], range: Range<Int>) {
+        self.bytes = bytes
+        self.nodes = nodes
+        self.range = range
+    }
+
+    /// The first object of this level with `tag`.
+    public subscript(tag: TLVTag) -> TLV? { first { $0.tag == tag } }
+
+    /// The first object with `tag` on this level or any below it, in the order of the bytes.
+    public func firstAnywhere(_ tag: TLVTag) -> TLV? {
+        range.first { nodes[$0].tag == tag }.map { TLV(list: self, index: $0) }
+    }
+
+    /// Every object of this level and those below it, in the order of the bytes.
+    public var flattened: [TLV] { range.map { TLV(list: self, index: $0) } }
+}
+
+extension TLVList: Collection {
+    /// A position: the objects of one level are not numbered one by one.
+    public struct Index: Comparable, Hashable, Sendable {
+        let node: Int
+        public static func < (a: Index, b: Index) -> Bool { a.node < b.node }
+    }
+
+    public var startIndex: Index { Index(node: range.lowerBound) }
+    public var endIndex: Index { Index(node: range.upperBound) }
+    public func index(after i: Index) -> Index { Index(node: Int(nodes[i.node].next)) }
+    public subscript(position: Index) -> TLV { TLV(list: self, index: position.node) }
+}
+
+/// One BER-TLV data object, as a view on the bytes it was read from.
+public struct TLV: Sendable {
+    let list: TLVList
+    let index: Int
+
+    private var node: TLVList.Node { list.nodes[index] }
+
+    public var tag: TLVTag { node.tag }
+    /// Where the object begins in the bytes that were read.
+    public var offset: Int { Int(node.start) }
+    /// The whole object exactly as it was read: tag, length and value.
+    public var encoded: ArraySlice<UInt8> { list.bytes[Int(node.start)..<Int(node.end)] }
+    /// The value field.
+    public var value: ArraySlice<UInt8> { list.bytes[Int(node.valueStart)..<Int(node.end)] }
+    /// The objects inside a constructed one; empty for a primitive one.
+    public var children: TLVList {
+        TLVList(bytes: list.bytes, nodes: list.nodes, range: index + 1..<Int(node.next))
+    }
+}
+
+extension TLV: Hashable {
+    /// Two objects are the same if their bytes are.
+    public static func == (a: TLV, b: TLV) -> Bool { a.encoded == b.encoded }
+    public func hash(into hasher: inout Hasher) { hasher.combine(encoded) }
+}
+
+/// Turns bytes into nodes, without recursion, so that no input can exhaust the stack.
+private struct TLVReader {
+    let padding: TLVList.Padding
+    var nodes: [TLVList.Node] = []
+
+    init(padding: TLVList.Padding, capacity: Int) {
+        self.padding = padding
+        nodes.reserveCapacity(min(capacity, 64))
+    }
+
+    mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) -> TLVError? {
+        var open: [(node: Int, end: Int)] = []
+        var end = bytes.count
+        var i = 0
+        while true {
+            // Close what ends here.
+            while i == end {
+                guard let closed = open.popLast() else { return nil }
+                nodes[closed.node].next = Int32(truncatingIfNeeded: nodes.count)
+                end = closed.end
+            }
+            let first = bytes[i]
+            if first == 0x00 && padding.contains(.zeros) || first == 0xFF && padding.contains(.ones) {
+                i += 1
+                continue
+            }
+
+            let start = i
+            var tag = UInt32(first)
+            i += 1
+            if first & 0x1F == 0x1F {
+                var more = true
+                while more {
+                    guard i < end else { return TLVError(reason: .truncatedTag, offset: i) }
+                    guard i - start < 4 else { return TLVError(reason: .tagTooLong, offset: start) }
+                    tag = tag << 8 | UInt32(bytes[i])
+                    more = bytes[i] & 0x80 != 0
+                    i += 1
+                }
+            }
+
+            let lengthStart = i
+            guard i < end else { return TLVError(reason: .truncatedLength, offset: i) }
+            var length = Int(bytes[i])
+            i += 1
+            if length >= 0x80 {
+                let count = length & 0x7F
+                guard count > 0 else { return TLVError(reason: .indefiniteLength, offset: lengthStart) }
+                guard count <= 4 else { return TLVError(reason: .lengthTooLong, offset: lengthStart) }
+                guard end - i >= count else { return TLVError(reason: .truncatedLength, offset: end) }
+                length = 0
+                for _ in 0..<count {
+                    length = length << 8 | Int(bytes[i])
+                    i += 1
+                }
+            }
+            guard length <= end - i else {
+                return TLVError(reason: .truncatedValue(claimed: length, available: end - i), offset: lengthStart)
+            }
+            guard nodes.count < TLVList.maximumCount else { return TLVError(reason: .tooMany, offset: start) }
+
+            nodes.append(
+                TLVList.Node(
+                    tag: TLVTag(rawValue: tag), start: Int32(truncatingIfNeeded: start),
+                    valueStart: Int32(truncatingIfNeeded: i), end: Int32(truncatingIfNeeded: i + length),
+                    next: Int32(truncatingIfNeeded: nodes.count + 1)))
+            if first & 0x20 != 0 {
+                guard open.count < TLVList.maximumDepth else { return TLVError(reason: .tooDeep, offset: start) }
+                open.append((nodes.count - 1, end))
+                end = i + length
+            } else {
+                i += length
+            }
+        }
+    }
+}
+
+extension TLVTag {
+    /// The bytes of a data object: this tag, the shortest length field, and `value`.
+    public func encode(_ value: some Collection<UInt8>) -> [UInt8] {
+        bytes + TLVTag.encodeLength(value.count) + value
+    }
+
+    /// The bytes of a constructed object that holds `objects`, each already encoded.
+    public func encode(objects: [UInt8]...) -> [UInt8] { encode(objects.joined()) }
+
+    /// The shortest length field for `count` bytes.
+    static func encodeLength(_ count: Int) -> [UInt8] {
+        guard count > 0x7F else { return [UInt8(truncatingIfNeeded: count)] }
+        let bytes = (0..<8).reversed().map { UInt8(truncatingIfNeeded: count >> (8 * $0)) }.drop { $0 == 0 }
+        return [0x80 | UInt8(truncatingIfNeeded: bytes.count)] + bytes
+    }
+}

@@ -1,0 +1,36 @@
+/// A contactless card in software, lying in the field of a reader.  It knows nothing of the reader.
+///
+/// A card is shared with whoever put it there, who may look at it or change it while it is read; so it guards its own
+/// state.
+public protocol VirtualCard: AnyObject, Sendable {
+    /// How it shows itself in the anticollision loop.
+    var radio: VirtualCardRadio { get }
+
+    /// The field has come up, or the card was selected anew: all volatile state is gone.
+    func reset()
+
+    /// An ISO-DEP exchange (ISO/IEC 14443-4): the command APDU, whole, and the response APDU, whole.
+    ///
+    /// - Returns: nil if the card stays mute, as every card without ISO-DEP does.
+    func exchange(_ command: [UInt8]) -> [UInt8]?
+
+    /// A native exchange below ISO-DEP, without checksum: `30 04`, `A2 04 …` (ISO/IEC 14443-3; NFC Forum Type 2 Tag;
+    /// MIFARE Classic, where `60`/`61` block, key, UID stands for the whole authentication as it does for a PN532).
+    ///
+    /// - Returns: what the card answers, empty for an acknowledgement; nil for a refusal or silence.
+    func exchangeNative(_ command: [UInt8]) -> [UInt8]?
+}
+
+/// What a card tells of itself before it is selected.
+public enum VirtualCardRadio: Hashable, Sendable {
+    /// ISO/IEC 14443-3 type A.  `atqa` in the order of the PN532's SENS_RES, most significant byte first; `ats` with
+    /// its length byte TL, nil where bit 6 of the SAK is zero.
+    case typeA(uid: [UInt8], atqa: [UInt8], sak: UInt8, ats: [UInt8]?)
+    /// ISO/IEC 14443-3 type B: the ATQB, 12 bytes from `50` on, without checksum.
+    case typeB(atqb: [UInt8])
+}
+
+extension VirtualCard {
+    public func exchange(_ command: [UInt8]) -> [UInt8]? { nil }
+    public func exchangeNative(_ command: [UInt8]) -> [UInt8]? { nil }
+}
