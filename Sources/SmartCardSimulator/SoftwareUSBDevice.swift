@@ -1,5 +1,3 @@
-public import SmartCard
-
 /// A USB device in software, as the host side of the bus sees it: bytes in, bytes out.
 ///
 /// It opens no file and owns no thread.  A host (umockdev, USB/IP, a test) calls it and carries its events to whoever
