@@ -27,6 +27,10 @@ public struct ATR: Hashable, Sendable {
         public let ta: UInt8?
         public let tb: UInt8?
         public let tc: UInt8?
+
+        package init(t: UInt8?, ta: UInt8?, tb: UInt8?, tc: UInt8?) {
+            (self.t, self.ta, self.tb, self.tc) = (t, ta, tb, tc)
+        }
     }
 
     public enum Defect: Hashable, Sendable {

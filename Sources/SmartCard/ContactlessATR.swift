@@ -91,7 +91,8 @@ extension ATR.StorageCardName: CustomStringConvertible {
 
     /// PC/SC part 3 supplement; F0xx are those of the ACR122U (ACS API v2.04, 4.1).
     private static let names: [UInt16: String] = [
-        0x0001: "MIFARE Classic 1K", 0x0002: "MIFARE Classic 4K", 0x0003: "MIFARE Ultralight or NTAG",
+        0x0000: "card name not given", 0x0001: "MIFARE Classic 1K", 0x0002: "MIFARE Classic 4K",
+        0x0003: "MIFARE Ultralight or NTAG",
         0x0004: "SLE55R", 0x0006: "SR176", 0x0007: "SRI X4K", 0x0008: "AT88RF020",
         0x0009: "AT88SC0204CRF", 0x000A: "AT88SC0808CRF", 0x000B: "AT88SC1616CRF", 0x000C: "AT88SC3216CRF",
         0x000D: "AT88SC6416CRF", 0x000E: "SRF55V10P", 0x000F: "SRF55V02P", 0x0010: "SRF55V10S", 0x0011: "SRF55V02S",
@@ -106,7 +107,8 @@ extension ATR.StorageCardName: CustomStringConvertible {
         0x002F: "Jewel Tag", 0x0030: "Topaz NFC Tag", 0x0031: "AT88SC0104CRF", 0x0032: "AT88SC0404CRF",
         0x0033: "AT88RF01C", 0x0034: "AT88RF04C", 0x0035: "ICODE SL2",
         0x0036: "MIFARE Plus SL1 2K", 0x0037: "MIFARE Plus SL1 4K", 0x0038: "MIFARE Plus SL2 2K",
-        0x0039: "MIFARE Plus SL2 4K", 0x003A: "MIFARE Ultralight C", 0x003B: "FeliCa", 0x003C: "Melexis MLX90129",
+        0x0039: "MIFARE Plus SL2 4K", 0x003A: "MIFARE Ultralight C", 0x003B: "FeliCa",
+        0x003C: "Melexis Sensor Tag (MLX90129)",
         0x003D: "MIFARE Ultralight EV1",
         0xF004: "Topaz or Jewel", 0xF011: "FeliCa 212 kbit/s", 0xF012: "FeliCa 424 kbit/s",
     ]

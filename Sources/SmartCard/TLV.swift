@@ -50,6 +50,11 @@ public struct TLVError: Error, Hashable, Sendable {
     public let reason: Reason
     /// Where in the bytes given to the parser, from zero.
     public let offset: Int
+
+    public init(reason: Reason, offset: Int) {
+        self.reason = reason
+        self.offset = offset
+    }
 }
 
 extension TLVError: CustomStringConvertible {
