@@ -61,7 +61,7 @@ import Testing
         ("DF 81 82 83 04 01 12", TLVError(reason: .tagTooLong, offset: 0)),
         ("5A 03 12 34", TLVError(reason: .truncatedValue(claimed: 3, available: 2), offset: 1)),
         ("5A 84 FF FF FF FF 12", TLVError(reason: .truncatedValue(claimed: 0xFFFF_FFFF, available: 1), offset: 1)),
-        ("70 04 5A 03 12 34", TLVError(reason: .truncatedValue(claimed: 3, available: 2), offset: 3)),  // past its parent
+        ("70 04 5A 03 12 34", TLVError(reason: .truncatedValue(claimed: 3, available: 2), offset: 3)),
         ("70 02 5A 03 12 34 56", TLVError(reason: .truncatedValue(claimed: 3, available: 0), offset: 3)),
         ("70 01 9F 36 00", TLVError(reason: .truncatedTag, offset: 3)),
     ])
