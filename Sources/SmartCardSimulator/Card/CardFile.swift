@@ -1,0 +1,65 @@
+/// The description of a card in a text that people read and write: its radio identity, its applications or memory, its
+/// test keys.  <doc:CardFileFormat> documents the format.
+///
+///     let card = try CardFile(parsing: text).makeCard()
+///
+/// A file is read strictly: what the format does not know is an error with its line.  Reading opens nothing; whoever
+/// has the text in a file brings it here.
+public struct CardFile: Sendable {
+    /// How many bytes a card file may have.
+    public static let maximumSize = 65_536
+
+    /// What the card is, in one line: the text after `card KIND`.
+    public let summary: String
+    /// How the card shows itself in the field.
+    public let radio: VirtualCardRadio
+    let kind: Kind
+
+    enum Kind: Sendable {
+        case emv(EMVPersonality)
+        case isoDEP
+        case mifareClassic(MIFAREClassicMemory)
+        case ntag213(NTAG213Memory)
+    }
+
+    /// Reads the text of a card file.
+    ///
+    /// - Throws: ``CardFileError`` for the first thing that is wrong.
+    public init(parsing text: some StringProtocol) throws(CardFileError) { try self.init(parsing: Array(text.utf8)) }
+
+    /// Reads the bytes of a card file: ASCII, except in comments.
+    ///
+    /// - Throws: ``CardFileError`` for the first thing that is wrong.
+    public init(parsing bytes: [UInt8]) throws(CardFileError) {
+        self = try CardFileReader.read(CardFileSyntax.parse(bytes))
+    }
+
+    init(summary: String, radio: VirtualCardRadio, kind: Kind) {
+        self.summary = summary
+        self.radio = radio
+        self.kind = kind
+    }
+
+    /// A card as the file describes it, fresh from personalisation.  Each call makes another.
+    public func makeCard() -> any VirtualCard {
+        switch kind {
+        case .emv(let personality): EMVCard(radio: radio, personality: personality)
+        case .isoDEP: ISODEPCard(radio: radio)
+        case .mifareClassic(let memory): MIFAREClassicCard(radio: radio, memory: memory)
+        case .ntag213(let memory): NTAG213Card(radio: radio, memory: memory)
+        }
+    }
+}
+
+/// Text that is not a card file.
+public struct CardFileError: Error, Hashable, Sendable {
+    /// The line at fault, counted from 1.
+    public let line: Int
+    /// What is wrong there, and where it helps what would be right.
+    public let reason: String
+}
+
+extension CardFileError: CustomStringConvertible {
+    /// `line 12: “sak” takes 1 byte, not 2`
+    public var description: String { "line \(line): \(reason)" }
+}

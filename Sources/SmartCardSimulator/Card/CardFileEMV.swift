@@ -1,0 +1,341 @@
+import SmartCard
+
+/// The statements of `card emv`.
+extension CardFileReader {
+    /// The longest response data field: what one byte of Le can ask for.
+    private static let maximumResponse = 256
+
+    static func emv(_ body: inout Section) throws(CardFileError) -> EMVPersonality {
+        let statements = body.all("application")
+        var entries: [[UInt8]] = []
+        var applications: [EMVApplication] = []
+        for statement in statements {
+            let (application, entry) = try application(statement)
+            guard !applications.contains(where: { $0.aid == application.aid }) else {
+                throw statement.error("the card has two applications \(application.aid)")
+            }
+            applications.append(application)
+            if let entry { entries.append(entry) }
+        }
+        guard applications.count <= 32 else { throw body.head.error("a card holds up to 32 applications") }
+
+        var directory: [UInt8]? = directory(entries)
+        var status: StatusWord?
+        if let statement = try body.one("ppse") {
+            if statement.block == nil {
+                guard statement.arguments.count == 1, statement.arguments[0].text == "none" else {
+                    throw statement.error("“ppse” is written: ppse none, or ppse { 6F { … } }")
+                }
+                directory = nil
+            } else {
+                var section = try Section(statement)
+                status = try section.one("status").map { (s) throws(CardFileError) in try word(s) }
+                let templates = section.all("6F")
+                guard templates.count <= 1 else { throw statement.error("“ppse” holds one template 6F") }
+                if let template = templates.first { directory = try template.object(live: false).encoded() }
+                try section.end()
+            }
+        }
+        if let directory { try check(directory, "the PPSE", body.head) }
+        return EMVPersonality(directory: directory, directoryStatus: status, applications: applications)
+    }
+
+    /// FCI of the PPSE (EMV Contactless Book B, table 3-2).
+    private static func directory(_ entries: [[UInt8]]) -> [UInt8] {
+        let list = TLVTag(0xBF0C).encode(entries.joined())
+        return TLVTag(0x6F).encode(TLVTag(0x84).encode(EMVPersonality.directoryName) + TLVTag(0xA5).encode(list))
+    }
+
+    /// A status word of two bytes.
+    private static func word(_ statement: Statement) throws(CardFileError) -> StatusWord {
+        let bytes = try statement.bytes(2...2)
+        return StatusWord(bytes[0], bytes[1])
+    }
+
+    private static func check(_ response: [UInt8], _ what: String, _ at: Statement) throws(CardFileError) {
+        guard response.count <= maximumResponse else {
+            throw at.error("\(what) has \(response.count) bytes, and a response holds \(maximumResponse)")
+        }
+    }
+
+    /// An application, and its entry in the PPSE (EMV Contactless Book B, table 3-3) unless it is hidden there.
+    private static func application(
+        _ statement: Statement
+    ) throws(CardFileError) -> (EMVApplication, entry: [UInt8]?) {
+        guard let aid = AID(try statement.value().bytes([:])) else {
+            throw statement.error("“application” takes an AID of 5 to 16 bytes")
+        }
+        var section = try Section(statement)
+        let hidden = try section.flag("hidden")
+        let label = try section.one("label").map { (s) throws(CardFileError) in try s.bytes(1...16) }
+        let priority = try section.one("priority").map { (s) throws(CardFileError) in try s.bytes(1...1) }
+        let kernel = try section.one("kernel").map { (s) throws(CardFileError) in try s.bytes(1...8) }
+        let more = try section.one("directory-entry").map { (s) throws(CardFileError) in
+            try s.section().objects(live: false).encoded()
+        }
+        var entry = TLVTag(0x4F).encode(aid.bytes)
+        if let label { entry += TLVTag(0x50).encode(label) }
+        if let priority { entry += TLVTag(0x87).encode(priority) }
+        if let kernel { entry += TLVTag(0x9F2A).encode(kernel) }
+        entry += more ?? []
+
+        // FCI of the application (EMV Book 1, table 45): label and priority first, then what the file adds.
+        let extra =
+            try section.one("fci").map { (s) throws(CardFileError) in try s.section().objects(live: false) } ?? []
+        var proprietary: [UInt8] = []
+        if let label { proprietary += TLVTag(0x50).encode(label) }
+        if let priority { proprietary += TLVTag(0x87).encode(priority) }
+        proprietary += extra.encoded()
+        let fci = TLVTag(0x6F).encode(
+            TLVTag(0x84).encode(aid.bytes) + TLVTag(0xA5).encode(proprietary))
+        try check(fci, "the FCI", statement)
+
+        let options = try section.required("processing-options")
+        var application = EMVApplication(aid: aid, fci: fci, processingOptions: try response(options))
+        if let pdol = extra.value(of: 0x9F38) {
+            guard let pdol = DOL(pdol) else { throw statement.error("the PDOL is not a list of tags and lengths") }
+            application.pdol = pdol
+        }
+        let (records, objects) = try Self.records(section.all("record"))
+        application.records = records
+        if let cdol1 = objects.value(of: 0x8C) {
+            guard let cdol1 = DOL(cdol1) else { throw statement.error("CDOL1 is not a list of tags and lengths") }
+            application.cdol1 = cdol1
+        }
+        let generateAC = try section.one("generate-ac")
+        application.generateAC = try generateAC.map { (s) throws(CardFileError) in try response(s) }
+        application.afl =
+            try section.one("afl").map { (s) throws(CardFileError) in try afl(s) } ?? locator(records.keys.map(\.self))
+        application.recordsReadableAtOnce = try section.flag("records-readable-at-once")
+        if let data = try section.one("data") { try read(data, into: &application) }
+        for status in section.all("status") {
+            let names = EMVApplication.Command.allCases.map(\.rawValue).joined(separator: ", ")
+            guard let first = status.arguments.first, let command = EMVApplication.Command(rawValue: first.text) else {
+                throw status.error("“status” is written: status COMMAND SW, COMMAND one of \(names)")
+            }
+            guard application.statuses[command] == nil else { throw status.error("the status stands here twice") }
+            let bytes = try status.bytes(from: 1, 2...2)
+            application.statuses[command] = StatusWord(bytes[0], bytes[1])
+        }
+        if let decision = try section.one("offline") { application.decision = try Self.decision(decision) }
+        if let cryptogram = try section.one("cryptogram") {
+            application.cryptogram = try Self.cryptogram(cryptogram, objects + application.processingOptions.objects)
+            try checkData(of: application, generateAC ?? options, cryptogram)
+        }
+        try checkResponses(application, options, generateAC)
+        try section.end()
+        return (application, hidden ? nil : TLVTag(0x61).encode(entry))
+    }
+
+    private static func response(_ statement: Statement) throws(CardFileError) -> EMVApplication.Response {
+        guard statement.arguments.count == 1, ["77", "80"].contains(statement.arguments[0].text) else {
+            throw statement.error("“\(statement.keyword)” is written: \(statement.keyword) 77 { objects }, or 80")
+        }
+        return EMVApplication.Response(
+            valuesOnly: statement.arguments[0].text == "80", objects: try statement.section().objects(live: true))
+    }
+
+    /// Every record, and every object in any of them.
+    private static func records(
+        _ statements: [Statement]
+    ) throws(CardFileError) -> ([EMVApplication.RecordAddress: [UInt8]], [CardFileObject]) {
+        var records: [EMVApplication.RecordAddress: [UInt8]] = [:]
+        var objects: [CardFileObject] = []
+        for statement in statements {
+            try statement.arguments(count: 2...2, "record SFI NUMBER { objects }")
+            let sfi = try statement.number(0, "a short file identifier", 1...30)
+            let number = try statement.number(1, "a record number", 1...255)
+            let address = EMVApplication.RecordAddress(
+                sfi: UInt8(truncatingIfNeeded: sfi), number: UInt8(truncatingIfNeeded: number))
+            guard records[address] == nil else { throw statement.error("the record stands here twice") }
+            let content = try statement.section().objects(live: false)
+            let record = content.encoded()
+            try check(record, "the record", statement)
+            records[address] = record
+            objects += content
+        }
+        return (records, objects)
+    }
+
+    /// The AFL for the records of files 1 to 10, those in one run in one entry (EMV Book 3, 10.2).
+    private static func locator(_ addresses: [EMVApplication.RecordAddress]) -> [UInt8] {
+        var entries: [(sfi: UInt8, first: UInt8, last: UInt8)] = []
+        for address in addresses.sorted() where address.sfi <= 10 {
+            if let entry = entries.last, entry.sfi == address.sfi, entry.last < 255, entry.last + 1 == address.number {
+                entries[entries.count - 1].last = address.number
+            } else {
+                entries.append((address.sfi, address.number, address.number))
+            }
+        }
+        return entries.flatMap { [$0.sfi << 3, $0.first, $0.last, 0] }
+    }
+
+    private static func afl(_ statement: Statement) throws(CardFileError) -> [UInt8] { try statement.bytes(0...252) }
+
+    private static func read(_ data: Statement, into application: inout EMVApplication) throws(CardFileError) {
+        for statement in try data.section() {
+            let object = try statement.object(live: false)
+            let tag = try statement.tag()
+            guard tag.length <= 2 else { throw statement.error("GET DATA names objects by tags of 1 or 2 bytes") }
+            guard application.data[tag] == nil else { throw statement.error("the object stands here twice") }
+            let value: [UInt8]
+            switch object {
+            case .primitive(_, let bytes): value = bytes.bytes([:])
+            case .template(_, let objects): value = objects.encoded()
+            case .raw: value = []
+            }
+            try check(tag.encode(value), "the object", statement)
+            if tag == 0x9F36 {
+                guard value.count == 2 else { throw statement.error("the ATC (9F36) has 2 bytes") }
+                application.atc = UInt16(value[0]) << 8 | UInt16(value[1])
+            }
+            application.data[tag] = value
+        }
+    }
+
+    private static func decision(_ statement: Statement) throws(CardFileError) -> EMVApplication.Decision {
+        let usage = "“offline” is written: offline never, offline up-to AMOUNT, or offline declines"
+        try statement.withoutBlock()
+        switch statement.arguments.map(\.text) {
+        case ["never"]: return .online
+        case ["declines"]: return .decline
+        case let words where words.count == 2 && words[0] == "up-to":
+            return .approve(upTo: try statement.number(1, "an amount", 0...999_999_999_999))
+        default: throw statement.error(usage)
+        }
+    }
+
+    private static func cryptogram(
+        _ statement: Statement, _ objects: [CardFileObject]
+    ) throws(CardFileError) -> ApplicationCryptogram {
+        var section = try Section(statement)
+        let keyStatement = try section.required("issuer-key")
+        guard let key = TripleDES(try keyStatement.bytes(16...16)) else {
+            throw keyStatement.error("a key has 16 bytes")
+        }
+        let session = try choice(section.required("session-key"), ApplicationCryptogram.SessionKey.self)
+        let padding = try choice(section.required("padding"), ApplicationCryptogram.Padding.self)
+        let dataStatement = try section.required("data")
+        var data: [ApplicationCryptogram.Datum] = []
+        for word in dataStatement.arguments { data.append(try datum(word.text, dataStatement)) }
+        guard !data.isEmpty else { throw dataStatement.error("“data” takes tags: 9F02 9F37 9F10[4-7]") }
+        try dataStatement.withoutBlock()
+        try section.end()
+
+        guard let digits = accountNumber(objects) else {
+            throw statement.error("the card's key needs the account number, 5A or 57, which the application lacks")
+        }
+        let sequence = objects.value(of: 0x5F34) ?? [0]
+        guard sequence.count == 1 else { throw statement.error("the PAN sequence number (5F34) has 1 byte") }
+        return ApplicationCryptogram(
+            issuerKey: key, pan: digits, sequence: sequence[0], sessionKey: session, padding: padding, data: data)
+    }
+
+    private static func choice<T: RawRepresentable & CaseIterable>(
+        _ statement: Statement, _: T.Type
+    ) throws(CardFileError) -> T where T.RawValue == String {
+        try statement.withoutBlock()
+        guard statement.arguments.count == 1, let value = T(rawValue: statement.arguments[0].text) else {
+            let all = T.allCases.map(\.rawValue).joined(separator: ", ")
+            throw statement.error("“\(statement.keyword)” takes one of: \(all)")
+        }
+        return value
+    }
+
+    /// `9F02`, or with bytes counted from 1 `9F10[4-7]`, `9F10[5]`.
+    private static func datum(
+        _ text: String, _ statement: Statement
+    ) throws(CardFileError) -> ApplicationCryptogram.Datum {
+        guard let bracket = text.firstIndex(of: "[") else {
+            return .init(tag: try Statement.tag(text, line: statement.line), bytes: nil)
+        }
+        let tag = try Statement.tag(String(text[..<bracket]), line: statement.line)
+        let inside = text[text.index(after: bracket)...]
+        let bounds = inside.dropLast().split(separator: "-", omittingEmptySubsequences: false).map { Int($0) }
+        guard inside.last == "]", (1...2).contains(bounds.count), let first = bounds[0],
+            let last = bounds[bounds.count - 1], 1 <= first, first <= last, last <= 255
+        else { throw statement.error("“\(text)” is not of the form 9F10[4-7] or 9F10[5]") }
+        return .init(tag: tag, bytes: first...last)
+    }
+
+    /// The digits of 5A, else those of 57 before its separator D.
+    private static func accountNumber(_ objects: [CardFileObject]) -> [UInt8]? {
+        guard let value = objects.value(of: 0x5A) ?? objects.value(of: 0x57) else { return nil }
+        let digits = Array(value.flatMap { [$0 >> 4, $0 & 0x0F] }.prefix { $0 < 10 })
+        return (8...19).contains(digits.count) ? digits : nil
+    }
+
+    // MARK: What can be known before a card is used
+
+    /// Live values as long as those of a transaction.
+    private static func sample(_ application: EMVApplication) -> [LiveValue: [UInt8]] {
+        [
+            .afl: application.afl, .atc: [0, 0], .cid: [0], .acType: [0],
+            .cryptogram: [UInt8](repeating: 0, count: 8),
+        ]
+    }
+
+    private static func sampleValues(_ dol: DOL) -> [TLVTag: [UInt8]] {
+        Dictionary(dol.entries.map { ($0.tag, [UInt8](repeating: 0, count: $0.length)) }) { first, _ in first }
+    }
+
+    /// Everything that the cryptogram is over is there when it is computed.
+    private static func checkData(
+        of application: EMVApplication, _ last: Statement, _ at: Statement
+    ) throws(CardFileError) {
+        guard let cryptogram = application.cryptogram else { return }
+        let live = sample(application)
+        var cases = [(application.processingOptions, sampleValues(application.pdol))]
+        if let generateAC = application.generateAC {
+            let both = sampleValues(application.pdol).merging(sampleValues(application.cdol1)) { $1 }
+            cases = [(generateAC, both)]
+            if application.processingOptions.objects.uses(.cryptogram) {
+                cases.append((application.processingOptions, sampleValues(application.pdol)))
+            }
+        }
+        for (response, terminal) in cases {
+            let value = { (tag: TLVTag) in application.value(of: tag, in: response, live, terminal: terminal) }
+            for datum in cryptogram.data {
+                guard let bytes = value(datum.tag) else {
+                    throw at.error("\(datum.tag) comes neither from the terminal (PDOL, CDOL1) nor from the response")
+                }
+                if let part = datum.bytes, part.upperBound > bytes.count {
+                    throw at.error("\(datum.tag) has \(bytes.count) bytes, and byte \(part.upperBound) is wanted")
+                }
+            }
+            if cryptogram.sessionKey == .mastercard, value(0x9F37)?.count != 4 {
+                throw at.error("the session key needs the unpredictable number, 9F37 of 4 bytes, in the PDOL or CDOL1")
+            }
+        }
+    }
+
+    private static func checkResponses(
+        _ application: EMVApplication, _ options: Statement, _ generateAC: Statement?
+    ) throws(CardFileError) {
+        let live = sample(application)
+        try check(application.processingOptions.encoded(live), "the response", options)
+        if let generateAC, let response = application.generateAC {
+            try check(response.encoded(live), "the response", generateAC)
+        }
+        if application.cryptogram == nil {
+            for (response, at) in [
+                (application.processingOptions, options as Statement?), (application.generateAC, generateAC),
+            ] {
+                if let response, let at, response.objects.uses(.cryptogram) {
+                    throw at.error("“cryptogram” stands here, and the application lacks the block “cryptogram”")
+                }
+            }
+        }
+    }
+}
+
+extension [CardFileObject] {
+    func uses(_ live: LiveValue) -> Bool {
+        contains {
+            switch $0 {
+            case .primitive(_, let value), .raw(let value): value.pieces.contains(.live(live))
+            case .template(_, let objects): objects.uses(live)
+            }
+        }
+    }
+}

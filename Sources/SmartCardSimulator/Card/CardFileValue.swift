@@ -1,0 +1,204 @@
+import SmartCard
+
+/// What the card fills in while it is used, by its name in a card file.
+enum LiveValue: String, CaseIterable, Hashable, Sendable {
+    /// Application File Locator, from the records of the application.
+    case afl
+    /// Application Transaction Counter, 2 bytes.
+    case atc
+    /// Cryptogram Information Data, 1 byte: `00` AAC, `40` TC, `80` ARQC (EMV Book 3, 6.5.5.4).
+    case cid
+    /// The byte of Visa's and Mastercard's Card Verification Results that says which cryptogram was given: `80` AAC,
+    /// `90` TC, `A0` ARQC, and that there was no second GENERATE AC.
+    case acType = "ac-type"
+    /// The Application Cryptogram, 8 bytes.
+    case cryptogram
+}
+
+/// A value as a card file writes it: bytes, with live values among them.
+struct CardFileValue: Hashable, Sendable {
+    enum Piece: Hashable, Sendable {
+        case bytes([UInt8])
+        case live(LiveValue)
+    }
+
+    var pieces: [Piece] = []
+
+    func bytes(_ live: [LiveValue: [UInt8]]) -> [UInt8] {
+        var out: [UInt8] = []
+        for piece in pieces {
+            switch piece {
+            case .bytes(let bytes): out += bytes
+            case .live(let name): out += live[name] ?? []
+            }
+        }
+        return out
+    }
+}
+
+/// A data object as a card file writes it.
+enum CardFileObject: Hashable, Sendable {
+    case primitive(TLVTag, CardFileValue)
+    case template(TLVTag, [CardFileObject])
+    /// Bytes that stand where an object would.
+    case raw(CardFileValue)
+
+    func encoded(_ live: [LiveValue: [UInt8]] = [:]) -> [UInt8] {
+        switch self {
+        case .primitive(let tag, let value): tag.encode(value.bytes(live))
+        case .template(let tag, let objects): tag.encode(objects.flatMap { $0.encoded(live) })
+        case .raw(let value): value.bytes(live)
+        }
+    }
+
+    /// The value field of the first primitive object with `tag`, here or below.
+    func value(of wanted: TLVTag, _ live: [LiveValue: [UInt8]] = [:]) -> [UInt8]? {
+        switch self {
+        case .primitive(let tag, let value): tag == wanted ? value.bytes(live) : nil
+        case .template(_, let objects): objects.value(of: wanted, live)
+        case .raw: nil
+        }
+    }
+}
+
+extension [CardFileObject] {
+    func encoded(_ live: [LiveValue: [UInt8]] = [:]) -> [UInt8] { flatMap { $0.encoded(live) } }
+
+    func value(of tag: TLVTag, _ live: [LiveValue: [UInt8]] = [:]) -> [UInt8]? {
+        for object in self {
+            if let value = object.value(of: tag, live) { return value }
+        }
+        return nil
+    }
+}
+
+extension CardFileSyntax.Statement {
+    func error(_ reason: String) -> CardFileError { CardFileError(line: line, reason: reason) }
+
+    /// The statements between the braces.
+    func section() throws(CardFileError) -> [CardFileSyntax.Statement] {
+        guard let block else { throw error("“\(keyword)” takes a block in braces") }
+        return block
+    }
+
+    func withoutBlock() throws(CardFileError) {
+        guard block == nil else { throw error("“\(keyword)” takes no block") }
+    }
+
+    /// The arguments from the one numbered `first` on as a value: hexadecimal digits in groups as the writer likes,
+    /// quoted text, and live values where `live` admits them.
+    func value(from first: Int = 0, live: Bool = false) throws(CardFileError) -> CardFileValue {
+        try CardFileSyntax.Statement.value(arguments.dropFirst(first), live: live, line: line)
+    }
+
+    /// Constant bytes, `count` of them.
+    func bytes(from first: Int = 0, _ count: ClosedRange<Int>) throws(CardFileError) -> [UInt8] {
+        try withoutBlock()
+        let bytes = try value(from: first).bytes([:])
+        guard count.contains(bytes.count) else {
+            let due = count.lowerBound == count.upperBound ? "\(count.lowerBound)" : "\(count)"
+            throw error("“\(keyword)” takes \(due) byte\(due == "1" ? "" : "s"), not \(bytes.count)")
+        }
+        return bytes
+    }
+
+    /// The argument numbered `index` as a decimal number.
+    func number(_ index: Int, _ name: String, _ range: ClosedRange<UInt64>) throws(CardFileError) -> UInt64 {
+        guard index < arguments.count, !arguments[index].isQuoted,
+            arguments[index].text.utf8.allSatisfy({ 0x30...0x39 ~= $0 }),
+            let number = UInt64(arguments[index].text), range.contains(number)
+        else { throw error("“\(keyword)” takes \(name), a number in \(range)") }
+        return number
+    }
+
+    func arguments(count: ClosedRange<Int>, _ usage: String) throws(CardFileError) {
+        guard count.contains(arguments.count) else { throw error("“\(keyword)” is written: \(usage)") }
+    }
+
+    /// The keyword as a tag.
+    func tag() throws(CardFileError) -> TLVTag {
+        try CardFileSyntax.Statement.tag(keyword, line: line)
+    }
+
+    static func tag(_ text: String, line: Int) throws(CardFileError) -> TLVTag {
+        // A tag is all of its bytes and no more: what follows 9F02 would be read as its length.
+        guard let bytes = try? [UInt8](hex: text), (1...4).contains(bytes.count), text.utf8.count == 2 * bytes.count,
+            bytes[0] != 0x00, bytes[0] != 0xFF || bytes.count > 1,
+            bytes.count == 1 || bytes[0] & 0x1F == 0x1F,
+            bytes.count > 1 || bytes[0] & 0x1F != 0x1F,
+            bytes.dropFirst().dropLast().allSatisfy({ $0 & 0x80 != 0 }),
+            bytes.count == 1 || bytes[bytes.count - 1] & 0x80 == 0
+        else { throw CardFileError(line: line, reason: "“\(text)” is not a BER-TLV tag of 1 to 4 bytes") }
+        return TLVTag(rawValue: bytes.reduce(0) { $0 << 8 | UInt32($1) })
+    }
+
+    /// The statement as a data object: `TAG value`, `TAG { objects }` for a constructed tag, `TAG { lines of value }`
+    /// for a primitive one, or `bytes value`.
+    func object(live: Bool) throws(CardFileError) -> CardFileObject {
+        if keyword == "bytes" {
+            try withoutBlock()
+            return .raw(try value(live: live))
+        }
+        let tag = try tag()
+        guard let block else { return .primitive(tag, try value(live: live)) }
+        guard arguments.isEmpty else { throw error("a value stands before the brace or inside, not both") }
+        if tag.isConstructed {
+            return .template(tag, try block.objects(live: live))
+        }
+        var pieces: [CardFileValue.Piece] = []
+        for line in block {
+            try line.withoutBlock()
+            let words = [CardFileSyntax.Word(text: line.keyword)] + line.arguments
+            pieces += try CardFileSyntax.Statement.value(words[...], live: live, line: line.line).pieces
+        }
+        return .primitive(tag, CardFileValue(pieces: pieces))
+    }
+
+    private static func value(
+        _ words: ArraySlice<CardFileSyntax.Word>, live: Bool, line: Int
+    ) throws(CardFileError) -> CardFileValue {
+        var value = CardFileValue()
+        var digits = ""
+        func flush() throws(CardFileError) {
+            guard !digits.isEmpty else { return }
+            guard let bytes = try? [UInt8](hex: digits) else {
+                throw CardFileError(line: line, reason: "an odd number of hexadecimal digits")
+            }
+            value.pieces.append(.bytes(bytes))
+            digits = ""
+        }
+        for word in words {
+            if word.isQuoted {
+                try flush()
+                value.pieces.append(.bytes(Array(word.text.utf8)))
+            } else if let name = LiveValue(rawValue: word.text) {
+                guard live else {
+                    throw CardFileError(line: line, reason: "“\(word.text)” stands for nothing here; bytes are due")
+                }
+                try flush()
+                value.pieces.append(.live(name))
+            } else {
+                guard
+                    word.text.utf8.allSatisfy({
+                        UInt8(ascii: "0")...UInt8(ascii: "9") ~= $0
+                            || UInt8(ascii: "A")...UInt8(ascii: "F") ~= $0
+                            || UInt8(ascii: "a")...UInt8(ascii: "f") ~= $0
+                    })
+                else {
+                    throw CardFileError(line: line, reason: "“\(word.text)” is neither hexadecimal nor quoted text")
+                }
+                digits += word.text
+            }
+        }
+        try flush()
+        return value
+    }
+}
+
+extension [CardFileSyntax.Statement] {
+    func objects(live: Bool) throws(CardFileError) -> [CardFileObject] {
+        var objects: [CardFileObject] = []
+        for statement in self { objects.append(try statement.object(live: live)) }
+        return objects
+    }
+}

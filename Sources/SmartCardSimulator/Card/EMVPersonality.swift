@@ -1,0 +1,132 @@
+import SmartCard
+
+/// What an EMV card is personalised with: its directory and its applications.
+struct EMVPersonality: Sendable {
+    /// The DF name of the directory, `2PAY.SYS.DDF01` (EMV Contactless Book B, 3.3.2).
+    static let directoryName = Array("2PAY.SYS.DDF01".utf8)
+
+    /// The FCI of the PPSE; nil for a card that has none.
+    var directory: [UInt8]?
+    /// What SELECT of the PPSE ends with.
+    var directoryStatus: StatusWord?
+    var applications: [EMVApplication]
+}
+
+/// One application of an EMV card.
+struct EMVApplication: Sendable {
+    /// A command whose status word a file can state.
+    enum Command: String, CaseIterable, Sendable {
+        case select
+        case gpo
+        case generateAC = "generate-ac"
+        case readRecord = "read-record"
+        case getData = "get-data"
+    }
+
+    /// The response to GET PROCESSING OPTIONS or GENERATE AC (EMV Book 3, 6.5.5.4 and 6.5.8.4).
+    struct Response: Sendable {
+        /// Format 1, template 80: the values alone.  Else format 2, template 77: the objects.
+        var valuesOnly: Bool
+        var objects: [CardFileObject]
+
+        func encoded(_ live: [LiveValue: [UInt8]]) -> [UInt8] {
+            guard valuesOnly else { return TLVTag(0x77).encode(objects.encoded(live)) }
+            return TLVTag(0x80).encode(
+                objects.flatMap { object -> [UInt8] in
+                    guard case .primitive(_, let value) = object else { return object.encoded(live) }
+                    return value.bytes(live)
+                })
+        }
+    }
+
+    /// Where a record lies.
+    struct RecordAddress: Hashable, Comparable, Sendable {
+        /// Short file identifier, 1 to 30.
+        var sfi: UInt8
+        /// 1 to 255.
+        var number: UInt8
+
+        static func < (a: Self, b: Self) -> Bool { (a.sfi, a.number) < (b.sfi, b.number) }
+    }
+
+    /// Which cryptogram the card gives at most when it is asked to approve offline.
+    enum Decision: Hashable, Sendable {
+        /// TC up to this amount in the smallest unit of the currency, ARQC above it.
+        case approve(upTo: UInt64)
+        /// Never TC.
+        case online
+        /// Always AAC.
+        case decline
+    }
+
+    var aid: AID
+    /// The response to SELECT, template 6F.
+    var fci: [UInt8]
+    /// PDOL (tag 9F38): what the GET PROCESSING OPTIONS command brings.
+    var pdol: DOL = DOL()
+    var processingOptions: Response
+    /// CDOL1 (tag 8C): what the GENERATE AC command brings.
+    var cdol1: DOL = DOL()
+    /// Nil for an application that knows no GENERATE AC.
+    var generateAC: Response?
+    var cryptogram: ApplicationCryptogram?
+    var decision: Decision = .online
+    var records: [RecordAddress: [UInt8]] = [:]
+    /// Application File Locator (tag 94).
+    var afl: [UInt8] = []
+    /// Whether files 1 to 10 can be read before GET PROCESSING OPTIONS.
+    var recordsReadableAtOnce = false
+    /// The objects that GET DATA gives.
+    var data: [TLVTag: [UInt8]] = [:]
+    /// The counter before the first transaction.
+    var atc: UInt16 = 0
+    var statuses: [Command: StatusWord] = [:]
+}
+
+/// A data object list (EMV Book 3, 5.4): tags and lengths, and so the form of a command's data field.
+struct DOL: Hashable, Sendable {
+    struct Entry: Hashable, Sendable {
+        var tag: TLVTag
+        var length: Int
+    }
+
+    var entries: [Entry] = []
+
+    init() {}
+
+    /// - Returns: nil if the bytes are not a list of tags and one-byte lengths, or ask for more than 252 bytes.
+    init?(_ bytes: [UInt8]) {
+        var rest = bytes[...]
+        while let first = rest.popFirst() {
+            var tag = UInt32(first)
+            if first & 0x1F == 0x1F {
+                var count = 1
+                var more = true
+                while more {
+                    guard count < 4, let next = rest.popFirst() else { return nil }
+                    tag = tag << 8 | UInt32(next)
+                    more = next & 0x80 != 0
+                    count += 1
+                }
+            }
+            guard let length = rest.popFirst() else { return nil }
+            entries.append(Entry(tag: TLVTag(rawValue: tag), length: Int(length)))
+        }
+        guard length <= 252 else { return nil }
+    }
+
+    /// How many bytes the list asks for.
+    var length: Int { entries.reduce(0) { $0 + $1.length } }
+
+    /// The values in `data`; nil unless it has just the bytes that the list asks for.
+    func values(in data: ArraySlice<UInt8>) -> [TLVTag: [UInt8]]? {
+        guard data.count == length else { return nil }
+        var rest = data
+        var values: [TLVTag: [UInt8]] = [:]
+        for entry in entries {
+            values[entry.tag] = values[entry.tag] ?? Array(rest.prefix(entry.length))
+            rest = rest.dropFirst(entry.length)
+        }
+        return values
+    }
+}

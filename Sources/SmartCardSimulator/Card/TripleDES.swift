@@ -1,0 +1,55 @@
+import CCryptoLegacy
+
+/// DES with a double-length key, as cards and their issuers use it (ISO/IEC 18033-3; EMV Book 2, Annex A and B1).
+///
+/// The only file of this target that calls libcrypto.
+struct TripleDES: Hashable, Sendable {
+    /// 16 bytes; parity bits are not looked at.
+    let key: [UInt8]
+
+    /// - Returns: nil unless there are 16 bytes.
+    init?(_ key: [UInt8]) {
+        guard key.count == 16 else { return nil }
+        self.key = key
+    }
+
+    /// Enciphers blocks of 8 bytes, each for itself.
+    ///
+    /// - Returns: nil if `blocks` is not a whole number of blocks, or libcrypto refuses.
+    func encrypt(_ blocks: [UInt8]) -> [UInt8]? { Self.crypt(key, blocks, encrypting: true) }
+
+    /// The MAC of ISO/IEC 9797-1, algorithm 3, over `message` already padded to whole blocks: single DES in CBC mode
+    /// with the left half of the key, the last block then deciphered with the right and enciphered with the left half.
+    ///
+    /// - Returns: 8 bytes; nil if `message` is empty or not whole blocks, or libcrypto refuses.
+    func mac(_ message: [UInt8]) -> [UInt8]? {
+        guard !message.isEmpty, message.count.isMultiple(of: 8) else { return nil }
+        let left = Array(key[..<8])
+        let right = Array(key[8...])
+        // Two equal halves make triple DES single: E(D(E(x))) = E(x).
+        var block = [UInt8](repeating: 0, count: 8)
+        for start in stride(from: 0, to: message.count, by: 8) {
+            for i in 0..<8 { block[i] ^= message[start + i] }
+            guard let next = Self.crypt(left + left, block, encrypting: true) else { return nil }
+            block = next
+        }
+        guard let inner = Self.crypt(right + right, block, encrypting: false) else { return nil }
+        return Self.crypt(left + left, inner, encrypting: true)
+    }
+
+    /// DES-EDE in ECB mode, without padding.
+    private static func crypt(_ key: [UInt8], _ blocks: [UInt8], encrypting: Bool) -> [UInt8]? {
+        guard blocks.count.isMultiple(of: 8), blocks.count <= 1 << 20, let context = EVP_CIPHER_CTX_new() else {
+            return nil
+        }
+        defer { EVP_CIPHER_CTX_free(context) }
+        var out = [UInt8](repeating: 0, count: blocks.count + 8)
+        var count: Int32 = 0
+        guard EVP_CipherInit_ex(context, EVP_des_ede(), nil, key, nil, encrypting ? 1 : 0) == 1,
+            EVP_CIPHER_CTX_set_padding(context, 0) == 1,
+            EVP_CipherUpdate(context, &out, &count, blocks, Int32(blocks.count)) == 1,
+            Int(count) == blocks.count
+        else { return nil }
+        return Array(out.prefix(blocks.count))
+    }
+}

@@ -1,0 +1,34 @@
+/// The cards that come with the library, each a card file in the folder `Cards`.
+public enum VirtualCards {
+    /// A card that comes with the library.
+    public struct BuiltIn: Sendable {
+        /// `visa`, `mifare-classic-1k`
+        public let name: String
+        /// The text of its card file, to be read as an example or changed into another card.
+        public let text: String
+
+        /// The file, read.
+        ///
+        /// - Throws: ``CardFileError`` if the file is wrong, which the tests rule out.
+        public func file() throws(CardFileError) -> CardFile { try CardFile(parsing: text) }
+    }
+
+    /// All of them, in the order in which a list shows them.
+    public static var all: [BuiltIn] {
+        table.map { BuiltIn(name: $0.0, text: String(decoding: $0.1, as: UTF8.self)) }
+    }
+
+    /// A fresh card by its name.
+    ///
+    /// - Returns: nil if no card has that name.
+    public static func named(_ name: String) -> (any VirtualCard)? {
+        guard let entry = table.first(where: { $0.0 == name }) else { return nil }
+        return try? CardFile(parsing: entry.1).makeCard()
+    }
+
+    private static var table: [(String, [UInt8])] {
+        [
+            ("visa", PackageResources.visa_card)
+        ]
+    }
+}
