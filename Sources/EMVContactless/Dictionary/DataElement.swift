@@ -1,0 +1,167 @@
+public import SmartCard
+
+/// What a tag stands for: one row of the data element tables of the EMV books, of a scheme or of ISO/IEC 7816.
+///
+/// One tag may mean different things to different schemes, and inside different templates; see ``Scope``.
+///
+///     DataElement[0x9F02]?.name               // "Amount, Authorised (Numeric)"
+///     DataElement[0x9F6E, .visa]?.name        // "Form Factor Indicator (FFI)"
+///     DataElement[0x9F6E, .mastercard]?.name  // "Third Party Data"
+public struct DataElement: Hashable, Sendable {
+    public let tag: TLVTag
+    /// The name the document gives it.
+    public let name: String
+    public let format: Format
+    /// How many bytes the value may have.  Where the document sets no bound, the upper one is that of a short APDU, 255.
+    public let length: ClosedRange<Int>
+    /// Who supplies the value.
+    public let source: Source
+    /// Where the tag has this meaning.
+    public let scope: Scope
+    /// The document that defines it, such as `EMV Book 3`.
+    public let document: String
+
+    /// How a value is coded (EMV Book 3, 4.3 and Annex A).
+    public enum Format: String, Hashable, Sendable, CaseIterable {
+        /// Two digits a byte, right-justified, filled with leading zeros.
+        case numeric = "n"
+        /// Two digits a byte, left-justified, filled with trailing `F`.
+        case compressedNumeric = "cn"
+        /// Letters.
+        case alphabetic = "a"
+        /// Letters and digits.
+        case alphanumeric = "an"
+        /// Letters, digits and other printable characters.
+        case alphanumericSpecial = "ans"
+        /// A number, a set of bits or plain bytes.
+        case binary = "b"
+        /// As the document describes for this element.
+        case variable = "var"
+        /// Further data objects.
+        case constructed = "constructed"
+    }
+
+    /// Who supplies a value.
+    public enum Source: String, Hashable, Sendable, CaseIterable {
+        case card, terminal, issuer
+        /// Computed by the kernel, or a setting of it.
+        case kernel
+    }
+
+    /// Where a tag has its meaning.
+    public enum Scope: Hashable, Sendable {
+        /// Everywhere: the EMV books and the interindustry tags of ISO/IEC 7816.
+        case common
+        /// Kernel 2, M/Chip and PayPass.
+        case mastercard
+        /// Kernels 1 and 3, VIS and VCPS.
+        case visa
+        /// Kernel 4, AEIPS and Expresspay.
+        case americanExpress
+        /// Kernel 5, J/Smart and J/Speedy.
+        case jcb
+        /// Kernel 6, D-PAS and Zip.
+        case discover
+        /// Kernel 7, PBOC and QuickPass.
+        case unionPay
+        /// Kernel 8, of EMVCo itself.
+        case kernel8
+        /// Interac Flash.
+        case interac
+        /// The Common Core Definitions and the Common Payment Application of EMVCo.
+        case commonCore
+        /// Commands of the EMV Card Personalization Specification.
+        case personalization
+        /// GlobalPlatform cards: the issuer security domain and what it manages.
+        case globalPlatform
+        /// Answers of a PC/SC 2 reader to its transparent-session pseudo-APDUs.
+        case reader
+        /// Directly inside this template, whatever the tag means elsewhere.
+        case template(TLVTag)
+    }
+}
+
+extension DataElement {
+    /// Every element, ordered by tag.
+    public static let all: [DataElement] = tables.flatMap { $0.elements }.sorted { $0.tag < $1.tag }
+
+    /// What `tag` means for a scheme, and inside `template`, or nil if no table has it.
+    ///
+    /// The narrowest meaning wins: that inside the template, then the scheme's, then the common one.  With
+    /// `scope` ``Scope/common`` nothing is known of the scheme; a tag that only one scheme defines has its meaning then.
+    public static subscript(tag: TLVTag, scope: Scope = .common, in template: TLVTag? = nil) -> DataElement? {
+        guard let candidates = byTag[tag] else { return nil }
+        func meaning(_ scope: Scope) -> DataElement? { candidates.first { $0.scope == scope } }
+        if let template, let found = meaning(.template(template)) { return found }
+        if let found = meaning(scope) ?? meaning(.common) { return found }
+        let schemes = candidates.filter { $0.scope.isScheme }
+        return scope == .common && schemes.count == 1 ? schemes.first : nil
+    }
+
+    /// All that `tag` may mean, in the order of the tables.
+    public static func meanings(of tag: TLVTag) -> [DataElement] { byTag[tag] ?? [] }
+
+    private static let byTag = Dictionary(grouping: tables.flatMap { $0.elements }, by: \.tag)
+}
+
+extension DataElement.Scope {
+    /// Whether this is the usage of one payment scheme or kernel.
+    var isScheme: Bool {
+        switch self {
+        case .common, .template, .personalization, .globalPlatform, .reader: false
+        default: true
+        }
+    }
+
+    /// The scheme that the registered application provider of `aid` stands for; ``common`` for any other.
+    public init(aid: AID) { self = Self.providers[aid.rid.hex] ?? .common }
+
+    private static let providers: [String: Self] = [
+        "A000000004": .mastercard, "A000000005": .mastercard, "A000000003": .visa, "A000000098": .visa,
+        "A000000025": .americanExpress, "A000000065": .jcb, "A000000152": .discover, "A000000324": .discover,
+        "A000000333": .unionPay, "A000000277": .interac,
+    ]
+}
+
+extension DataElement: CustomStringConvertible {
+    /// `9F02 Amount, Authorised (Numeric)`
+    public var description: String { "\(tag) \(name)" }
+}
+
+/// Data elements of one document and scope: a row for each, `tag|name|format|length|source`.
+///
+/// The length is in bytes: one number, a range `2-8`, or `var`.
+struct DataElementTable: Sendable {
+    let scope: DataElement.Scope
+    let document: String
+    let rows: String
+
+    var elements: [DataElement] { rows.split(separator: "\n").compactMap { element(String($0)) } }
+
+    func element(_ row: String) -> DataElement? {
+        let columns = row.split(separator: "|").map { $0.trimmingSpaces }
+        guard columns.count == 5, let tag = UInt32(columns[0], radix: 16),
+            let format = DataElement.Format(rawValue: columns[2]), let length = Self.length(columns[3]),
+            let source = DataElement.Source(rawValue: columns[4])
+        else { return nil }
+        return DataElement(
+            tag: TLVTag(rawValue: tag), name: columns[1], format: format, length: length, source: source, scope: scope,
+            document: document)
+    }
+
+    private static func length(_ text: String) -> ClosedRange<Int>? {
+        guard text != "var" else { return 0...255 }
+        let bounds = text.split(separator: "-").compactMap { Int($0) }
+        guard let low = bounds.first, let high = bounds.last, low <= high else { return nil }
+        return low...high
+    }
+}
+
+extension Substring {
+    /// The text without spaces at its ends.
+    var trimmingSpaces: String {
+        let rest = drop { $0 == " " }
+        guard let last = rest.lastIndex(where: { $0 != " " }) else { return "" }
+        return String(rest[...last])
+    }
+}
