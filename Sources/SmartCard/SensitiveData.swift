@@ -62,7 +62,7 @@ public enum SensitiveData {
     /// The BER-TLV in `data` with its primitive values masked, as `70[ 5A:476173******0010 ]`; nil if `data` is not
     /// BER-TLV throughout, or empty, and so may hide anything.
     public static func maskedTLV(_ data: [UInt8]) -> String? {
-        guard !data.isEmpty, let list = try? TLVList(data), !list.isEmpty else { return nil }
+        guard let list = try? TLVList(data), !list.isEmpty else { return nil }
         func text(_ list: TLVList) -> String {
             list.map { object in
                 object.tag.isConstructed
@@ -71,5 +71,60 @@ public enum SensitiveData {
             }.joined(separator: " ")
         }
         return text(list)
+    }
+
+    /// Response data as hexadecimal digits, digit for digit, with `*` for each that must not be shown.
+    ///
+    /// In BER-TLV those are the values of ``exposures``.  Data of another shape is hidden altogether if it is a record,
+    /// or if digits in it, packed or as text, check as an account number.
+    public static func maskedHex(_ data: [UInt8], answering command: CommandAPDU) -> String {
+        guard let list = try? TLVList(data), !list.isEmpty else {
+            let isRecord = command.cla != 0xFF && command.ins == 0xB2
+            return isRecord || containsAccountNumber(data) ? String(repeating: "*", count: data.count * 2) : data.hex
+        }
+        var text = ""
+        var done = 0
+        for object in list.flattened where exposures[object.tag] != nil {
+            text += data[done..<object.value.startIndex].hex + masked(object.value, of: object.tag)
+            done = object.value.endIndex
+        }
+        return text + data[done...].hex
+    }
+
+    /// Instructions whose command data comes from the terminal alone: SELECT, GET PROCESSING OPTIONS, GENERATE AC,
+    /// INTERNAL AUTHENTICATE, COMPUTE CRYPTOGRAPHIC CHECKSUM, EXCHANGE RELAY RESISTANCE DATA.
+    private static let openInstructions: Set<UInt8> = [0xA4, 0xA8, 0xAE, 0x88, 0x2A, 0xEA]
+
+    /// Whether the data field of `command` may be shown: it holds no PIN, key or cardholder data.
+    public static func showsData(of command: CommandAPDU) -> Bool {
+        command.cla != 0xFF && openInstructions.contains(command.ins)
+    }
+
+    /// Whether there are 13 to 19 digits in a row, packed or as text, that check as an account number
+    /// (ISO/IEC 7812-1, Annex B).
+    static func containsAccountNumber(_ data: [UInt8]) -> Bool {
+        func digit(_ character: UInt8) -> UInt8? { (0x30...0x39).contains(character) ? character - 0x30 : nil }
+        let packed = data.flatMap { [$0 >> 4, $0 & 0x0F] }.map { $0 < 10 ? $0 : nil }
+        return [packed, data.map(digit)].contains { symbols in
+            symbols.split(separator: nil).contains { run in hasAccountNumber(in: run.compactMap(\.self)) }
+        }
+    }
+
+    /// Whether a part of `digits` is an account number: a first digit from 2 to 6 and the right check digit.
+    private static func hasAccountNumber(in digits: [UInt8]) -> Bool {
+        digits.indices.contains { start in
+            (2...6).contains(digits[start])
+                && (13...19).contains { length in
+                    start + length <= digits.count && checks(digits[start..<start + length])
+                }
+        }
+    }
+
+    /// The Luhn formula (ISO/IEC 7812-1, Annex B).
+    private static func checks(_ digits: ArraySlice<UInt8>) -> Bool {
+        digits.reversed().enumerated().reduce(0) { sum, next in
+            let doubled = Int(next.element) * (next.offset % 2 + 1)
+            return sum + doubled / 10 + doubled % 10
+        } % 10 == 0
     }
 }

@@ -27,12 +27,8 @@ public struct TrafficLogLayer: CardChannel {
         }
     }
 
-    /// Instructions whose data field comes from the terminal alone: SELECT, GET PROCESSING OPTIONS, GENERATE AC,
-    /// INTERNAL AUTHENTICATE, COMPUTE CRYPTOGRAPHIC CHECKSUM, EXCHANGE RELAY RESISTANCE DATA.
-    private static let openInstructions: Set<UInt8> = [0xA4, 0xA8, 0xAE, 0x88, 0x2A, 0xEA]
-
     static func text(_ command: CommandAPDU) -> String {
-        guard command.cla != 0xFF, openInstructions.contains(command.ins), !command.data.isEmpty else {
+        guard SensitiveData.showsData(of: command), !command.data.isEmpty else {
             return command.description
         }
         return [command.cla, command.ins, command.p1, command.p2].hex(separator: " ") + ", " + command.data.hex

@@ -22,3 +22,31 @@ import Testing
         #expect(SensitiveData.maskedTLV(bytes("47 61 73 90 01 01 00 10")) == nil)
     }
 }
+
+/// Test values: Visa's published test account number 4761739001010010.
+@Suite struct MaskedHexTests {
+    static let readRecord = CommandAPDU.readRecord(1, sfi: 1)
+
+    @Test func digitForDigit() {
+        let record = bytes("70 10 5A 08 47 61 73 90 01 01 00 10 5F 20 01 41 82 00")
+        #expect(SensitiveData.maskedHex(record, answering: Self.readRecord) == "70105A08476173******00105F2001**8200")
+    }
+
+    @Test(arguments: [
+        "34 37 36 31 37 33 39 30 30 31 30 31 30 30 31 30",  // as text
+        "44 F4 76 17 39 00 10 10 01 0F",  // half a byte off
+        "90 5A 08 47 61 73 90 01 01 00 10",  // the record's length was lost
+    ])
+    func accountNumbersWithoutTLVAreFound(_ hex: String) {
+        let getData = CommandAPDU.getData(0x9F4F)
+        #expect(SensitiveData.maskedHex(bytes(hex), answering: getData).allSatisfy { $0 == "*" })
+    }
+
+    @Test func harmlessBytesAreShown() throws {
+        let uid = try CommandAPDU(bytes("FF CA 00 00 00"))
+        #expect(SensitiveData.maskedHex(bytes("04 A1 B2 C3 D4 E5 F6"), answering: uid) == "04A1B2C3D4E5F6")
+        #expect(SensitiveData.maskedHex(bytes("00 00 00 00 00 00 00 00 00"), answering: uid) == "000000000000000000")
+        // But a record of any shape may be anything.
+        #expect(SensitiveData.maskedHex(bytes("44 4F 45"), answering: Self.readRecord) == "******")
+    }
+}
