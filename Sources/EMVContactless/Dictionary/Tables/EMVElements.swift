@@ -1,7 +1,12 @@
 extension DataElement {
     /// The tables, one for each document and scope.
     static let tables: [DataElementTable] = [
-        emvBooks
+        emvBooks, entryPoint, kernel2, kernel8,
+        mchip, visa, americanExpress, jcb, discover, unionPay, interac,
+        interindustry, fileControlParameters(in: 0x62), fileControlParameters(in: 0x6F),
+        secureMessaging, securityEnvironment, dynamicAuthentication, publicKey, certificateBody, login,
+        biometricInformation, biometricHeader, biometricTryCounters, preferredAttempts, biometricVerification,
+        globalPlatform, cardData, cardRecognition, personalizationCommands, transparentSession,
     ]
 }
 
@@ -29,6 +34,7 @@ extension DataElement {
             5F54 | Bank Identifier Code (BIC)                                           | var         | 8-11   | card
             5F55 | Issuer Country Code (alpha2 format)                                  | a           | 2      | card
             5F56 | Issuer Country Code (alpha3 format)                                  | a           | 3      | card
+            5F57 | Account Type                                                         | n           | 1      | terminal
             61   | Application Template                                                 | constructed | 0-252  | card
             6F   | File Control Information (FCI) Template                              | constructed | 0-252  | card
             70   | READ RECORD Response Message Template                                | constructed | 0-252  | card
@@ -36,6 +42,7 @@ extension DataElement {
             72   | Issuer Script Template 2                                             | constructed | var    | issuer
             73   | Directory Discretionary Template                                     | constructed | 0-252  | card
             77   | Response Message Template Format 2                                   | constructed | var    | card
+            7F60 | Biometric Information Template (BIT)                                 | constructed | var    | card
             80   | Response Message Template Format 1                                   | var         | var    | card
             81   | Amount, Authorised (Binary)                                          | b           | 4      | terminal
             82   | Application Interchange Profile                                      | b           | 2      | card
@@ -105,6 +112,8 @@ extension DataElement {
             9F2D | Integrated Circuit Card (ICC) PIN Encipherment Public Key Certificate | b          | 0-248  | card
             9F2E | Integrated Circuit Card (ICC) PIN Encipherment Public Key Exponent   | b           | 1-3    | card
             9F2F | Integrated Circuit Card (ICC) PIN Encipherment Public Key Remainder  | b           | var    | card
+            9F30 | Biometric Terminal Capabilities                                      | b           | 3      | terminal
+            9F31 | Card BIT Group Template                                              | b           | var    | card
             9F32 | Issuer Public Key Exponent                                           | b           | 1-3    | card
             9F33 | Terminal Capabilities                                                | b           | 3      | terminal
             9F34 | Cardholder Verification Method (CVM) Results                         | b           | 3      | terminal
@@ -135,5 +144,10 @@ extension DataElement {
             9F4F | Log Format                                                           | b           | var    | card
             A5   | File Control Information (FCI) Proprietary Template                  | constructed | var    | card
             BF0C | File Control Information (FCI) Issuer Discretionary Data             | constructed | 0-222  | card
+            BF4A | Offline BIT Group Template                                           | constructed | var    | card
+            BF4B | Online BIT Group Template                                            | constructed | var    | card
+            BF4C | Biometric Try Counters Template                                      | constructed | var    | card
+            BF4D | Preferred Attempts Template                                          | constructed | var    | card
+            BF4E | Biometric Verification Data Template                                 | constructed | var    | terminal
             """)
 }
