@@ -1,0 +1,143 @@
+public import SmartCard
+
+/// A data object list: the tags and lengths of data that the card wants, without values (EMV Book 3, 5.4).
+///
+/// PDOL, CDOL1, CDOL2, DDOL, TDOL, UDOL, DRDOL and the log format have this form.
+public struct DataObjectList: Hashable, Sendable {
+    public struct Entry: Hashable, Sendable {
+        public let tag: TLVTag
+        /// How many bytes of the value the card wants, 0 to 252.
+        public let length: Int
+
+        public init(tag: TLVTag, length: Int) {
+            self.tag = tag
+            self.length = length
+        }
+    }
+
+    /// The most bytes that the values of one list may have together, so that they fit a command (EMV Book 3, Annex A).
+    public static let maximumLength = 252
+
+    public let entries: [Entry]
+
+    /// Reads all of `bytes`.  The length of an entry is one byte, also from `80` upwards.
+    ///
+    /// - Throws: ``DataObjectListError`` with the offset of the entry that is wrong.
+    public init(_ bytes: some Collection<UInt8>) throws(DataObjectListError) {
+        var entries: [Entry] = []
+        var total = 0
+        var reader = TagReader(bytes)
+        while !reader.isAtEnd {
+            let start = reader.offset
+            let tag = try reader.tag()
+            guard let length = reader.byte() else {
+                throw DataObjectListError(reason: .truncatedLength, offset: reader.offset)
+            }
+            total += Int(length)
+            guard total <= Self.maximumLength else { throw DataObjectListError(reason: .tooLong, offset: start) }
+            entries.append(Entry(tag: tag, length: Int(length)))
+        }
+        self.entries = entries
+    }
+
+    /// Reads a list of tags without lengths, such as the Static Data Authentication Tag List or Tags To Read.
+    public static func tags(_ bytes: some Collection<UInt8>) throws(DataObjectListError) -> [TLVTag] {
+        var tags: [TLVTag] = []
+        var reader = TagReader(bytes)
+        while !reader.isAtEnd { tags.append(try reader.tag()) }
+        return tags
+    }
+
+    /// How many bytes the values have together.
+    public var length: Int { entries.reduce(0) { $0 + $1.length } }
+
+    /// Whether the card wants `tag`.
+    public func contains(_ tag: TLVTag) -> Bool { entries.contains { $0.tag == tag } }
+
+    /// The values that the card wants, one behind the other, each brought to the length of its entry.
+    ///
+    /// - Parameters:
+    ///   - scope: which scheme's format a tag has that means several things.
+    ///   - source: the value of a data element, or nil if it is unknown or has none.  It is not asked for constructed
+    ///     data objects, which the rules replace by zeros.
+    public func value(scope: DataElement.Scope = .common, from source: (TLVTag) -> [UInt8]?) -> [UInt8] {
+        entries.flatMap { entry -> [UInt8] in
+            guard !entry.tag.isConstructed, let value = source(entry.tag) else {
+                return [UInt8](repeating: 0, count: entry.length)
+            }
+            return Self.fit(value, to: entry.length, format: DataElement[entry.tag, scope]?.format ?? .binary)
+        }
+    }
+
+    /// Brings `value` to `length` bytes as its format demands (EMV Book 3, 5.4): numeric values lose or gain leading
+    /// bytes, all others trailing ones; compressed numeric values are filled with `FF`, all others with `00`.
+    public static func fit(_ value: [UInt8], to length: Int, format: DataElement.Format) -> [UInt8] {
+        let missing = max(0, length - value.count)
+        return switch format {
+        case .numeric: [UInt8](repeating: 0x00, count: missing) + value.suffix(max(0, length))
+        case .compressedNumeric: value.prefix(max(0, length)) + [UInt8](repeating: 0xFF, count: missing)
+        default: value.prefix(max(0, length)) + [UInt8](repeating: 0x00, count: missing)
+        }
+    }
+}
+
+/// Bytes that are not a data object list.
+public struct DataObjectListError: Error, Hashable, Sendable {
+    public enum Reason: Hashable, Sendable {
+        /// A tag runs past the end.
+        case truncatedTag
+        /// A tag of more than four bytes.
+        case tagTooLong
+        /// A tag without a length.
+        case truncatedLength
+        /// The values would have more than ``DataObjectList/maximumLength`` bytes.
+        case tooLong
+    }
+
+    public let reason: Reason
+    /// Where in the list, from zero.
+    public let offset: Int
+}
+
+extension DataObjectListError: CustomStringConvertible {
+    public var description: String {
+        let what =
+            switch reason {
+            case .truncatedTag: "a tag is cut off"
+            case .tagTooLong: "a tag has more than 4 bytes"
+            case .truncatedLength: "a tag has no length"
+            case .tooLong: "the values would have more than \(DataObjectList.maximumLength) bytes"
+            }
+        return "data object list: \(what) (offset \(offset))"
+    }
+}
+
+/// Takes tags from a sequence of bytes.
+private struct TagReader {
+    private let bytes: [UInt8]
+    private(set) var offset = 0
+
+    init(_ bytes: some Collection<UInt8>) { self.bytes = Array(bytes) }
+
+    var isAtEnd: Bool { offset >= bytes.count }
+
+    mutating func byte() -> UInt8? {
+        guard !isAtEnd else { return nil }
+        defer { offset += 1 }
+        return bytes[offset]
+    }
+
+    mutating func tag() throws(DataObjectListError) -> TLVTag {
+        let start = offset
+        guard let first = byte() else { throw DataObjectListError(reason: .truncatedTag, offset: start) }
+        var tag = UInt32(first)
+        var more = first & 0x1F == 0x1F
+        while more {
+            guard let next = byte() else { throw DataObjectListError(reason: .truncatedTag, offset: offset) }
+            guard offset - start <= 4 else { throw DataObjectListError(reason: .tagTooLong, offset: start) }
+            tag = tag << 8 | UInt32(next)
+            more = next & 0x80 != 0
+        }
+        return TLVTag(rawValue: tag)
+    }
+}

@@ -1,0 +1,46 @@
+import SmartCard
+
+/// A primary account number (ISO/IEC 7812-1): 8 to 19 digits.
+///
+/// It prints as its first six and last four digits only, also in a debugger, a dump or a failed expectation.  Whoever
+/// needs the whole number asks for ``digits``.
+public struct PAN: Hashable, Sendable {
+    /// The number in the clear.
+    public let digits: String
+
+    /// - Returns: nil unless there are 8 to 19 decimal digits and nothing else.
+    public init?(digits: some StringProtocol) {
+        guard (8...19).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            return nil
+        }
+        self.digits = String(digits)
+    }
+
+    /// Reads format cn, as in tag 5A: two digits a byte, filled with trailing `F`.
+    public init?(packed bytes: some Collection<UInt8>) {
+        let hex = bytes.hex
+        let end = hex.firstIndex(of: "F") ?? hex.endIndex
+        guard hex[end...].allSatisfy({ $0 == "F" }) else { return nil }
+        self.init(digits: hex[..<end])
+    }
+
+    /// Whether the last digit is the check digit of the others (ISO/IEC 7812-1, Annex B).
+    public var isLuhnValid: Bool {
+        var sum = 0
+        for (index, character) in digits.utf8.reversed().enumerated() {
+            let digit = Int(character) - 0x30
+            let weighted = index % 2 == 0 ? digit : digit * 2
+            sum += weighted > 9 ? weighted - 9 : weighted
+        }
+        return sum % 10 == 0
+    }
+
+    /// The first six and last four digits with `*` between: `476173******0010`.
+    public var masked: String { SensitiveData.maskingAccountNumber(digits) }
+}
+
+extension PAN: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { masked }
+    public var debugDescription: String { masked }
+    public var customMirror: Mirror { Mirror(self, children: ["masked": masked]) }
+}

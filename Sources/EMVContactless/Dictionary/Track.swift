@@ -1,0 +1,183 @@
+import SmartCard
+
+/// A year and a month, as in the expiry of a card: valid to the last day of it.
+public struct ExpirationDate: Hashable, Sendable {
+    public let year: Int
+    /// 1 to 12.
+    public let month: Int
+
+    /// Reads `YYMM`.  Years 00 to 49 belong to this century, 50 to 99 to the last (EMV Book 4, 6.7.3).
+    ///
+    /// - Returns: nil unless there are four digits and the month is one.
+    public init?(yymm: some StringProtocol) {
+        guard yymm.utf8.count == 4, yymm.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
+            let year = Int(yymm.prefix(2)), let month = Int(yymm.suffix(2)), (1...12).contains(month)
+        else { return nil }
+        self.year = year + (year < 50 ? 2000 : 1900)
+        self.month = month
+    }
+
+    /// Reads the first two bytes of format n, as in tag 5F24: `YYMMDD` or `YYMM`.
+    public init?(packed bytes: some Collection<UInt8>) {
+        guard (2...3).contains(bytes.count) else { return nil }
+        self.init(yymm: bytes.prefix(2).hex)
+    }
+}
+
+extension ExpirationDate: CustomStringConvertible {
+    /// `2031-12`
+    public var description: String { "\(year)-\(month < 10 ? "0" : "")\(month)" }
+}
+
+/// What is on track 1 of a card, structure code B (ISO/IEC 7813).
+public struct Track1: Hashable, Sendable {
+    public let pan: PAN
+    /// As coded: surname, `/`, first name; perhaps with trailing spaces.
+    public let name: String
+    /// Nil if the track has a separator in its place.
+    public let expiration: ExpirationDate?
+    /// Three digits; nil if the track has a separator in its place.
+    public let serviceCode: String?
+    public let discretionaryData: String
+
+    /// Reads tag 56: characters, from the format code to the end of the discretionary data, without sentinels.
+    ///
+    /// - Throws: ``TrackError`` with the offset, in characters, of what does not fit.
+    public init(_ bytes: some Collection<UInt8>) throws(TrackError) {
+        var reader = TrackReader(try TrackReader.characters(bytes), separator: "^")
+        guard reader.take(1) == "B" else { throw TrackError(reason: .formatCode, offset: 0) }
+        pan = try reader.accountNumber()
+        let name = reader.field()
+        guard reader.skipSeparator(), (2...26).contains(name.count) else {
+            throw TrackError(reason: .name, offset: reader.offset)
+        }
+        self.name = name
+        expiration = try reader.expiration()
+        serviceCode = try reader.serviceCode()
+        discretionaryData = reader.rest()
+    }
+}
+
+/// What is on track 2 of a card (ISO/IEC 7813).
+public struct Track2: Hashable, Sendable {
+    public let pan: PAN
+    /// Nil if the track has a separator in its place.
+    public let expiration: ExpirationDate?
+    /// Three digits; nil if the track has a separator in its place.
+    public let serviceCode: String?
+    /// Digits.
+    public let discretionaryData: String
+
+    /// Reads tag 57 or 9F6B: two digits a byte, `D` between the fields, trailing `F` as filling.
+    ///
+    /// - Throws: ``TrackError`` with the offset, in digits, of what does not fit.
+    public init(_ bytes: some Collection<UInt8>) throws(TrackError) {
+        var digits = bytes.hex
+        while digits.last == "F" { digits.removeLast() }
+        var reader = TrackReader(digits, separator: "D")
+        pan = try reader.accountNumber()
+        expiration = try reader.expiration()
+        serviceCode = try reader.serviceCode()
+        let offset = reader.offset
+        discretionaryData = reader.rest()
+        if let bad = discretionaryData.utf8.enumerated().first(where: { !(0x30...0x39).contains($0.element) }) {
+            throw TrackError(reason: .discretionaryData, offset: offset + bad.offset)
+        }
+    }
+}
+
+/// Bytes that are not a track.
+public struct TrackError: Error, Hashable, Sendable {
+    public enum Reason: String, Hashable, Sendable {
+        case character = "not a printable character"
+        case formatCode = "the format code is not B"
+        case accountNumber = "no account number of 8 to 19 digits before a separator"
+        case name = "no name of 2 to 26 characters before a separator"
+        case expiration = "the expiry is no year and month"
+        case serviceCode = "the service code is not three digits"
+        case discretionaryData = "the discretionary data are not digits"
+    }
+
+    public let reason: Reason
+    /// Where in the track, in characters or digits, from zero.
+    public let offset: Int
+}
+
+extension TrackError: CustomStringConvertible {
+    public var description: String { "track: \(reason.rawValue) (offset \(offset))" }
+}
+
+extension Track1: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The account number, masked, and nothing else.
+    public var description: String { "track 1 of \(pan.masked)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["pan": pan.masked]) }
+}
+
+extension Track2: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The account number, masked, and nothing else.
+    public var description: String { "track 2 of \(pan.masked)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["pan": pan.masked]) }
+}
+
+/// Takes the fields that both tracks have from a line of characters.
+private struct TrackReader {
+    private let text: [Character]
+    private let separator: Character
+    private(set) var offset = 0
+
+    init(_ text: String, separator: Character) {
+        self.text = Array(text)
+        self.separator = separator
+    }
+
+    static func characters(_ bytes: some Collection<UInt8>) throws(TrackError) -> String {
+        if let bad = bytes.enumerated().first(where: { !(0x20...0x7E).contains($0.element) }) {
+            throw TrackError(reason: .character, offset: bad.offset)
+        }
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    mutating func take(_ count: Int) -> String {
+        let taken = text[offset...].prefix(count)
+        offset += taken.count
+        return String(taken)
+    }
+
+    mutating func rest() -> String { take(text.count) }
+
+    /// What stands before the next separator, or before the end.
+    mutating func field() -> String { take(text[offset...].prefix { $0 != separator }.count) }
+
+    mutating func skipSeparator() -> Bool {
+        guard offset < text.count, text[offset] == separator else { return false }
+        offset += 1
+        return true
+    }
+
+    mutating func accountNumber() throws(TrackError) -> PAN {
+        let start = offset
+        guard let pan = PAN(digits: field()), skipSeparator() else {
+            throw TrackError(reason: .accountNumber, offset: start)
+        }
+        return pan
+    }
+
+    mutating func expiration() throws(TrackError) -> ExpirationDate? {
+        guard !skipSeparator() else { return nil }
+        let start = offset
+        guard let date = ExpirationDate(yymm: take(4)) else { throw TrackError(reason: .expiration, offset: start) }
+        return date
+    }
+
+    mutating func serviceCode() throws(TrackError) -> String? {
+        guard !skipSeparator() else { return nil }
+        let start = offset
+        let code = take(3)
+        guard code.utf8.count == 3, code.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+            throw TrackError(reason: .serviceCode, offset: start)
+        }
+        return code
+    }
+}
