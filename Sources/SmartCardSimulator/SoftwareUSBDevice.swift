@@ -23,13 +23,14 @@ public protocol SoftwareUSBDevice: Sendable {
     /// The host asks for data from the IN endpoint `endpoint`; lets faults happen at a given transfer.
     func willTransferIn(endpoint: UInt8)
 
-    /// Who is told what the device does by itself.  Replaces an earlier observer.
+    /// Who is told what the device does, on the thread that calls the device.  Replaces an earlier observer.
     func observe(_ observer: @escaping @Sendable (SoftwareUSBEvent) -> Void)
 }
 
 /// What a software USB device does.
 public enum SoftwareUSBEvent: Hashable, Sendable {
-    /// `bytes` are ready to be read from the IN endpoint `endpoint`, once `delay` has passed.
+    /// `bytes` are ready to be read from the IN endpoint `endpoint`, once `delay` has passed since this event, and not
+    /// before those of earlier events of the endpoint.
     case ready(endpoint: UInt8, bytes: [UInt8], delay: Duration)
     /// The device leaves the bus now: what is pending ends without data.
     case unplugged

@@ -1,0 +1,103 @@
+/// In what one ACR122U differs from another: a firmware version, or a fault of manufacture that a test wants to see.
+///
+/// Begin with a version and change what is to differ:
+///
+///     var profile = ACR122UProfile.firmware214
+///     profile.atrStyle = .standard
+public struct ACR122UProfile: Hashable, Sendable {
+    /// What IccPowerOn makes of a card (PC/SC part 3, 3.1.3.2.3).
+    public enum ATRStyle: String, Hashable, Sendable, CaseIterable {
+        /// The ACR122U's: the whole ATS or ATQB in place of the historical bytes, up to fifteen of them; `FF SAK` names
+        /// a storage card that has no name.
+        case acs
+        /// As PC/SC part 3 has it.
+        case standard
+    }
+
+    /// What the reader says in the slot status of its answers while no card is powered.
+    public enum IdleSlotStatus: String, Hashable, Sendable, CaseIterable {
+        /// `00`, active, as firmware 2.14.
+        case active
+        /// `02`, absent, except in the answer to IccPowerOn, as firmware 2.16.
+        case absentExceptPowerOn
+        /// `02`, absent, as firmware 2.15.
+        case absent
+    }
+
+    /// The version as people know it: `2.14`.
+    public var version: String
+    /// What `FF 00 48 00 00` answers, ten characters.
+    public var firmwareString: String
+    /// bcdDevice of the device descriptor.
+    public var deviceRelease: UInt16
+    /// bMaxPacketSize0 of the device descriptor.
+    public var controlPacketSize: UInt8
+    /// Rev of the PN532's GetFirmwareVersion.
+    public var chipRevision: UInt8 = 0x06
+    /// The ACR122U knows presence only by polling and reports it less than faithfully: see ``IdleSlotStatus``.
+    public var idleSlotStatus: IdleSlotStatus = .active
+    /// Whether `FF 00 51` answers the parameter alone, without `90` before it.
+    public var answersParameterAlone = false
+    /// Whether `FF 00 52`, buzzer on detection, is known.
+    public var hasDetectionBuzzer = true
+    /// Whether PC_to_RDR_Escape is known.
+    public var hasEscape = true
+    /// Whether SET_INTERFACE fails, as it does on clones.
+    public var stallsSetInterface = false
+    /// Whether the class requests for clock and data rates are answered, with zeros.
+    public var answersRateRequests = false
+    public var atrStyle = ATRStyle.acs
+    /// The PICC operating parameter after power-up (ACS API v2.04, 6.5).
+    public var operatingParameter: UInt8 = 0xFF
+    /// How long after its arrival a card is reported; nil for the polling interval of the operating parameter,
+    /// 250 or 500 ms.
+    public var detectionDelay: Duration?
+
+    init(version: String, string: String, release: UInt16, controlPacketSize: UInt8) {
+        self.version = version
+        firmwareString = string
+        deviceRelease = release
+        self.controlPacketSize = controlPacketSize
+    }
+}
+
+extension ACR122UProfile {
+    public static let firmware207 = {
+        var profile = ACR122UProfile(
+            version: "2.07", string: "ACR122U207", release: 0x0207, controlPacketSize: 8)
+        profile.chipRevision = 0x04
+        profile.hasDetectionBuzzer = false
+        return profile
+    }()
+
+    public static let firmware214 = {
+        var profile = ACR122UProfile(
+            version: "2.14", string: "ACR122U214", release: 0x0214, controlPacketSize: 64)
+        profile.answersRateRequests = true
+        return profile
+    }()
+
+    public static let firmware215 = {
+        var profile = ACR122UProfile(
+            version: "2.15", string: "ACR122U215", release: 0x0215, controlPacketSize: 64)
+        profile.idleSlotStatus = .absent
+        profile.answersParameterAlone = true
+        return profile
+    }()
+
+    public static let firmware216 = {
+        var profile = ACR122UProfile(
+            version: "2.16", string: "ACR122U216", release: 0x0216, controlPacketSize: 64)
+        profile.idleSlotStatus = .absentExceptPowerOn
+        return profile
+    }()
+
+    /// Every version, oldest first.
+    public static let all = [firmware207, firmware214, firmware215, firmware216]
+
+    /// The profile of a firmware version: `2.07`, `2.14`, `2.15`, `2.16`; nil for others.
+    public init?(version: String) {
+        guard let profile = Self.all.first(where: { $0.version == version }) else { return nil }
+        self = profile
+    }
+}

@@ -1,0 +1,257 @@
+import Synchronization
+
+/// An ACS ACR122U in software: CCID messages in, CCID messages out, as its USB endpoints carry them.
+///
+/// What is known from captures of real readers it does as they do, byte for byte; the rest is the plainest reading of
+/// the ACS API v2.04, USB CCID 1.10 and the PN532 manual.  Cards lie on it until they are taken away:
+///
+///     let reader = SoftwareACR122U(profile: .firmware214)
+///     reader.observe { event in … }
+///     reader.insert(card)
+///     reader.transferOut(endpoint: 0x02, [0x62, 0, 0, 0, 0, 0, 0, 0, 0, 0])
+///
+/// It answers before a call returns, or while another thread's call to it lasts; what takes time carries its delay in
+/// the event.
+public final class SoftwareACR122U: SoftwareUSBDevice {
+    /// Bulk OUT, bulk IN and interrupt IN.
+    public enum Endpoint {
+        public static let bulkOut: UInt8 = 0x02
+        public static let bulkIn: UInt8 = 0x82
+        public static let interruptIn: UInt8 = 0x81
+    }
+
+    public let profile: ACR122UProfile
+
+    struct State {
+        var firmware: ACR122UFirmware
+        /// What has come of a message so far.
+        var incoming: [UInt8] = []
+        /// What is still to come of a message too long for the buffer, to be thrown away.
+        var surplus = 0
+        var isPluggedIn = true
+        /// What the interrupt endpoint last said.
+        var reportedPresence = false
+        var observer: (@Sendable (SoftwareUSBEvent) -> Void)?
+        /// Events that no observer has seen, and whether a thread is about to show them.
+        var events: [SoftwareUSBEvent] = []
+        var isDelivering = false
+    }
+
+    private let state: Mutex<State>
+
+    public init(profile: ACR122UProfile = .firmware216, faults: [ACR122UFault] = []) {
+        self.profile = profile
+        var firmware = ACR122UFirmware(profile: profile)
+        firmware.faults.list = faults
+        state = Mutex(State(firmware: firmware))
+    }
+
+    // MARK: What a hand does
+
+    /// The cards on the reader, in the order in which they came.
+    public var cards: [any VirtualCard] { state.withLock { $0.firmware.chip.cards } }
+
+    /// Puts a card on the reader, beside those that lie there.  A card that lies there already stays.
+    public func insert(_ card: any VirtualCard) {
+        change { state in
+            guard !state.firmware.chip.cards.contains(where: { $0 === card }) else { return }
+            card.reset()
+            state.firmware.chip.cards.append(card)
+        }
+    }
+
+    /// Takes `card` away, or all cards for nil.
+    public func remove(_ card: (any VirtualCard)? = nil) {
+        change { state in
+            state.firmware.chip.cards.removeAll { card == nil || $0 === card }
+        }
+    }
+
+    /// Pulls the plug.  The reader does nothing from now on.
+    public func unplug() {
+        change { $0.unplug() }
+    }
+
+    /// False once the reader has left the bus, by a hand or a fault.
+    public var isPluggedIn: Bool { state.withLock { $0.isPluggedIn } }
+
+    /// The faults in force.  Setting them starts their counts anew.
+    public var faults: [ACR122UFault] {
+        get { state.withLock { $0.firmware.faults.list } }
+        set { state.withLock { $0.firmware.faults.list = newValue } }
+    }
+
+    // MARK: SoftwareUSBDevice
+
+    public var deviceDescriptor: [UInt8] {
+        [
+            0x12, 0x01,  // bLength, DEVICE
+            0x10, 0x01,  // bcdUSB 1.10
+            0x00, 0x00, 0x00,  // class, subclass, protocol: see the interface
+            profile.controlPacketSize,
+            0x2F, 0x07, 0x00, 0x22,  // idVendor 072F, idProduct 2200
+            UInt8(truncatingIfNeeded: profile.deviceRelease), UInt8(truncatingIfNeeded: profile.deviceRelease >> 8),
+            0x01, 0x02, 0x00,  // iManufacturer, iProduct, no serial number
+            0x01,  // bNumConfigurations
+        ]
+    }
+
+    public var configurationDescriptor: [UInt8] {
+        [
+            // Configuration: one interface, bus powered, 200 mA.
+            0x09, 0x02, 0x5D, 0x00, 0x01, 0x01, 0x00, 0x80, 0x64,
+            // Interface 0: three endpoints, smart card class.
+            0x09, 0x04, 0x00, 0x00, 0x03, 0x0B, 0x00, 0x00, 0x00,
+            // CCID 1.00: one slot, 5 V, 3 V and 1.8 V,
+            0x36, 0x21, 0x00, 0x01, 0x00, 0x07,
+            0x02, 0x00, 0x00, 0x00,  // dwProtocols: T=1
+            0xA0, 0x0F, 0x00, 0x00, 0xA0, 0x0F, 0x00, 0x00, 0x00,  // clock 4000 kHz
+            0x00, 0x2A, 0x00, 0x00, 0x90, 0xD0, 0x03, 0x00, 0x00,  // 10752 to 250000 bit/s
+            0x00, 0x01, 0x00, 0x00,  // dwMaxIFSD 256
+            0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00, 0x00,  // dwSynchProtocols, dwMechanical
+            0x40, 0x00, 0x02, 0x00,  // dwFeatures: automatic parameter negotiation, short APDU level
+            0x0F, 0x01, 0x00, 0x00,  // dwMaxCCIDMessageLength 271
+            0x00, 0x00, 0x00, 0x00, 0x00, 0x01,  // class bytes, LCD, PIN, bMaxCCIDBusySlots
+            // Endpoints: interrupt IN, bulk OUT, bulk IN.
+            0x07, 0x05, 0x81, 0x03, 0x08, 0x00, 0x02,
+            0x07, 0x05, 0x02, 0x02, 0x40, 0x00, 0x00,
+            0x07, 0x05, 0x82, 0x02, 0x40, 0x00, 0x00,
+        ]
+    }
+
+    public var strings: [String] { ["ACS", "ACR122U PICC Interface"] }
+
+    public func control(setup: [UInt8], data: [UInt8]) -> [UInt8]? {
+        change { state in
+            guard state.isPluggedIn, !state.unplugIfDue() else { return nil }
+            guard setup.count == 8 else { return nil }
+            let length = Int(setup[6]) | Int(setup[7]) << 8
+            let answer: [UInt8]? =
+                switch (setup[0], setup[1]) {
+                case (0x80...0x82, 0x00): [0x00, 0x00]  // GET_STATUS
+                case (0x80, 0x08): [0x01]  // GET_CONFIGURATION
+                case (0x81, 0x0A): [0x00]  // GET_INTERFACE
+                case (0x00, 0x09), (0x02, 0x01): []  // SET_CONFIGURATION, CLEAR_FEATURE of an endpoint
+                case (0x01, 0x0B): profile.stallsSetInterface ? nil : []
+                case (0xA1, 0x02), (0xA1, 0x03):  // GET_CLOCK_FREQUENCIES, GET_DATA_RATES
+                    profile.answersRateRequests ? [UInt8](repeating: 0x00, count: min(length, 1024)) : nil
+                default: nil
+                }
+            return answer.map { Array($0.prefix(length)) }
+        }
+    }
+
+    public func transferOut(endpoint: UInt8, _ bytes: [UInt8]) {
+        change { state in
+            guard state.isPluggedIn, endpoint == Endpoint.bulkOut, !state.unplugIfDue() else { return }
+            state.receive(bytes)
+        }
+    }
+
+    public func willTransferIn(endpoint: UInt8) {
+        change { state in
+            guard state.isPluggedIn else { return }
+            _ = state.unplugIfDue()
+        }
+    }
+
+    /// The observer is the bus that the reader is plugged into: a card that lies on it is reported anew.
+    public func observe(_ observer: @escaping @Sendable (SoftwareUSBEvent) -> Void) {
+        change { state in
+            state.observer = observer
+            state.events = state.isPluggedIn ? [] : [.unplugged]
+            state.reportedPresence = false
+        }
+    }
+
+    /// Changes the state, reports what has become of presence, and shows the observer what there is to see, in order
+    /// and outside the lock, so that it may call back.
+    private func change<Result: Sendable>(_ body: @Sendable (inout State) -> Result) -> Result {
+        let (result, delivers) = state.withLock { state in
+            let result = body(&state)
+            state.reportPresence()
+            if state.observer == nil { state.events = [] }
+            let delivers = !state.isDelivering && !state.events.isEmpty
+            if delivers { state.isDelivering = true }
+            return (result, delivers)
+        }
+        var more = delivers
+        while more {
+            let (observer, events) = state.withLock { state in
+                defer { state.events = [] }
+                if state.events.isEmpty { state.isDelivering = false }
+                return (state.observer, state.events)
+            }
+            for event in events { observer?(event) }
+            more = !events.isEmpty
+        }
+        return result
+    }
+}
+
+extension SoftwareACR122U.State {
+    /// A part of a message or a whole one.  A transfer that is no multiple of 64 bytes ends the message (USB 2.0,
+    /// 5.8.3); one that is may end it too.
+    mutating func receive(_ bytes: [UInt8]) {
+        let isLast = !bytes.count.isMultiple(of: 64) || bytes.isEmpty
+        if surplus > 0 {
+            surplus = isLast ? 0 : max(surplus - bytes.count, 0)
+            return
+        }
+        incoming += bytes
+        guard incoming.count >= CCIDCommand.headerSize else {
+            // Without a whole header there is no sequence number to answer to.
+            if isLast { incoming = [] }
+            return
+        }
+        let header = incoming.prefix(CCIDCommand.headerSize)
+        let length = Int(header[1]) | Int(header[2]) << 8 | Int(header[3]) << 16 | Int(header[4]) << 24
+        let arrived = incoming.count - CCIDCommand.headerSize
+        var command = CCIDCommand(
+            kind: CCIDCommand.Kind(rawValue: header[0]), slot: header[5], sequence: header[6],
+            parameters: Array(header[7..<10]))
+        if length > ACR122UFirmware.maximumData || arrived > length || isLast && arrived < length {
+            surplus = isLast ? 0 : max(length - arrived, 0)
+            incoming = []
+            send(firmware.failure(command, CCIDError.badLength), to: command)
+        } else if arrived == length {
+            command.data = Array(incoming.dropFirst(CCIDCommand.headerSize))
+            incoming = []
+            let (answer, delay) = firmware.answer(command)
+            send(answer, to: command, delay: delay)
+        }
+    }
+
+    private mutating func send(_ answer: CCIDAnswer, to command: CCIDCommand, delay: Duration = .zero) {
+        for frame in firmware.faults.frames(answer, to: command, delay: delay) {
+            events.append(
+                .ready(endpoint: SoftwareACR122U.Endpoint.bulkIn, bytes: frame.bytes, delay: frame.delay))
+        }
+    }
+
+    /// NotifySlotChange (USB CCID 1.10, 6.3.1), when the firmware looks for cards and finds a change.
+    mutating func reportPresence() {
+        guard isPluggedIn, observer != nil, firmware.pollsByItself, firmware.seesCard != reportedPresence else {
+            return
+        }
+        reportedPresence = firmware.seesCard
+        events.append(
+            .ready(
+                endpoint: SoftwareACR122U.Endpoint.interruptIn, bytes: [0x50, reportedPresence ? 0x03 : 0x02],
+                delay: firmware.detectionDelay))
+    }
+
+    mutating func unplug() {
+        guard isPluggedIn else { return }
+        isPluggedIn = false
+        incoming = []
+        events.append(.unplugged)
+    }
+
+    /// Whether the fault ``ACR122UFault/Kind/unplug`` strikes at this transfer.
+    mutating func unplugIfDue() -> Bool {
+        guard firmware.faults.unplugsAtThisTransfer() else { return false }
+        unplug()
+        return true
+    }
+}

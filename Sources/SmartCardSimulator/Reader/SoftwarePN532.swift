@@ -1,0 +1,358 @@
+/// The PN532 inside the reader (NXP UM0701-02), as its host sees it through `FF 00 00 00`: `D4` command in, `D5`
+/// response out, without the framing of the chip's own interfaces.
+///
+/// Cards of type A and B only.  The chip speaks ISO-DEP itself; a response longer than one frame is handed out in
+/// parts, with the MI bit.
+struct SoftwarePN532 {
+    /// What the chip reports in the status byte of an exchange (UM0701-02, 7.1).
+    struct Failure: RawRepresentable, Error, Hashable {
+        let rawValue: UInt8
+
+        static let timeout = Failure(rawValue: 0x01)
+        static let bufferOverflow = Failure(rawValue: 0x07)
+        static let authentication = Failure(rawValue: 0x14)
+        static let wrongContext = Failure(rawValue: 0x27)
+    }
+
+    /// A card that InListPassiveTarget found.  Its number, Tg, is its place in the list, from 1.
+    struct Target {
+        let card: any VirtualCard
+        let radio: VirtualCardRadio
+        /// Whether the exchange is by ISO-DEP: type B, or RATS has been answered.
+        var speaksISODEP: Bool
+        var isHalted = false
+        /// What the card's last response still holds for empty InDataExchange commands to fetch.
+        var pending: ArraySlice<UInt8> = []
+        /// The parts so far of a command that comes with MI.
+        var gathered: [UInt8] = []
+        /// The block number of the card (ISO/IEC 14443-4, 7.5.3), which only raw exchanges show.
+        var blockNumber: UInt8 = 1
+    }
+
+    /// Response data in one frame.  The chip has room for 262 bytes; a CCID message of this reader for 256 after
+    /// `D5 41`, the status byte and before `90 00`.
+    static let maximumPart = 256
+    /// The chip's buffer: the longest command that may come in parts.
+    static let maximumCommand = 4096
+
+    let revision: UInt8
+    /// The cards that lie on the reader, nearest first.
+    var cards: [any VirtualCard] = []
+    /// SetParameters: bit 4 is automatic RATS, bit 2 automatic ATR_RES.
+    var parameters: UInt8 = 0x14
+    private(set) var isFieldOn = true
+    private(set) var targets: [Target] = []
+    private var lastError: UInt8 = 0x00
+    private var registers: [UInt16: UInt8] = [:]
+    private var ports: (UInt8, UInt8) = (0xFF, 0xFF)
+
+    init(revision: UInt8) { self.revision = revision }
+
+    static let automaticRATS: UInt8 = 0x10
+
+    /// Carries out a command, from its code on, without `D4`.
+    ///
+    /// - Returns: the response from its code on, without `D5`; nil for an error frame, the chip's word for a command
+    ///   it does not know or cannot read.
+    mutating func execute(_ command: ArraySlice<UInt8>, faults: inout ACR122UFaults) -> [UInt8]? {
+        guard let code = command.first else { return nil }
+        let input = Array(command.dropFirst())
+        return respond(code, input, &faults).map { [code &+ 1] + $0 }
+    }
+
+    private mutating func respond(_ code: UInt8, _ input: [UInt8], _ faults: inout ACR122UFaults) -> [UInt8]? {
+        switch code {
+        case 0x00: diagnose(input)
+        case 0x02: [0x32, 0x01, revision, 0x07]
+        case 0x04: generalStatus
+        case 0x06: readRegisters(input)
+        case 0x08: writeRegisters(input)
+        case 0x0C: [ports.0, ports.1, 0x00]
+        case 0x0E: writePorts(input)
+        case 0x12: setParameters(input)
+        case 0x14: (1...3).contains(input.count) ? [] : nil
+        case 0x16: (1...2).contains(input.count) ? [0x00] : nil
+        case 0x32: configureField(input)
+        case 0x40 where !input.isEmpty: reporting { chip throws(Failure) in try chip.dataExchange(input, &faults) }
+        case 0x42 where !input.isEmpty:
+            reporting { chip throws(Failure) in try chip.communicateThrough(input, &faults) }
+        case 0x44 where input.count == 1: reporting { chip throws(Failure) in try chip.deselect(input[0]) }
+        case 0x4A: listPassiveTargets(input, &faults)
+        case 0x4E where input.count == 3: reporting { chip throws(Failure) in try chip.negotiate(input[0]) }
+        case 0x52 where input.count == 1: reporting { chip throws(Failure) in try chip.release(input[0]) }
+        case 0x54 where input.count == 1: reporting { chip throws(Failure) in try chip.select(input[0]) }
+        default: nil
+        }
+    }
+
+    // MARK: The chip itself
+
+    /// Diagnose (7.2.1): communication line, ROM, RAM, polling, attention request, antenna.
+    private func diagnose(_ input: [UInt8]) -> [UInt8]? {
+        switch input.first {
+        case 0x00: input
+        case 0x01, 0x02, 0x07: [0x00]
+        case 0x04: [0x80]
+        case 0x06: [targets.contains { $0.speaksISODEP && isPresent($0) } ? 0x00 : Failure.timeout.rawValue]
+        default: nil
+        }
+    }
+
+    /// GetGeneralStatus (7.2.3).  Every target here runs at 106 kbit/s and is of the modulation type 00.
+    private var generalStatus: [UInt8] {
+        [lastError, isFieldOn ? 0x01 : 0x00, UInt8(truncatingIfNeeded: targets.count)]
+            + (0..<targets.count).flatMap { [UInt8(truncatingIfNeeded: $0 + 1), 0x00, 0x00, 0x00] } + [0x80]
+    }
+
+    private func readRegisters(_ input: [UInt8]) -> [UInt8]? {
+        guard !input.isEmpty, input.count.isMultiple(of: 2) else { return nil }
+        return stride(from: 0, to: input.count, by: 2).map {
+            registers[UInt16(input[$0]) << 8 | UInt16(input[$0 + 1])] ?? 0x00
+        }
+    }
+
+    private mutating func writeRegisters(_ input: [UInt8]) -> [UInt8]? {
+        guard !input.isEmpty, input.count.isMultiple(of: 3) else { return nil }
+        for i in stride(from: 0, to: input.count, by: 3) {
+            registers[UInt16(input[i]) << 8 | UInt16(input[i + 1])] = input[i + 2]
+        }
+        return []
+    }
+
+    /// WriteGPIO (7.2.7): a port is changed where bit 7 validates its byte.
+    private mutating func writePorts(_ input: [UInt8]) -> [UInt8]? {
+        guard input.count == 2 else { return nil }
+        if input[0] & 0x80 != 0 { ports.0 = input[0] & 0x3F }
+        if input[1] & 0x80 != 0 { ports.1 = input[1] & 0x06 }
+        return []
+    }
+
+    private mutating func setParameters(_ input: [UInt8]) -> [UInt8]? {
+        guard input.count == 1 else { return nil }
+        parameters = input[0]
+        return []
+    }
+
+    /// RFConfiguration (7.3.1): the field, and settings that nothing here depends on.
+    private mutating func configureField(_ input: [UInt8]) -> [UInt8]? {
+        let lengths: [UInt8: Int] = [
+            0x01: 1, 0x02: 3, 0x04: 1, 0x05: 3, 0x0A: 11, 0x0B: 8, 0x0C: 3, 0x0D: 9,
+        ]
+        guard let item = input.first, lengths[item] == input.count - 1 else { return nil }
+        if item == 0x01 { switchField(on: input[1] & 0x01 != 0) }
+        return []
+    }
+
+    /// Without a field every card loses what it knew, and none is reached until the field is back.
+    mutating func switchField(on: Bool) {
+        guard on != isFieldOn else { return }
+        isFieldOn = on
+        targets = []
+        for card in cards { card.reset() }
+    }
+
+    // MARK: Finding cards
+
+    /// InListPassiveTarget (7.3.5): `MaxTg BrTy [initiator data]`.
+    private mutating func listPassiveTargets(_ input: [UInt8], _ faults: inout ACR122UFaults) -> [UInt8]? {
+        guard input.count >= 2, (1...2).contains(input[0]), input[1] <= 4 else { return nil }
+        let wanted = Array(input.dropFirst(2))
+        activate(automaticRATS: parameters & Self.automaticRATS != 0, most: Int(input[0]), faults) { radio in
+            switch (radio, input[1]) {
+            case (.typeA(let uid, _, _, _), 0x00):
+                wanted.isEmpty || wanted == (uid.count > 4 ? [0x88] : []) + uid.cascaded
+            // The AFI selects a family of cards; these answer to all.
+            case (.typeB, 0x03): wanted.count == 1 || wanted.count == 2
+            default: false
+            }
+        }
+        return [UInt8(truncatingIfNeeded: targets.count)]
+            + targets.enumerated().flatMap { [UInt8(truncatingIfNeeded: $0 + 1)] + Self.description($1) }
+    }
+
+    /// Forgets all targets, then runs the anticollision loop and selects up to `most` of the cards that `accepts`
+    /// lets through.
+    mutating func activate(
+        automaticRATS: Bool, most: Int = 1, _ faults: ACR122UFaults, accepts: (VirtualCardRadio) -> Bool
+    ) {
+        targets = []
+        guard isFieldOn, !faults[.muteCard] else { return }
+        for card in cards where targets.count < most {
+            let radio = card.radio
+            guard accepts(radio) else { continue }
+            card.reset()
+            let speaksISODEP =
+                switch radio {
+                case .typeA(_, _, let sak, let ats): automaticRATS && sak & 0x20 != 0 && ats != nil
+                case .typeB: true
+                }
+            targets.append(Target(card: card, radio: radio, speaksISODEP: speaksISODEP))
+        }
+    }
+
+    /// What InListPassiveTarget tells of a target after its number.
+    private static func description(_ target: Target) -> [UInt8] {
+        switch target.radio {
+        case .typeA(let uid, let atqa, let sak, let ats):
+            // SENS_RES SEL_RES NFCIDLength NFCID [ATS]
+            Array(atqa.prefix(2)) + [sak, UInt8(truncatingIfNeeded: uid.count)] + uid
+                + (target.speaksISODEP ? ats ?? [] : [])
+        case .typeB(let atqb):
+            // ATQB, then the answer to ATTRIB with its length: MBLI and CID zero.
+            Array(atqb.prefix(12)) + [0x01, 0x00]
+        }
+    }
+
+    // MARK: Exchanging with cards
+
+    private func isPresent(_ target: Target) -> Bool {
+        isFieldOn && cards.contains { $0 === target.card }
+    }
+
+    /// - Returns: the index of the target with the number in the low bits of `tg`.
+    private func target(_ tg: UInt8) throws(Failure) -> Int {
+        let index = Int(tg & 0x07) - 1
+        guard targets.indices.contains(index) else { throw .wrongContext }
+        return index
+    }
+
+    /// The response to a command that may fail: what `body` says, its status byte first, or the failure alone.
+    private mutating func reporting(_ body: (inout Self) throws(Failure) -> [UInt8]) -> [UInt8] {
+        do throws(Failure) {
+            let response = try body(&self)
+            lastError = 0x00
+            return response
+        } catch {
+            lastError = error.rawValue
+            return [error.rawValue]
+        }
+    }
+
+    /// InDataExchange (7.3.8): `Tg data`.  Bit 6 of Tg: more of the command follows; of the status: more of the
+    /// response is there, fetched by commands without data.
+    private mutating func dataExchange(
+        _ input: [UInt8], _ faults: inout ACR122UFaults
+    ) throws(Failure) -> [UInt8] {
+        let tg = input[0]
+        let data = input.dropFirst()
+        let index = try target(tg)
+        if tg & 0x40 != 0 {
+            guard targets[index].gathered.count + data.count <= Self.maximumCommand else { throw .bufferOverflow }
+            targets[index].gathered += data
+            return [0x00]
+        }
+        if !data.isEmpty || targets[index].pending.isEmpty {
+            let command = targets[index].gathered + data
+            targets[index].gathered = []
+            targets[index].pending = []
+            targets[index].pending = try exchange(index, command, &faults)[...]
+        }
+        let part = targets[index].pending.prefix(Self.maximumPart)
+        targets[index].pending = targets[index].pending.dropFirst(part.count)
+        return [targets[index].pending.isEmpty ? 0x00 : 0x40] + part
+    }
+
+    /// A whole exchange with target 1, whatever its length.
+    mutating func exchangeWithFirst(_ command: [UInt8], faults: inout ACR122UFaults) throws(Failure) -> [UInt8] {
+        guard !targets.isEmpty else { throw .wrongContext }
+        return try exchange(0, command, &faults)
+    }
+
+    /// The one place where cards are spoken to.
+    private mutating func exchange(
+        _ index: Int, _ command: [UInt8], _ faults: inout ACR122UFaults
+    ) throws(Failure) -> [UInt8] {
+        let target = targets[index]
+        guard !target.isHalted else { throw .wrongContext }
+        if isPresent(target), faults.losesFieldAtThisAPDU() { cards = [] }
+        guard isPresent(target), !faults[.muteCard] else { throw .timeout }
+        guard target.speaksISODEP else {
+            if let answer = target.card.exchangeNative(command) { return answer }
+            throw command.first == 0x60 || command.first == 0x61 ? .authentication : .timeout
+        }
+        targets[index].blockNumber ^= 1
+        guard let response = target.card.exchange(command).flatMap(faults.response) else { throw .timeout }
+        return response
+    }
+
+    /// InCommunicateThru (7.3.9): a frame as it is, to the first target.
+    private mutating func communicateThrough(
+        _ input: [UInt8], _ faults: inout ACR122UFaults
+    ) throws(Failure) -> [UInt8] {
+        guard !targets.isEmpty else { throw .timeout }
+        if let answer = try rawBlock(input, &faults) { return [0x00] + answer.prefix(Self.maximumPart) }
+        return try [0x00] + exchange(0, input, &faults).prefix(Self.maximumPart)
+    }
+
+    /// The blocks of ISO/IEC 14443-4, 7.1 that a host sends by hand, without CID: an I-block that is a whole APDU, R(NAK) as
+    /// a presence check, DESELECT, and RATS.  Nil for what is none of a card's that speaks ISO-DEP.
+    private mutating func rawBlock(_ input: [UInt8], _ faults: inout ACR122UFaults) throws(Failure) -> [UInt8]? {
+        guard let target = targets.first, !target.isHalted, isPresent(target), !faults[.muteCard] else {
+            throw .timeout
+        }
+        if case .typeA(_, _, let sak, let ats?) = target.radio, !target.speaksISODEP, sak & 0x20 != 0 {
+            guard input.count == 2, input[0] == 0xE0 else { return nil }
+            targets[0].speaksISODEP = true
+            return ats
+        }
+        guard target.speaksISODEP else { return nil }
+        switch input[0] {
+        case 0x02, 0x03:
+            return try [input[0]] + exchange(0, Array(input.dropFirst()), &faults)
+        case 0xB2 | target.blockNumber ^ 1 where input.count == 1:
+            return [0xA2 | target.blockNumber]
+        case 0xC2 where input.count == 1:
+            targets[0].isHalted = true
+            return input
+        default:
+            throw .timeout
+        }
+    }
+
+    // MARK: Selecting and releasing
+
+    /// InPSL (7.3.7): speeds that make no difference here.
+    private func negotiate(_ tg: UInt8) throws(Failure) -> [UInt8] {
+        _ = try target(tg)
+        return [0x00]
+    }
+
+    /// InDeselect (7.3.10): the target, or all for 00, is halted; InSelect wakes it up.
+    private mutating func deselect(_ tg: UInt8) throws(Failure) -> [UInt8] {
+        if tg == 0x00 { halt() } else { targets[try target(tg)].isHalted = true }
+        return [0x00]
+    }
+
+    /// Halts every target.
+    mutating func halt() {
+        for index in targets.indices { targets[index].isHalted = true }
+    }
+
+    /// InRelease (7.3.11): the target, or all for 00, is halted and forgotten.  The others keep their numbers.
+    private mutating func release(_ tg: UInt8) throws(Failure) -> [UInt8] {
+        if tg == 0x00 {
+            targets = []
+        } else if case let index = try target(tg), index == targets.count - 1 {
+            targets.removeLast()
+        } else {
+            targets[try target(tg)].isHalted = true
+        }
+        return [0x00]
+    }
+
+    /// InSelect (7.3.12): a halted target is selected again, and has forgotten everything.
+    private mutating func select(_ tg: UInt8) throws(Failure) -> [UInt8] {
+        let index = try target(tg)
+        guard isPresent(targets[index]) else { throw .timeout }
+        guard targets[index].isHalted else { return [0x00] }
+        targets[index].card.reset()
+        targets[index] = Target(
+            card: targets[index].card, radio: targets[index].radio, speaksISODEP: targets[index].speaksISODEP)
+        return [0x00]
+    }
+}
+
+extension [UInt8] {
+    /// A UID of 10 bytes has a cascade tag after its first three as well (ISO/IEC 14443-3, 6.5.4).
+    fileprivate var cascaded: [UInt8] { count == 10 ? prefix(3) + [0x88] + dropFirst(3) : self }
+}
