@@ -79,15 +79,16 @@ extension CardFileReader {
         if let kernel { entry += TLVTag(0x9F2A).encode(kernel) }
         entry += more ?? []
 
-        // FCI of the application (EMV Book 1, table 45): label and priority first, then what the file adds.
+        // FCI of the application (EMV Book 1, table 45): label and priority first, unless the file has them where it
+        // wants them, or writes the whole response.
         let extra =
             try section.one("fci").map { (s) throws(CardFileError) in try s.section().objects(live: false) } ?? []
         var proprietary: [UInt8] = []
-        if let label { proprietary += TLVTag(0x50).encode(label) }
-        if let priority { proprietary += TLVTag(0x87).encode(priority) }
+        if let label, extra.value(of: 0x50) == nil { proprietary += TLVTag(0x50).encode(label) }
+        if let priority, extra.value(of: 0x87) == nil { proprietary += TLVTag(0x87).encode(priority) }
         proprietary += extra.encoded()
-        let fci = TLVTag(0x6F).encode(
-            TLVTag(0x84).encode(aid.bytes) + TLVTag(0xA5).encode(proprietary))
+        var fci = TLVTag(0x6F).encode(TLVTag(0x84).encode(aid.bytes) + TLVTag(0xA5).encode(proprietary))
+        if case .template(0x6F, _) = extra.first { fci = extra.encoded() }
         try check(fci, "the FCI", statement)
 
         let options = try section.required("processing-options")

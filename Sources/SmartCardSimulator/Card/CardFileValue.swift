@@ -145,13 +145,18 @@ extension CardFileSyntax.Statement {
         if tag.isConstructed {
             return .template(tag, try block.objects(live: live))
         }
+        return .primitive(tag, try lines(live: live))
+    }
+
+    /// The lines of the block, each bytes, as one value.
+    func lines(live: Bool) throws(CardFileError) -> CardFileValue {
         var pieces: [CardFileValue.Piece] = []
-        for line in block {
+        for line in try section() {
             try line.withoutBlock()
             let words = [CardFileSyntax.Word(text: line.keyword)] + line.arguments
             pieces += try CardFileSyntax.Statement.value(words[...], live: live, line: line.line).pieces
         }
-        return .primitive(tag, CardFileValue(pieces: pieces))
+        return CardFileValue(pieces: pieces)
     }
 
     private static func value(

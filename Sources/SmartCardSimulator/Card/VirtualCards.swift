@@ -28,7 +28,14 @@ public enum VirtualCards {
 
     private static var table: [(String, [UInt8])] {
         [
-            ("visa", PackageResources.visa_card)
+            ("visa", PackageResources.visa_card),
+            ("mastercard", PackageResources.mastercard_card),
+            ("two-applications", PackageResources.two_applications_card),
+            ("blocked", PackageResources.blocked_card),
+            ("mifare-classic-1k", PackageResources.mifare_classic_1k_card),
+            ("ntag213", PackageResources.ntag213_card),
+            ("iso-dep", PackageResources.iso_dep_card),
+            ("type-b", PackageResources.type_b_card),
         ]
     }
 }

@@ -1,0 +1,106 @@
+/// The statements of `card mifare-classic-1k` and `card ntag213`.
+extension CardFileReader {
+    private static func uid(
+        _ radio: VirtualCardRadio, _ counts: [Int], _ card: Statement
+    ) throws(CardFileError) -> (uid: [UInt8], atqa: [UInt8], sak: UInt8) {
+        guard case .typeA(let uid, let atqa, let sak, nil) = radio, counts.contains(uid.count) else {
+            let bytes = counts.map(String.init).joined(separator: " or ")
+            throw card.error("this kind of card is of type A without ATS, its UID of \(bytes) bytes")
+        }
+        return (uid, atqa, sak)
+    }
+
+    static func mifareClassic(
+        _ body: inout Section, _ radio: VirtualCardRadio
+    ) throws(CardFileError) -> MIFAREClassicMemory {
+        let (uid, atqa, sak) = try uid(radio, [4, 7], body.head)
+        // The manufacturer block as chips have it: UID, its check byte where it has four bytes, SAK, ATQA as it is sent.
+        let check = uid.count == 4 ? [uid.reduce(0, ^)] : []
+        var memory = MIFAREClassicMemory(manufacturer: uid + check + [sak] + atqa.reversed())
+        var seen: Set<Int> = []
+        for statement in body.all("sector") {
+            try statement.arguments(count: 1...1, "sector NUMBER { … }")
+            let sector = Int(try statement.number(0, "a sector", 0...15))
+            guard seen.insert(sector).inserted else { throw statement.error("the sector stands here twice") }
+            try read(statement, sector, &memory)
+        }
+        return memory
+    }
+
+    private static func read(
+        _ statement: Statement, _ sector: Int, _ memory: inout MIFAREClassicMemory
+    ) throws(CardFileError) {
+        var section = try Section(statement)
+        var trailer = memory[sector * 4 + 3]
+        if let key = try section.one("key-a") { trailer.replaceSubrange(0..<6, with: try key.bytes(6...6)) }
+        if let access = try section.one("access") { trailer.replaceSubrange(6..<10, with: try access.bytes(4...4)) }
+        if let key = try section.one("key-b") { trailer.replaceSubrange(10..<16, with: try key.bytes(6...6)) }
+        memory[sector * 4 + 3] = trailer
+
+        var seen: Set<Int> = []
+        func block(_ statement: Statement) throws(CardFileError) -> Int {
+            let index = Int(try statement.number(0, "a block of the sector", 0...2))
+            guard seen.insert(index).inserted else { throw statement.error("the block stands here twice") }
+            return sector * 4 + index
+        }
+        for statement in section.all("block") {
+            memory[try block(statement)] = try statement.bytes(from: 1, 16...16)
+        }
+        for statement in section.all("value") {
+            try statement.withoutBlock()
+            try statement.arguments(count: 2...3, "value BLOCK NUMBER [ADDRESS]")
+            let number = try block(statement)
+            guard !statement.arguments[1].isQuoted, let value = Int32(statement.arguments[1].text) else {
+                throw statement.error("a value is a number of 32 bits with sign")
+            }
+            let address =
+                statement.arguments.count > 2 ? try statement.number(2, "an address", 0...255) : UInt64(number)
+            memory[number] = MIFAREClassicMemory.valueBlock(value, address: UInt8(truncatingIfNeeded: address))
+        }
+        try section.end()
+    }
+
+    static func ntag213(_ body: inout Section, _ radio: VirtualCardRadio) throws(CardFileError) -> NTAG213Memory {
+        let (uid, _, _) = try uid(radio, [7], body.head)
+        var memory = NTAG213Memory(uid: uid)
+        var seen: Set<Int> = []
+
+        /// Puts bytes from a page on; the last page is filled up with zeros.
+        func put(_ bytes: [UInt8], at first: Int, _ statement: Statement) throws(CardFileError) {
+            for start in stride(from: 0, to: bytes.count, by: 4) {
+                let page = first + start / 4
+                guard page < NTAG213Memory.pageCount else { throw statement.error("the tag ends with page 44 (2C)") }
+                guard seen.insert(page).inserted else { throw statement.error("page \(page) is described twice") }
+                let content = Array(bytes[start..<min(start + 4, bytes.count)])
+                memory[page] = content + [UInt8](repeating: 0, count: 4 - content.count)
+            }
+        }
+
+        if let ndef = try body.one("ndef") {
+            // The NDEF message TLV and the terminator (NFC Forum Type 2 Tag, 2.3).
+            let message = try ndef.content()
+            guard message.count <= NTAG213Memory.userSize - 3, message.count < 0xFF else {
+                throw ndef.error("an NDEF message on this tag has up to \(NTAG213Memory.userSize - 3) bytes")
+            }
+            try put(
+                [0x03, UInt8(truncatingIfNeeded: message.count)] + message + [0xFE], at: NTAG213Memory.userPage, ndef)
+        }
+        for statement in body.all("page") {
+            let page = Int(try statement.number(0, "a page", 3...44))
+            let bytes = try statement.content(from: 1)
+            guard !bytes.isEmpty else { throw statement.error("“page” is written: page NUMBER bytes") }
+            try put(bytes, at: page, statement)
+        }
+        if let lock = try body.one("lock") { memory.setStaticLocks(try lock.bytes(2...2)[...]) }
+        return memory
+    }
+}
+
+extension CardFileSyntax.Statement {
+    /// Constant bytes after the keyword, or line by line between braces.
+    func content(from first: Int = 0) throws(CardFileError) -> [UInt8] {
+        guard block != nil else { return try value(from: first).bytes([:]) }
+        guard arguments.count == first else { throw error("bytes stand before the brace or inside, not both") }
+        return try lines(live: false).bytes([:])
+    }
+}
