@@ -1,0 +1,222 @@
+import Glibc
+import SmartCard
+import Synchronization
+
+/// A thread of its own for calls that block, and the state that nothing else touches.
+///
+/// libpcsclite locks its whole library when two threads use one context, and Swift's cooperative pool must not wait.
+/// So each context lives as the state of such a thread.  Jobs run one at a time, in order.  The thread finishes the
+/// jobs it has and ends when its last reference goes, and the state goes with it, on the thread.
+final class BlockingThread<State: ~Copyable>: Sendable {
+    private let jobs = JobQueue<State>()
+
+    /// - Parameter makeState: runs on the new thread.
+    init(state makeState: @escaping @Sendable () -> State) {
+        let jobs = jobs
+        let started = startThread {
+            var state = makeState()
+            while let job = jobs.next() { job(&state) }
+        }
+        if !started { jobs.close() }
+    }
+
+    deinit { jobs.close() }
+
+    /// Runs `job` on the thread and returns what it returns.
+    ///
+    /// When the task is cancelled this throws `CancellationError` at once, and after `timeout` it throws the error
+    /// given there.  A job that has begun by then cannot be stopped: it runs to its end, and what it returns goes to
+    /// `abandoned`, on the thread.
+    func run<T: Sendable>(
+        timeout: (after: Duration, error: CardError)? = nil,
+        _ job: @escaping @Sendable (inout State) throws -> T,
+        abandoned: @escaping @Sendable (inout State, T) -> Void = { _, _ in }
+    ) async throws -> T {
+        let delivery = Delivery<T>()
+        let timer = timeout.map { timeout in
+            Task {
+                try await Task.sleep(for: timeout.after)
+                _ = delivery.deliver(.failure(timeout.error))
+            }
+        }
+        defer { timer?.cancel() }
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { continuation in
+                guard delivery.awaited(by: continuation) else { return }
+                let accepted = jobs.append { state in
+                    guard delivery.isAwaited else { return }
+                    let result = Result { try job(&state) }
+                    if !delivery.deliver(result), case .success(let value) = result { abandoned(&state, value) }
+                }
+                if !accepted { _ = delivery.deliver(.failure(CardError(.other, "the system starts no more threads"))) }
+            }
+        } onCancel: {
+            _ = delivery.deliver(.failure(CancellationError()))
+        }
+    }
+
+    /// Runs `job` on the thread and returns when it is done, whether or not the task is cancelled.
+    ///
+    /// - Returns: nil if the system gave no thread.
+    func runToEnd<T: Sendable>(_ job: @escaping @Sendable (inout State) -> T) async -> T? {
+        await withCheckedContinuation { continuation in
+            let accepted = jobs.append { state in continuation.resume(returning: job(&state)) }
+            if !accepted { continuation.resume(returning: nil) }
+        }
+    }
+}
+
+/// Starts a detached thread that ends with `body`; false if the system gives none.
+func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
+    let box = Unmanaged.passRetained(ThreadBody(run: body))
+    var thread = pthread_t()
+    let status = pthread_create(
+        &thread, nil,
+        { argument in
+            if let argument { Unmanaged<ThreadBody>.fromOpaque(argument).takeRetainedValue().run() }
+            return nil
+        }, box.toOpaque())
+    guard status == 0 else {
+        box.release()
+        return false
+    }
+    pthread_detach(thread)
+    return true
+}
+
+private final class ThreadBody: Sendable {
+    let run: @Sendable () -> Void
+
+    init(run: @escaping @Sendable () -> Void) { self.run = run }
+}
+
+/// The jobs of a ``BlockingThread``.
+private final class JobQueue<State: ~Copyable>: Sendable {
+    typealias Job = @Sendable (inout State) -> Void
+
+    private struct Content {
+        var jobs: [Job] = []
+        var isClosed = false
+    }
+
+    private let content = WaitableLock(Content())
+
+    /// False if the queue is closed.
+    func append(_ job: @escaping Job) -> Bool {
+        content.withLock { content in
+            if !content.isClosed { content.jobs.append(job) }
+            return !content.isClosed
+        }
+    }
+
+    func close() { content.withLock { $0.isClosed = true } }
+
+    /// Waits for a job; nil when there is none and never will be.
+    func next() -> Job? {
+        content.wait { content in
+            if !content.jobs.isEmpty { return .some(content.jobs.removeFirst()) }
+            return content.isClosed ? .some(nil) : nil
+        }
+    }
+}
+
+/// Where a result, a cancellation and a timeout meet: whichever is first resumes the continuation, the other does nothing.
+private final class Delivery<T: Sendable>: Sendable {
+    private enum Phase {
+        case new
+        case awaited(CheckedContinuation<T, any Error>)
+        case over
+    }
+
+    private let phase = Mutex(Phase.new)
+
+    /// False, with the continuation resumed, if the task has been cancelled before.
+    func awaited(by continuation: CheckedContinuation<T, any Error>) -> Bool {
+        let accepted = phase.withLock { phase in
+            guard case .new = phase else { return false }
+            phase = .awaited(continuation)
+            return true
+        }
+        if !accepted { continuation.resume(throwing: CancellationError()) }
+        return accepted
+    }
+
+    var isAwaited: Bool {
+        phase.withLock { if case .awaited = $0 { true } else { false } }
+    }
+
+    /// True if somebody still waited for it.
+    func deliver(_ result: Result<T, any Error>) -> Bool {
+        guard let continuation = end() else { return false }
+        continuation.resume(with: result)
+        return true
+    }
+
+    private func end() -> CheckedContinuation<T, any Error>? {
+        phase.withLock { phase in
+            defer { phase = .over }
+            return if case .awaited(let continuation) = phase { continuation } else { nil }
+        }
+    }
+}
+
+/// A value behind a lock, and threads that wait for it to change.
+final class WaitableLock<Value>: @unchecked Sendable {
+    // Unchecked: `value` is only touched with `mutex` held.
+    private var value: Value
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+    private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
+
+    init(_ value: Value) {
+        self.value = value
+        pthread_mutex_init(mutex, nil)
+        var attributes = pthread_condattr_t()
+        pthread_condattr_init(&attributes)
+        pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC)
+        pthread_cond_init(changed, &attributes)
+        pthread_condattr_destroy(&attributes)
+    }
+
+    deinit {
+        pthread_cond_destroy(changed)
+        pthread_mutex_destroy(mutex)
+        changed.deallocate()
+        mutex.deallocate()
+    }
+
+    /// Runs `body` on the value and wakes every thread that waits.
+    func withLock<R>(_ body: (inout Value) throws -> R) rethrows -> R {
+        pthread_mutex_lock(mutex)
+        defer {
+            pthread_cond_broadcast(changed)
+            pthread_mutex_unlock(mutex)
+        }
+        return try body(&value)
+    }
+
+    /// Blocks the thread until `body` returns something, asking it again after each change.
+    func wait<R>(for body: (inout Value) -> R?) -> R {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        while true {
+            if let result = body(&value) { return result }
+            pthread_cond_wait(changed, mutex)
+        }
+    }
+
+    /// Likewise, until `timeout` has passed; then nil.
+    func wait<R>(atMost timeout: Duration, for body: (inout Value) -> R?) -> R? {
+        var deadline = timespec()
+        clock_gettime(CLOCK_MONOTONIC, &deadline)
+        let (seconds, attoseconds) = timeout.components
+        let nanoseconds = Int(deadline.tv_nsec) + Int(attoseconds / 1_000_000_000)
+        deadline.tv_sec += Int(seconds) + nanoseconds / 1_000_000_000
+        deadline.tv_nsec = nanoseconds % 1_000_000_000
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        while true {
+            if let result = body(&value) { return result }
+            if pthread_cond_timedwait(changed, mutex, &deadline) == ETIMEDOUT { return body(&value) }
+        }
+    }
+}

@@ -1,0 +1,297 @@
+import CSmartCardPCSC
+public import SmartCard
+import Synchronization
+
+/// A connection to a card through pcscd, or to a reader if it is direct.
+///
+/// It has a thread and a context of its own; calls from several tasks take turns.  A call whose task is cancelled
+/// returns at once with `CancellationError`; what it began at the card runs on, and the next call waits for it.
+/// A connection that is let go disconnects by itself and leaves the card as it is.
+public final class PCSCCard: CardConnection {
+    public let reader: PCSCReader
+    /// How long a call waits for somebody who holds the card in a transaction.
+    public let sharingTimeout: Duration
+
+    private let thread: BlockingThread<CardLink>
+    private let session: Mutex<Session>
+
+    private struct Session: Sendable {
+        var atr: ATR
+        var transmissionProtocol: TransmissionProtocol
+        var sharing: CardSharing
+        var protocols: CardProtocols
+    }
+
+    init(
+        reader: PCSCReader, sharing: CardSharing, protocols: CardProtocols, sharingTimeout: Duration
+    ) async throws {
+        self.reader = reader
+        self.sharingTimeout = sharingTimeout
+        thread = BlockingThread { CardLink() }
+        let (atr, active) = try await thread.run(
+            timeout: (
+                sharingTimeout + .seconds(10),
+                CardError(.sharing, "pcscd did not answer; somebody seems to be inside a transaction")
+            )
+        ) { link in
+            try link.connect(reader.name, sharing, protocols)
+        } abandoned: { link, _ in
+            link.disconnect(.leave)
+        }
+        session = Mutex(Session(atr: atr, transmissionProtocol: active, sharing: sharing, protocols: protocols))
+        OpenCards.add(self)
+    }
+
+    /// Empty for a direct connection to an empty slot.
+    public var atr: ATR { session.withLock { $0.atr } }
+    public var transmissionProtocol: TransmissionProtocol { session.withLock { $0.transmissionProtocol } }
+
+    /// Sends a command APDU of up to extended length.
+    ///
+    /// While another connection is in a transaction this waits, ``sharingTimeout`` at most.
+    public func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        let answer = try await transmit(bytes: command.bytes)
+        guard answer.count >= 2 else {
+            throw CardError(.malformedAnswer, "one byte, where a status word is due")
+        }
+        return try ResponseAPDU(answer)
+    }
+
+    /// Sends bytes that need not be an APDU and returns the answer as it is, status word or not.
+    ///
+    /// - Throws: ``CardError`` of kind `noAnswer` if the answer is empty: drivers report a silent card as success.
+    public func transmit(bytes command: [UInt8]) async throws -> [UInt8] {
+        guard command.count <= cscard_max_buffer_size_extended() else {
+            throw CardError(.tooLong, "\(command.count) bytes")
+        }
+        let answer = try await whileHeldByOthers(atMost: sharingTimeout) {
+            try await perform(.transmit) { handle throws(PCSCStatus) in try handle.transmit(command) }
+        }
+        guard !answer.isEmpty else { throw CardError(.noAnswer, "the driver reports success with no data") }
+        return answer
+    }
+
+    // MARK: Transactions
+
+    /// Runs `body` while no other connection can reach the card.
+    ///
+    /// The transaction ends with `body`, however `body` ends.  It keeps out other connections, of this process too,
+    /// but not other tasks on this one.  Transactions nest.
+    ///
+    /// - Parameters:
+    ///   - timeout: how long to wait for other transactions to end; nil for ``sharingTimeout``.
+    ///   - disposition: what becomes of the card at the end.
+    /// - Throws: what `body` throws, ``CardError``, or `CancellationError` if the task is cancelled while it waits to
+    ///   begin.
+    public func withTransaction<R>(
+        timeout: Duration? = nil, endingWith disposition: CardDisposition = .leave,
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: () async throws -> R
+    ) async throws -> R {
+        let timeout = timeout ?? sharingTimeout
+        try await whileHeldByOthers(atMost: timeout) {
+            let held = (after: timeout + .seconds(1), error: CardError(.sharing))
+            try await perform(.transaction, timeout: held) { handle throws(PCSCStatus) in
+                // SCardBeginTransaction waits inside the library, always.  So it is asked first whether it would.
+                do throws(PCSCStatus) {
+                    _ = try handle.attribute(PCSCAttribute<String>.friendlyName.id)
+                } catch .sharingViolation {
+                    throw .sharingViolation
+                } catch {}
+                try handle.beginTransaction()
+            } abandoned: { handle in
+                try? handle.endTransaction(.leave)
+            }
+        }
+        let result: R
+        do {
+            result = try await body()
+        } catch {
+            _ = await end(disposition)
+            throw error
+        }
+        // Where the card is to stay as it is, nothing is lost when it has left.
+        if let error = await end(disposition), disposition != .leave { throw error }
+        return result
+    }
+
+    private func end(_ disposition: CardDisposition) async -> CardError? {
+        let error = await thread.runToEnd { link -> CardError? in
+            do throws(CardError) {
+                try link.use(.transaction) { handle throws(PCSCStatus) in try handle.endTransaction(disposition) }
+                return nil
+            } catch {
+                return error
+            }
+        }
+        return error ?? nil
+    }
+
+    // MARK: Life of the connection
+
+    public func reset() async throws {
+        let (sharing, protocols) = session.withLock { ($0.sharing, $0.protocols) }
+        try await reconnect(sharing: sharing, protocols: protocols, initialization: .powerOff)
+    }
+
+    /// Connects anew on the same connection, as is due after ``CardError/Kind/cardReset``.
+    ///
+    /// - Parameter initialization: what happens to the card first: nothing, a warm reset, or power off and on.
+    public func reconnect(
+        sharing: CardSharing = .shared, protocols: CardProtocols = .any, initialization: CardDisposition = .leave
+    ) async throws {
+        let (atr, active) = try await whileHeldByOthers(atMost: sharingTimeout) {
+            try await perform(.reconnect) { handle throws(PCSCStatus) in
+                try handle.reconnect(sharing, protocols, initialization)
+                return try handle.activeCard()
+            }
+        }
+        session.withLock {
+            $0 = Session(atr: atr, transmissionProtocol: active, sharing: sharing, protocols: protocols)
+        }
+    }
+
+    /// Disconnects.  Waits for the exchange that is under way, if any, cancelled or not.
+    public func disconnect(_ disposition: CardDisposition) async {
+        _ = await thread.runToEnd { $0.disconnect(disposition) }
+    }
+
+    /// What pcscd says of the card now.
+    public func status() async throws -> PCSCCardStatus {
+        let status = try await perform(.status) { handle throws(PCSCStatus) in try handle.status() }
+        ReaderWatch.shared.verify()
+        return PCSCCardStatus(
+            state: PCSCCardStatus.State(rawValue: status.state & 0xFFFF),
+            eventCount: UInt16(truncatingIfNeeded: status.state >> 16),
+            transmissionProtocol: TransmissionProtocol(code: status.protocol), atr: ATR(status.atr))
+    }
+
+    // MARK: The reader
+
+    /// Sends a control code to the driver, such as those of ``features()``.
+    ///
+    /// - Throws: ``CardError`` of kind `unsupported` where the driver does not take the code.
+    public func control(_ code: UInt32, _ input: [UInt8] = []) async throws -> [UInt8] {
+        guard input.count <= cscard_max_buffer_size_extended() else {
+            throw CardError(.tooLong, "\(input.count) bytes")
+        }
+        return try await whileHeldByOthers(atMost: sharingTimeout) {
+            try await perform(.control) { handle throws(PCSCStatus) in try handle.control(code, input) }
+        }
+    }
+
+    /// The raw value of an attribute; nil if the driver has none.
+    public func attribute(_ id: UInt32) async throws -> [UInt8]? {
+        do {
+            return try await whileHeldByOthers(atMost: sharingTimeout) {
+                try await perform(.attribute) { handle throws(PCSCStatus) in try handle.attribute(id) }
+            }
+        } catch let error as CardError where error.kind == .unsupported {
+            return nil
+        }
+    }
+
+    /// Sets an attribute of the driver.
+    ///
+    /// - Parameter value: 1 to 264 bytes.
+    public func setAttribute(_ id: UInt32, to value: [UInt8]) async throws {
+        guard value.count <= Int(MAX_BUFFER_SIZE) else { throw CardError(.tooLong, "\(value.count) bytes") }
+        try await perform(.attribute) { handle throws(PCSCStatus) in try handle.setAttribute(id, value) }
+    }
+
+    private func perform<T: Sendable>(
+        _ operation: PCSCOperation, timeout: (after: Duration, error: CardError)? = nil,
+        isolation: isolated (any Actor)? = #isolation,
+        _ body: @escaping @Sendable (inout SCardHandle) throws(PCSCStatus) -> T,
+        abandoned: @escaping @Sendable (inout SCardHandle) -> Void = { _ in }
+    ) async throws -> T {
+        try await thread.run(timeout: timeout) { link in
+            try link.use(operation, body)
+        } abandoned: { link, _ in
+            try? link.use(operation) { handle throws(PCSCStatus) in abandoned(&handle) }
+        }
+    }
+}
+
+/// What pcscd says of a card.
+public struct PCSCCardStatus: Hashable, Sendable {
+    /// SCARD_PRESENT, SCARD_POWERED, … of SCardStatus.
+    public struct State: OptionSet, Hashable, Sendable {
+        public var rawValue: UInt32
+        public init(rawValue: UInt32) { self.rawValue = rawValue }
+
+        public static let absent = State(rawValue: UInt32(SCARD_ABSENT))
+        public static let present = State(rawValue: UInt32(SCARD_PRESENT))
+        /// In position, not powered; pcscd means a mute card.
+        public static let swallowed = State(rawValue: UInt32(SCARD_SWALLOWED))
+        public static let powered = State(rawValue: UInt32(SCARD_POWERED))
+        /// Reset, and no protocol chosen yet.
+        public static let negotiable = State(rawValue: UInt32(SCARD_NEGOTIABLE))
+        public static let specific = State(rawValue: UInt32(SCARD_SPECIFIC))
+    }
+
+    public let state: State
+    /// Insertions and removals so far, modulo 65,536: another number means another card.
+    public let eventCount: UInt16
+    public let transmissionProtocol: TransmissionProtocol
+    public let atr: ATR
+}
+
+/// What the thread of a ``PCSCCard`` holds.
+private struct CardLink: ~Copyable {
+    private var handle: SCardHandle?
+
+    mutating func connect(
+        _ reader: String, _ sharing: CardSharing, _ protocols: CardProtocols
+    ) throws(CardError) -> (ATR, TransmissionProtocol) {
+        handle = try SCardHandle(reader, sharing, protocols)
+        // A direct connection has no card that it could fail for.
+        return sharing == .direct ? (ATR([]), .raw) : try use(.connect) { handle throws(PCSCStatus) in try handle.activeCard() }
+    }
+
+    mutating func disconnect(_ disposition: CardDisposition) {
+        try? use(.disconnect) { handle throws(PCSCStatus) in try handle.disconnect(disposition) }
+        handle = nil
+    }
+
+    mutating func use<T>(
+        _ operation: PCSCOperation, _ body: (inout SCardHandle) throws(PCSCStatus) -> T
+    ) throws(CardError) -> T {
+        guard var handle = handle.take() else { throw CardError(.disconnected) }
+        do throws(PCSCStatus) {
+            let result = try body(&handle)
+            self.handle = consume handle
+            return result
+        } catch {
+            if !handle.isBroken { self.handle = consume handle }
+            throw CardError(error, during: operation)
+        }
+    }
+}
+
+extension SCardHandle {
+    fileprivate mutating func activeCard() throws(PCSCStatus) -> (ATR, TransmissionProtocol) {
+        let status = try status()
+        return (ATR(status.atr), TransmissionProtocol(code: activeProtocol))
+    }
+}
+
+/// The connections of this process, so that a command to the reader can use the one that keeps all others out.
+enum OpenCards {
+    private struct Entry: Sendable {
+        weak var card: PCSCCard?
+    }
+
+    private static let entries = Mutex<[Entry]>([])
+
+    static func add(_ card: PCSCCard) {
+        entries.withLock { entries in
+            entries.removeAll { $0.card == nil }
+            entries.append(Entry(card: card))
+        }
+    }
+
+    static func on(_ reader: String) -> [PCSCCard] {
+        entries.withLock { $0.compactMap(\.card) }.filter { $0.reader.name == reader }
+    }
+}

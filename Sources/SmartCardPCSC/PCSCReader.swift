@@ -1,0 +1,161 @@
+import CSmartCardPCSC
+public import SmartCard
+
+/// A reader that pcscd drives, by its name.
+///
+/// A value: it holds no connection, and may name a reader that has left or not come yet.
+public struct PCSCReader: CardReader, Hashable {
+    /// As pcscd calls it: `ACS ACR122U PICC Interface 00 00`, with the numbers of the reader and of the slot.
+    public let name: String
+
+    public init(name: String) { self.name = name }
+
+    /// The name; ``details()`` asks the driver for the rest.
+    public var identity: ReaderIdentity { ReaderIdentity(name: name, backend: .pcsc) }
+
+    /// The name, vendor and serial number, as far as the driver tells.
+    ///
+    /// - Throws: ``CardError``, as ``connect(sharing:protocols:sharingTimeout:)`` with direct sharing does.
+    public func details() async throws -> ReaderIdentity {
+        let direct = try await connect(sharing: .direct)
+        var identity = identity
+        identity.vendor = try await direct.attribute(.vendorName)
+        identity.serialNumber = try await direct.attribute(.serialNumber)
+        await direct.disconnect(.leave)
+        return identity
+    }
+
+    public func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable {
+        ReaderWatch.shared.slotStates(of: name)
+    }
+
+    /// Connects shared, with T=0 or T=1, as ``connect(sharing:protocols:sharingTimeout:)`` does.
+    public func connect() async throws -> any CardConnection {
+        try await connect(sharing: .shared)
+    }
+
+    /// Connects to the card, or to the reader itself if `sharing` is direct.
+    ///
+    /// pcscd powers the card when it is not powered.  While another connection is inside a transaction, pcscd keeps
+    /// a new one waiting, 10 seconds longer than `sharingTimeout` at most.
+    ///
+    /// - Parameters:
+    ///   - protocols: without meaning for a direct connection.
+    ///   - sharingTimeout: how long to wait, in turns of at most 50 ms, for a card that somebody holds exclusively;
+    ///     the default for the calls on the connection, too.
+    /// - Throws: ``CardError``.  `CancellationError`, at once, when the task is cancelled.
+    public func connect(
+        sharing: CardSharing, protocols: CardProtocols = .any, sharingTimeout: Duration = .seconds(2)
+    ) async throws -> PCSCCard {
+        try await whileHeldByOthers(atMost: sharingTimeout) {
+            try await PCSCCard(
+                reader: self, sharing: sharing, protocols: protocols, sharingTimeout: sharingTimeout)
+        }
+    }
+}
+
+// MARK: - Commands to the reader itself
+
+/// How a command reached the reader itself.
+public enum PCSCRoute: String, Hashable, Sendable {
+    /// SCardTransmit on a connection to the card that this process has open.
+    case cardConnection
+    /// SCardTransmit with SCARD_PCI_RAW on a direct connection: needs neither card nor configuration, and a driver of
+    /// short or extended APDU level.
+    case directConnection
+    /// SCardControl with the escape code.  libccid wants ifdDriverOptions 0x0001 for it.
+    case escape
+}
+
+extension PCSCReader {
+    public func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
+        try await transmitToReaderWithRoute(command).answer
+    }
+
+    /// As ``transmitToReader(_:)``, and tells which way the command went.
+    ///
+    /// The ways are tried in the order of ``PCSCRoute``; the next one only where the driver refused the one before.
+    public func transmitToReaderWithRoute(
+        _ command: [UInt8]
+    ) async throws -> (answer: [UInt8], route: PCSCRoute) {
+        for card in OpenCards.on(name) {
+            do {
+                return (try await card.transmit(bytes: command), .cardConnection)
+            } catch let error as CardError where error.kind.isAboutTheConnection {
+                continue
+            }
+        }
+        let direct = try await connect(sharing: .direct)
+        let result: (answer: [UInt8], route: PCSCRoute)
+        do {
+            result = (try await direct.transmit(bytes: command), .directConnection)
+        } catch let error as CardError where error.kind.isRefusal {
+            let escape = try? await direct.features()[.escape]
+            do {
+                result = (try await direct.control(escape ?? UInt32(cscard_ctl_code(1)), command), .escape)
+            } catch let error as CardError where error.kind.isRefusal {
+                throw CardError(.unsupported, "no route to the reader", cause: error.cause, hint: error.hint)
+            }
+        }
+        await direct.disconnect(.leave)
+        return result
+    }
+}
+
+extension CardError.Kind {
+    /// Another connection may do better.
+    fileprivate var isAboutTheConnection: Bool {
+        [.disconnected, .cardRemoved, .cardAbsent, .cardReset, .cardMute, .sharing].contains(self)
+    }
+
+    /// The driver would not pass the command on.
+    fileprivate var isRefusal: Bool {
+        [.notTransacted, .unsupported, .protocolMismatch, .cardAbsent, .cardRemoved, .tooLong, .other].contains(self)
+    }
+}
+
+// MARK: - Waiting for others
+
+/// Repeats `attempt` while it fails because somebody else holds the card, in turns of 5 to 50 ms, until `timeout` has
+/// passed.
+///
+/// pcscd tells nobody when a card becomes free, so libpcsclite would do the same, blocking, in turns of 100 ms.
+func whileHeldByOthers<R>(
+    atMost timeout: Duration, isolation: isolated (any Actor)? = #isolation,
+    _ attempt: () async throws -> R
+) async throws -> R {
+    let deadline = ContinuousClock.now + timeout
+    var pause = Duration.milliseconds(5)
+    while true {
+        do {
+            return try await attempt()
+        } catch let error as CardError where error.kind == .sharing && ContinuousClock.now < deadline {
+            try await Task.sleep(for: min(pause, deadline - .now))
+            pause = min(pause * 2, .milliseconds(50))
+        }
+    }
+}
+
+// MARK: - Terms of a connection
+
+/// Whom a connection shares a card with.
+public enum CardSharing: Hashable, Sendable {
+    /// With everybody; transactions keep exchanges together.
+    case shared
+    /// With nobody.  Fails while anybody is connected.
+    case exclusive
+    /// The reader itself, with or without a card.  The card is neither powered nor given a protocol.
+    case direct
+}
+
+/// The transmission protocols that a connection may use.
+public struct CardProtocols: OptionSet, Hashable, Sendable {
+    public var rawValue: UInt8
+
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    public static let t0 = CardProtocols(rawValue: 1)
+    public static let t1 = CardProtocols(rawValue: 2)
+    /// What nearly everybody wants: contactless cards offer both and readers often have only T=1.
+    public static let any: CardProtocols = [.t0, .t1]
+}

@@ -1,0 +1,293 @@
+// The one file that calls libpcsclite.  It keeps handles from leaking, turns statuses into thrown errors, and bounds
+// what comes back.  Everything here blocks; who calls it stands on a thread of its own.
+//
+// Two ways of the library to know (read in 1.9.9, Debian 12):
+// - A thread that enters a context while another is inside it waits holding the lock of the whole library, and every
+//   other context with it.  So a context is used by one thread, and only SCardCancel comes from another.
+// - Some functions retry every 100 ms inside when another connection holds the card.  PCSCLITE_NO_BLOCKING, which is
+//   read in the first SCardEstablishContext, turns that off for all but SCardBeginTransaction.
+
+import CSmartCardPCSC
+import Glibc
+import SmartCard
+import Synchronization
+
+/// A context: one socket to pcscd.  Released when it goes.
+struct SCardContext: ~Copyable {
+    fileprivate let raw: SCARDCONTEXT
+
+    init() throws(PCSCStatus) {
+        var raw = SCARDCONTEXT()
+        let status = Self.withoutBlocking {
+            SCardEstablishContext(DWORD(SCARD_SCOPE_SYSTEM), nil, nil, &raw)
+        }
+        try check(status)
+        self.raw = raw
+    }
+
+    deinit { SCardReleaseContext(raw) }
+
+    /// Runs `establish` with PCSCLITE_NO_BLOCKING set, and takes it away again so that child processes keep libpcsclite's
+    /// own ways.
+    private static func withoutBlocking(_ establish: () -> LONG) -> LONG {
+        environment.withLock { isSettled in
+            if isSettled { return establish() }
+            let name = "PCSCLITE_NO_BLOCKING"
+            let wasSet = getenv(name) != nil
+            if !wasSet { setenv(name, "1", 1) }
+            let status = establish()
+            if !wasSet { unsetenv(name) }
+            isSettled = PCSCStatus(status) == .success
+            return status
+        }
+    }
+
+    private static let environment = Mutex(false)
+
+    /// The names of the readers, in pcscd's order; none is no error here.
+    func readers() throws(PCSCStatus) -> [String] {
+        while true {
+            var length = DWORD()
+            var status = SCardListReaders(raw, nil, nil, &length)
+            if PCSCStatus(status) == .noReadersAvailable { return [] }
+            try check(status)
+            var names = [CChar](repeating: 0, count: Int(length) + 1)
+            status = SCardListReaders(raw, nil, &names, &length)
+            if PCSCStatus(status) == .noReadersAvailable { return [] }
+            if PCSCStatus(status) == .insufficientBuffer { continue }
+            try check(status)
+            return names.prefix(Int(length)).split(separator: 0).map {
+                String(decoding: $0.map(UInt8.init(bitPattern:)), as: UTF8.self)
+            }
+        }
+    }
+
+    /// The state of `readers` now.
+    func snapshot(of readers: [String]) throws(PCSCStatus) -> [ReaderSnapshot] {
+        var states = readers.map { ReaderSnapshot(name: $0) }
+        if !states.isEmpty { _ = try getStatusChange(&states, timeout: 0) }
+        return states
+    }
+
+    /// Waits until the state of a reader differs from the one in `known`, or a reader comes or goes.
+    ///
+    /// - Parameter plugAndPlay: the counter of readers that came and went, as the wait before returned it.
+    /// - Throws: `cancelled` after ``canceller`` was used, `unknownReader` when one of the readers is gone.
+    func waitForChange(from known: [ReaderSnapshot], plugAndPlay: inout UInt16) throws(PCSCStatus) {
+        var states = known
+        states.append(ReaderSnapshot(name: Self.plugAndPlay, flags: 0, eventCount: plugAndPlay, atr: []))
+        do throws(PCSCStatus) {
+            try getStatusChange(&states, timeout: DWORD(INFINITE))
+            plugAndPlay = states.last?.eventCount ?? 0
+        } catch .invalidParameter where known.count >= Int(PCSCLITE_MAX_READERS_CONTEXTS) {
+            // Before 2.5 pcsc-lite has room for 16 readers, and for as many entries here; so no other can come.
+            states.removeLast()
+            try getStatusChange(&states, timeout: DWORD(INFINITE))
+        }
+    }
+
+    /// PC/SC part 5, 3.2.5 knows nothing of it; it is common to Windows and pcsc-lite.
+    private static let plugAndPlay = #"\\?PnP?\Notification"#
+
+    private func getStatusChange(_ states: inout [ReaderSnapshot], timeout: DWORD) throws(PCSCStatus) {
+        let names = states.map { strdup($0.name) }
+        defer { for name in names { free(name) } }
+        var entries = zip(states, names).map { state, name in
+            var entry = SCARD_READERSTATE()
+            entry.szReader = UnsafePointer(name)
+            entry.dwCurrentState = DWORD(state.flags) | DWORD(state.eventCount) << 16
+            return entry
+        }
+        let status = SCardGetStatusChange(raw, timeout, &entries, DWORD(entries.count))
+        // With a timeout of zero: nothing has changed.
+        if timeout == 0, PCSCStatus(status) == .timeout { return }
+        try check(status)
+        for (index, entry) in entries.enumerated() {
+            let count = min(Int(entry.cbAtr), Int(MAX_ATR_SIZE))
+            let atr = withUnsafeBytes(of: entry.rgbAtr) { Array($0.prefix(count)) }
+            states[index].flags = UInt32(truncatingIfNeeded: entry.dwEventState & 0xFFFF) & ~UInt32(SCARD_STATE_CHANGED)
+            states[index].eventCount = UInt16(truncatingIfNeeded: entry.dwEventState >> 16)
+            states[index].atr = entry.dwEventState & DWORD(SCARD_STATE_PRESENT) != 0 ? atr : []
+        }
+    }
+
+    /// Ends a wait in this context from another thread.
+    var canceller: SCardCanceller { SCardCanceller(raw: raw) }
+}
+
+/// What may be done to a context while another thread waits in it.
+struct SCardCanceller: Sendable {
+    fileprivate let raw: SCARDCONTEXT
+
+    /// Ends the wait.  One that has not begun yet is not ended: the library forgets the request.
+    func cancel() { SCardCancel(raw) }
+}
+
+/// The state of a reader as SCardGetStatusChange gives it.
+struct ReaderSnapshot: Hashable, Sendable {
+    var name: String
+    /// SCARD_STATE_…, without SCARD_STATE_CHANGED.
+    var flags: UInt32 = UInt32(SCARD_STATE_UNAWARE)
+    /// Counts insertions and removals, and wraps.
+    var eventCount: UInt16 = 0
+    var atr: [UInt8] = []
+
+    var hasCard: Bool { flags & UInt32(SCARD_STATE_PRESENT) != 0 }
+    var isMute: Bool { flags & UInt32(SCARD_STATE_MUTE) != 0 }
+    var isExclusive: Bool { flags & UInt32(SCARD_STATE_EXCLUSIVE) != 0 }
+    var isInUse: Bool { flags & UInt32(SCARD_STATE_INUSE) != 0 }
+    var isUnavailable: Bool { flags & UInt32(SCARD_STATE_UNAVAILABLE | SCARD_STATE_UNKNOWN) != 0 }
+}
+
+/// A connection to a card or a reader, with the context made for it.  Disconnected when it goes, the card left as it is.
+struct SCardHandle: ~Copyable {
+    /// Owned so that it is released after `deinit` has disconnected.
+    private let context: SCardContext
+    private let raw: SCARDHANDLE
+    private(set) var activeProtocol: UInt32
+    /// The library and pcscd no longer agree on where a message begins; nothing but `deinit` may follow.
+    private(set) var isBroken = false
+    private var isConnected = true
+    /// For the answers, one at a time.
+    private let buffer: UnsafeMutableBufferPointer<UInt8>
+
+    /// - Throws: of `establish` or of `connect`, whichever failed.
+    init(_ reader: String, _ sharing: CardSharing, _ protocols: CardProtocols) throws(CardError) {
+        let context = try SCardContext.forOperation()
+        var raw = SCARDHANDLE()
+        var activeProtocol = DWORD()
+        let status = SCardConnect(context.raw, reader, sharing.code, protocols.code(sharing), &raw, &activeProtocol)
+        guard PCSCStatus(status) == .success else { throw CardError(PCSCStatus(status), during: .connect) }
+        self.context = context
+        self.raw = raw
+        self.activeProtocol = UInt32(truncatingIfNeeded: activeProtocol)
+        buffer = .allocate(capacity: cscard_max_buffer_size_extended())
+    }
+
+    deinit {
+        if isConnected && !isBroken { SCardDisconnect(raw, DWORD(SCARD_LEAVE_CARD)) }
+        buffer.deallocate()
+    }
+
+    mutating func disconnect(_ disposition: CardDisposition) throws(PCSCStatus) {
+        try check(SCardDisconnect(raw, disposition.code))
+        isConnected = false
+    }
+
+    mutating func reconnect(
+        _ sharing: CardSharing, _ protocols: CardProtocols, _ initialization: CardDisposition
+    ) throws(PCSCStatus) {
+        var activeProtocol = DWORD()
+        try check(SCardReconnect(raw, sharing.code, protocols.code(sharing), initialization.code, &activeProtocol))
+        self.activeProtocol = UInt32(truncatingIfNeeded: activeProtocol)
+    }
+
+    func beginTransaction() throws(PCSCStatus) { try check(SCardBeginTransaction(raw)) }
+
+    func endTransaction(_ disposition: CardDisposition) throws(PCSCStatus) {
+        try check(SCardEndTransaction(raw, disposition.code))
+    }
+
+    /// - Parameter asReaderCommand: with SCARD_PCI_RAW, which pcscd passes on with or without a card.
+    /// - Returns: the answer, of any length, zero included.
+    mutating func transmit(_ command: [UInt8], asReaderCommand: Bool = false) throws(PCSCStatus) -> [UInt8] {
+        let pci =
+            switch Int32(truncatingIfNeeded: activeProtocol) {
+            case _ where asReaderCommand: cscard_pci_raw()
+            case SCARD_PROTOCOL_T0: cscard_pci_t0()
+            case SCARD_PROTOCOL_T1: cscard_pci_t1()
+            default: cscard_pci_raw()
+            }
+        var count = DWORD(buffer.count)
+        let status = SCardTransmit(raw, pci, command, DWORD(command.count), nil, buffer.baseAddress, &count)
+        return try take(count, status)
+    }
+
+    mutating func control(_ code: UInt32, _ input: [UInt8]) throws(PCSCStatus) -> [UInt8] {
+        var count = DWORD()
+        let status = SCardControl(
+            raw, DWORD(code), input, DWORD(input.count), buffer.baseAddress, DWORD(buffer.count), &count)
+        return try take(count, status)
+    }
+
+    mutating func attribute(_ id: UInt32) throws(PCSCStatus) -> [UInt8] {
+        var count = DWORD(MAX_BUFFER_SIZE)
+        let status = SCardGetAttrib(raw, DWORD(id), buffer.baseAddress, &count)
+        return try take(count, status)
+    }
+
+    func setAttribute(_ id: UInt32, _ value: [UInt8]) throws(PCSCStatus) {
+        try check(SCardSetAttrib(raw, DWORD(id), value, DWORD(value.count)))
+    }
+
+    mutating func status() throws(PCSCStatus) -> (state: UInt32, protocol: UInt32, atr: [UInt8]) {
+        var state = DWORD()
+        var activeProtocol = DWORD()
+        var count = DWORD(MAX_ATR_SIZE)
+        let status = SCardStatus(raw, nil, nil, &state, &activeProtocol, buffer.baseAddress, &count)
+        // 34 stands for a card that pcscd has not powered yet.
+        let atr = try take(count <= DWORD(MAX_ATR_SIZE) ? count : 0, status)
+        return (UInt32(truncatingIfNeeded: state), UInt32(truncatingIfNeeded: activeProtocol), atr)
+    }
+
+    /// Copies what was received and wipes it from the buffer.
+    private mutating func take(_ count: DWORD, _ status: LONG) throws(PCSCStatus) -> [UInt8] {
+        // The library then leaves the answer in the socket, where it will take it for the next one.
+        isBroken = PCSCStatus(status) == .insufficientBuffer && count > DWORD(buffer.count)
+        try check(status)
+        let received = buffer.prefix(Int(clamping: count))
+        defer { UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: received)).initializeMemory(as: UInt8.self, repeating: 0) }
+        return Array(received)
+    }
+}
+
+extension SCardContext {
+    /// A context, or the reason for which there is none.
+    static func forOperation() throws(CardError) -> SCardContext {
+        do throws(PCSCStatus) { return try SCardContext() } catch { throw CardError(error, during: .establish) }
+    }
+}
+
+private func check(_ status: LONG) throws(PCSCStatus) {
+    let status = PCSCStatus(status)
+    guard status == .success else { throw status }
+}
+
+extension CardSharing {
+    fileprivate var code: DWORD {
+        switch self {
+        case .shared: DWORD(SCARD_SHARE_SHARED)
+        case .exclusive: DWORD(SCARD_SHARE_EXCLUSIVE)
+        case .direct: DWORD(SCARD_SHARE_DIRECT)
+        }
+    }
+}
+
+extension CardProtocols {
+    /// Never RAW, which pcscd would make the card's protocol for everybody; none for a direct connection.
+    fileprivate func code(_ sharing: CardSharing) -> DWORD {
+        guard sharing != .direct else { return 0 }
+        return (contains(.t0) ? DWORD(SCARD_PROTOCOL_T0) : 0) | (contains(.t1) ? DWORD(SCARD_PROTOCOL_T1) : 0)
+    }
+}
+
+extension CardDisposition {
+    fileprivate var code: DWORD {
+        switch self {
+        case .leave: DWORD(SCARD_LEAVE_CARD)
+        case .reset: DWORD(SCARD_RESET_CARD)
+        case .powerOff: DWORD(SCARD_UNPOWER_CARD)
+        }
+    }
+}
+
+extension TransmissionProtocol {
+    init(code: UInt32) {
+        self =
+            switch Int32(truncatingIfNeeded: code) {
+            case SCARD_PROTOCOL_T0: .t0
+            case SCARD_PROTOCOL_T1: .t1
+            default: .raw
+            }
+    }
+}
