@@ -57,7 +57,7 @@ let package = Package(
             dependencies: [
                 "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "EMVContactless", argumentParser, logging,
             ],
-            path: "Tools/reader-probe", swiftSettings: settings),
+            path: "Tools/reader-probe", exclude: ["reader-probe.1"], swiftSettings: settings),
         .executableTarget(
             name: "virtual-reader",
             dependencies: ["SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", argumentParser],

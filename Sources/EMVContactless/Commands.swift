@@ -1,0 +1,19 @@
+public import SmartCard
+
+extension CommandAPDU {
+    /// GET PROCESSING OPTIONS (EMV Book 3, 6.5.8): `data` is what the PDOL asks for, wrapped in tag 83 here.
+    ///
+    /// - Parameter data: at most 252 bytes, as a DOL gives; of more only the first 252 are sent.
+    public static func getProcessingOptions(_ data: [UInt8]) -> CommandAPDU {
+        CommandAPDU(unchecked: (0x80, 0xA8, 0x00, 0x00), data: TLVTag(0x83).encode(data.prefix(252)), ne: 256)
+    }
+
+    /// GENERATE AC (EMV Book 3, 6.5.5).
+    ///
+    /// - Parameters:
+    ///   - referenceControl: P1; 00 asks for an AAC, 40 for a TC, 80 for an ARQC.
+    ///   - data: what the CDOL asks for, at most 252 bytes; of more only the first 252 are sent.
+    public static func generateAC(referenceControl: UInt8, data: [UInt8]) -> CommandAPDU {
+        CommandAPDU(unchecked: (0x80, 0xAE, referenceControl, 0x00), data: Array(data.prefix(252)), ne: 256)
+    }
+}

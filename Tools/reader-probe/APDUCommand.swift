@@ -1,0 +1,104 @@
+import ArgumentParser
+import SmartCard
+
+struct APDUCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "apdu", abstract: "Sends command APDUs, one after the other.",
+        discussion: """
+            Each HEX is one command: reader-probe apdu 00A404000E325041592E5359532E444446303100
+
+            Commands that begin with FF 00 go to the reader itself and need no card: FF00480000 asks an ACR122U for its \
+            firmware version.
+
+            Without --reveal, account numbers, tracks and names in the responses are masked; so is a response that is \
+            not BER-TLV where it may hold them, and command data that may be a PIN or a key.
+            """)
+
+    @Argument(help: "Command APDUs in hexadecimal; quote them to put spaces between the bytes.")
+    var hex: [String]
+
+    @OptionGroup var readerOptions: ReaderOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let commands = try hex.map { text in
+            do {
+                return try CommandAPDU([UInt8](hex: text))
+            } catch {
+                throw ProbeError.usage("“\(text)” is no command APDU: \(error)", "See reader-probe apdu --help.")
+            }
+        }
+        if commands.allSatisfy(\.isForReader), let reader = try await readerOptions.readers().first {
+            try await exchange(commands, with: reader.identity) { command in
+                let answer = try await reader.transmitToReader(command.bytes)
+                return Answer(data: answer.hex, text: printableText(answer))
+            }
+            return
+        }
+        try await readerOptions.withCard { reader, _, channel in
+            try await exchange(commands, with: reader.identity) { command in
+                let response = try await channel.transmit(command)
+                let data =
+                    output.reveal ? response.data.hex : SensitiveData.maskedHex(response.data, answering: command)
+                return Answer(data: data, status: response.status)
+            }
+        }
+    }
+
+    private struct Answer {
+        let data: String
+        var status: StatusWord?
+        /// The data as text, where all of it is.
+        var text: String?
+    }
+
+    private func exchange(
+        _ commands: [CommandAPDU], with reader: ReaderIdentity,
+        _ send: (CommandAPDU) async throws -> Answer
+    ) async throws {
+        var exchanges: [Report.Exchange] = []
+        var failure: (any Error)?
+        for command in commands where failure == nil {
+            let sent = shown(command)
+            if !output.json { Terminal.print("> \(sent)") }
+            do {
+                let answer = try await send(command)
+                exchanges.append(
+                    .init(
+                        command: sent, data: answer.data,
+                        status: answer.status.map { [$0.sw1, $0.sw2].hex }, statusName: answer.status?.name))
+                let parts = [
+                    answer.data, answer.status.map { Terminal.styled("\($0)", .bold) }, answer.text.map { "“\($0)”" },
+                ]
+                if !output.json {
+                    Terminal.print("< " + parts.compactMap(\.self).filter { !$0.isEmpty }.joined(separator: "  "))
+                }
+            } catch {
+                exchanges.append(.init(command: sent, error: "\(error)"))
+                failure = error
+            }
+        }
+        if output.json { try Report.print(Report.Exchanges(reader: .init(reader), exchanges: exchanges)) }
+        if let failure { throw failure }
+    }
+
+    private func shown(_ command: CommandAPDU) -> String {
+        guard !output.reveal, !command.data.isEmpty, !SensitiveData.showsData(of: command) else {
+            return command.bytes.hex
+        }
+        let bytes = command.bytes
+        let header = command.lengthCoding == .short ? 5 : 7
+        let rest = bytes.count - header - command.data.count
+        return bytes.prefix(header).hex + String(repeating: "*", count: command.data.count * 2) + bytes.suffix(rest).hex
+    }
+
+    private func printableText(_ bytes: [UInt8]) -> String? {
+        bytes.count > 3 && bytes.allSatisfy { (0x20...0x7E).contains($0) }
+            ? String(decoding: bytes, as: UTF8.self) : nil
+    }
+}
+
+extension CommandAPDU {
+    /// Whether it is one of the reader's own, `FF 00 …` (ACS API v2.04, 5).
+    fileprivate var isForReader: Bool { cla == 0xFF && ins == 0x00 }
+}

@@ -1,0 +1,55 @@
+import SmartCard
+
+/// What a card says of itself below any application.
+struct CardSummary {
+    let atr: ATR
+    let uid: [UInt8]?
+    /// The whole ATS, where the reader tells it.
+    let ats: ATS?
+
+    /// Asks the reader for what the ATR does not say: `FF CA` is PC/SC part 3, 3.2.2.1.3.
+    init(atr: ATR, channel: any CardChannel) async throws {
+        func getData(_ p1: UInt8) async throws -> [UInt8]? {
+            let command = CommandAPDU(unchecked: (0xFF, 0xCA, p1, 0x00), ne: 256)
+            do {
+                let response = try await channel.transmit(command)
+                return response.status == .success && !response.data.isEmpty ? response.data : nil
+            } catch let error as CardError where error.kind == .malformedAnswer || error.kind == .noAnswer {
+                return nil
+            }
+        }
+        self.atr = atr
+        uid = try await getData(0x00)
+        if case .typeA(_, let known) = atr.contactless {
+            ats = if let known { known } else { try await getData(0x01).flatMap { ATS($0) } }
+        } else {
+            ats = nil
+        }
+    }
+
+    /// One of `type-a`, `type-b`, `storage`, `contact`, `none`.
+    var type: String {
+        switch atr.contactless {
+        case .typeA: "type-a"
+        case .typeB: "type-b"
+        case .storageCard: "storage"
+        case .noCard: "none"
+        case nil: "contact"
+        }
+    }
+
+    /// For a person: `ISO 14443-4 type A`, `MIFARE Classic 1K (ISO 14443 A, part 3)`.
+    var technology: String { atr.technology }
+}
+
+extension ATR {
+    var technology: String {
+        switch contactless {
+        case .typeA: "ISO 14443-4 type A"
+        case .typeB: "ISO 14443-4 type B"
+        case .storageCard(let standard, let name): "\(name) (\(standard))"
+        case .noCard: "no card"
+        case nil: "contact card"
+        }
+    }
+}

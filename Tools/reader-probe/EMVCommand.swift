@@ -1,0 +1,87 @@
+import ArgumentParser
+import EMVContactless
+import Foundation
+import SmartCard
+
+struct EMVCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "emv", abstract: "Reads every EMV application on the card.",
+        discussion: """
+            Finds the applications through PPSE, PSE or a list of known AIDs; of each it reads FCI, processing options, \
+            records, counters and log, and asks for an AAC if no cryptogram came with the processing options. The card \
+            counts this as a declined transaction.
+            """)
+
+    @OptionGroup var readerOptions: ReaderOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let probe = try await Probe(readerOptions)
+        try probe.show(output)
+        try probe.check(needsApplications: true)
+    }
+}
+
+/// A card read in full: what `emv` and the bare command show.
+struct Probe {
+    let reader: ReaderIdentity
+    let card: CardSummary
+    let inspection: CardInspection
+
+    init(_ options: ReaderOptions, onlyDirectory: Bool = false) async throws {
+        (reader, card, inspection) = try await options.withCard { reader, connection, channel in
+            Terminal.progress("reading the card")
+            defer { Terminal.endProgress() }
+            let summary = try await CardSummary(atr: connection.atr, channel: channel)
+            guard summary.speaksAPDU else { return (reader.identity, summary, CardInspection()) }
+            let inspection = try await CardInspector.withSystemValues.inspect(channel, onlyDirectory: onlyDirectory) {
+                Terminal.progress($0)
+            }
+            return (reader.identity, summary, inspection)
+        }
+    }
+
+    func show(_ output: OutputOptions) throws {
+        let redactor = output.reveal ? Redactor() : Redactor(hiding: inspection)
+        if output.json {
+            try Report.print(report(reveal: output.reveal), redactor: redactor)
+        } else {
+            Terminal.print(redactor.redacted(EMVText(report(reveal: output.reveal)).text))
+        }
+    }
+
+    func report(reveal: Bool) -> Report.Probe<Report.Application> {
+        Report.Probe(
+            reader: .init(reader), card: .init(card), directory: inspection.directory?.rawValue,
+            applications: inspection.applications.map { .init($0, reveal: reveal) }, findings: inspection.findings,
+            interruption: inspection.interruption?.description)
+    }
+
+    /// - Throws: why the card was not read to its end, or that it has nothing to read.
+    func check(needsApplications: Bool) throws {
+        if let interruption = inspection.interruption { throw interruption }
+        if needsApplications && inspection.applications.isEmpty {
+            throw ProbeError(
+                status: 5, summary: "the card has no EMV application (\(card.technology))",
+                hint: "Present a payment card; “reader-probe card” shows what this one is.")
+        }
+    }
+}
+
+extension CardSummary {
+    /// Whether the card takes APDUs at all; storage cards know only the reader's own commands.
+    var speaksAPDU: Bool { type != "storage" && type != "none" }
+}
+
+extension CardInspector {
+    /// With the unpredictable number and the date of this machine.
+    static var withSystemValues: CardInspector {
+        var random = SystemRandomNumberGenerator()
+        let number = (0..<4).map { _ in UInt8.random(in: 0...255, using: &random) }
+        let today = Calendar(identifier: .gregorian).dateComponents([.year, .month, .day], from: Date())
+        let date = [(today.year ?? 2000) % 100, today.month ?? 1, today.day ?? 1].map {
+            UInt8(truncatingIfNeeded: $0 / 10 << 4 | $0 % 10)
+        }
+        return CardInspector(unpredictableNumber: number, date: date)
+    }
+}

@@ -1,0 +1,123 @@
+import EMVContactless
+import SmartCard
+
+extension Report {
+    /// An application as the directory names it, for `card`.
+    struct ListedApplication: Encodable {
+        let aid: String
+        @OrNull var label: String?
+        @OrNull var scheme: String?
+        @OrNull var kernel: Int?
+        @OrNull var priority: Int?
+
+        init(_ application: InspectedApplication) {
+            aid = application.aid.bytes.hex
+            label = application.label
+            scheme = application.scheme
+            kernel = application.kernel
+            priority = application.priority
+        }
+    }
+
+    /// An application and all that it told, for `emv`.
+    struct Application: Encodable {
+        let aid: String
+        @OrNull var label: String?
+        @OrNull var scheme: String?
+        @OrNull var kernel: Int?
+        @OrNull var priority: Int?
+        @OrNull var pan: String?
+        @OrNull var panSequence: Int?
+        @OrNull var expiry: String?
+        @OrNull var atc: Int?
+        @OrNull var pinTryCounter: Int?
+        @OrNull var cryptogram: String?
+        @OrNull var cryptogramType: String?
+        @OrNull var aip: String?
+        @OrNull var afl: String?
+        let elements: [Element]
+        let log: [String]
+        let findings: [String]
+
+        init(_ application: InspectedApplication, reveal: Bool) {
+            aid = application.aid.bytes.hex
+            label = application.label
+            scheme = application.scheme
+            kernel = application.kernel
+            priority = application.priority
+            pan = application.accountNumber.map { reveal ? $0.digits : $0.masked }
+            panSequence = application.number(0x5F34, decimal: true)
+            expiry = application.expiration?.description
+            atc = application.number(0x9F36)
+            pinTryCounter = application.number(0x9F17)
+            cryptogram = application.value(0x9F26)?.hex
+            cryptogramType = application.value(0x9F27)?.first.map { ["AAC", "TC", "ARQC", "RFU"][Int($0 >> 6)] }
+            aip = application.applicationInterchangeProfile?.hex
+            afl = application.applicationFileLocator?.hex
+            elements = application.elements.map {
+                Element($0.object, scope: .init(aid: application.aid), origin: $0.origin.description, reveal: reveal)
+            }
+            // The layout of a log record is the card's own; what could be an account number in it is not shown.
+            log = application.log.map {
+                reveal ? $0.hex : SensitiveData.maskedHex($0, answering: .getData(0x9F4F))
+            }
+            findings = application.findings
+        }
+    }
+
+    struct Element: Encodable {
+        let tag: String
+        @OrNull var name: String?
+        /// Hexadecimal, masked where it must be.
+        let value: String
+        /// The value for a person, where it reads better than its digits.
+        @OrNull var text: String?
+        let bits: [String]
+        @OrNull var origin: String?
+
+        init(_ object: TLV, scope: DataElement.Scope, origin: String? = nil, reveal: Bool) {
+            let element = DataElement[object.tag, scope]
+            tag = object.tag.description
+            name = element?.name
+            value = reveal ? object.value.hex : SensitiveData.masked(object.value, of: object.tag)
+            let isOpen = reveal || SensitiveData.exposures[object.tag] == nil
+            text = nil
+            bits = isOpen ? BitTable[object.tag, scope]?.decode(object.value).map(\.description) ?? [] : []
+            self.origin = origin
+        }
+    }
+}
+
+extension InspectedApplication {
+    /// 50, or 9F12 where its code table is the one that ASCII is part of (EMV Book 1, 12.2.4).
+    var label: String? {
+        value(0x50).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    var scheme: String? { KnownApplication.matching(aid)?.scheme ?? KnownApplication.scheme(of: aid) }
+
+    /// The kernel that the card asks for, or else that of its scheme (EMV Contactless Book B, 3.3.2.5).
+    var kernel: Int? {
+        let kernel = KernelIdentifier.requested(by: directoryEntry?[0x9F2A]?.value, aid: aid)
+        return kernel.flatMap { $0 == .any ? nil : Int($0.rawValue) }
+    }
+
+    /// 1, the highest, to 15; nil if the card sets none.
+    var priority: Int? {
+        let rank = ApplicationPriority(value(0x87)).rank
+        return rank > 15 ? nil : rank
+    }
+
+    private var track2: Track2? { (value(0x57) ?? value(0x9F6B)).flatMap { try? Track2($0) } }
+
+    /// From 5A, or else from track 2.
+    var accountNumber: PAN? { value(0x5A).flatMap { PAN(packed: $0) } ?? track2?.pan }
+
+    /// From 5F24, or else from track 2.
+    var expiration: ExpirationDate? { value(0x5F24).flatMap { ExpirationDate(packed: $0) } ?? track2?.expiration }
+
+    func number(_ tag: TLVTag, decimal: Bool = false) -> Int? {
+        guard let value = value(tag), (1...4).contains(value.count) else { return nil }
+        return Int(value.hex, radix: decimal ? 10 : 16)
+    }
+}

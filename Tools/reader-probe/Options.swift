@@ -1,0 +1,51 @@
+import ArgumentParser
+import Logging
+import SmartCard
+
+struct OutputOptions: ParsableArguments {
+    @Flag(help: "Print one JSON object instead of text.")
+    var json = false
+
+    @Flag(
+        help: """
+            Show account numbers, tracks and names in full. Without it all but the first six and the last four digits \
+            are masked.
+            """)
+    var reveal = false
+}
+
+struct ReaderOptions: ParsableArguments {
+    @Option(name: .shortAndLong, help: "Use the reader whose name contains TEXT.")
+    var reader: String?
+
+    @Flag(help: "Use the built-in virtual reader; no hardware and no service is needed.")
+    var virtual = false
+
+    @Option(help: "The card on the virtual reader: a built-in one (see virtual-reader --list-cards) or a card file.")
+    var card = "visa"
+
+    @Option(
+        help: "Wait at most this many seconds for a card. Default: no limit on a terminal, else 5.")
+    var timeout: Double?
+
+    @Flag(name: .shortAndLong, help: "Write the APDU traffic to standard error, card data masked.")
+    var verbose = false
+
+    func validate() throws {
+        if let timeout, !(0...86_400).contains(timeout) {
+            throw ValidationError("--timeout takes 0 to 86400 seconds")
+        }
+    }
+
+    /// How long to wait for a card; nil for as long as it takes.
+    var patience: Duration? {
+        timeout.map { .milliseconds(Int($0 * 1000)) } ?? (Terminal.errorIsTerminal ? nil : .seconds(5))
+    }
+
+    var logger: Logger? {
+        guard verbose else { return nil }
+        var logger = Logger(label: "reader-probe") { StreamLogHandler.standardError(label: $0) }
+        logger.logLevel = .trace
+        return logger
+    }
+}

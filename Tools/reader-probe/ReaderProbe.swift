@@ -1,0 +1,39 @@
+import ArgumentParser
+import Glibc
+
+@main
+struct ReaderProbe: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reader-probe",
+        abstract: "Shows which contactless readers are attached, and what the card on them says.",
+        discussion: """
+            Without a subcommand: lists the readers, then reads the first contactless card it finds, or waits for one.
+
+            EXIT STATUS
+              0  read
+              2  the command line or the data given is wrong
+              3  no reader
+              4  no card
+              5  the card or the reader failed
+              6  no permission, or no smart card service
+            """,
+        version: "0.1.0",
+        subcommands: [
+            OverviewCommand.self, ListCommand.self, WatchCommand.self, CardCommand.self, EMVCommand.self,
+            APDUCommand.self, DecodeCommand.self,
+        ],
+        defaultSubcommand: OverviewCommand.self)
+
+    static func main() async {
+        do {
+            var command = try parseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch {
+            Glibc.exit(Terminal.report(error, of: self))
+        }
+    }
+}

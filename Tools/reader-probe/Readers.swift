@@ -1,0 +1,113 @@
+import Foundation
+import SmartCard
+import SmartCardPCSC
+import SmartCardSimulator
+
+extension ReaderOptions {
+    /// The readers asked for, at least one.
+    ///
+    /// - Throws: ``CardError`` of kind `noReader`, `noService`, … .
+    func readers() async throws -> [any CardReader] {
+        let all: [any CardReader]
+        if virtual {
+            all = [try virtualReader()]
+        } else {
+            do {
+                all = try await PCSCService().readers()
+            } catch let error as CardError where error.kind == .noReader {
+                throw Self.noReader
+            }
+        }
+        guard !all.isEmpty else { throw Self.noReader }
+        guard let reader else { return all }
+        let matching = all.filter { $0.identity.name.localizedCaseInsensitiveContains(reader) }
+        guard !matching.isEmpty else {
+            let names = all.map { "“\($0.identity.name)”" }.joined(separator: ", ")
+            throw CardError(.noReader, "none is named “\(reader)”", hint: "Attached: \(names).")
+        }
+        return matching
+    }
+
+    private static let noReader = CardError(
+        .noReader, hint: "Plug in a reader and check that lsusb shows it; or try --virtual, which needs none.")
+
+    private func virtualCard() throws -> any VirtualCard {
+        if let builtIn = VirtualCards.named(card) { return builtIn }
+        guard let text = FileManager.default.contents(atPath: card) else {
+            throw ProbeError.usage(
+                "no card “\(card)”, neither built in nor a file",
+                "Built in: \(VirtualCards.all.map(\.name).joined(separator: ", ")).")
+        }
+        do {
+            return try CardFile(parsing: [UInt8](text)).makeCard()
+        } catch {
+            throw ProbeError.usage("\(card): \(error)", "The card file format is documented with SmartCardSimulator.")
+        }
+    }
+
+    private func virtualReader() throws -> any CardReader {
+        let card = try virtualCard()
+        let device = SoftwareACR122U()
+        device.insert(card)
+        return VirtualReader(device)
+    }
+
+    /// Waits for a contactless card on one of `readers`; with a reader named, for any card.
+    ///
+    /// - Throws: ``CardError`` of kind `cardAbsent` when ``patience`` is at its end; a reader's own error when none is
+    ///   left to wait for.
+    func waitForCard(on readers: [any CardReader]) async throws -> any CardReader {
+        let patience = patience
+        let anyCard = reader != nil
+        defer { Terminal.endProgress() }
+        return try await withThrowingTaskGroup(of: Result<any CardReader, any Error>.self) { group in
+            defer { group.cancelAll() }
+            for reader in readers {
+                group.addTask {
+                    do {
+                        for try await case .card(let atr, _) in reader.slotStates()
+                        where anyCard || atr.contactless != nil {
+                            return .success(reader)
+                        }
+                        return .failure(CardError(.readerGone, reader.identity.name))
+                    } catch {
+                        return .failure(error)
+                    }
+                }
+            }
+            group.addTask {
+                // A card that lies there already takes readers a moment to report.
+                try await Task.sleep(for: min(.seconds(1), patience ?? .seconds(1)))
+                Terminal.progress("Put a card on the reader… (Ctrl-C to stop)")
+                try await Task.sleep(for: (patience ?? .seconds(1_000_000)) - .seconds(1))
+                throw CardError(.cardAbsent)
+            }
+            var failures: [any Error] = []
+            while let result = try await group.next() {
+                switch result {
+                case .success(let reader): return reader
+                case .failure(let error): failures.append(error)
+                }
+                if failures.count == readers.count, let first = failures.first { throw first }
+            }
+            throw CardError(.cardAbsent)
+        }
+    }
+
+    /// Waits for a card, connects to it, and gives it back when `body` is done.
+    func withCard<Result>(
+        _ body: (_ reader: any CardReader, _ card: any CardConnection, _ channel: any CardChannel) async throws ->
+            Result
+    ) async throws -> Result {
+        let reader = try await waitForCard(on: try await readers())
+        let card = try await reader.connect()
+        do {
+            let result = try await body(reader, card, card.layered(logger: logger))
+            await card.disconnect(.leave)
+            return result
+        } catch {
+            await card.disconnect(.leave)
+            throw error
+        }
+    }
+}

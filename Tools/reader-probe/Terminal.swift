@@ -1,0 +1,104 @@
+import ArgumentParser
+import EMVContactless
+import Foundation
+import SmartCard
+
+/// How the tool speaks: results on standard output; progress and errors on standard error, one line for what is
+/// wrong and one for what to do; colour and progress for people only.
+enum Terminal {
+    static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
+    static let errorIsTerminal = isatty(STDERR_FILENO) == 1
+
+    private static let hasColor =
+        ProcessInfo.processInfo.environment["NO_COLOR", default: ""].isEmpty
+        && ProcessInfo.processInfo.environment["TERM"] != "dumb"
+
+    enum Style: String {
+        case bold = "1"
+        case dim = "2"
+        case warning = "33"
+    }
+
+    /// `text` for standard output, in `style` where that is a terminal.
+    static func styled(_ text: String, _ style: Style) -> String {
+        outputIsTerminal && hasColor && !text.isEmpty ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
+    }
+
+    static func print(_ text: String) {
+        // Card data may hold anything; what could steer a terminal never reaches one.
+        FileHandle.standardOutput.write(Data((printable(text) + "\n").utf8))
+    }
+
+    /// One line that the next one overwrites; nothing where nobody looks.
+    static func progress(_ text: String) {
+        guard errorIsTerminal else { return }
+        FileHandle.standardError.write(Data("\r\u{1B}[K\(text)".utf8))
+    }
+
+    static func endProgress() { progress("") }
+
+    /// Without the control characters that cards might send, but for the line's end and our own colours.
+    private static func printable(_ text: String) -> String {
+        let own: Set<String> = ["1", "2", "33", "0"]
+        var result = String.UnicodeScalarView()
+        var rest = Substring(text).unicodeScalars
+        while let scalar = rest.popFirst() {
+            if scalar == "\u{1B}", rest.first == "[", let end = rest.firstIndex(of: "m"),
+                own.contains(String(rest[rest.index(after: rest.startIndex)..<end]))
+            {
+                result.append(scalar)
+            } else if scalar == "\n" || scalar.value >= 0x20 && !(0x7F...0x9F).contains(scalar.value) {
+                result.append(scalar)
+            } else {
+                result.append("\u{FFFD}")
+            }
+        }
+        return String(result)
+    }
+
+    /// Says what went wrong and what to do, and returns the exit status for it.
+    static func report(_ error: any Error, of command: any ParsableCommand.Type) -> Int32 {
+        endProgress()
+        let (status, summary, hint): (Int32, String, String)
+        switch error {
+        case let error as ProbeError:
+            (status, summary, hint) = (error.status, error.summary, error.hint)
+        case let error as CardError:
+            (status, summary, hint) = (error.exitStatus, error.description, error.hint)
+        case is CancellationError:
+            (status, summary, hint) = (5, "interrupted", "Run it again.")
+        default:
+            // Help and version go to standard output and are no failure; the rest is the command line's fault.
+            guard command.exitCode(for: error) != .success else {
+                FileHandle.standardOutput.write(Data((command.fullMessage(for: error) + "\n").utf8))
+                return 0
+            }
+            (status, summary, hint) = (2, command.message(for: error), "See reader-probe --help.")
+        }
+        FileHandle.standardError.write(Data("reader-probe: \(printable(summary))\n  \(printable(hint))\n".utf8))
+        return status
+    }
+}
+
+/// What this tool itself has to complain about.
+struct ProbeError: Error {
+    let status: Int32
+    let summary: String
+    let hint: String
+
+    static func usage(_ summary: String, _ hint: String) -> ProbeError {
+        ProbeError(status: 2, summary: summary, hint: hint)
+    }
+}
+
+extension CardError {
+    /// The exit statuses of `--help`.
+    var exitStatus: Int32 {
+        switch kind {
+        case .noReader, .readerGone: 3
+        case .cardAbsent: 4
+        case .noService, .versionMismatch, .permissionDenied: 6
+        default: 5
+        }
+    }
+}
