@@ -1,0 +1,201 @@
+import Glibc
+import Synchronization
+
+/// A pcscd of one's own, beside the machine's: it sees virtual hardware alone, and only who is told its socket sees it.
+///
+/// It runs in a mount namespace in which /run/pcscd is a temporary directory and USB is empty, so it works as root, and
+/// without root where the machine allows user namespaces.  A shell stands between this process and pcscd: it stops pcscd
+/// and removes what is left when ``stop()`` is called, and also when this process ends in any other way.
+///
+/// The calls block: do not make them on a thread that others need.
+public final class PrivatePCSCD: Sendable {
+    /// The one kind of hardware that the service is to see.
+    public enum Hardware: Sendable {
+        /// What is on a mock USB bus.
+        case usb(UMockdevHost)
+        /// vsmartcard's reader driver, listening on a TCP port of this machine; its second slot takes the port after it.
+        case vpcd(port: UInt16)
+    }
+
+    /// Where the service listens.
+    public let socket: String
+
+    /// What makes libpcsclite talk to this service.
+    public var environment: [String: String] { ["PCSCLITE_CSOCK_NAME": socket] }
+
+    private let hardware: Hardware
+    private let directory: String
+    private let log: String
+    /// The shell, and the end of the pipe that tells it to stop.
+    private let process: Mutex<(shell: ChildProcess, lifeline: Int32)?>
+
+    /// Starts it; it may not listen yet when this returns.
+    ///
+    /// - Parameter log: a file for everything that pcscd and its drivers have to say, APDUs included; by default only
+    ///   errors are kept, for ``HostError``.
+    /// - Throws: ``HostError`` if a program is not installed or a namespace is not permitted.
+    public init(_ hardware: Hardware, log: String? = nil) throws {
+        self.hardware = hardware
+        let pcscd = try Self.program("pcscd", package: "pcscd")
+        let unshare = try Self.program("unshare", package: "util-linux")
+        let namespace = try Self.namespaceOptions(unshare)
+        var configuration = ""
+        var mockBus: [String: String] = [:]
+        switch hardware {
+        case .usb(let host): mockBus = host.environment
+        case .vpcd(let port): configuration = try Self.readerConfiguration(port: port)
+        }
+
+        directory = try temporaryDirectory(prefix: "virtual-reader")
+        socket = "\(directory)/run/pcscd.comm"
+        self.log = log ?? "\(directory)/log"
+        mkdir("\(directory)/run", 0o755)
+        mkdir("\(directory)/reader.conf.d", 0o755)
+        var pipe: (read: Int32, write: Int32) = (-1, -1)
+        do {
+            try writeFile("\(directory)/reader.conf.d/readers", configuration)
+            pipe = try makePipe()
+            defer { close(pipe.read) }
+            var service = ["env"] + mockBus.map { "\($0.key)=\($0.value)" }
+            service += [pcscd, "--foreground", "--config", "\(directory)/reader.conf.d"]
+            if log != nil { service += ["--debug", "--apdu"] }
+            if Self.knowsPolkit(pcscd) { service += ["--disable-polkit"] }
+            let shell = try ChildProcess(
+                [unshare] + namespace + ["sh", "-c", Self.script, "sh"]
+                    + [directory, mockBus["UMOCKDEV_DIR"] ?? "", self.log] + service,
+                environment: ChildProcess.environment.filter { $0.key != "LD_PRELOAD" && $0.key != "UMOCKDEV_DIR" },
+                descriptors: [3: pipe.read], ownGroup: true)
+            process = Mutex((shell, pipe.write))
+        } catch {
+            if pipe.write >= 0 { close(pipe.write) }
+            removeDirectory(directory)
+            throw error
+        }
+    }
+
+    deinit { stop() }
+
+    /// Waits until the service lists a reader and, if asked, a card is on it.
+    ///
+    /// - Returns: the reader's name.
+    /// - Throws: ``HostError`` with pcscd's last words, when it ends or `timeout` has passed.  A card that is late is no
+    ///   error: it may be mute.
+    @discardableResult
+    public func waitForReader(withCard: Bool = false, timeout: Duration = .seconds(10)) throws -> String {
+        let end = ContinuousClock.now + timeout
+        var cardEnd: ContinuousClock.Instant?
+        while true {
+            if let reader = PCSCDQuery.readers(at: socket)?.first {
+                if cardEnd == nil, case .usb(let host) = hardware { host.keepListeners() }
+                let patience = cardEnd ?? .now + .seconds(3)
+                cardEnd = patience
+                if !withCard || reader.hasCard || patience <= .now { return reader.name }
+            }
+            guard isRunning else { throw failure("pcscd ended before it listed the reader") }
+            guard cardEnd != nil || end > .now else { throw failure("pcscd lists no reader after \(timeout)") }
+            usleep(5000)
+        }
+    }
+
+    /// Stops the service and removes its files.  Returns when both is done; calls after the first do nothing.
+    public func stop() {
+        process.withLock { process in
+            guard let (shell, lifeline) = process else { return }
+            // A line, so that the shell knows that this process lives and takes care of the mock bus.
+            _ = write(lifeline, "\n", 1)
+            close(lifeline)
+            shell.wait()
+            process = nil
+            removeDirectory(directory)
+        }
+    }
+
+    private var isRunning: Bool {
+        process.withLock { $0 != nil && $0?.shell.poll() == nil } && access("\(directory)/exited", F_OK) != 0
+    }
+
+    private func failure(_ what: String) -> HostError {
+        let words = readFile(log).split(separator: "\n").suffix(8).map { "  \($0)" }
+        return HostError(
+            ([what] + (words.isEmpty ? [] : ["its last words were:"] + words)).joined(separator: "\n"),
+            hint: "Check that libccid is installed; a debug log of pcscd may tell more.")
+    }
+
+    // MARK: What it takes
+
+    /// $1 is the directory, $2 the mock bus, $3 the log, and the rest the service.  Descriptor 3 is the lifeline.
+    private static let script = """
+        dir=$1 bus=$2 log=$3; shift 3
+        {
+            [ -d /run/pcscd ] || { mount -t tmpfs tmpfs /run && mkdir /run/pcscd; } &&
+            mount --bind "$dir/run" /run/pcscd &&
+            for usb in /sys/bus/usb /dev/bus/usb; do [ ! -d $usb ] || mount -t tmpfs tmpfs $usb || exit 1; done &&
+            set -- "$@" || { : >"$dir/exited"; exit 1; }
+            "$@" </dev/null 3<&- &
+        } >>"$log" 2>&1
+        pid=$!
+        {
+            read -r line <&3 || rm -rf "$bus"
+            kill $pid
+            n=0; while [ $n -lt 60 ] && kill -0 $pid; do n=$((n + 1)); sleep 0.05; done
+            kill -9 $pid
+        } >/dev/null 2>&1 &
+        exec 3<&-
+        wait $pid
+        : >"$dir/exited"
+        wait
+        rm -rf "$dir"
+        """
+
+    private static func program(_ name: String, package: String) throws -> String {
+        guard let path = ChildProcess.find(name) else {
+            throw HostError("\(name) is not installed", hint: "Install it: sudo apt-get install \(package)")
+        }
+        return path
+    }
+
+    /// A mount namespace, with a user namespace around it where root is wanting.
+    private static func namespaceOptions(_ unshare: String) throws -> [String] {
+        let quiet = open("/dev/null", O_RDWR | O_CLOEXEC)
+        defer { close(quiet) }
+        for options in [["--mount"], ["--map-root-user", "--mount"]] where geteuid() == 0 || options.count > 1 {
+            let trial = try ChildProcess(
+                [unshare] + options + ["true"], environment: ChildProcess.environment, descriptors: [2: quiet])
+            if trial.wait() == 0 { return options }
+        }
+        throw HostError(
+            "this machine does not permit a namespace for a pcscd of one's own",
+            hint: "Run as root, or permit user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000")
+    }
+
+    /// pcscd 2.0 and later ask polkit who may connect; in a namespace nobody answers.
+    private static func knowsPolkit(_ pcscd: String) -> Bool {
+        guard let pipe = try? makePipe() else { return false }
+        defer { close(pipe.read) }
+        let help = try? ChildProcess(
+            [pcscd, "--help"], environment: ChildProcess.environment, descriptors: [1: pipe.write])
+        close(pipe.write)
+        let text = readAll(pipe.read)
+        help?.wait()
+        return text.contains("disable-polkit")
+    }
+
+    /// A reader.conf(5) with vsmartcard's driver on another port than everybody's.
+    private static func readerConfiguration(port: UInt16) throws -> String {
+        let known = readFile("/etc/reader.conf.d/vpcd").split(separator: "\n")
+            .map { $0.split(whereSeparator: \.isWhitespace) }
+            .first { $0.first == "LIBPATH" }?.last.map(String.init)
+        let driver = known ?? "/usr/lib/pcsc/drivers/serial/libifdvpcd.so"
+        guard access(driver, R_OK) == 0 else {
+            throw HostError("vsmartcard's reader driver is not installed", hint: "Install it: sudo apt-get install vsmartcard-vpcd")
+        }
+        let channel = "0x" + String(port, radix: 16, uppercase: true)
+        return """
+            FRIENDLYNAME "Virtual PCD"
+            DEVICENAME /dev/null:\(channel)
+            LIBPATH \(driver)
+            CHANNELID \(channel)
+
+            """
+    }
+}

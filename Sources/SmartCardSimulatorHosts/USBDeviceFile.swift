@@ -1,0 +1,253 @@
+import Dispatch
+import Glibc
+import SmartCardSimulator
+import Synchronization
+
+/// The device file /dev/bus/usb/BBB/DDD over a software device: what the kernel's usbfs does with URBs, interfaces and
+/// opens (Linux, drivers/usb/core/devio.c), without any transport.
+///
+/// Every method returns at once; data that the device is slow to give shows up in ``reap(_:)`` later.
+final class USBDeviceFile: Sendable {
+    /// One open of the file.
+    struct Open: Hashable, Sendable {
+        fileprivate let number: Int
+    }
+
+    /// A transfer as SUBMITURB hands it in; `address` names it afterwards.
+    struct Transfer: Sendable {
+        enum Kind: Sendable { case control, bulk, interrupt }
+        var address: UInt
+        var kind: Kind
+        var endpoint: UInt8
+        /// The buffer: what goes out, or as much as may come in; for a control transfer the setup packet is in front.
+        var buffer: [UInt8]
+
+        var isIn: Bool { kind == .control ? (buffer.first ?? 0) & 0x80 != 0 : endpoint & 0x80 != 0 }
+    }
+
+    /// A transfer that has ended.
+    struct Completion: Hashable, Sendable {
+        var address: UInt
+        /// 0 or a negative errno.
+        var status: Int32
+        /// How many bytes went out or came in, without a setup packet.
+        var length: Int
+        /// What came in.
+        var data: [UInt8]
+    }
+
+    fileprivate struct State {
+        var plugged = true
+        var opens: [Open: [Completion]] = [:]
+        var lastOpen = 0
+        var owners: [UInt32: Open] = [:]
+        /// IN transfers that wait for data, oldest first.
+        var waiting: [(open: Open, transfer: Transfer)] = []
+        /// Data that waits for an IN transfer or for its time, by endpoint, oldest first.
+        var data: [UInt8: [(bytes: [UInt8], due: ContinuousClock.Instant)]] = [:]
+        var isReapable: Bool { !plugged || opens.values.contains { !$0.isEmpty } }
+    }
+
+    private let device: any SoftwareUSBDevice
+    private let state = Mutex(State())
+    private let timers = DispatchQueue(label: "usb-device-file")
+    /// Called whenever a transfer has become ready to be reaped, and with false when there is none left.
+    private let reapable: @Sendable (Bool) -> Void
+
+    /// - Parameter reapable: told under this object's lock whether any open has something to reap; it must not call back.
+    init(_ device: any SoftwareUSBDevice, reapable: @escaping @Sendable (Bool) -> Void) {
+        self.device = device
+        self.reapable = reapable
+    }
+
+    /// Told by whoever observes the device.
+    func deviceDid(_ event: SoftwareUSBEvent) {
+        switch event {
+        case .ready(let endpoint, let bytes, let delay):
+            change { $0.data[endpoint, default: []].append((bytes, .now + delay)) }
+        case .unplugged:
+            unplug()
+        }
+    }
+
+    /// The device is gone: what waits ends with ESHUTDOWN, what comes after fails with ENODEV.
+    func unplug() {
+        change { state in
+            state.plugged = false
+            state.data = [:]
+            for (open, transfer) in state.waiting {
+                state.complete(transfer, of: open, status: -ESHUTDOWN)
+            }
+            state.waiting = []
+        }
+    }
+
+    // MARK: Opens and interfaces
+
+    func open() -> Open {
+        state.withLock { state in
+            state.lastOpen += 1
+            let open = Open(number: state.lastOpen)
+            state.opens[open] = []
+            return open
+        }
+    }
+
+    func close(_ open: Open) {
+        change { state in
+            state.opens[open] = nil
+            state.waiting.removeAll { $0.open == open }
+            state.owners = state.owners.filter { $0.value != open }
+        }
+    }
+
+    /// - Returns: 0, EBUSY if another open holds the interface, ENOENT if there is none, ENODEV.
+    func claim(interface: UInt32, by open: Open) -> Int32 {
+        state.withLock { state in
+            guard state.plugged else { return ENODEV }
+            guard interface < interfaceCount else { return ENOENT }
+            if let owner = state.owners[interface], owner != open { return EBUSY }
+            state.owners[interface] = open
+            return 0
+        }
+    }
+
+    func release(interface: UInt32, by open: Open) -> Int32 {
+        state.withLock { state in
+            guard state.plugged else { return ENODEV }
+            guard state.owners[interface] == open else { return EINVAL }
+            state.owners[interface] = nil
+            return 0
+        }
+    }
+
+    // MARK: Transfers
+
+    /// A control transfer, done at once.  It never goes through ``reap(_:)``.
+    ///
+    /// - Returns: nil for a STALL.
+    func control(setup: [UInt8], data: [UInt8]) -> [UInt8]? {
+        device.controlTransfer(setup: setup, data: data)
+    }
+
+    /// - Returns: 0, or why the transfer was not taken: ENODEV, EBUSY, EINVAL.
+    func submit(_ transfer: Transfer, by open: Open) -> Int32 {
+        let refusal = state.withLock { state -> Int32 in
+            guard state.plugged else { return ENODEV }
+            guard state.opens[open] != nil else { return EINVAL }
+            guard transfer.kind != .control else { return transfer.buffer.count < 8 ? EINVAL : 0 }
+            // Who did not claim claims now, as usbfs has it.  An endpoint is not looked up: one interface has them all.
+            if let owner = state.owners[0], owner != open { return EBUSY }
+            state.owners[0] = open
+            return 0
+        }
+        guard refusal == 0 else { return refusal }
+        // The device is called without the lock: it answers through deviceDid, often before it returns.
+        switch (transfer.kind, transfer.isIn) {
+        case (.control, let isIn):
+            let setup = Array(transfer.buffer.prefix(8))
+            let out = isIn ? [] : Array(transfer.buffer.dropFirst(8))
+            let answer = control(setup: setup, data: out)
+            change { state in
+                state.complete(
+                    transfer, of: open, status: answer == nil ? -EPIPE : 0,
+                    length: answer == nil ? 0 : isIn ? answer?.count ?? 0 : out.count, data: isIn ? answer ?? [] : [])
+            }
+        case (_, false):
+            device.transferOut(endpoint: transfer.endpoint, transfer.buffer)
+            change { $0.complete(transfer, of: open, status: 0, length: transfer.buffer.count) }
+        case (_, true):
+            device.willTransferIn(endpoint: transfer.endpoint)
+            change { state in
+                if state.plugged {
+                    state.waiting.append((open, transfer))
+                } else {
+                    state.complete(transfer, of: open, status: -ESHUTDOWN)
+                }
+            }
+        }
+        return 0
+    }
+
+    /// Ends a waiting transfer, which is then reaped with ENOENT.
+    ///
+    /// - Returns: 0, or EINVAL if no such transfer waits.
+    func discard(_ address: UInt, by open: Open) -> Int32 {
+        change { state in
+            guard
+                let index = state.waiting.firstIndex(where: { $0.open == open && $0.transfer.address == address })
+            else { return EINVAL }
+            state.complete(state.waiting.remove(at: index).transfer, of: open, status: -ENOENT)
+            return 0
+        }
+    }
+
+    /// The oldest transfer of this open that has ended; nil if none has.
+    func reap(_ open: Open) -> Completion? {
+        change { state in
+            guard state.opens[open]?.isEmpty == false else { return nil }
+            return state.opens[open]?.removeFirst()
+        }
+    }
+
+    /// Whether the device still is on the bus.
+    var isPlugged: Bool { state.withLock { $0.plugged } }
+
+    private var interfaceCount: UInt32 { UInt32(device.configurationDescriptor.dropFirst(4).first ?? 0) }
+
+    /// Changes the state, brings data and transfers together, and says whether there is something to reap.
+    private func change<Result: Sendable>(_ body: (inout sending State) -> Result) -> Result {
+        state.withLock { state in
+            let result = body(&state)
+            if let next = state.match(now: .now) {
+                timers.asyncAfter(deadline: .now() + next.dispatchInterval) { [weak self] in self?.change { _ in } }
+            }
+            reapable(state.isReapable)
+            return result
+        }
+    }
+}
+
+extension USBDeviceFile.State {
+    mutating func complete(
+        _ transfer: USBDeviceFile.Transfer, of open: USBDeviceFile.Open, status: Int32, length: Int = 0,
+        data: [UInt8] = []
+    ) {
+        opens[open]?.append(.init(address: transfer.address, status: status, length: length, data: data))
+    }
+
+    /// Gives to each waiting transfer the data that has come for its endpoint.
+    ///
+    /// - Returns: how long until more is due, if a transfer waits for it.
+    mutating func match(now: ContinuousClock.Instant) -> Duration? {
+        var next: Duration?
+        var stillWaiting: [(open: USBDeviceFile.Open, transfer: USBDeviceFile.Transfer)] = []
+        for (open, transfer) in waiting {
+            guard let first = data[transfer.endpoint]?.first else {
+                stillWaiting.append((open, transfer))
+                continue
+            }
+            guard first.due <= now else {
+                next = min(next ?? .seconds(3600), now.duration(to: first.due))
+                stillWaiting.append((open, transfer))
+                continue
+            }
+            data[transfer.endpoint]?.removeFirst()
+            // More than the buffer holds is lost, and the transfer says so (EOVERFLOW, "babble").
+            let fits = first.bytes.count <= transfer.buffer.count
+            complete(
+                transfer, of: open, status: fits ? 0 : -EOVERFLOW, length: min(first.bytes.count, transfer.buffer.count),
+                data: Array(first.bytes.prefix(transfer.buffer.count)))
+        }
+        waiting = stillWaiting
+        return next
+    }
+}
+
+extension Duration {
+    var dispatchInterval: DispatchTimeInterval {
+        let (seconds, attoseconds) = components
+        let nanoseconds = seconds.multipliedReportingOverflow(by: 1_000_000_000)
+        return .nanoseconds(nanoseconds.overflow ? .max : Int(nanoseconds.partialValue) + Int(attoseconds / 1_000_000_000))
+    }
+}

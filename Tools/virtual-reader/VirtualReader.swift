@@ -1,0 +1,207 @@
+import ArgumentParser
+import Glibc
+import SmartCardSimulator
+import SmartCardSimulatorHosts
+
+@main
+struct VirtualReader: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "virtual-reader",
+        abstract: "Run a program with a virtual card reader plugged in.",
+        usage: "virtual-reader [OPTION]... [-- COMMAND [ARGUMENT]...]",
+        discussion: """
+            COMMAND sees an ACS ACR122U with the cards on it, through a pcscd of its own; the machine's pcscd, its readers \
+            and other programs are left alone. Standard input, output and error are COMMAND's; its signals are passed on. \
+            Without COMMAND the reader stays until it is interrupted, and the line to set up another terminal is printed.
+
+            EXAMPLES
+              virtual-reader --card visa -- opensc-tool --atr
+              virtual-reader --card visa --usb -- lsusb -d 072f:2200 -v
+              virtual-reader --card ./my.card --fault slow=250 -- pcsc_scan
+
+            USB
+              By default COMMAND finds the reader through PC/SC alone, which needs nothing in COMMAND's process. With \
+              --usb it sees the mock USB bus too, by a library preloaded into it and its children (libumockdev-preload). \
+              Programs built with a sanitizer do not start with it.
+
+            CONTROL SOCKET
+              With --control, a line sent to the socket is answered by 'ok' or 'error: ...':
+                plug              plug the reader in, with the cards that were on it
+                unplug            pull it out
+                insert CARD       put a card on it: a name or a file, as with --card
+                remove            take all cards away
+                fault NAME [ARG]  let something go wrong from now on; 'fault none' mends all
+                quit              end COMMAND and virtual-reader
+
+            EXIT STATUS
+              that of COMMAND, or 128 and the number of the signal that ended it; without COMMAND 0
+              125  virtual-reader itself failed: wrong usage, or the reader could not be set up
+              126  COMMAND cannot be executed
+              127  COMMAND is not found
+            """)
+
+    enum HostKind: String, ExpressibleByArgument, CaseIterable {
+        case umockdev, vpcd
+    }
+
+    @Option(name: .long, help: .init("A card on the reader: a name of --list-cards, or a card file. Repeatable.", valueName: "name|file"))
+    var card: [String] = []
+
+    @Option(help: .init("umockdev: an ACR122U on a mock USB bus. vpcd: a bare card in vsmartcard's reader, without USB.", valueName: "umockdev|vpcd"))
+    var host = HostKind.umockdev
+
+    @Option(help: .init("The ACR122U's firmware: \(ACR122UProfile.all.map(\.version).joined(separator: ", ")).", valueName: "version"))
+    var firmware = ACR122UProfile.firmware216.version
+
+    @Option(name: .long, help: .init("Something that goes wrong, of --list-faults. Repeatable.", valueName: "name[=arg]"))
+    var fault: [String] = []
+
+    @Flag(help: "Let COMMAND see the mock USB bus as well.")
+    var usb = false
+
+    @Option(help: .init("Listen for commands on a Unix socket.", valueName: "socket"))
+    var control: String?
+
+    @Option(help: .init("Write pcscd's debug log, APDUs included, to a file.", valueName: "file"))
+    var pcscdLog: String?
+
+    @Flag(help: "Print the built-in cards and exit.")
+    var listCards = false
+
+    @Flag(help: "Print the faults and exit.")
+    var listFaults = false
+
+    @Argument(parsing: .postTerminator, help: .hidden)
+    var command: [String] = []
+
+    static func main() {
+        do {
+            let virtualReader = try parse()
+            Glibc.exit(try virtualReader.result())
+        } catch let error as HostError {
+            complain(error)
+            Glibc.exit(125)
+        } catch {
+            let code = exitCode(for: error)
+            if code == .validationFailure {
+                say(fullMessage(for: error))
+                Glibc.exit(125)
+            }
+            exit(withError: error)
+        }
+    }
+
+    /// The exit status.
+    func result() throws -> Int32 {
+        if listCards {
+            for card in VirtualCards.all { print(padded(card.name, 20), (try? card.file().summary) ?? "") }
+            return 0
+        }
+        if listFaults {
+            for kind in ACR122UFault.Kind.allCases {
+                print(padded(kind.rawValue + (kind.argument.map { "=\($0.name)" } ?? ""), 26), kind.summary)
+            }
+            return 0
+        }
+        let faults = try fault.map { try readFault($0) }
+        guard let profile = ACR122UProfile(version: firmware) else {
+            throw HostError(
+                "there is no firmware \(firmware)",
+                hint: "Choose one of \(ACR122UProfile.all.map(\.version).joined(separator: ", ")).")
+        }
+        let cards = try card.map { try readCard($0) }
+        if usb, host != .umockdev {
+            throw HostError("--usb needs a USB reader", hint: "Leave --usb out, or take --host umockdev.")
+        }
+        let program = try command.first.map { try find($0) }
+        if host == .umockdev { try Preload.ensure() }
+
+        let signals = Signals()
+        let setup: any Setup =
+            switch host {
+            case .umockdev: try USBSetup(profile: profile, faults: faults, cards: cards, log: pcscdLog)
+            case .vpcd: try VPCDSetup(faults: faults, cards: cards, log: pcscdLog)
+            }
+        defer { setup.stop() }
+        let socket = try control.map { try ControlSocket(at: $0, setup) }
+        defer { socket?.remove() }
+
+        let seen = setup.environment.merging(usb ? setup.usbEnvironment : [:]) { $1 }
+        guard let program else {
+            for (name, value) in seen.sorted(by: { $0.key < $1.key }) { print("export \(name)='\(value)'") }
+            fflush(nil)
+            say("'\(setup.readerName)' is ready; interrupt to end")
+            signals.waitForEnd()
+            return 0
+        }
+        if let signal = signals.pending { return 128 + signal }
+        // The command is told when this process dies, in whatever way.
+        let guardian = ChildProcess.find("setpriv")
+        let child = try ChildProcess(
+            (guardian.map { [$0, "--pdeathsig", "TERM", "--"] } ?? []) + [program] + command.dropFirst(),
+            environment: Preload.cleanEnvironment.merging(seen) { $1 })
+        return signals.passOn(to: child)
+    }
+
+    private func find(_ name: String) throws -> String {
+        if let path = ChildProcess.find(name) { return path }
+        let exists = name.contains("/") && access(name, F_OK) == 0
+        complain(
+            exists
+                ? HostError("\(name) cannot be executed", hint: "Check its permissions: chmod +x \(name)")
+                : HostError("\(name) is not found", hint: "Check the name, or install the program."))
+        throw ExitCode(exists ? 126 : 127)
+    }
+}
+
+/// One line says what is wrong, one what to do.
+func complain(_ error: HostError) {
+    say(error.description)
+    say(error.hint)
+}
+
+/// Standard output is the command's.
+func say(_ text: String) {
+    let line = "virtual-reader: \(text)\n"
+    _ = write(STDERR_FILENO, line, line.utf8.count)
+}
+
+private func padded(_ text: String, _ width: Int) -> String {
+    text + String(repeating: " ", count: max(1, width - text.count))
+}
+
+/// A card by the name of a built-in one, or from a card file.
+func readCard(_ name: String) throws -> any VirtualCard {
+    if let card = VirtualCards.named(name) { return card }
+    guard name.contains("/") || name.contains(".") || access(name, F_OK) == 0 else {
+        throw HostError(
+            "no card is called '\(name)'",
+            hint: "Name a card file, or one of \(VirtualCards.all.map(\.name).joined(separator: ", ")).")
+    }
+    let file = open(name, O_RDONLY | O_CLOEXEC)
+    guard file >= 0 else {
+        throw HostError(
+            "\(name): \(String(cString: strerror(errno)))",
+            hint: "Name a card file, or one of \(VirtualCards.all.map(\.name).joined(separator: ", ")).")
+    }
+    defer { close(file) }
+    var bytes: [UInt8] = []
+    var buffer = [UInt8](repeating: 0, count: 8192)
+    while bytes.count <= CardFile.maximumSize, case let count = read(file, &buffer, buffer.count), count > 0 {
+        bytes += buffer[..<count]
+    }
+    do {
+        return try CardFile(parsing: bytes).makeCard()
+    } catch {
+        throw HostError("\(name): \(error)", hint: "Mend the card file there.")
+    }
+}
+
+/// `slow` or `slow=250`.
+func readFault(_ text: String) throws -> ACR122UFault {
+    do {
+        return try ACR122UFault(text)
+    } catch {
+        throw HostError("\(error)", hint: "virtual-reader --list-faults explains them.")
+    }
+}
