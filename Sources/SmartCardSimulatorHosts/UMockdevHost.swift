@@ -22,12 +22,17 @@ public final class UMockdevHost: Sendable {
     /// The variables that make a program see this bus, all others left out.
     public var environment: [String: String] { ["UMOCKDEV_DIR": root, "LD_PRELOAD": Self.preloadLibrary] }
 
-    /// The directory that holds the mock bus; gone when this object is.
+    /// The directory that holds the mock bus, until it is closed.
     public let root: String
 
-    private let testbed: Testbed
-    private let plugged = Mutex<PluggedDevice?>(nil)
-    private let lastNumber = Mutex(1)
+    private struct State: Sendable {
+        var testbed: Testbed?
+        var plugged: PluggedDevice?
+        /// That of the root hub, to begin with.
+        var lastNumber = 1
+    }
+
+    private let state: Mutex<State>
     private let departures = DispatchQueue(label: "umockdev-host")
 
     /// A bus with nothing on it.  There can be one in a process at a time: umockdev finds it by a variable.
@@ -37,28 +42,32 @@ public final class UMockdevHost: Sendable {
         guard Self.isAvailable else {
             throw HostError(
                 "the umockdev preload library is not loaded",
-                hint: "Install it, sudo apt-get install umockdev, and start this program with LD_PRELOAD=\(Self.preloadLibrary).")
+                hint:
+                    "Install it, sudo apt-get install umockdev, and start this program with LD_PRELOAD=\(Self.preloadLibrary)."
+            )
         }
-        testbed = Testbed()
+        let testbed = Testbed()
         root = testbed.root
+        state = Mutex(State(testbed: testbed))
     }
 
-    deinit { unplug() }
+    deinit { close() }
 
-    public var isPlugged: Bool { plugged.withLock { $0 != nil } }
+    public var isPlugged: Bool { state.withLock { $0.plugged != nil } }
 
     /// The device appears on the bus, under a new device number, and everyone who listens to udev is told.  One that is
     /// there leaves first.
     ///
-    /// - Throws: ``HostError`` if umockdev cannot take it.
+    /// - Throws: ``HostError`` if umockdev cannot take it, or the bus is closed.
     public func plug(_ device: any SoftwareUSBDevice) throws {
-        unplug()
-        try plugged.withLock { plugged in
-            let number = lastNumber.withLock { number in
-                number = number >= 127 ? 2 : number + 1
-                return number
+        try state.withLock { state in
+            guard let testbed = state.testbed else {
+                throw HostError("the mock USB bus is closed", hint: "Make a new one.")
             }
-            plugged = try PluggedDevice(device, on: testbed, number: number) { [weak self] file in
+            state.plugged?.remove(from: testbed)
+            state.plugged = nil
+            state.lastNumber = state.lastNumber >= 127 ? 2 : state.lastNumber + 1
+            state.plugged = try PluggedDevice(device, on: testbed, number: state.lastNumber) { [weak self] file in
                 // The device leaves by itself, perhaps in the middle of a call of ours.
                 self?.departures.async { [weak self] in self?.unplug { $0.file === file } }
             }
@@ -72,11 +81,17 @@ public final class UMockdevHost: Sendable {
     }
 
     private func unplug(where isMeant: @Sendable (PluggedDevice) -> Bool) {
-        plugged.withLock { plugged in
-            guard let device = plugged, isMeant(device) else { return }
+        state.withLock { state in
+            guard let device = state.plugged, isMeant(device), let testbed = state.testbed else { return }
             device.remove(from: testbed)
-            plugged = nil
+            state.plugged = nil
         }
+    }
+
+    /// Unplugs the device and removes the bus with its directory.
+    public func close() {
+        unplug()
+        state.withLock { $0.testbed = nil }
     }
 
     /// Keeps those who listen to udev events now from being cut off by a program that is started later.
@@ -173,7 +188,14 @@ private final class PluggedDevice: Sendable {
         testbed.event("remove", interfacePath)
         testbed.event("remove", path)
         testbed.detach(node)
+        testbed.remove(interfacePath)
         testbed.remove(path)
+        unlink("\(testbed.root)\(node)")
+        // umockdev 0.17 leaves these, and then takes no second device of the same name.
+        for name in ["1-2", "1-2:1.0"] {
+            unlink("\(testbed.root)/sys/bus/usb/devices/\(name)")
+            unlink("\(testbed.root)/sys/class/usb/\(name)")
+        }
     }
 }
 
@@ -197,7 +219,7 @@ private final class ReapableSignal: Sendable {
         fill()
     }
 
-    deinit { close(descriptor) }
+    deinit { Glibc.close(descriptor) }
 
     func set(_ reapable: Bool) {
         isSet.withLock { isSet in

@@ -71,7 +71,7 @@ final class USBSetup: Setup {
 
     func stop() {
         service.stop()
-        host.unplug()
+        host.close()
     }
 }
 
