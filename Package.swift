@@ -78,7 +78,7 @@ let package = Package(
             name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",
-            dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport"],
+            dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport", "virtual-reader"],
             swiftSettings: settings),
         .testTarget(
             name: "ToolTests", dependencies: ["SmartCard", "TestSupport", "reader-probe", "virtual-reader"],

@@ -275,7 +275,8 @@ public final class FakePCSCD: @unchecked Sendable {
         case 0x07:  // BEGIN: handle, rv
             return reply(client, behaviour.begin()) { status, _ in Array(body.prefix(4)) + bytes(status) }
         case 0x08:  // END: handle, disposition, rv
-            return reply(client, behaviour.end(number32(body, 4))) { status, _ in Array(body.prefix(8)) + bytes(status) }
+            return reply(client, behaviour.end(number32(body, 4))) { status, _ in Array(body.prefix(8)) + bytes(status)
+            }
         case 0x0B:  // STATUS: handle, rv
             return send(client, Array(body.prefix(4)) + bytes(0))
         case 0x09:  // TRANSMIT: handle, protocol, length, cbSend, protocol, length, pcbRecv, rv; then the command
@@ -365,7 +366,7 @@ func send(_ socket: Int32, _ data: some Collection<UInt8>) -> Bool {
 }
 
 /// Calls `body` with the address of the socket file at `path`, cut off at 107 bytes.
-private func withUnixAddress<R>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
+func withUnixAddress<R>(_ path: String, _ body: (UnsafePointer<sockaddr>, socklen_t) -> R) -> R {
     var address = sockaddr_un()
     address.sun_family = sa_family_t(AF_UNIX)
     withUnsafeMutableBytes(of: &address.sun_path) { $0.copyBytes(from: path.utf8.prefix(107)) }
