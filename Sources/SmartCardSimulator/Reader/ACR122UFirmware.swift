@@ -13,7 +13,8 @@ struct ACR122UFirmware {
 
     /// bError of every answer: it keeps the last error, whatever the command.
     private var lastError: UInt8 = 0x81
-    private var isPowered = false
+    /// The card that IccPowerOn selected, until IccPowerOff.
+    private var poweredCard: (any VirtualCard)?
     private var keys: [[UInt8]?] = [nil, nil]
     private var lights: UInt8 = 0x01
     private var parameters = initialParameters
@@ -46,13 +47,15 @@ struct ACR122UFirmware {
 
     /// The state of the slot, in truth.
     private var cardStatus: CCIDAnswer.CardStatus {
-        if let card = poweredCard, chip.cards.contains(where: { $0 === card }) { return .active }
+        if let poweredCard, chip.lies(poweredCard) { return .active }
         return pollsByItself && seesCard ? .inactive : .absent
     }
 
-    private var poweredCard: (any VirtualCard)? { isPowered ? selected : nil }
-    /// The card that IccPowerOn selected.
-    private var selected: (any VirtualCard)?
+    /// Takes the cards that lie on the reader from now on.
+    mutating func setCards(_ cards: [any VirtualCard]) {
+        chip.cards = cards
+        if let card = poweredCard, !chip.lies(card) { poweredCard = nil }
+    }
 
     // MARK: CCID
 
@@ -71,7 +74,7 @@ struct ACR122UFirmware {
             return (powerOn(command), .zero)
         case .iccPowerOff:
             chip.halt()
-            isPowered = false
+            poweredCard = nil
             return (success(command, status: cardStatus), .zero)
         case .getSlotStatus:
             return (success(command, status: cardStatus), .zero)
@@ -117,8 +120,7 @@ struct ACR122UFirmware {
 
     /// Selects a card and makes up its ATR; `3B 00` where there is none.
     private mutating func powerOn(_ command: CCIDCommand) -> CCIDAnswer {
-        isPowered = false
-        selected = nil
+        poweredCard = nil
         chip.switchField(on: true)
         if faults[.muteCard] && seesCard {
             lastError = CCIDError.mute
@@ -128,8 +130,7 @@ struct ACR122UFirmware {
         guard let target = chip.targets.first else {
             return success(command, [0x3B, 0x00], status: profile.idleSlotStatus == .absent ? .absent : .active)
         }
-        isPowered = true
-        selected = target.card
+        poweredCard = target.card
         let atr =
             faults[.brokenATR]
             ? [UInt8](repeating: 0xFF, count: 33)

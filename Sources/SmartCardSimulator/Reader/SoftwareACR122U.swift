@@ -56,14 +56,14 @@ public final class SoftwareACR122U: SoftwareUSBDevice {
         change { state in
             guard !state.firmware.chip.cards.contains(where: { $0 === card }) else { return }
             card.reset()
-            state.firmware.chip.cards.append(card)
+            state.firmware.setCards(state.firmware.chip.cards + [card])
         }
     }
 
     /// Takes `card` away, or all cards for nil.
     public func remove(_ card: (any VirtualCard)? = nil) {
         change { state in
-            state.firmware.chip.cards.removeAll { card == nil || $0 === card }
+            state.firmware.setCards(card == nil ? [] : state.firmware.chip.cards.filter { $0 !== card })
         }
     }
 

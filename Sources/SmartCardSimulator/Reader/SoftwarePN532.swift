@@ -36,8 +36,13 @@ struct SoftwarePN532 {
     static let maximumCommand = 4096
 
     let revision: UInt8
-    /// The cards that lie on the reader, nearest first.
-    var cards: [any VirtualCard] = []
+    /// The cards that lie on the reader, in the order in which they are found.  A card taken away has to be selected
+    /// anew when it comes back.
+    var cards: [any VirtualCard] = [] {
+        didSet {
+            for index in targets.indices where !lies(targets[index].card) { targets[index].isHalted = true }
+        }
+    }
     /// SetParameters: bit 4 is automatic RATS, bit 2 automatic ATR_RES.
     var parameters: UInt8 = 0x14
     private(set) var isFieldOn = true
@@ -205,9 +210,10 @@ struct SoftwarePN532 {
 
     // MARK: Exchanging with cards
 
-    private func isPresent(_ target: Target) -> Bool {
-        isFieldOn && cards.contains { $0 === target.card }
-    }
+    /// Whether `card` lies on the reader.
+    func lies(_ card: any VirtualCard) -> Bool { cards.contains { $0 === card } }
+
+    private func isPresent(_ target: Target) -> Bool { isFieldOn && lies(target.card) }
 
     /// - Returns: the index of the target with the number in the low bits of `tg`.
     private func target(_ tg: UInt8) throws(Failure) -> Int {
@@ -263,16 +269,21 @@ struct SoftwarePN532 {
         _ index: Int, _ command: [UInt8], _ faults: inout ACR122UFaults
     ) throws(Failure) -> [UInt8] {
         let target = targets[index]
-        guard !target.isHalted else { throw .wrongContext }
+        guard !target.isHalted else { throw .timeout }
         if isPresent(target), faults.losesFieldAtThisAPDU() { cards = [] }
         guard isPresent(target), !faults[.muteCard] else { throw .timeout }
         guard target.speaksISODEP else {
             if let answer = target.card.exchangeNative(command) { return answer }
-            throw command.first == 0x60 || command.first == 0x61 ? .authentication : .timeout
+            throw Self.isAuthentication(command) ? .authentication : .timeout
         }
         targets[index].blockNumber ^= 1
         guard let response = target.card.exchange(command).flatMap(faults.response) else { throw .timeout }
         return response
+    }
+
+    /// MIFARE Classic: key A or B, block, six bytes of key, four of UID (UM0701-02, 7.3.8).
+    private static func isAuthentication(_ command: [UInt8]) -> Bool {
+        command.count == 12 && (command[0] == 0x60 || command[0] == 0x61)
     }
 
     /// InCommunicateThru (7.3.9): a frame as it is, to the first target.

@@ -1,0 +1,255 @@
+import SmartCard
+import Synchronization
+import Testing
+
+@testable import SmartCardSimulator
+
+@Suite(.timeLimit(.minutes(1))) struct VirtualReaderTests {
+    /// A reader that reports at once, and a host with little patience.
+    static func reader(_ faults: ACR122UFault..., card: (any VirtualCard)? = TableCard.desfire) -> VirtualReader {
+        var profile = ACR122UProfile.firmware216
+        profile.detectionDelay = .zero
+        let device = SoftwareACR122U(profile: profile, faults: faults)
+        if let card { device.insert(card) }
+        return VirtualReader(device, timeout: .milliseconds(100))
+    }
+
+    static let readBinary = CommandAPDU(unchecked: (0x00, 0xB0, 0x00, 0x00), ne: 256)
+
+    static func kind(_ body: () async throws -> Void) async -> CardError.Kind? {
+        do {
+            try await body()
+            return nil
+        } catch {
+            return (error as? CardError)?.kind
+        }
+    }
+
+    @Test func exchange() async throws {
+        let reader = Self.reader()
+        #expect(reader.identity.backend == .virtual)
+        let card = try await reader.connect()
+        #expect(card.atr.bytes == bytes("3B 86 80 01 06 75 77 81 02 80 00"))
+        #expect(card.transmissionProtocol == .t1)
+        #expect(try await card.transmit(Self.readBinary) == ResponseAPDU(status: StatusWord(0x90, 0x00)))
+        let firmware = try await reader.transmitToReader(bytes("FF 00 48 00 00"))
+        #expect(String(decoding: firmware, as: UTF8.self) == "ACR122U216")
+        #expect(await Self.kind { _ = try await reader.transmitToReader([0x00, 0xA4]) } == .unsupported)
+    }
+
+    @Test func readerCommandsNeedNoCard() async throws {
+        let reader = Self.reader(card: nil)
+        #expect(try await reader.transmitToReader(bytes("FF 00 50 00 00")) == [0x90, 0xFF])
+        #expect(await Self.kind { _ = try await reader.connect() } == .cardAbsent)
+    }
+
+    /// 2 times (100 + 100) ms, which is four times the host's patience.
+    @Test func lightsAreWaitedFor() async throws {
+        let reader = Self.reader(card: nil)
+        let start = ContinuousClock.now
+        #expect(try await reader.transmitToReader(bytes("FF 00 40 0E 04 01 01 02 00")) == [0x90, 0x02])
+        #expect(ContinuousClock.now - start >= .milliseconds(400))
+    }
+
+    @Test func disconnectResetAndSecondConnection() async throws {
+        let table = TableCard.desfire
+        let reader = Self.reader(card: table)
+        let first = try await reader.connect()
+        let second = try await reader.connect()
+        #expect(await Self.kind { _ = try await first.transmit(Self.readBinary) } == .cardReset)
+        _ = table.history()
+        try await second.reset()
+        #expect(table.history() == ["reset"])
+        #expect(try await second.transmit(Self.readBinary).status == StatusWord(0x90, 0x00))
+        await second.disconnect(.powerOff)
+        await second.disconnect(.powerOff)
+        #expect(await Self.kind { _ = try await second.transmit(Self.readBinary) } == .disconnected)
+        #expect(await Self.kind { try await second.reset() } == .disconnected)
+        let third = try await reader.connect()
+        await first.disconnect(.powerOff)
+        #expect(try await third.transmit(Self.readBinary).status == StatusWord(0x90, 0x00))
+    }
+
+    @Test func removal() async throws {
+        let reader = Self.reader()
+        let card = try await reader.connect()
+        reader.device.remove()
+        #expect(await Self.kind { _ = try await card.transmit(Self.readBinary) } == .cardRemoved)
+        #expect(await Self.kind { _ = try await reader.connect() } == .cardAbsent)
+        // Another card in its place is not this one.
+        reader.device.insert(TableCard.desfire)
+        #expect([.cardRemoved, .cardReset].contains(await Self.kind { _ = try await card.transmit(Self.readBinary) }))
+        _ = try await reader.connect()
+    }
+
+    @Test func lengths() async throws {
+        let card = try await Self.reader().connect()
+        let longest = CommandAPDU(unchecked: (0x00, 0xD6, 0x00, 0x00), data: [UInt8](repeating: 0, count: 255), ne: 256)
+        #expect(longest.bytes.count == 261)
+        #expect(try await card.transmit(longest).status == StatusWord(0x90, 0x00))
+        let extended = try CommandAPDU(
+            cla: 0x00, ins: 0xD6, p1: 0x00, p2: 0x00, data: [UInt8](repeating: 0, count: 256))
+        #expect(await Self.kind { _ = try await card.transmit(extended) } == .tooLong)
+    }
+
+    // MARK: Presence
+
+    @Test func states() async throws {
+        let reader = Self.reader(card: nil)
+        let card = TableCard.desfire
+        let other = reader.slotStates()
+        var states: [SlotState] = []
+        for try await state in reader.slotStates() {
+            states.append(state)
+            switch states.count {
+            case 1: reader.device.insert(card)
+            case 2: reader.device.remove()
+            case 3: reader.device.unplug()
+            default: break
+            }
+        }
+        let present = SlotState.card(ATR(bytes("3B 86 80 01 06 75 77 81 02 80 00")), exclusivelyHeld: false)
+        #expect(states == [.empty, present, .empty])
+        // A stream of its own
+        var seen: [SlotState] = []
+        for try await state in other { seen.append(state) }
+        #expect(seen == states)
+        #expect(await Self.kind { _ = try await reader.connect() } == .readerGone)
+        // After the end
+        #expect(await Self.kind { _ = try await reader.waitForCard() } == .readerGone)
+    }
+
+    @Test func swap() async throws {
+        let reader = Self.reader()
+        var states: [Bool] = []
+        for try await state in reader.slotStates() {
+            states.append(state.hasCard)
+            if states.count == 1 {
+                reader.device.remove()
+                reader.device.insert(TableCard.typeA(sak: 0x08))
+            }
+            if states.count == 3 { break }
+        }
+        #expect(states == [true, false, true])
+    }
+
+    @Test func waitingIsCancelled() async throws {
+        let reader = Self.reader(card: nil)
+        let wait = Task { try await reader.waitForCard() }
+        try await Task.sleep(for: .milliseconds(20))
+        wait.cancel()
+        let time = await ContinuousClock().measure { _ = await wait.result }
+        #expect(time < .milliseconds(50))
+        await #expect(throws: CancellationError.self) { _ = try await wait.value }
+    }
+
+    @Test func exchangeIsCancelled() async throws {
+        let reader = Self.reader()
+        let card = try await reader.connect()
+        reader.device.faults = [ACR122UFault(.slow, 60_000)]
+        let task = Task { try await card.transmit(Self.readBinary) }
+        try await Task.sleep(for: .milliseconds(20))
+        task.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await task.value }
+        // The answer that nobody waits for does not disturb the next.
+        reader.device.faults = []
+        #expect(try await card.transmit(Self.readBinary).status == StatusWord(0x90, 0x00))
+    }
+
+    /// A stream without its reader keeps working; nothing keeps reader and device alive for ever.
+    @Test func lifetimes() async throws {
+        weak var device: SoftwareACR122U?
+        do {
+            let reader = Self.reader()
+            device = reader.device
+            for try await _ in reader.slotStates() { break }
+            for try await state in Self.reader().slotStates() where state.hasCard { break }
+        }
+        for _ in 0..<100 where device != nil { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(device == nil)
+    }
+
+    // MARK: Faults
+
+    @Test(arguments: [
+        (ACR122UFault(.emptyAnswers), CardError.Kind.noAnswer), (ACR122UFault(.oneByteAnswers), .malformedAnswer),
+        (ACR122UFault(.truncatedAnswers), .malformedAnswer), (ACR122UFault(.oversizedLength), .malformedAnswer),
+        (ACR122UFault(.garbage), .malformedAnswer), (ACR122UFault(.fieldLoss), .cardRemoved),
+        (ACR122UFault(.wrongSequence), .malformedAnswer), (ACR122UFault(.slow), .readerTimeout),
+        (ACR122UFault(.timeExtension, 1000), .readerTimeout), (ACR122UFault(.unplug), .readerGone),
+        (ACR122UFault(.muteCard), .noAnswer),
+    ])
+    func faultsDuringAnExchange(fault: ACR122UFault, kind: CardError.Kind) async throws {
+        let reader = Self.reader()
+        let card = try await reader.connect()
+        reader.device.faults = [fault]
+        let clock = ContinuousClock()
+        let start = clock.now
+        #expect(await Self.kind { _ = try await card.transmit(Self.readBinary) } == kind)
+        #expect(clock.now - start < .seconds(3))
+        // All but three are over with the fault.
+        guard ![.fieldLoss, .unplug].contains(fault.kind) else { return }
+        reader.device.faults = []
+        #expect(try await card.transmit(Self.readBinary).status == StatusWord(0x90, 0x00))
+    }
+
+    @Test(arguments: [
+        ACR122UFault(.staleFrame), ACR122UFault(.sequenceBehind), ACR122UFault(.timeExtension, 2),
+        ACR122UFault(.slow, 20),
+    ])
+    func faultsThatAreBorne(fault: ACR122UFault) async throws {
+        let reader = Self.reader(fault)
+        let card = try await reader.connect()
+        let long = CommandAPDU(unchecked: (0x00, 0xD6, 0x00, 0x00), data: [UInt8](repeating: 0, count: 100))
+        for command in [Self.readBinary, long, Self.readBinary] {
+            #expect(try await card.transmit(command).status == StatusWord(0x90, 0x00))
+        }
+        #expect(try await reader.transmitToReader(bytes("FF 00 50 00 00")) == [0x90, 0xFF])
+    }
+
+    @Test func muteCard() async throws {
+        let reader = Self.reader(ACR122UFault(.muteCard))
+        #expect(await Self.kind { _ = try await reader.connect() } == .cardMute)
+        for try await state in reader.slotStates() {
+            #expect(state == .muteCard)
+            break
+        }
+    }
+
+    @Test func brokenATR() async throws {
+        let card = try await Self.reader(ACR122UFault(.brokenATR)).connect()
+        #expect(card.atr.bytes == [UInt8](repeating: 0xFF, count: 33))
+        #expect(!card.atr.defects.isEmpty)
+    }
+
+    /// Wherever the plug is pulled, the caller learns it, and at once.
+    @Test func unplugAnywhere() async throws {
+        for transfer in 1...12 {
+            let reader = Self.reader(ACR122UFault(.unplug, transfer))
+            let kind = await Self.kind {
+                let card = try await reader.connect()
+                for _ in 0..<20 { _ = try await card.transmit(Self.readBinary) }
+            }
+            #expect(kind == .readerGone, "transfer \(transfer)")
+            var last: SlotState?
+            for try await state in reader.slotStates() { last = state }
+            #expect(last == nil || last != .unknown)
+        }
+    }
+
+    @Test func manyTasks() async throws {
+        let reader = Self.reader()
+        let card = try await reader.connect()
+        let answers = try await withThrowingTaskGroup(of: StatusWord.self) { group in
+            for _ in 0..<50 {
+                group.addTask { try await card.transmit(Self.readBinary).status }
+                group.addTask {
+                    _ = try await reader.transmitToReader(bytes("FF 00 48 00 00"))
+                    return StatusWord(0x90, 0x00)
+                }
+            }
+            return try await group.reduce(into: []) { $0.append($1) }
+        }
+        #expect(answers == [StatusWord](repeating: StatusWord(0x90, 0x00), count: 100))
+    }
+}
