@@ -11,12 +11,285 @@ import Testing
         #expect(VirtualCards.all.map(\.name) == Self.names)
         for card in VirtualCards.all {
             do {
-                #expect(try !card.file().summary.isEmpty)
+                #expect(try CardFile(parsing: card.text).summary == card.summary)
             } catch {
                 Issue.record("\(card.name): \(error)")
             }
             #expect(VirtualCards.named(card.name) != nil)
         }
         #expect(VirtualCards.named("no such card") == nil)
+    }
+
+    @Test func eachCardIsFresh() throws {
+        let file = try CardFile(parsing: try #require(VirtualCards.all.first { $0.name == "ntag213" }).text)
+        let (one, other) = (file.makeCard(), file.makeCard())
+        #expect(one.exchangeNative([0xA2, 0x04, 1, 2, 3, 4]) == [])
+        #expect(other.exchangeNative([0x30, 0x04])?.first == 0x03)
+    }
+
+    // MARK: What is right
+
+    /// The same ATQB five ways.
+    @Test(arguments: [
+        "atqb 50 12 23 45 56 12 53 54 4E 33 81 C3",
+        "atqb 501223455612 5354 4e33 81c3  # groups as one likes",
+        "atqb 5 0122345561253544E33 81C3",
+        "atqb \"P\" 12 \"#EV\" 12 \"STN3\" 81C3",
+        "\tatqb\t501223455612 \"STN3\" 81C3\r",
+    ])
+    func values(line: String) throws {
+        let atqb = try [UInt8](hex: "50 12 23 45 56 12 53 54 4E 33 81 C3")
+        let file = try CardFile(parsing: "card iso-dep {\ntype-b {\n\(line)\n}\n}")
+        #expect(file.radio == .typeB(atqb: atqb))
+        #expect(file.summary == "iso-dep")
+    }
+
+    @Test func quotationsAndComments() throws {
+        let file = try CardFile(
+            parsing: """
+                # Größe, in einer Bemerkung
+                card iso-dep "a \\"card\\" \\\\ # { }" {   # }
+                    type-a {
+                        uid 01 02 03 04
+                        atqa 0004
+                        sak 20
+                        ats 01
+                    }
+                }
+                """)
+        #expect(file.summary == "a \"card\" \\ # { }")
+    }
+
+    // MARK: What is wrong, and where
+
+    private static let radio = "type-a {\n uid 01020304\n atqa 0004\n sak 20\n ats 01\n }"  // six lines
+
+    /// A file and the line of its first error.
+    @Test(arguments: [
+        ("", 1, "describes no card"),
+        ("# nothing", 1, "describes no card"),
+        ("card", 1, "card KIND"),
+        ("card telephone {\n}", 1, "card KIND"),
+        ("visa {\n}", 1, "card KIND"),
+        ("card emv", 1, "block in braces"),
+        ("card emv {", 1, "missing for the “{” of line 1"),
+        ("card emv {\n\n# more\n", 4, "missing for the “{” of line 1"),
+        ("}", 1, "without “{”"),
+        ("card emv {\n} }", 2, "line of its own"),
+        ("card emv { }", 1, "middle of a line"),
+        ("{\n}", 1, "without a word"),
+        ("card iso-dep {\n}\ncard iso-dep {\n}", 3, "describes one card"),
+        ("card iso-dep \"x {\n}", 1, "quotation does not end"),
+        ("card iso-dep \"\\n\" {\n}", 1, "backslash"),
+        ("card iso-dep ß {\n}", 1, "ASCII"),
+        ("card iso-dep {\n\"type-a\" {\n}\n}", 2, "begins with a quotation mark"),
+        ("card iso-dep {\n}", 1, "lacks “type-a”"),
+        ("card iso-dep {\n\(radio)\nspeed 1\n}", 8, "not known"),
+        ("card iso-dep {\n\(radio)\n\(radio)\n}", 8, "twice"),
+        ("card iso-dep {\ntype-a {\nuid 0102030405\n}\n}", 3, "4, 7 or 10"),
+        ("card iso-dep {\ntype-a {\nuid 0102030\n}\n}", 3, "odd number"),
+        ("card iso-dep {\ntype-a {\nuid 010203xx\n}\n}", 3, "neither hexadecimal"),
+        ("card iso-dep {\ntype-a {\nuid 01020304\n}\n}", 2, "lacks “atqa”"),
+        ("card iso-dep {\ntype-a {\nuid 01020304\natqa 00\n}\n}", 4, "2 bytes, not 1"),
+        ("card iso-dep {\ntype-a {\nuid 01020304\natqa 0004\nsak 20\n}\n}", 5, "needs “ats”"),
+        ("card iso-dep {\ntype-a {\nuid 01020304\natqa 0004\nsak 20\nats 02\n}\n}", 6, "TL"),
+        ("card iso-dep {\ntype-a {\nuid 01020304\natqa 0004\nsak 08\n}\n}", 1, "14443-4"),
+        ("card iso-dep {\ntype-b {\natqb 40 12 23 45 56 12 53 54 4E 33 81 C3\n}\n}", 3, "begins with 50"),
+        ("card ntag213 {\n\(radio)\n}", 1, "without ATS"),
+    ])
+    func errors(text: String, line: Int, reason: String) { expectError(text, line, reason) }
+
+    private func expectError(_ text: String, _ line: Int, _ reason: String) {
+        do throws(CardFileError) {
+            _ = try CardFile(parsing: text)
+            Issue.record("no error: \(text)")
+        } catch {
+            #expect(error.line == line, "\(error)")
+            #expect(error.reason.contains(reason), "\(error)")
+        }
+    }
+
+    /// An application, whose first line is line 9 of the file, and the line of its first error.
+    @Test(arguments: [
+        ("82 2000", 9, "not known"),
+        ("", 8, "lacks “processing-options”"),
+        ("processing-options 78 {\n}", 9, "77"),
+        ("processing-options 77", 9, "block"),
+        ("processing-options 77 {\n82\n2000 01\n}", 11, "not a BER-TLV tag"),
+        ("processing-options 77 {\n9F 02\n}", 10, "not a BER-TLV tag"),
+        ("processing-options 77 {\n9F26 cryptogram\n}", 9, "lacks the block “cryptogram”"),
+        ("processing-options 77 {\n57 \(String(repeating: "00", count: 300))\n}", 9, "response holds 256"),
+        ("processing-options 77 {\n}\nrecord 0 1 {\n}", 11, "1...30"),
+        ("processing-options 77 {\n}\nrecord 1 256 {\n}", 11, "1...255"),
+        ("processing-options 77 {\n}\nrecord 1 1 {\n}\nrecord 1 1 {\n}", 13, "twice"),
+        ("processing-options 77 {\n}\nrecord 1 1 {\n5A atc\n}", 12, "stands for nothing"),
+        ("processing-options 77 {\n}\nstatus reset 6985", 11, "COMMAND one of"),
+        ("processing-options 77 {\n}\nfci {\n9F38 9F66\n}", 8, "PDOL"),
+        ("processing-options 77 {\n}\noffline sometimes", 11, "offline never"),
+        ("processing-options 77 {\n}\ndata {\n9F36 00\n}", 12, "2 bytes"),
+        ("processing-options 77 {\n}\nlabel 77 {\n}", 11, "no block"),
+        (
+            "processing-options 77 {\n9F26 cryptogram\n5A 4761739001010010\n}\ncryptogram {\n"
+                + "issuer-key 00112233445566778899AABBCCDDEEFF\nsession-key none\npadding zeros\ndata 9F02\n}", 9,
+            "9F02"
+        ),
+        (
+            "processing-options 77 {\n9F26 cryptogram\n}\ncryptogram {\n"
+                + "issuer-key 00112233445566778899AABBCCDDEEFF\nsession-key none\npadding zeros\ndata 9F36\n}", 12,
+            "account number"
+        ),
+        (
+            "processing-options 77 {\n9F26 cryptogram\n5A 4761739001010010\n}\ncryptogram {\n"
+                + "issuer-key 00112233445566778899AABBCCDDEEFF\nsession-key none\npadding zeros\ndata 9F36[2-3]\n}", 9,
+            "byte 3"
+        ),
+        (
+            "processing-options 77 {\n9F26 cryptogram\n}\ncryptogram {\nissuer-key 00112233445566778899AABBCCDDEEFF\n"
+                + "session-key both\n}", 14, "none, common, mastercard"
+        ),
+    ])
+    func applicationErrors(text: String, line: Int, reason: String) {
+        expectError("card emv {\n\(Self.radio)\napplication A0000000031010 {\n\(text)\n}\n}", line, reason)
+    }
+
+    @Test(arguments: [
+        ("sector 16 {\n}", 7, "0...15"),
+        ("sector 1 {\n}\nsector 1 {\n}", 9, "twice"),
+        ("sector 1 {\nblock 3 00\n}", 8, "0...2"),
+        ("sector 1 {\nblock 0 00\n}", 8, "16 bytes, not 1"),
+        ("sector 1 {\nvalue 0 3000000000\n}", 8, "32 bits"),
+        ("sector 1 {\nblock 0 \"0123456789ABCDEF\"\nvalue 0 1\n}", 9, "twice"),
+        ("sector 1 {\nkey-a 00\n}", 8, "6 bytes"),
+    ])
+    func classicErrors(text: String, line: Int, reason: String) {
+        expectError(
+            "card mifare-classic-1k {\ntype-a {\nuid 01020304\natqa 0004\nsak 08\n}\n\(text)\n}", line, reason)
+    }
+
+    @Test(arguments: [
+        ("page 2 00", 7, "3...44"),
+        ("page 44 0000000000", 7, "page 44"),
+        ("ndef 00\npage 4 00", 8, "twice"),
+        ("ndef \(String(repeating: "00", count: 142))", 7, "141"),
+        ("lock 00", 7, "2 bytes"),
+    ])
+    func ntagErrors(text: String, line: Int, reason: String) {
+        expectError(
+            "card ntag213 {\ntype-a {\nuid 04020304050607\natqa 0044\nsak 00\n}\n\(text)\n}", line, reason)
+    }
+
+    @Test func bounds() {
+        expectError("card emv {\n" + String(repeating: "a {\n", count: 40), 17, "nested")
+        expectError(String(repeating: "#", count: CardFile.maximumSize + 1), 1, "65536")
+        expectError(String(repeating: "\n", count: CardFile.maximumSize - 1), CardFile.maximumSize, "no card")
+        expectError("card emv \"" + String(repeating: "x", count: 60_000), 1, "quotation")
+        expectError("card iso-dep {\ntype-b {\natqb " + String(repeating: "0", count: 60_000) + "\n}\n}", 3, "30000")
+    }
+
+    // MARK: Hostile files
+
+    /// Cut off before its last brace, a file is an error in a line that it has.
+    @Test(arguments: names)
+    func truncated(name: String) throws {
+        let bytes = Array(try #require(VirtualCards.all.first { $0.name == name }).text.utf8)
+        let end = try #require(bytes.lastIndex(of: UInt8(ascii: "}")))
+        var lines = 1
+        for count in 0...end {
+            if count > 0, bytes[count - 1] == UInt8(ascii: "\n") { lines += 1 }
+            do throws(CardFileError) {
+                _ = try CardFile(parsing: Array(bytes[..<count]))
+                Issue.record("\(count) bytes of \(name) are taken for a card")
+            } catch {
+                #expect((1...lines).contains(error.line))
+            }
+        }
+    }
+
+    /// Files with lines lost, doubled, exchanged and bytes changed: an error or a card, and the card holds out.
+    @Test(arguments: names)
+    func damaged(name: String) throws {
+        let text = try #require(VirtualCards.all.first { $0.name == name }).text
+        var random = SeededGenerator(seed: 2)
+        var cards = 0
+        for _ in 0..<300 {
+            var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { Array($0.utf8) }
+            for _ in 0..<Int.random(in: 1...3, using: &random) {
+                let i = Int.random(in: 0..<lines.count, using: &random)
+                switch Int.random(in: 0..<4, using: &random) {
+                case 0: lines[i] = []
+                case 1: lines.insert(lines[i], at: i)
+                case 2: lines.swapAt(i, Int.random(in: 0..<lines.count, using: &random))
+                default:
+                    guard !lines[i].isEmpty else { continue }
+                    let at = Int.random(in: 0..<lines[i].count, using: &random)
+                    lines[i][at] = Array("0123456789AF{}\" atc\u{FF}".utf8).randomElement(using: &random) ?? 0
+                }
+            }
+            guard let file = try? CardFile(parsing: Array(lines.joined(separator: [0x0A]))) else { continue }
+            cards += 1
+            CardFuzzing.attack(file.makeCard(), commands: 10, &random)
+        }
+        #expect(cards > 0)
+    }
+}
+
+/// SplitMix64, so that what fails fails again.
+struct SeededGenerator: RandomNumberGenerator {
+    private var state: UInt64
+    init(seed: UInt64) { state = seed }
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9E37_79B9_7F4A_7C15
+        var z = state
+        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
+        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
+        return z ^ z >> 31
+    }
+}
+
+/// Commands that no card expects.
+@Suite struct CardFuzzing {
+    private static let seeds = [
+        CardEMVTests.selectPPSE, CardEMVTests.selectVisa, CardEMVTests.selectMastercard, CardEMVTests.visaGPO,
+        "00 A4 04 02 05 A0 00 00 00 03 00", "00 A4 04 00 07 A0 00 00 00 42 10 10 00", "80 A8 00 00 02 83 00 00",
+        "80 A8 00 00 12 83 10 36800000 000000001234 11223344 0978 00", "00 B2 01 0C 00", "00 B2 01 14 00",
+        "80 CA 9F 36 00", "80 CA 9F 4F 00", CardEMVTests.generateAC("80", amount: "000000001234"),
+        "60 04 FFFFFFFFFFFF 5E8A31C4", "61 08 B0B1B2B3B4B5 5E8A31C4", "60 08 A0A1A2A3A4A5 5E8A31C4", "30 04", "30 08",
+        "A0 05 00112233445566778899AABBCCDDEEFF", "C0 08 01000000", "C1 08 FFFFFFFF", "C2 08 00000000", "B0 09",
+        "A2 04 01020304", "A2 28 010000BD", "A2 29 040000FF", "3A 00 2C", "1B FFFFFFFF", "60", "39 02",
+    ].map { (try? [UInt8](hex: $0)) ?? [] }
+
+    static func attack(_ card: any VirtualCard, commands: Int, _ random: inout SeededGenerator) {
+        for _ in 0..<commands {
+            var command: [UInt8]
+            if Int.random(in: 0..<4, using: &random) == 0 {
+                command = (0..<Int.random(in: 0...300, using: &random)).map { _ in random.next(upperBound: 256) }
+                    .map { UInt8(truncatingIfNeeded: $0 as UInt64) }
+            } else {
+                command = seeds.randomElement(using: &random) ?? []
+                for _ in 0..<Int.random(in: 0...2, using: &random) where !command.isEmpty {
+                    let i = Int.random(in: 0..<command.count, using: &random)
+                    switch Int.random(in: 0..<3, using: &random) {
+                    case 0: command[i] = UInt8.random(in: 0...255, using: &random)
+                    case 1: command.remove(at: i)
+                    default: command.insert(UInt8.random(in: 0...255, using: &random), at: i)
+                    }
+                }
+            }
+            if Int.random(in: 0..<8, using: &random) == 0 { card.reset() }
+            if let answer = card.exchange(command) { #expect((2...258).contains(answer.count)) }
+            if let answer = card.exchangeNative(command) { #expect(answer.count <= 180) }
+        }
+    }
+
+    @Test(arguments: CardFileTests.names)
+    func cards(name: String) throws {
+        var random = SeededGenerator(seed: 1)
+        let card = try #require(VirtualCards.named(name))
+        Self.attack(card, commands: 3000, &random)
+        card.reset()
+        #expect(
+            card.exchange([0x00, 0xA4, 0x04, 0x00]) != nil || card.exchangeNative([0x30, 0x00]) != nil
+                || name.hasPrefix("mifare"))
     }
 }

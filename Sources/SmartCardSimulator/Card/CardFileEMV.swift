@@ -5,6 +5,12 @@ extension CardFileReader {
     /// The longest response data field: what one byte of Le can ask for.
     private static let maximumResponse = 256
 
+    /// The statements of an application.
+    private static let keywords = [
+        "hidden", "label", "priority", "kernel", "directory-entry", "fci", "processing-options", "generate-ac", "afl",
+        "record", "records-readable-at-once", "data", "status", "offline", "cryptogram",
+    ]
+
     static func emv(_ body: inout Section) throws(CardFileError) -> EMVPersonality {
         let statements = body.all("application")
         var entries: [[UInt8]] = []
@@ -28,12 +34,11 @@ extension CardFileReader {
                 }
                 directory = nil
             } else {
-                var section = try Section(statement)
+                var section = try Section(statement, ["6F", "status"])
                 status = try section.one("status").map { (s) throws(CardFileError) in try word(s) }
                 let templates = section.all("6F")
                 guard templates.count <= 1 else { throw statement.error("“ppse” holds one template 6F") }
                 if let template = templates.first { directory = try template.object(live: false).encoded() }
-                try section.end()
             }
         }
         if let directory { try check(directory, "the PPSE", body.head) }
@@ -65,7 +70,7 @@ extension CardFileReader {
         guard let aid = AID(try statement.value().bytes([:])) else {
             throw statement.error("“application” takes an AID of 5 to 16 bytes")
         }
-        var section = try Section(statement)
+        var section = try Section(statement, keywords)
         let hidden = try section.flag("hidden")
         let label = try section.one("label").map { (s) throws(CardFileError) in try s.bytes(1...16) }
         let priority = try section.one("priority").map { (s) throws(CardFileError) in try s.bytes(1...1) }
@@ -106,7 +111,8 @@ extension CardFileReader {
         let generateAC = try section.one("generate-ac")
         application.generateAC = try generateAC.map { (s) throws(CardFileError) in try response(s) }
         application.afl =
-            try section.one("afl").map { (s) throws(CardFileError) in try afl(s) } ?? locator(records.keys.map(\.self))
+            try section.one("afl").map { (s) throws(CardFileError) in try s.bytes(0...252) }
+            ?? locator(records.keys.sorted())
         application.recordsReadableAtOnce = try section.flag("records-readable-at-once")
         if let data = try section.one("data") { try read(data, into: &application) }
         for status in section.all("status") {
@@ -121,10 +127,13 @@ extension CardFileReader {
         if let decision = try section.one("offline") { application.decision = try Self.decision(decision) }
         if let cryptogram = try section.one("cryptogram") {
             application.cryptogram = try Self.cryptogram(cryptogram, objects + application.processingOptions.objects)
-            try checkData(of: application, generateAC ?? options, cryptogram)
         }
-        try checkResponses(application, options, generateAC)
-        try section.end()
+        let first = sampleValues(application.pdol)
+        try check(application.processingOptions, of: application, terminal: first, options)
+        if let generateAC, let response = application.generateAC {
+            let second = first.merging(sampleValues(application.cdol1)) { $1 }
+            try check(response, of: application, terminal: second, generateAC)
+        }
         return (application, hidden ? nil : TLVTag(0x61).encode(entry))
     }
 
@@ -161,7 +170,7 @@ extension CardFileReader {
     /// The AFL for the records of files 1 to 10, those in one run in one entry (EMV Book 3, 10.2).
     private static func locator(_ addresses: [EMVApplication.RecordAddress]) -> [UInt8] {
         var entries: [(sfi: UInt8, first: UInt8, last: UInt8)] = []
-        for address in addresses.sorted() where address.sfi <= 10 {
+        for address in addresses where address.sfi <= 10 {
             if let entry = entries.last, entry.sfi == address.sfi, entry.last < 255, entry.last + 1 == address.number {
                 entries[entries.count - 1].last = address.number
             } else {
@@ -170,8 +179,6 @@ extension CardFileReader {
         }
         return entries.flatMap { [$0.sfi << 3, $0.first, $0.last, 0] }
     }
-
-    private static func afl(_ statement: Statement) throws(CardFileError) -> [UInt8] { try statement.bytes(0...252) }
 
     private static func read(_ data: Statement, into application: inout EMVApplication) throws(CardFileError) {
         for statement in try data.section() {
@@ -209,7 +216,7 @@ extension CardFileReader {
     private static func cryptogram(
         _ statement: Statement, _ objects: [CardFileObject]
     ) throws(CardFileError) -> ApplicationCryptogram {
-        var section = try Section(statement)
+        var section = try Section(statement, ["issuer-key", "session-key", "padding", "data"])
         let keyStatement = try section.required("issuer-key")
         guard let key = TripleDES(try keyStatement.bytes(16...16)) else {
             throw keyStatement.error("a key has 16 bytes")
@@ -221,7 +228,6 @@ extension CardFileReader {
         for word in dataStatement.arguments { data.append(try datum(word.text, dataStatement)) }
         guard !data.isEmpty else { throw dataStatement.error("“data” takes tags: 9F02 9F37 9F10[4-7]") }
         try dataStatement.withoutBlock()
-        try section.end()
 
         guard let digits = accountNumber(objects) else {
             throw statement.error("the card's key needs the account number, 5A or 57, which the application lacks")
@@ -268,64 +274,37 @@ extension CardFileReader {
 
     // MARK: What can be known before a card is used
 
-    /// Live values as long as those of a transaction.
-    private static func sample(_ application: EMVApplication) -> [LiveValue: [UInt8]] {
-        [
-            .afl: application.afl, .atc: [0, 0], .cid: [0], .acType: [0],
-            .cryptogram: [UInt8](repeating: 0, count: 8),
-        ]
-    }
-
+    /// Values as long as those that the terminal will send.
     private static func sampleValues(_ dol: DOL) -> [TLVTag: [UInt8]] {
         Dictionary(dol.entries.map { ($0.tag, [UInt8](repeating: 0, count: $0.length)) }) { first, _ in first }
     }
 
-    /// Everything that the cryptogram is over is there when it is computed.
-    private static func checkData(
-        of application: EMVApplication, _ last: Statement, _ at: Statement
+    /// The response fits, and everything that its cryptogram is over is there.
+    private static func check(
+        _ response: EMVApplication.Response, of application: EMVApplication, terminal: [TLVTag: [UInt8]],
+        _ at: Statement
     ) throws(CardFileError) {
-        guard let cryptogram = application.cryptogram else { return }
-        let live = sample(application)
-        var cases = [(application.processingOptions, sampleValues(application.pdol))]
-        if let generateAC = application.generateAC {
-            let both = sampleValues(application.pdol).merging(sampleValues(application.cdol1)) { $1 }
-            cases = [(generateAC, both)]
-            if application.processingOptions.objects.uses(.cryptogram) {
-                cases.append((application.processingOptions, sampleValues(application.pdol)))
+        let live: [LiveValue: [UInt8]] = [
+            .afl: application.afl, .atc: [0, 0], .cid: [0], .acType: [0],
+            .cryptogram: [UInt8](repeating: 0, count: 8),
+        ]
+        try check(response.encoded(live), "the response", at)
+        guard response.objects.uses(.cryptogram) else { return }
+        guard let cryptogram = application.cryptogram else {
+            throw at.error("“cryptogram” stands here, and the application lacks the block “cryptogram”")
+        }
+        let value = { (tag: TLVTag) in application.value(of: tag, in: response, live, terminal: terminal) }
+        for datum in cryptogram.data {
+            guard let bytes = value(datum.tag) else {
+                throw at.error("\(datum.tag), which the cryptogram is over, is in no DOL and no response")
+            }
+            if let part = datum.bytes, part.upperBound > bytes.count {
+                throw at.error(
+                    "\(datum.tag) has \(bytes.count) bytes, and the cryptogram is over byte \(part.upperBound)")
             }
         }
-        for (response, terminal) in cases {
-            let value = { (tag: TLVTag) in application.value(of: tag, in: response, live, terminal: terminal) }
-            for datum in cryptogram.data {
-                guard let bytes = value(datum.tag) else {
-                    throw at.error("\(datum.tag) comes neither from the terminal (PDOL, CDOL1) nor from the response")
-                }
-                if let part = datum.bytes, part.upperBound > bytes.count {
-                    throw at.error("\(datum.tag) has \(bytes.count) bytes, and byte \(part.upperBound) is wanted")
-                }
-            }
-            if cryptogram.sessionKey == .mastercard, value(0x9F37)?.count != 4 {
-                throw at.error("the session key needs the unpredictable number, 9F37 of 4 bytes, in the PDOL or CDOL1")
-            }
-        }
-    }
-
-    private static func checkResponses(
-        _ application: EMVApplication, _ options: Statement, _ generateAC: Statement?
-    ) throws(CardFileError) {
-        let live = sample(application)
-        try check(application.processingOptions.encoded(live), "the response", options)
-        if let generateAC, let response = application.generateAC {
-            try check(response.encoded(live), "the response", generateAC)
-        }
-        if application.cryptogram == nil {
-            for (response, at) in [
-                (application.processingOptions, options as Statement?), (application.generateAC, generateAC),
-            ] {
-                if let response, let at, response.objects.uses(.cryptogram) {
-                    throw at.error("“cryptogram” stands here, and the application lacks the block “cryptogram”")
-                }
-            }
+        if cryptogram.sessionKey == .mastercard, value(0x9F37)?.count != 4 {
+            throw at.error("the session key needs the unpredictable number, 9F37 of 4 bytes, in the PDOL or CDOL1")
         }
     }
 }

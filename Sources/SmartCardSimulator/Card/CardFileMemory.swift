@@ -30,7 +30,7 @@ extension CardFileReader {
     private static func read(
         _ statement: Statement, _ sector: Int, _ memory: inout MIFAREClassicMemory
     ) throws(CardFileError) {
-        var section = try Section(statement)
+        var section = try Section(statement, ["key-a", "access", "key-b", "block", "value"])
         var trailer = memory[sector * 4 + 3]
         if let key = try section.one("key-a") { trailer.replaceSubrange(0..<6, with: try key.bytes(6...6)) }
         if let access = try section.one("access") { trailer.replaceSubrange(6..<10, with: try access.bytes(4...4)) }
@@ -57,7 +57,6 @@ extension CardFileReader {
                 statement.arguments.count > 2 ? try statement.number(2, "an address", 0...255) : UInt64(number)
             memory[number] = MIFAREClassicMemory.valueBlock(value, address: UInt8(truncatingIfNeeded: address))
         }
-        try section.end()
     }
 
     static func ntag213(_ body: inout Section, _ radio: VirtualCardRadio) throws(CardFileError) -> NTAG213Memory {

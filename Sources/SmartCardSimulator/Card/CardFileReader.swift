@@ -4,41 +4,53 @@ import SmartCard
 enum CardFileReader {
     typealias Statement = CardFileSyntax.Statement
 
-    private static let kinds = ["emv", "iso-dep", "mifare-classic-1k", "ntag213"]
+    /// The kinds of card, and the statements that each knows besides its radio identity.
+    private static let kinds: [(name: String, keywords: [String])] = [
+        ("emv", ["ppse", "application"]),
+        ("iso-dep", []),
+        ("mifare-classic-1k", ["sector"]),
+        ("ntag213", ["ndef", "page", "lock"]),
+    ]
 
     static func read(_ card: Statement) throws(CardFileError) -> CardFile {
-        guard card.keyword == "card", let kind = card.arguments.first, kinds.contains(kind.text) else {
-            throw card.error("a card file begins with “card KIND”, KIND one of \(kinds.joined(separator: ", "))")
+        guard card.keyword == "card", let name = card.arguments.first,
+            let kind = kinds.first(where: { $0.name == name.text })
+        else {
+            let names = kinds.map(\.name).joined(separator: ", ")
+            throw card.error("a card file begins with “card KIND”, KIND one of \(names)")
         }
         try card.arguments(count: 1...2, "card KIND \"what it is\"")
-        let summary = card.arguments.count > 1 ? card.arguments[1].text : kind.text
-        var body = try Section(card)
+        let summary = card.arguments.count > 1 ? card.arguments[1].text : kind.name
+        var body = try Section(card, ["type-a", "type-b"] + kind.keywords)
         let radio = try radio(&body)
         let content: CardFile.Kind
-        switch kind.text {
+        switch kind.name {
         case "emv":
             try requireISODEP(radio, card)
             content = .emv(try emv(&body))
-        case "iso-dep":
-            try requireISODEP(radio, card)
-            content = .isoDEP
         case "mifare-classic-1k":
             content = .mifareClassic(try mifareClassic(&body, radio))
-        default:
+        case "ntag213":
             content = .ntag213(try ntag213(&body, radio))
+        default:
+            try requireISODEP(radio, card)
+            content = .isoDEP
         }
-        try body.end()
         return CardFile(summary: summary, radio: radio, kind: content)
     }
 
-    /// The statements of a block, to be taken by keyword, so that what nobody took is known to be wrong.
+    /// The statements of a block, to be taken by keyword.
     struct Section {
         let head: Statement
         private var statements: [Statement]
 
-        init(_ head: Statement) throws(CardFileError) {
+        /// - Throws: ``CardFileError`` at the first statement whose keyword is not among `keywords`.
+        init(_ head: Statement, _ keywords: [String]) throws(CardFileError) {
             self.head = head
             statements = try head.section()
+            if let unknown = statements.first(where: { !keywords.contains($0.keyword) }) {
+                throw unknown.error("“\(unknown.keyword)” is not known inside “\(head.keyword)”")
+            }
         }
 
         /// Takes the statements with `keyword`, in the order of the file.
@@ -69,13 +81,6 @@ enum CardFileReader {
             try statement.arguments(count: 0...0, keyword)
             return true
         }
-
-        /// Nothing must be left.
-        func end() throws(CardFileError) {
-            if let unknown = statements.first {
-                throw unknown.error("“\(unknown.keyword)” is not known inside “\(head.keyword)”")
-            }
-        }
     }
 
     // MARK: Radio
@@ -85,15 +90,14 @@ enum CardFileReader {
         let b = try body.one("type-b")
         if let b {
             if let a { throw a.error("a card is of type A or of type B") }
-            var section = try Section(b)
+            var section = try Section(b, ["atqb"])
             let statement = try section.required("atqb")
             let atqb = try statement.bytes(12...12)
             guard atqb[0] == 0x50 else { throw statement.error("an ATQB begins with 50") }
-            try section.end()
             return .typeB(atqb: atqb)
         }
         guard let a else { throw body.head.error("the card lacks “type-a” or “type-b”") }
-        var section = try Section(a)
+        var section = try Section(a, ["uid", "atqa", "sak", "ats"])
         let uidStatement = try section.required("uid")
         let uid = try uidStatement.bytes(4...10)
         guard [4, 7, 10].contains(uid.count) else { throw uidStatement.error("a UID has 4, 7 or 10 bytes") }
@@ -103,7 +107,6 @@ enum CardFileReader {
         // ISO/IEC 14443-3, 6.5.3.4: bit 6 of the SAK says that there is an ATS.
         guard let atsStatement = try section.one("ats") else {
             guard sak & 0x20 == 0 else { throw sakStatement.error("a SAK with bit 6 (20) needs “ats”") }
-            try section.end()
             return .typeA(uid: uid, atqa: atqa, sak: sak, ats: nil)
         }
         let ats = try atsStatement.bytes(1...254)
@@ -111,7 +114,6 @@ enum CardFileReader {
         guard ATS(ats) != nil else {
             throw atsStatement.error("not an ATS: its first byte, TL, counts all of its \(ats.count) bytes")
         }
-        try section.end()
         return .typeA(uid: uid, atqa: atqa, sak: sak, ats: ats)
     }
 

@@ -92,35 +92,30 @@ enum CardFileSyntax {
 
     private static func words(of line: ArraySlice<UInt8>, number: Int) throws(CardFileError) -> [Token] {
         var tokens: [Token] = []
-        var bare: [UInt8] = []
-        var quoted: [UInt8]?
-        var escaped = false
+        var word: [UInt8] = []
+        var isQuoted = false
+        var isEscaped = false
         func end() {
-            guard !bare.isEmpty else { return }
-            tokens.append(.word(Word(text: String(decoding: bare, as: UTF8.self))))
-            bare = []
+            guard isQuoted || !word.isEmpty else { return }
+            tokens.append(.word(Word(text: String(decoding: word, as: UTF8.self), isQuoted: isQuoted)))
+            word = []
+            isQuoted = false
         }
         scan: for byte in line {
-            if let text = quoted {
-                switch byte {
-                case _ where escaped:
-                    guard byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else {
-                        throw CardFileError(line: number, reason: "only \\\" and \\\\ stand in a quoted text")
-                    }
-                    quoted = text + [byte]
-                    escaped = false
-                case UInt8(ascii: "\\"): escaped = true
-                case UInt8(ascii: "\""):
-                    tokens.append(.word(Word(text: String(decoding: text, as: UTF8.self), isQuoted: true)))
-                    quoted = nil
-                case 0x20...0x7E: quoted = text + [byte]
-                default: throw CardFileError(line: number, reason: "a quoted text holds printable ASCII only")
-                }
-                continue
-            }
             switch byte {
-            case UInt8(ascii: "#"): break scan
-            case 0x20, 0x09, 0x0D: end()
+            case _ where isEscaped:
+                guard byte == UInt8(ascii: "\"") || byte == UInt8(ascii: "\\") else {
+                    throw CardFileError(
+                        line: number, reason: "only a quotation mark or a backslash follows a backslash")
+                }
+                word.append(byte)
+                isEscaped = false
+            case UInt8(ascii: "\\") where isQuoted: isEscaped = true
+            case UInt8(ascii: "\"") where isQuoted: end()
+            case 0x20...0x7E where isQuoted: word.append(byte)
+            case UInt8(ascii: "#") where !isQuoted: break scan
+            case 0x20: end()
+            case 0x09 where !isQuoted, 0x0D where !isQuoted: end()
             case UInt8(ascii: "{"):
                 end()
                 tokens.append(.open)
@@ -129,12 +124,12 @@ enum CardFileSyntax {
                 tokens.append(.close)
             case UInt8(ascii: "\""):
                 end()
-                quoted = []
-            case 0x21...0x7E: bare.append(byte)
-            default: throw CardFileError(line: number, reason: "only comments hold anything but ASCII")
+                isQuoted = true
+            case 0x21...0x7E: word.append(byte)
+            default: throw CardFileError(line: number, reason: "only comments hold anything but printable ASCII")
             }
         }
-        guard quoted == nil else { throw CardFileError(line: number, reason: "the quotation does not end") }
+        guard !isQuoted else { throw CardFileError(line: number, reason: "the quotation does not end") }
         end()
         return tokens
     }
