@@ -52,4 +52,17 @@ import Testing
         let key = cryptogram.key(atc: [0x00, 0x1C], unpredictableNumber: [0x11, 0x22, 0x33, 0x44])
         #expect(key?.key.hex == expected)
     }
+
+    /// `cvn.MasterCardCVN20(…).generate_ac` of PyEMV 1.5.0, which is M/Chip's version 14 in hexadecimal.
+    @Test func commonSessionKeyOverCVR() throws {
+        var cryptogram = try cryptogram(pan: "5413330089010434", sequence: 0x01, .common)
+        cryptogram.data.append(.init(tag: 0x9F10, bytes: 3...8))
+        let values: [TLVTag: String] = [
+            0x9F02: "000000001234", 0x9F03: "000000000000", 0x9F1A: "0276", 0x95: "0000008001", 0x5F2A: "0978",
+            0x9A: "261121", 0x9C: "00", 0x9F37: "11223344", 0x82: "1880", 0x9F36: "0011", 0x9F10: "0114A04003220000FF",
+        ]
+        #expect(cryptogram { values[$0].flatMap { try? [UInt8](hex: $0) } }?.hex == "BEEA8CDE8DDFCF79")
+        #expect(cryptogram { _ in nil } == nil)
+        #expect(cryptogram { $0 == 0x9F10 ? [1] : values[$0].flatMap { try? [UInt8](hex: $0) } } == nil)
+    }
 }

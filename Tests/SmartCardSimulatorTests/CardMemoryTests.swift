@@ -127,6 +127,86 @@ import Testing
         #expect(try card.native("30 04") == nil)
     }
 
+    private func card(access: String, content: String = "value 0 1000") throws -> CardSession {
+        try CardSession(
+            file: """
+                card mifare-classic-1k {
+                type-a {\n uid 5E8A31C4\n atqa 0004\n sak 08\n }
+                sector 1 {\n key-a A0A1A2A3A4A5\n access \(access) 69\n key-b B0B1B2B3B4B5\n \(content)\n }
+                }
+                """)
+    }
+
+    /// The keys that let an operation through, as the data sheet writes them.
+    private func keys(_ card: CardSession, _ operations: String...) throws -> String {
+        var allowed: [String] = []
+        for (name, code, key) in [("A", "60", Self.keyA), ("B", "61", Self.keyB)] {
+            card.card.reset()
+            #expect(try card.native("\(code) 04 \(key) \(Self.uid)") == "")
+            if try operations.allSatisfy({ try card.native($0) != nil }) { allowed.append(name) }
+        }
+        return allowed.isEmpty ? "-" : allowed.joined(separator: "|")
+    }
+
+    /// Table 8, row by row: C1 C2 C3; the access bits that say so, with 011 for the trailer; read, write, increment,
+    /// and decrement, transfer, restore.
+    @Test(arguments: [
+        ("000", "7F0788", "A|B A|B A|B A|B"),
+        ("010", "0F078F", "A|B - - -"),
+        ("100", "787788", "A|B B - -"),
+        ("110", "08778F", "A|B B B A|B"),
+        ("001", "7F00F8", "A|B - - A|B"),
+        ("011", "0F00FF", "B B - -"),
+        ("101", "7870F8", "B - - -"),
+        ("111", "0870FF", "- - - -"),
+    ])
+    func dataBlockRights(condition: String, access: String, expected: String) throws {
+        let write = "A0 04 E8030000 17FCFFFF E8030000 04FB04FB"
+        let rights = [
+            try keys(card(access: access), "30 04"), try keys(card(access: access), write),
+            try keys(card(access: access), "C1 04 01000000"),
+            try keys(card(access: access), "C0 04 01000000", "B0 04", "C2 04 00000000", "B0 04"),
+        ]
+        #expect(rights.joined(separator: " ") == expected, "\(condition)")
+    }
+
+    /// Table 7, row by row: which key writes key A and the access bits, reads and writes key B.
+    @Test(arguments: [
+        ("000", "FF0F00", "A - A A"),
+        ("010", "7F0F08", "- - A -"),
+        ("100", "F78F00", "B - - B"),
+        ("110", "778F08", "- - - -"),
+        ("001", "FF0780", "A A A A"),
+        ("011", "7F0788", "B B - B"),
+        ("101", "F78780", "- B - -"),
+        ("111", "778788", "- - - -"),
+    ])
+    func trailerRights(condition: String, access: String, expected: String) throws {
+        let (newA, newB) = ("11 11 11 11 11 11", "22 22 22 22 22 22")
+        var rights = ["-", "-", "-", "-"]
+        for name in ["A", "B"] {
+            let card = try card(access: access)
+            _ = name == "A" ? try open(card, "04", a: Self.keyA) : try open(card, "04", b: Self.keyB)
+            if try card.native("30 07")?.hasSuffix("B0B1B2B3B4B5") == true { rights[2] = name }
+            // The access bits stay as they are; byte 9 has their rights, and changes.
+            _ = try card.native("A0 07 \(newA) \(access) 77 \(newB)")
+            if try open(card, "04", a: newA) == "" { rights[0] = name }
+            if try open(card, "04", b: newB) == "" { rights[3] = name }
+            // Whichever key A is right now shows byte 9.
+            if try open(card, "04", a: newA) == nil { _ = try open(card, "04", a: Self.keyA) }
+            if try card.native("30 07")?.dropFirst(18).hasPrefix("77") == true { rights[1] = name }
+        }
+        #expect(rights.joined(separator: " ") == expected, "\(condition)")
+    }
+
+    /// Each access bit stands in the trailer a second time, inverted; if one of the 24 is wrong, nothing goes (8.7.1).
+    @Test(arguments: 0..<24)
+    func contradictoryAccessBits(bit: Int) throws {
+        var access = try [UInt8](hex: "78 77 88")
+        access[bit / 8] ^= 1 << UInt8(bit % 8)
+        #expect(try keys(card(access: access.hex), "30 04") == "-")
+    }
+
     @Test func noISODEP() throws {
         #expect(try CardSession("mifare-classic-1k").card.exchange([0x00, 0xA4, 0x04, 0x00]) == nil)
     }
