@@ -124,7 +124,7 @@ import Testing
         ("processing-options 77 {\n}\nrecord 1 1 {\n}\nrecord 1 1 {\n}", 13, "twice"),
         ("processing-options 77 {\n}\nrecord 1 1 {\n5A atc\n}", 12, "stands for nothing"),
         ("processing-options 77 {\n}\nstatus reset 6985", 11, "COMMAND one of"),
-        ("processing-options 77 {\n}\nfci {\n9F38 9F66\n}", 8, "PDOL"),
+        ("processing-options 77 {\n}\nfci {\n9F38 9F66\n}", 8, "9F38"),
         ("processing-options 77 {\n}\noffline sometimes", 11, "offline never"),
         ("processing-options 77 {\n}\ndata {\n9F36 00\n}", 12, "2 bytes"),
         ("processing-options 77 {\n}\nlabel 77 {\n}", 11, "no block"),

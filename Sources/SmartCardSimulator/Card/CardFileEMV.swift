@@ -25,36 +25,32 @@ extension CardFileReader {
         }
         guard applications.count <= 32 else { throw body.head.error("a card holds up to 32 applications") }
 
-        var directory: [UInt8]? = directory(entries)
-        var status: StatusWord?
-        if let statement = try body.one("ppse") {
-            if statement.block == nil {
-                guard statement.arguments.count == 1, statement.arguments[0].text == "none" else {
-                    throw statement.error("“ppse” is written: ppse none, or ppse { 6F { … } }")
-                }
-                directory = nil
-            } else {
-                var section = try Section(statement, ["6F", "status"])
-                status = try section.one("status").map { (s) throws(CardFileError) in try word(s) }
-                let templates = section.all("6F")
-                guard templates.count <= 1 else { throw statement.error("“ppse” holds one template 6F") }
-                if let template = templates.first { directory = try template.object(live: false).encoded() }
+        var personality = EMVPersonality(directory: directory(entries), applications: applications)
+        if let statement = try body.one("ppse") { try read(statement, into: &personality) }
+        if let directory = personality.directory { try check(directory, "the PPSE", body.head) }
+        return personality
+    }
+
+    private static func read(_ ppse: Statement, into personality: inout EMVPersonality) throws(CardFileError) {
+        if ppse.block == nil {
+            guard ppse.arguments.map(\.text) == ["none"] else {
+                throw ppse.error("“ppse” is written: ppse none, or ppse { 6F { … } }")
             }
+            personality.directory = nil
+            return
         }
-        if let directory { try check(directory, "the PPSE", body.head) }
-        return EMVPersonality(directory: directory, directoryStatus: status, applications: applications)
+        var section = try Section(ppse, ["6F", "bytes", "status"])
+        if let status = try section.bytes("status", 2...2) {
+            personality.directoryStatus = StatusWord(status[0], status[1])
+        }
+        let objects = try (section.all("6F") + section.all("bytes")).objects(live: false)
+        if !objects.isEmpty { personality.directory = objects.encoded() }
     }
 
     /// FCI of the PPSE (EMV Contactless Book B, table 3-2).
     private static func directory(_ entries: [[UInt8]]) -> [UInt8] {
         let list = TLVTag(0xBF0C).encode(entries.joined())
         return TLVTag(0x6F).encode(TLVTag(0x84).encode(EMVPersonality.directoryName) + TLVTag(0xA5).encode(list))
-    }
-
-    /// A status word of two bytes.
-    private static func word(_ statement: Statement) throws(CardFileError) -> StatusWord {
-        let bytes = try statement.bytes(2...2)
-        return StatusWord(bytes[0], bytes[1])
     }
 
     private static func check(_ response: [UInt8], _ what: String, _ at: Statement) throws(CardFileError) {
@@ -71,70 +67,71 @@ extension CardFileReader {
             throw statement.error("“application” takes an AID of 5 to 16 bytes")
         }
         var section = try Section(statement, keywords)
+        let label = try section.bytes("label", 1...16).map { TLVTag(0x50).encode($0) } ?? []
+        let priority = try section.bytes("priority", 1...1).map { TLVTag(0x87).encode($0) } ?? []
+        let kernel = try section.bytes("kernel", 1...8).map { TLVTag(0x9F2A).encode($0) } ?? []
+        let more = try section.objects("directory-entry").encoded()
+        let entry = TLVTag(0x61).encode(TLVTag(0x4F).encode(aid.bytes) + label + priority + kernel + more)
         let hidden = try section.flag("hidden")
-        let label = try section.one("label").map { (s) throws(CardFileError) in try s.bytes(1...16) }
-        let priority = try section.one("priority").map { (s) throws(CardFileError) in try s.bytes(1...1) }
-        let kernel = try section.one("kernel").map { (s) throws(CardFileError) in try s.bytes(1...8) }
-        let more = try section.one("directory-entry").map { (s) throws(CardFileError) in
-            try s.section().objects(live: false).encoded()
-        }
-        var entry = TLVTag(0x4F).encode(aid.bytes)
-        if let label { entry += TLVTag(0x50).encode(label) }
-        if let priority { entry += TLVTag(0x87).encode(priority) }
-        if let kernel { entry += TLVTag(0x9F2A).encode(kernel) }
-        entry += more ?? []
 
-        // FCI of the application (EMV Book 1, table 45): label and priority first, unless the file has them where it
-        // wants them, or writes the whole response.
-        let extra =
-            try section.one("fci").map { (s) throws(CardFileError) in try s.section().objects(live: false) } ?? []
-        var proprietary: [UInt8] = []
-        if let label, extra.value(of: 0x50) == nil { proprietary += TLVTag(0x50).encode(label) }
-        if let priority, extra.value(of: 0x87) == nil { proprietary += TLVTag(0x87).encode(priority) }
-        proprietary += extra.encoded()
-        var fci = TLVTag(0x6F).encode(TLVTag(0x84).encode(aid.bytes) + TLVTag(0xA5).encode(proprietary))
-        if case .template(0x6F, _) = extra.first { fci = extra.encoded() }
-        try check(fci, "the FCI", statement)
-
+        let fci = try section.objects("fci")
         let options = try section.required("processing-options")
-        var application = EMVApplication(aid: aid, fci: fci, processingOptions: try response(options))
-        if let pdol = extra.value(of: 0x9F38) {
-            guard let pdol = DOL(pdol) else { throw statement.error("the PDOL is not a list of tags and lengths") }
-            application.pdol = pdol
-        }
+        var application = EMVApplication(
+            aid: aid, fci: selectResponse(aid, label: label, priority: priority, fci),
+            processingOptions: try response(options))
+        try check(application.fci, "the FCI", statement)
         let (records, objects) = try Self.records(section.all("record"))
         application.records = records
-        if let cdol1 = objects.value(of: 0x8C) {
-            guard let cdol1 = DOL(cdol1) else { throw statement.error("CDOL1 is not a list of tags and lengths") }
-            application.cdol1 = cdol1
-        }
-        let generateAC = try section.one("generate-ac")
-        application.generateAC = try generateAC.map { (s) throws(CardFileError) in try response(s) }
-        application.afl =
-            try section.one("afl").map { (s) throws(CardFileError) in try s.bytes(0...252) }
-            ?? locator(records.keys.sorted())
+        application.afl = try section.bytes("afl", 0...252) ?? locator(records.keys.sorted())
         application.recordsReadableAtOnce = try section.flag("records-readable-at-once")
+        application.pdol = try dol(0x9F38, in: fci, statement)
+        application.cdol1 = try dol(0x8C, in: objects, statement)
+        let generateAC = try section.one("generate-ac")
+        if let generateAC { application.generateAC = try response(generateAC) }
         if let data = try section.one("data") { try read(data, into: &application) }
-        for status in section.all("status") {
-            let names = EMVApplication.Command.allCases.map(\.rawValue).joined(separator: ", ")
-            guard let first = status.arguments.first, let command = EMVApplication.Command(rawValue: first.text) else {
-                throw status.error("“status” is written: status COMMAND SW, COMMAND one of \(names)")
-            }
-            guard application.statuses[command] == nil else { throw status.error("the status stands here twice") }
-            let bytes = try status.bytes(from: 1, 2...2)
-            application.statuses[command] = StatusWord(bytes[0], bytes[1])
-        }
+        for status in section.all("status") { try read(status: status, into: &application) }
         if let decision = try section.one("offline") { application.decision = try Self.decision(decision) }
         if let cryptogram = try section.one("cryptogram") {
             application.cryptogram = try Self.cryptogram(cryptogram, objects + application.processingOptions.objects)
         }
+
         let first = sampleValues(application.pdol)
         try check(application.processingOptions, of: application, terminal: first, options)
         if let generateAC, let response = application.generateAC {
             let second = first.merging(sampleValues(application.cdol1)) { $1 }
             try check(response, of: application, terminal: second, generateAC)
         }
-        return (application, hidden ? nil : TLVTag(0x61).encode(entry))
+        return (application, hidden ? nil : entry)
+    }
+
+    /// FCI of the application (EMV Book 1, table 45): label and priority first, unless the file has them where it wants
+    /// them, or writes the whole template.
+    private static func selectResponse(
+        _ aid: AID, label: [UInt8], priority: [UInt8], _ objects: [CardFileObject]
+    ) -> [UInt8] {
+        if case .template(0x6F, _) = objects.first { return objects.encoded() }
+        let first = (objects.holds(0x50) ? [] : label) + (objects.holds(0x87) ? [] : priority)
+        return TLVTag(0x6F).encode(
+            TLVTag(0x84).encode(aid.bytes) + TLVTag(0xA5).encode(first + objects.encoded()))
+    }
+
+    private static func dol(
+        _ tag: TLVTag, in objects: [CardFileObject], _ at: Statement
+    ) throws(CardFileError) -> DOL {
+        guard let dol = DOL(objects.value(of: tag) ?? []) else {
+            throw at.error("\(tag) is not a list of tags and lengths for at most \(DOL.maximumLength) bytes")
+        }
+        return dol
+    }
+
+    private static func read(status: Statement, into application: inout EMVApplication) throws(CardFileError) {
+        let names = EMVApplication.Command.allCases.map(\.rawValue).joined(separator: ", ")
+        guard let first = status.arguments.first, let command = EMVApplication.Command(rawValue: first.text) else {
+            throw status.error("“status” is written: status COMMAND SW, COMMAND one of \(names)")
+        }
+        guard application.statuses[command] == nil else { throw status.error("the status stands here twice") }
+        let bytes = try status.bytes(from: 1, 2...2)
+        application.statuses[command] = StatusWord(bytes[0], bytes[1])
     }
 
     private static func response(_ statement: Statement) throws(CardFileError) -> EMVApplication.Response {
@@ -310,6 +307,15 @@ extension CardFileReader {
 }
 
 extension [CardFileObject] {
+    /// Whether a primitive object with `tag` is among these, not below them.
+    func holds(_ tag: TLVTag) -> Bool {
+        contains {
+            guard case .primitive(tag, _) = $0 else { return false }
+            return true
+        }
+    }
+
+    /// Whether the live value is in any of these or below.
     func uses(_ live: LiveValue) -> Bool {
         contains {
             switch $0 {

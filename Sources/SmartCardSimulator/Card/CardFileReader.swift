@@ -74,6 +74,18 @@ enum CardFileReader {
             return statement
         }
 
+        /// Takes the bytes after `keyword`; nil if it is not there.
+        mutating func bytes(_ keyword: String, _ count: ClosedRange<Int>) throws(CardFileError) -> [UInt8]? {
+            guard let statement = try one(keyword) else { return nil }
+            return try statement.bytes(count)
+        }
+
+        /// Takes the data objects in the block of `keyword`; none if it is not there.
+        mutating func objects(_ keyword: String) throws(CardFileError) -> [CardFileObject] {
+            guard let statement = try one(keyword) else { return [] }
+            return try statement.section().objects(live: false)
+        }
+
         /// Takes a statement that says all by being there.
         mutating func flag(_ keyword: String) throws(CardFileError) -> Bool {
             guard let statement = try one(keyword) else { return false }

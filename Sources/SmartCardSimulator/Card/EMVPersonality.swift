@@ -90,6 +90,9 @@ struct DOL: Hashable, Sendable {
         var length: Int
     }
 
+    /// What a command data field holds beside the tag and length of template 83.
+    static let maximumLength = 252
+
     var entries: [Entry] = []
 
     init() {}
@@ -112,7 +115,7 @@ struct DOL: Hashable, Sendable {
             guard let length = rest.popFirst() else { return nil }
             entries.append(Entry(tag: TLVTag(rawValue: tag), length: Int(length)))
         }
-        guard length <= 252 else { return nil }
+        guard length <= Self.maximumLength else { return nil }
     }
 
     /// How many bytes the list asks for.
