@@ -23,6 +23,9 @@ public enum SensitiveData {
         0x9F0B: .nothing,  // cardholder name extended
         0x9F1F: .nothing,  // track 1 discretionary data
         0x9F20: .nothing,  // track 2 discretionary data
+        0x5F53: .nothing,  // IBAN
+        0x58: .nothing,  // track 3 equivalent data
+        0xDF812A: .nothing, 0xDF812B: .nothing,  // DD Card (Track1), DD Card (Track2)
         0x9F46: .nothing,  // ICC public key certificate
         0x9F2D: .nothing,  // ICC PIN encipherment public key certificate
         0x99: .nothing,  // transaction PIN data
