@@ -7,91 +7,129 @@ public struct BitMeaning: Hashable, Sendable {
         case known
         /// Bits are set that the document reserves for future use.
         case reserved
-        /// The value does not have the length that the document gives it; byte and mask are 0.
-        case wrongLength
+        /// The value cannot be what the document describes: its length or structure is wrong.
+        case malformed
     }
 
     public let kind: Kind
-    /// Which byte, counted from 1 as the documents do.
+    /// Which byte, counted from 1 as the documents do; 0 for a line about the whole value.
     public let byte: Int
-    /// The bits concerned.
+    /// The bits concerned; `FF` for the whole byte, also where the line is about several bytes from this one on.
     public let mask: UInt8
-    /// What stands in those bits.
-    public let value: UInt8
     public let meaning: String
 
-    public init(_ meaning: String, byte: Int = 0, mask: UInt8 = 0, value: UInt8 = 0, kind: Kind = .known) {
+    public init(_ meaning: String, byte: Int = 0, mask: UInt8 = 0xFF, kind: Kind = .known) {
         self.kind = kind
         self.byte = byte
         self.mask = mask
-        self.value = value
         self.meaning = meaning
     }
 }
 
 extension BitMeaning: CustomStringConvertible {
-    /// `byte 1 bit 7: SDA supported`, `byte 1 bits 8-7: ARQC`, or the meaning alone where no bits are concerned.
+    /// `byte 1 bit 7: SDA supported`, `byte 1 bits 8-7: ARQC`, or the meaning alone where no byte is concerned.
     public var description: String {
-        guard mask != 0 else { return byte == 0 ? meaning : "byte \(byte): \(meaning)" }
-        guard mask != 0xFF else { return "byte \(byte): \(meaning)" }
+        guard byte > 0 else { return meaning }
+        guard mask != 0, mask != 0xFF else { return "byte \(byte): \(meaning)" }
         let high = 8 - mask.leadingZeroBitCount
         let low = mask.trailingZeroBitCount + 1
         return "byte \(byte) bit\(high == low ? " \(high)" : "s \(high)-\(low)"): \(meaning)"
     }
 }
 
-/// What the bits of one data element stand for, as data: a row for each bit or value of a field.
+/// What the bytes and bits of one data element stand for, as data: a row for each bit, value of a field, or part.
 ///
-/// A row is `byte mask meaning` for bits that mean something when all are set, or `byte mask=value meaning` for one
-/// value of a field.  Bits that no row speaks of are reserved.
+///     1 40 SDA supported              when all bits of the mask are set
+///     1 C0=80 ARQC                    when the bits of the mask have this value
+///     2 F0=# PIN Try Counter          a number, shown
+///     3-5 .. Hold Time                bytes without inner structure, shown
+///
+/// Bits that no row speaks of are reserved.
 public struct BitTable: Sendable {
     struct Row: Sendable {
-        let byte: Int
-        let mask: UInt8
-        let value: UInt8
+        enum Content: Sendable {
+            case bits(mask: UInt8)
+            case value(mask: UInt8, UInt8)
+            case number(mask: UInt8)
+            case bytes
+        }
+
+        let bytes: ClosedRange<Int>
+        let content: Content
         let meaning: String
-        let isField: Bool
     }
 
     /// How many bytes a value has.
     let length: ClosedRange<Int>
     let rows: [Row]
 
-    init(length: ClosedRange<Int>, _ text: String) {
+    init(length: ClosedRange<Int>, rows: [Row]) {
         self.length = length
-        rows = text.split(separator: "\n").compactMap { Self.row($0) }
+        self.rows = rows
+    }
+
+    init(length: ClosedRange<Int>, _ text: String) {
+        self.init(length: length, rows: text.split(separator: "\n").compactMap { Self.row($0) })
     }
 
     init(length: Int, _ text: String) { self.init(length: length...length, text) }
 
+    init(length: Int, rows: [Row]) { self.init(length: length...length, rows: rows) }
+
     static func row(_ line: Substring) -> Row? {
         let parts = line.split(separator: " ", maxSplits: 2)
-        guard parts.count == 3, let byte = Int(parts[0]), byte > 0 else { return nil }
-        let bits = parts[1].split(separator: "=").compactMap { UInt8($0, radix: 16) }
-        guard let mask = bits.first, let value = bits.last, value & ~mask == 0, bits.count <= 2 else { return nil }
-        return Row(
-            byte: byte, mask: mask, value: value, meaning: parts[2].trimmingSpaces, isField: bits.count == 2)
+        guard parts.count == 3, let content = content(parts[1]) else { return nil }
+        let bounds = parts[0].split(separator: "-").compactMap { Int($0) }
+        guard let first = bounds.first, let last = bounds.last, first > 0, first <= last else { return nil }
+        return Row(bytes: first...last, content: content, meaning: parts[2].trimmingSpaces)
+    }
+
+    private static func content(_ text: Substring) -> Row.Content? {
+        if text == ".." { return .bytes }
+        let parts = text.split(separator: "=")
+        guard let mask = parts.first.flatMap({ UInt8($0, radix: 16) }), mask != 0 else { return nil }
+        guard parts.count == 2 else { return parts.count == 1 ? .bits(mask: mask) : nil }
+        if parts[1] == "#" { return .number(mask: mask) }
+        guard let value = UInt8(parts[1], radix: 16), value & ~mask == 0 else { return nil }
+        return .value(mask: mask, value)
     }
 
     /// Reads `value`, which may have any length: a line for each bit that is set, each field, and what is reserved.
     public func decode(_ value: some Collection<UInt8>) -> [BitMeaning] {
+        let value = Array(value)
         var lines: [BitMeaning] = []
         if !length.contains(value.count) {
             let expected = length.count == 1 ? "\(length.lowerBound)" : "\(length.lowerBound) to \(length.upperBound)"
-            lines.append(BitMeaning("\(value.count) bytes instead of \(expected)", kind: .wrongLength))
+            lines.append(BitMeaning("\(value.count) bytes instead of \(expected)", kind: .malformed))
         }
         for (byte, bits) in zip(1..., value.prefix(length.upperBound)) {
-            let rows = rows.filter { $0.byte == byte }
-            // What is spoken for: bits by their rows; fields by the rows that match, for another value is reserved.
-            var spoken: UInt8 = 0
-            for row in rows where bits & row.mask == row.value {
-                spoken |= row.mask
-                lines.append(BitMeaning(row.meaning, byte: byte, mask: row.mask, value: row.value))
+            // The bits that a row has explained.
+            var explained: UInt8 = 0
+            for row in rows where row.bytes.contains(byte) {
+                switch row.content {
+                case .bits(let mask):
+                    explained |= bits & mask == mask ? mask : 0
+                    guard bits & mask == mask else { continue }
+                    lines.append(BitMeaning(row.meaning, byte: byte, mask: mask))
+                case .value(let mask, let expected):
+                    guard bits & mask == expected else { continue }
+                    explained |= mask
+                    lines.append(BitMeaning(row.meaning, byte: byte, mask: mask))
+                case .number(let mask):
+                    explained |= mask
+                    let number = Int(bits & mask) >> mask.trailingZeroBitCount
+                    lines.append(BitMeaning("\(row.meaning): \(number)", byte: byte, mask: mask))
+                case .bytes:
+                    guard explained != 0xFF else { continue }
+                    explained = 0xFF
+                    guard byte == row.bytes.lowerBound else { continue }
+                    let part = value[(byte - 1)...].prefix(row.bytes.count)
+                    lines.append(BitMeaning("\(row.meaning): \(part.hex)", byte: byte))
+                }
             }
-            let reserved = bits & ~spoken & ~rows.reduce(0) { $0 | ($1.isField ? 0 : $1.mask) }
+            let reserved = bits & ~explained
             if reserved != 0 {
-                lines.append(
-                    BitMeaning("reserved for future use", byte: byte, mask: reserved, value: reserved, kind: .reserved))
+                lines.append(BitMeaning("reserved for future use", byte: byte, mask: reserved, kind: .reserved))
             }
         }
         return lines
@@ -100,7 +138,73 @@ public struct BitTable: Sendable {
 
 extension BitTable {
     /// The table for `tag`, or nil if its bits have no meaning of their own or none that is public.
+    ///
+    /// A scheme's own table comes before the common one.
     public static subscript(tag: TLVTag, scope: DataElement.Scope = .common) -> BitTable? {
         tables[scope]?[tag] ?? tables[.common]?[tag]
+    }
+}
+
+extension DataElement {
+    /// What the value of `tag` says bit by bit, line by line; empty for an element without inner structure.
+    ///
+    /// Speaks of what ``BitTable`` knows, and of lists: CVM List, Application File Locator, data object and tag lists,
+    /// Issuer Application Data, Third Party Data.  Any value is taken; one that is not well-formed is said to be so.
+    public static func bitMeanings(
+        of tag: TLVTag, value: some Collection<UInt8>, scope: Scope = .common
+    ) -> [BitMeaning] {
+        let value = Array(value)
+        switch tag {
+        case 0x8E: return CVMList.bitMeanings(value)
+        case 0x94: return ApplicationFileLocator.bitMeanings(value)
+        case 0x8C, 0x8D, 0x97, 0x9F38, 0x9F49, 0x9F4F: return DataObjectList.bitMeanings(value, scope: scope)
+        case 0x9F69 where scope == .mastercard, 0x9F51 where scope == .mastercard, 0x9F5B where scope == .mastercard,
+            0xDF811A where scope == .mastercard:
+            return DataObjectList.bitMeanings(value, scope: scope)
+        case 0x9F4A, 0x5C: return DataObjectList.tagMeanings(value, scope: scope)
+        case 0xDF8106 where scope == .mastercard, 0xDF8112 where scope == .mastercard:
+            return DataObjectList.tagMeanings(value, scope: scope)
+        case 0x9F10: return IssuerApplicationData(value, scope: scope).bitMeanings
+        case 0x9F6E where scope == .mastercard: return thirdPartyData(value)
+        default: return BitTable[tag, scope]?.decode(value) ?? []
+        }
+    }
+
+    /// EMV Contactless Book C-2, A.1.171: bit 8 of byte 3 says that there is no device type.
+    private static func thirdPartyData(_ value: [UInt8]) -> [BitMeaning] {
+        let hasDeviceType = value.count >= 6 && value[2] & 0x80 == 0
+        let table = hasDeviceType ? BitTable.thirdPartyDataWithDeviceType : BitTable.thirdPartyData
+        var lines = table.decode(value)
+        if hasDeviceType, let name = BitTable.deviceTypes[String(decoding: value[4..<6], as: UTF8.self)] {
+            lines.append(BitMeaning(name, byte: 5))
+        }
+        return lines
+    }
+}
+
+extension DataObjectList {
+    static func bitMeanings(_ value: [UInt8], scope: DataElement.Scope) -> [BitMeaning] {
+        do {
+            var byte = 1
+            return try DataObjectList(value).entries.map { entry in
+                defer { byte += entry.tag.length + 1 }
+                let name = DataElement[entry.tag, scope]?.name ?? "unknown"
+                return BitMeaning("\(entry.tag) \(name), length \(entry.length)", byte: byte)
+            }
+        } catch {
+            return [BitMeaning("\(error)", kind: .malformed)]
+        }
+    }
+
+    static func tagMeanings(_ value: [UInt8], scope: DataElement.Scope) -> [BitMeaning] {
+        do {
+            var byte = 1
+            return try tags(value).map { tag in
+                defer { byte += tag.length }
+                return BitMeaning("\(tag) \(DataElement[tag, scope]?.name ?? "unknown")", byte: byte)
+            }
+        } catch {
+            return [BitMeaning("\(error)", kind: .malformed)]
+        }
     }
 }

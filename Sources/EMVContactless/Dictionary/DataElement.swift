@@ -68,9 +68,7 @@ public struct DataElement: Hashable, Sendable {
         case kernel8
         /// Interac Flash.
         case interac
-        /// The Common Core Definitions and the Common Payment Application of EMVCo.
-        case commonCore
-        /// Commands of the EMV Card Personalization Specification.
+        /// The commands of the EMV Card Personalization Specification.
         case personalization
         /// GlobalPlatform cards: the issuer security domain and what it manages.
         case globalPlatform
@@ -88,14 +86,15 @@ extension DataElement {
     /// What `tag` means for a scheme, and inside `template`, or nil if no table has it.
     ///
     /// The narrowest meaning wins: that inside the template, then the scheme's, then the common one.  With
-    /// `scope` ``Scope/common`` nothing is known of the scheme; a tag that only one scheme defines has its meaning then.
+    /// `scope` ``Scope/common`` nothing is known of the scheme; a tag that all schemes which define it name alike
+    /// has that meaning then.
     public static subscript(tag: TLVTag, scope: Scope = .common, in template: TLVTag? = nil) -> DataElement? {
         guard let candidates = byTag[tag] else { return nil }
         func meaning(_ scope: Scope) -> DataElement? { candidates.first { $0.scope == scope } }
         if let template, let found = meaning(.template(template)) { return found }
         if let found = meaning(scope) ?? meaning(.common) { return found }
         let schemes = candidates.filter { $0.scope.isScheme }
-        return scope == .common && schemes.count == 1 ? schemes.first : nil
+        return scope == .common && Set(schemes.map(\.name)).count == 1 ? schemes.first : nil
     }
 
     /// All that `tag` may mean, in the order of the tables.
@@ -116,10 +115,25 @@ extension DataElement.Scope {
     /// The scheme that the registered application provider of `aid` stands for; ``common`` for any other.
     public init(aid: AID) { self = Self.providers[aid.rid.hex] ?? .common }
 
+    /// The scheme whose cards `kernel` processes; ``common`` for one that belongs to none.
+    public init(kernel: KernelIdentifier) {
+        self =
+            switch kernel {
+            case 1, 3: .visa
+            case 2: .mastercard
+            case 4: .americanExpress
+            case 5: .jcb
+            case 6: .discover
+            case 7: .unionPay
+            case 8: .kernel8
+            default: .common
+            }
+    }
+
     private static let providers: [String: Self] = [
         "A000000004": .mastercard, "A000000005": .mastercard, "A000000003": .visa, "A000000098": .visa,
         "A000000025": .americanExpress, "A000000065": .jcb, "A000000152": .discover, "A000000324": .discover,
-        "A000000333": .unionPay, "A000000277": .interac,
+        "A000000333": .unionPay, "A000000277": .interac, "A000000151": .globalPlatform,
     ]
 }
 

@@ -112,6 +112,7 @@ extension KnownApplication {
         A0000006582010     | Mir              | Mir Debit                                | Russia
         A0000006723010     | Troy             | Troy Credit                              | Türkiye
         A0000006723020     | Troy             | Troy Debit                               | Türkiye
+        A000000732100123   | Meeza            | Meeza                                    | Egypt
         A0000007705850     | Indian Oil       | XTRAPOWER Fleet                          | India
         A0000007790000     | Zimswitch        | Zimswitch                                | Zimbabwe
         D040000001000002   | Quick            | Quick electronic purse                   | Austria

@@ -1,0 +1,142 @@
+public import SmartCard
+
+/// A data object with what the dictionary says of it: a tree that a tool prints.
+///
+/// What is sensitive is masked unless the caller asks for the clear value; the object itself prints masked only.
+public struct Annotation: Sendable {
+    public let tag: TLVTag
+    /// The dictionary's element; nil for an unknown tag.
+    public let element: DataElement?
+    /// The value field.
+    public let value: [UInt8]
+    /// What the value says bit by bit.
+    public let bits: [BitMeaning]
+    /// The objects inside a constructed one.
+    public let children: [Annotation]
+    private let scope: DataElement.Scope
+
+    /// The element's name; where the scheme decides and is not known, all names with `or` between; or `unknown`.
+    public var name: String {
+        if let element { return element.name }
+        var names: [String] = []
+        for meaning in DataElement.meanings(of: tag) where meaning.scope.isScheme && !names.contains(meaning.name) {
+            names.append(meaning.name)
+        }
+        return names.isEmpty ? "unknown" : names.joined(separator: " or ")
+    }
+
+    /// Annotates `object` and all below it.
+    ///
+    /// - Parameters:
+    ///   - scope: the scheme of the application that the object comes from.  Where an Application Template or an FCI
+    ///     names the application itself, that one is taken for what is inside.
+    ///   - template: the tag of the template that holds the object, if there is one.
+    public init(_ object: TLV, scope: DataElement.Scope = .common, in template: TLVTag? = nil) {
+        let inner = Self.scope(of: object, outer: scope)
+        self.init(
+            tag: object.tag, value: Array(object.value), scope: scope, in: template,
+            children: object.children.map { Annotation($0, scope: inner, in: object.tag) })
+    }
+
+    /// Annotates a value that is not coded with its tag, such as the answer to a DOL or a part of Response Message
+    /// Template Format 1.
+    public init(
+        tag: TLVTag, value: some Collection<UInt8>, scope: DataElement.Scope = .common, in template: TLVTag? = nil
+    ) {
+        self.init(tag: tag, value: Array(value), scope: scope, in: template, children: [])
+    }
+
+    private init(
+        tag: TLVTag, value: [UInt8], scope: DataElement.Scope, in template: TLVTag?, children: [Annotation]
+    ) {
+        self.tag = tag
+        self.value = value
+        self.scope = scope
+        self.children = children
+        let element = DataElement[tag, scope, in: template]
+        self.element = element
+        // Inside a template of its own, a tag does not have the bits that it has elsewhere.
+        if case .template = element?.scope {
+            bits = []
+        } else {
+            bits = DataElement.bitMeanings(of: tag, value: value, scope: scope)
+        }
+    }
+
+    /// The scheme of the application that `object` names: by the ADF name in a directory entry or the DF name in an FCI.
+    private static func scope(of object: TLV, outer: DataElement.Scope) -> DataElement.Scope {
+        guard outer == .common, object.tag == 0x61 || object.tag == 0x6F else { return outer }
+        guard let name = object.children[0x4F] ?? object.children[0x84], let aid = AID(name.value) else { return outer }
+        return DataElement.Scope(aid: aid)
+    }
+
+    /// The value as hexadecimal digits, with `*` for what must not be shown.
+    ///
+    /// - Parameter reveal: whether everything is shown.
+    public func hex(reveal: Bool = false) -> String {
+        if reveal { return value.hex }
+        guard tag.isConstructed else { return SensitiveData.masked(value, of: tag) }
+        // The bytes of a template whose objects are not known may hide anything.
+        guard !children.isEmpty else { return String(repeating: "*", count: value.count * 2) }
+        return children.map { ($0.tag.bytes + TLVTag.lengthField($0.value.count)).hex + $0.hex() }.joined()
+    }
+
+    /// The value as a person writes it: text, a date, an amount, the name of a country; nil where the hexadecimal
+    /// digits say as much.
+    ///
+    /// - Parameters:
+    ///   - reveal: whether sensitive text is shown in the clear.
+    ///   - currency: the currency of amounts, where it is known.
+    public func text(reveal: Bool = false, currency: Currency? = nil) -> String? {
+        guard !tag.isConstructed else { return nil }
+        if !reveal, let exposure = SensitiveData.exposures[tag] {
+            return exposure == .nothing ? nil : SensitiveData.masked(value, of: tag)
+        }
+        return DataElement.text(of: tag, value: value, element: element, currency: currency)
+    }
+}
+
+extension Annotation: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// `5A Application Primary Account Number (PAN): 476173******0010`, masked.
+    public var description: String { "\(tag) \(name): \(hex())" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["tag": tag, "name": name, "value": hex()]) }
+}
+
+extension TLVTag {
+    /// The shortest BER length field for `count` bytes.
+    fileprivate static func lengthField(_ count: Int) -> [UInt8] {
+        // What the encoder puts between a tag of one byte and the value.
+        Array((0x80 as TLVTag).encode([UInt8](repeating: 0, count: count)).dropFirst().dropLast(count))
+    }
+}
+
+/// The objects that a Response Message Template Format 1, tag 80, holds without their tags (EMV Book 3, 6.5).
+public enum ResponseFormat1 {
+    /// Of GET PROCESSING OPTIONS: Application Interchange Profile and Application File Locator.
+    ///
+    /// - Returns: nil if there are fewer than two bytes.
+    public static func processingOptions(
+        _ value: some Collection<UInt8>, scope: DataElement.Scope = .common
+    ) -> [Annotation]? {
+        guard value.count >= 2 else { return nil }
+        return [
+            Annotation(tag: 0x82, value: value.prefix(2), scope: scope),
+            Annotation(tag: 0x94, value: value.dropFirst(2), scope: scope),
+        ]
+    }
+
+    /// Of GENERATE AC: Cryptogram Information Data, ATC, Application Cryptogram, and Issuer Application Data if present.
+    ///
+    /// - Returns: nil if there are fewer than eleven bytes.
+    public static func applicationCryptogram(
+        _ value: some Collection<UInt8>, scope: DataElement.Scope = .common
+    ) -> [Annotation]? {
+        guard value.count >= 11 else { return nil }
+        let bytes = Array(value)
+        let parts: [(TLVTag, ArraySlice<UInt8>)] = [
+            (0x9F27, bytes[0..<1]), (0x9F36, bytes[1..<3]), (0x9F26, bytes[3..<11]), (0x9F10, bytes[11...]),
+        ]
+        return parts.filter { !$0.1.isEmpty }.map { Annotation(tag: $0.0, value: $0.1, scope: scope) }
+    }
+}

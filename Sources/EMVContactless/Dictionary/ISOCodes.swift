@@ -1,0 +1,103 @@
+import SmartCard
+
+/// A currency of ISO 4217.
+public struct Currency: Hashable, Sendable {
+    /// Three digits: `840`.
+    public let numericCode: String
+    /// Three letters: `USD`.
+    public let code: String
+    /// How many decimals the minor unit has; nil for a currency without one, such as gold.
+    public let exponent: Int?
+    public let name: String
+
+    /// Every current code, ordered by numeric code.
+    public static let all: [Currency] = table.split(separator: "\n").compactMap { line in
+        let columns = line.split(separator: " ", maxSplits: 3)
+        guard columns.count == 4 else { return nil }
+        return Currency(
+            numericCode: String(columns[0]), code: String(columns[1]), exponent: Int(columns[2]),
+            name: String(columns[3]))
+    }
+
+    /// - Parameter code: three digits, or three letters in upper case.
+    public static subscript(code: some StringProtocol) -> Currency? { byCode[String(code)] }
+
+    /// Reads format n 3 in two bytes, as in tag 5F2A.
+    public static subscript(packed bytes: some Collection<UInt8>) -> Currency? {
+        threeDigits(bytes).flatMap { byCode[$0] }
+    }
+
+    private static let byCode = Dictionary(
+        all.flatMap { [($0.numericCode, $0), ($0.code, $0)] }, uniquingKeysWith: { first, _ in first })
+
+    /// An amount in this currency's minor unit as a person writes it: `12.34 USD`.
+    ///
+    /// - Parameter digits: the amount, decimal digits only; leading zeros are dropped.
+    public func format(_ digits: some StringProtocol) -> String {
+        Self.insertPoint(in: digits, exponent: exponent ?? 0) + " " + code
+    }
+
+    /// `digits` with a decimal point before the last `exponent` of them, and at least one digit before it.
+    static func insertPoint(in digits: some StringProtocol, exponent: Int) -> String {
+        let significant = String(digits.drop { $0 == "0" })
+        guard exponent > 0 else { return significant.isEmpty ? "0" : significant }
+        let padded = String(repeating: "0", count: max(0, exponent + 1 - significant.count)) + significant
+        return padded.dropLast(exponent) + "." + padded.suffix(exponent)
+    }
+}
+
+/// A country or territory of ISO 3166-1.
+public struct Country: Hashable, Sendable {
+    /// Three digits: `840`.
+    public let numericCode: String
+    /// Two letters: `US`.
+    public let alpha2: String
+    /// Three letters: `USA`.
+    public let alpha3: String
+    public let name: String
+
+    /// Every code, ordered by numeric code.
+    public static let all: [Country] = table.split(separator: "\n").compactMap { line in
+        let columns = line.split(separator: " ", maxSplits: 3)
+        guard columns.count == 4 else { return nil }
+        return Country(
+            numericCode: String(columns[0]), alpha2: String(columns[1]), alpha3: String(columns[2]),
+            name: String(columns[3]))
+    }
+
+    /// - Parameter code: three digits, or two or three letters in upper case.
+    public static subscript(code: some StringProtocol) -> Country? { byCode[String(code)] }
+
+    /// Reads format n 3 in two bytes, as in tag 5F28.
+    public static subscript(packed bytes: some Collection<UInt8>) -> Country? {
+        threeDigits(bytes).flatMap { byCode[$0] }
+    }
+
+    private static let byCode = Dictionary(
+        all.flatMap { [($0.numericCode, $0), ($0.alpha2, $0), ($0.alpha3, $0)] },
+        uniquingKeysWith: { first, _ in first })
+}
+
+/// A language of ISO 639-1.
+public struct Language: Hashable, Sendable {
+    /// Two letters in lower case: `en`.
+    public let code: String
+    public let name: String
+
+    /// Every language with a code of two letters, ordered by it.
+    public static let all: [Language] = table.split(separator: "\n").compactMap { line in
+        let columns = line.split(separator: " ", maxSplits: 1)
+        return columns.count == 2 ? Language(code: String(columns[0]), name: String(columns[1])) : nil
+    }
+
+    /// - Parameter code: two letters of either case, as cards have both.
+    public static subscript(code: some StringProtocol) -> Language? { byCode[code.lowercased()] }
+
+    private static let byCode = Dictionary(all.map { ($0.code, $0) }, uniquingKeysWith: { first, _ in first })
+}
+
+/// The last three of the four digits in two packed bytes.
+private func threeDigits(_ bytes: some Collection<UInt8>) -> String? {
+    guard bytes.count == 2 else { return nil }
+    return String(bytes.hex.dropFirst())
+}
