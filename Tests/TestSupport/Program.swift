@@ -1,0 +1,123 @@
+import Foundation
+
+/// A program under test, run from outside as a person would.
+public final class Program: Sendable {
+    /// How it ended and what it wrote.
+    public struct Outcome: Sendable, CustomStringConvertible {
+        /// The exit status; 128 and the signal's number if a signal ended it.
+        public let status: Int32
+        public let output: String
+        public let error: String
+
+        public var description: String { "exit \(status)\noutput: \(output)\nerror: \(error)" }
+    }
+
+    /// It did not end, or did not write what was waited for, in time.
+    public struct Timeout: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// The path of a program that this package builds: it lies next to the test bundle.
+    public static func built(_ name: String) -> String { "\(buildDirectory)/\(name)" }
+
+    /// Whether a program that is not ours is installed.
+    public static func isInstalled(_ name: String) -> Bool { path(name) != nil }
+
+    /// Runs a program to its end.
+    ///
+    /// - Parameter arguments: its name, found in PATH and in /usr/sbin, or its path; then what it is called with.
+    /// - Parameter environment: added to this process's.
+    /// - Throws: ``Timeout``, after the program has been killed.
+    public static func run(
+        _ arguments: [String], environment: [String: String] = [:], input: String = "",
+        timeout: Swift.Duration = .seconds(20)
+    ) async throws -> Outcome {
+        try await Program(arguments, environment: environment, input: input).outcome(timeout: timeout)
+    }
+
+    public var pid: Int32 { process.processIdentifier }
+
+    // Foundation's Process locks what its own thread changes.
+    private nonisolated(unsafe) let process = Process()
+    private let name: String
+    private let directory: URL
+
+    /// Starts a program; see ``run(_:environment:input:timeout:)``.
+    public init(_ arguments: [String], environment: [String: String] = [:], input: String = "") throws {
+        name = arguments.joined(separator: " ")
+        directory = FileManager.default.temporaryDirectory.appendingPathComponent("program-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: false)
+        for file in ["output", "error"] { try Data().write(to: directory.appendingPathComponent(file)) }
+        try Data(input.utf8).write(to: directory.appendingPathComponent("input"))
+        let first = arguments.first ?? ""
+        process.executableURL = URL(fileURLWithPath: Self.path(first) ?? first)
+        process.arguments = Array(arguments.dropFirst())
+        process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
+        process.standardInput = try FileHandle(forReadingFrom: directory.appendingPathComponent("input"))
+        process.standardOutput = try FileHandle(forWritingTo: directory.appendingPathComponent("output"))
+        process.standardError = try FileHandle(forWritingTo: directory.appendingPathComponent("error"))
+        do {
+            try process.run()
+        } catch {
+            try? FileManager.default.removeItem(at: directory)
+            throw error
+        }
+    }
+
+    deinit {
+        if process.isRunning { kill(process.processIdentifier, SIGKILL) }
+        try? FileManager.default.removeItem(at: directory)
+    }
+
+    /// What it has written so far.
+    public var output: String { read("output") }
+    public var error: String { read("error") }
+
+    public func signal(_ number: Int32) { kill(process.processIdentifier, number) }
+
+    /// Waits until `isTrue`, asked every 10 ms.
+    ///
+    /// - Throws: ``Timeout`` that names `what` and what the program wrote.
+    public func wait(
+        for what: String, timeout: Swift.Duration = .seconds(10), until isTrue: @Sendable (Program) -> Bool
+    ) async throws {
+        let end = ContinuousClock.now + timeout
+        while !isTrue(self) {
+            guard ContinuousClock.now < end else {
+                throw Timeout(description: "\(name): no \(what) within \(timeout)\noutput: \(output)\nerror: \(error)")
+            }
+            try await Task.sleep(for: .milliseconds(10))
+        }
+    }
+
+    /// Waits for the program's end.
+    ///
+    /// - Throws: ``Timeout``, after the program has been killed.
+    public func outcome(timeout: Swift.Duration = .seconds(20)) async throws -> Outcome {
+        do {
+            try await wait(for: "end", timeout: timeout) { !$0.process.isRunning }
+        } catch {
+            kill(process.processIdentifier, SIGKILL)
+            throw error
+        }
+        let status = process.terminationStatus
+        return Outcome(
+            status: process.terminationReason == .uncaughtSignal ? 128 + status : status, output: output, error: error)
+    }
+
+    private func read(_ file: String) -> String {
+        String(decoding: (try? Data(contentsOf: directory.appendingPathComponent(file))) ?? Data(), as: UTF8.self)
+    }
+
+    private static let buildDirectory: String = {
+        let program = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
+        return URL(fileURLWithPath: program).deletingLastPathComponent().path
+    }()
+
+    private static func path(_ name: String) -> String? {
+        if name.contains("/") { return name }
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        return (path.split(separator: ":").map(String.init) + ["/usr/sbin", "/sbin"])
+            .map { "\($0)/\(name)" }.first { FileManager.default.isExecutableFile(atPath: $0) }
+    }
+}
