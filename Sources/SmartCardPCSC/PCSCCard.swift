@@ -246,7 +246,8 @@ private struct CardLink: ~Copyable {
     ) throws(CardError) -> (ATR, TransmissionProtocol) {
         handle = try SCardHandle(reader, sharing, protocols)
         // A direct connection has no card that it could fail for.
-        return sharing == .direct ? (ATR([]), .raw) : try use(.connect) { handle throws(PCSCStatus) in try handle.activeCard() }
+        return sharing == .direct
+            ? (ATR([]), .raw) : try use(.connect) { handle throws(PCSCStatus) in try handle.activeCard() }
     }
 
     mutating func disconnect(_ disposition: CardDisposition) {

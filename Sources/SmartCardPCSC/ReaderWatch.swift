@@ -346,7 +346,9 @@ private struct Subscriber: Sendable {
             guard let reader = readers.first(where: { $0.name == name }) else {
                 return { continuation.finish(throwing: previous == nil ? CardError(.readerGone, name) : nil) }
             }
-            for state in previous.map({ reader.slotStates(since: $0) }) ?? [reader.slotState] { continuation.yield(state) }
+            for state in previous.map({ reader.slotStates(since: $0) }) ?? [reader.slotState] {
+                continuation.yield(state)
+            }
             return nil
         }
     }

@@ -81,7 +81,8 @@ private struct Meaning: Sendable {
             .removedCard: Meaning(.cardAbsent),
             .unpoweredCard: Meaning(.cardMute, "the card did not power up"),
         ],
-        .reconnect: unplugged.merging([.unpoweredCard: Meaning(.cardMute, "the card did not power up")]) { _, new in new },
+        .reconnect: unplugged.merging([.unpoweredCard: Meaning(.cardMute, "the card did not power up")]) { _, new in new
+        },
         .transmit: unplugged.merging(
             [.insufficientBuffer: Meaning(.malformedAnswer, "the answer is longer than any APDU")]) { _, new in new },
         .transaction: unplugged,

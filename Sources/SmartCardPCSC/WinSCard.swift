@@ -236,7 +236,10 @@ struct SCardHandle: ~Copyable {
         isBroken = PCSCStatus(status) == .insufficientBuffer && count > DWORD(buffer.count)
         try check(status)
         let received = buffer.prefix(Int(clamping: count))
-        defer { UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: received)).initializeMemory(as: UInt8.self, repeating: 0) }
+        defer {
+            UnsafeMutableRawBufferPointer(UnsafeMutableBufferPointer(rebasing: received)).initializeMemory(
+                as: UInt8.self, repeating: 0)
+        }
         return Array(received)
     }
 }
