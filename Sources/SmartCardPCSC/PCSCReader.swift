@@ -25,6 +25,9 @@ public struct PCSCReader: CardReader, Hashable {
         return identity
     }
 
+    /// The state of the slot: the present one first, then each change as it happens, without polling.
+    ///
+    /// pcsc-lite wakes nobody when somebody begins to hold a card exclusively; that is told with the next change.
     public func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable {
         ReaderWatch.shared.slotStates(of: name)
     }

@@ -6,7 +6,7 @@ public enum PCSCEvent: Hashable, Sendable {
     case serviceUnavailable(PCSCServiceFailure)
     /// A reader is there.
     case readerAttached(PCSCReader)
-    /// A reader is gone, and its card with it.
+    /// A reader is gone; that its card went along has been told before.
     case readerRemoved(PCSCReader)
     /// A card is there and has answered its reset.
     case cardInserted(PCSCReader, ATR)
@@ -14,7 +14,8 @@ public enum PCSCEvent: Hashable, Sendable {
     case cardMute(PCSCReader)
     /// The card, mute or not, is gone.
     case cardRemoved(PCSCReader)
-    /// Others, this process included, have begun or ceased to use the card.
+    /// Others, this process included, have begun or ceased to use the card.  pcsc-lite wakes nobody when a use begins;
+    /// that is told with the next event.
     case usageChanged(PCSCReader, PCSCUsage)
 }
 
@@ -26,6 +27,8 @@ public enum PCSCUsage: String, Hashable, Sendable {
 /// Why the service does not answer, comparable so that an event can be.
 public struct PCSCServiceFailure: Hashable, Sendable, CustomStringConvertible {
     public let error: CardError
+
+    public init(_ error: CardError) { self.error = error }
 
     public static func == (a: Self, b: Self) -> Bool { a.error.kind == b.error.kind }
     public func hash(into hasher: inout Hasher) { hasher.combine(error.kind) }
@@ -45,6 +48,9 @@ extension ReaderSnapshot {
         default: .card(ATR(atr), exclusivelyHeld: isExclusive)
         }
     }
+
+    /// Whether a card has been reported.
+    var hasKnownCard: Bool { slotState.presence.isCard }
 
     /// The states of the slot from `previous` to this one, the first left out.
     ///
@@ -108,7 +114,8 @@ final class ReaderWatch: Sendable {
         var nextID: UInt64 = 0
         /// The readers as last seen; nil while the service is away.
         var readers: [ReaderSnapshot]?
-        var isRunning = false
+        /// The pair of threads at work; nil for none.
+        var run: UInt64?
         /// The wait under way.
         var wait: Wait?
         /// Who subscribed since the watch last looked.
@@ -149,21 +156,24 @@ final class ReaderWatch: Sendable {
                 state.subscribers[id] = subscriber
                 state.hasNews = true
             }
-            let mustStart = ending == nil && !state.isRunning
-            if mustStart { state.isRunning = true }
+            let mustStart = ending == nil && state.run == nil
+            if mustStart { state.run = id }
             return (id, ending, mustStart)
         }
         // After the lock: finishing a stream calls this back.
         continuation.onTermination = { [self] _ in unsubscribe(id) }
         ending?()
-        if mustStart { start() }
+        if mustStart { start(run: id) }
         return stream
     }
 
     private func unsubscribe(_ id: UInt64) {
         state.withLock { state in
             state.subscribers[id] = nil
-            if state.subscribers.isEmpty { state.wait?.isUnwanted = true }
+            guard state.subscribers.isEmpty else { return }
+            state.wait?.isUnwanted = true
+            // Whoever comes next is to be told what is, not what was.
+            state.readers = nil
         }
     }
 
@@ -173,24 +183,25 @@ final class ReaderWatch: Sendable {
 
     // MARK: Waiting
 
-    private func start() {
-        let started = startThread { [self] in watch() } && startThread { [self] in assist() }
-        guard !started else { return }
+    private func start(run: UInt64) {
+        if startThread({ [self] in assist(run) }), startThread({ [self] in watch() }) { return }
         let error = CardError(.other, "the system starts no more threads")
-        state.withLock { $0.isRunning = false }
-        fail(error, everybody: true)
+        state.withLock { $0.run = nil }
+        fail(error, .forGood)
     }
 
     /// The body of the waiting thread.
     private func watch() {
         var pause = Duration.milliseconds(50)
         while goOn() {
+            var loss = Loss.ofService
             do throws(CardError) {
                 let context = try SCardContext.forOperation()
                 pause = .milliseconds(50)
+                loss = .ofConnection
                 try watch(in: context)
             } catch {
-                fail(error, everybody: false)
+                fail(error, loss)
                 // pcscd tells nobody that it has started.  Asking for its socket costs a stat and a connect, and wakes
                 // it where systemd holds the socket.
                 _ = state.wait(atMost: pause) { $0.hasNews || $0.subscribers.isEmpty ? true : nil }
@@ -204,7 +215,7 @@ final class ReaderWatch: Sendable {
         state.withLock { state in
             state.hasNews = false
             guard state.subscribers.isEmpty else { return true }
-            state.isRunning = false
+            state.run = nil
             state.readers = nil
             return false
         }
@@ -243,14 +254,14 @@ final class ReaderWatch: Sendable {
     }
 
     /// The body of the second thread.
-    private func assist() {
+    private func assist(_ run: UInt64) {
         enum Task {
             case check(Wait), end(Wait)
             case stop
         }
         while true {
             let task: Task = state.wait { state in
-                guard state.isRunning else { return .stop }
+                guard state.run == run else { return .stop }
                 guard let wait = state.wait else { return nil }
                 return wait.isUnwanted ? .end(wait) : wait.needsCheck ? .check(wait) : nil
             }
@@ -297,12 +308,21 @@ final class ReaderWatch: Sendable {
         for end in endings { end() }
     }
 
-    /// Ends the streams of all who do not wait for the service.
-    private func fail(_ error: CardError, everybody: Bool) {
+    /// What a failure is about, and so whom it concerns.
+    enum Loss: Sendable {
+        /// A service that answered no longer does; who has come since may find another one.
+        case ofConnection
+        /// No service answers.
+        case ofService
+        case forGood
+    }
+
+    /// Ends the streams of all whom it concerns, save those who wait for the service.
+    private func fail(_ error: CardError, _ loss: Loss) {
         let endings = state.withLock { state in
             state.readers = nil
             return state.subscribers.keys.sorted().compactMap { id in
-                let ending = state.subscribers[id]?.fail(error, forGood: everybody)
+                let ending = state.subscribers[id]?.fail(error, loss)
                 if ending != nil { state.subscribers[id] = nil }
                 return ending
             }
@@ -322,6 +342,7 @@ private struct Subscriber: Sendable {
     let sink: Sink
     private var known: [ReaderSnapshot] = []
     private var knowsOfFailure = false
+    private var hasBeenTold = false
 
     init(sink: Sink) { self.sink = sink }
 
@@ -330,10 +351,12 @@ private struct Subscriber: Sendable {
         defer {
             known = readers
             knowsOfFailure = false
+            hasBeenTold = true
         }
         switch sink {
         case .events(let continuation, _):
             for gone in known where !readers.contains(where: { $0.name == gone.name }) {
+                if gone.hasKnownCard { continuation.yield(.cardRemoved(PCSCReader(name: gone.name))) }
                 continuation.yield(.readerRemoved(PCSCReader(name: gone.name)))
             }
             for reader in readers {
@@ -353,11 +376,12 @@ private struct Subscriber: Sendable {
         }
     }
 
-    mutating func fail(_ error: CardError, forGood: Bool) -> Ending? {
+    mutating func fail(_ error: CardError, _ loss: ReaderWatch.Loss) -> Ending? {
+        if loss == .ofConnection, !hasBeenTold { return nil }
         switch sink {
-        case .events(let continuation, waitsForService: true) where !forGood:
+        case .events(let continuation, waitsForService: true) where loss != .forGood:
             _ = receive([])
-            if !knowsOfFailure { continuation.yield(.serviceUnavailable(PCSCServiceFailure(error: error))) }
+            if !knowsOfFailure { continuation.yield(.serviceUnavailable(PCSCServiceFailure(error))) }
             knowsOfFailure = true
             return nil
         case .events(let continuation, _):

@@ -94,7 +94,9 @@ private struct Meaning: Sendable {
             .insufficientBuffer: Meaning(.malformedAnswer, "the answer is longer than any APDU"),
         ]) { _, new in new },
         .attribute: unplugged.merging([
-            .notTransacted: Meaning(.unsupported, "the driver does not tell the attribute")
+            .notTransacted: Meaning(.unsupported, "the driver does not tell the attribute"),
+            // All the room there is was offered; vsmartcard's driver takes it away where it knows no value.
+            .insufficientBuffer: Meaning(.unsupported, "the driver does not tell the attribute"),
         ]) { _, new in new },
     ]
 }
