@@ -47,7 +47,7 @@ struct DecodeCommand: ParsableCommand {
             scope = .common
         }
         let list = try read()
-        let objects = list.map { object($0, scope) }
+        let objects = list.map { object(Annotation($0, scope: scope)) }
         if output.json {
             try Report.print(Decoded(elements: objects))
         } else {
@@ -81,10 +81,8 @@ struct DecodeCommand: ParsableCommand {
         }
     }
 
-    private func object(_ object: TLV, _ scope: DataElement.Scope) -> Object {
-        Object(
-            element: .init(object, scope: scope, reveal: output.reveal),
-            objects: object.children.map { self.object($0, scope) })
+    private func object(_ annotation: Annotation) -> Object {
+        Object(element: .init(annotation, reveal: output.reveal), objects: annotation.children.map(object))
     }
 
     private func lines(_ object: Object, indent: Int) -> [String] {

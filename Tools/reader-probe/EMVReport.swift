@@ -36,7 +36,7 @@ extension Report {
         @OrNull var aip: String?
         @OrNull var afl: String?
         let elements: [Element]
-        let log: [String]
+        let log: [LogRecord]
         let findings: [String]
 
         init(_ application: InspectedApplication, reveal: Bool) {
@@ -55,12 +55,11 @@ extension Report {
             aip = application.applicationInterchangeProfile?.hex
             afl = application.applicationFileLocator?.hex
             elements = application.elements.map {
-                Element($0.object, scope: .init(aid: application.aid), origin: $0.origin.description, reveal: reveal)
+                Element(
+                    Annotation($0.object, scope: .init(aid: application.aid)), origin: $0.origin.description,
+                    reveal: reveal)
             }
-            // The layout of a log record is the card's own; what could be an account number in it is not shown.
-            log = application.log.map {
-                reveal ? $0.hex : SensitiveData.maskedHex($0, answering: .getData(0x9F4F))
-            }
+            log = application.log.map { LogRecord($0, of: application, reveal: reveal) }
             findings = application.findings
         }
     }
@@ -75,15 +74,42 @@ extension Report {
         let bits: [String]
         @OrNull var origin: String?
 
-        init(_ object: TLV, scope: DataElement.Scope, origin: String? = nil, reveal: Bool) {
-            let element = DataElement[object.tag, scope]
-            tag = object.tag.description
-            name = element?.name
-            value = reveal ? object.value.hex : SensitiveData.masked(object.value, of: object.tag)
-            let isOpen = reveal || SensitiveData.exposures[object.tag] == nil
-            text = nil
-            bits = isOpen ? BitTable[object.tag, scope]?.decode(object.value).map(\.description) ?? [] : []
+        init(_ annotation: Annotation, origin: String? = nil, reveal: Bool) {
+            tag = annotation.tag.description
+            name = annotation.element?.name
+            value = annotation.hex(reveal: reveal)
+            let text = annotation.text(reveal: reveal)
+            self.text = text == value ? nil : text
+            let isOpen = reveal || SensitiveData.exposures[annotation.tag] == nil
+            bits = isOpen ? annotation.bits.map(\.description) : []
             self.origin = origin
+        }
+    }
+}
+
+extension Report {
+    /// A record of the transaction log.
+    struct LogRecord: Encodable {
+        /// As it is, with `*` for all of it where it does not have the layout that 9F4F says.
+        let value: String
+        /// Cut into the objects that 9F4F names, in its order.
+        let elements: [Element]
+
+        init(_ record: [UInt8], of application: InspectedApplication, reveal: Bool) {
+            let format = application.value(0x9F4F).flatMap { try? DataObjectList($0) }
+            guard let format, format.length == record.count else {
+                value = reveal ? record.hex : String(repeating: "*", count: record.count * 2)
+                elements = []
+                return
+            }
+            var rest = record[...]
+            elements = format.entries.map { entry in
+                defer { rest = rest.dropFirst(entry.length) }
+                let annotation = Annotation(
+                    tag: entry.tag, value: rest.prefix(entry.length), scope: .init(aid: application.aid))
+                return Element(annotation, reveal: reveal)
+            }
+            value = elements.map(\.value).joined()
         }
     }
 }

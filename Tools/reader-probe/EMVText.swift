@@ -45,10 +45,11 @@ struct EMVText {
             }
             lines += ElementText.lines(element, indent: 5)
         }
-        if !application.log.isEmpty {
-            lines.append("   " + Terminal.styled("transaction log, laid out as 9F4F says", .dim))
+        for (number, record) in zip(1..., application.log) {
+            lines.append("   " + Terminal.styled("transaction log, entry \(number)", .dim))
+            if record.elements.isEmpty { lines.append("     \(record.value)") }
+            lines += record.elements.flatMap { ElementText.lines($0, indent: 5) }
         }
-        lines += zip(1..., application.log).map { "     \($0)  \($1)" }
         return lines
     }
 

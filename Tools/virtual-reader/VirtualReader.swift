@@ -44,16 +44,26 @@ struct VirtualReader: ParsableCommand {
         case umockdev, vpcd
     }
 
-    @Option(name: .long, help: .init("A card on the reader: a name of --list-cards, or a card file. Repeatable.", valueName: "name|file"))
+    @Option(
+        name: .long,
+        help: .init("A card on the reader: a name of --list-cards, or a card file. Repeatable.", valueName: "name|file")
+    )
     var card: [String] = []
 
-    @Option(help: .init("umockdev: an ACR122U on a mock USB bus. vpcd: a bare card in vsmartcard's reader, without USB.", valueName: "umockdev|vpcd"))
+    @Option(
+        help: .init(
+            "umockdev: an ACR122U on a mock USB bus. vpcd: a bare card in vsmartcard's reader, without USB.",
+            valueName: "umockdev|vpcd"))
     var host = HostKind.umockdev
 
-    @Option(help: .init("The ACR122U's firmware: \(ACR122UProfile.all.map(\.version).joined(separator: ", ")).", valueName: "version"))
+    @Option(
+        help: .init(
+            "The ACR122U's firmware: \(ACR122UProfile.all.map(\.version).joined(separator: ", ")).",
+            valueName: "version"))
     var firmware = ACR122UProfile.firmware216.version
 
-    @Option(name: .long, help: .init("Something that goes wrong, of --list-faults. Repeatable.", valueName: "name[=arg]"))
+    @Option(
+        name: .long, help: .init("Something that goes wrong, of --list-faults. Repeatable.", valueName: "name[=arg]"))
     var fault: [String] = []
 
     @Flag(help: "Let COMMAND see the mock USB bus as well.")
@@ -94,7 +104,7 @@ struct VirtualReader: ParsableCommand {
     /// The exit status.
     func result() throws -> Int32 {
         if listCards {
-            for card in VirtualCards.all { print(padded(card.name, 20), (try? card.file().summary) ?? "") }
+            for card in VirtualCards.all { print(padded(card.name, 20), card.summary) }
             return 0
         }
         if listFaults {
