@@ -78,21 +78,22 @@ public final class PrivatePCSCD: Sendable {
     /// Waits until the service lists a reader and, if asked, a card is on it.
     ///
     /// - Returns: the reader's name.
-    /// - Throws: ``HostError`` with pcscd's last words, when it ends or `timeout` has passed.  A card that is late is no
-    ///   error: it may be mute.
+    /// - Throws: ``HostError`` with pcscd's last words, when it ends, the reader leaves or `timeout` has passed.  A card
+    ///   that is not seen within three seconds is no error: it may be mute.
     @discardableResult
     public func waitForReader(withCard: Bool = false, timeout: Duration = .seconds(10)) throws -> String {
-        let end = ContinuousClock.now + timeout
-        var cardEnd: ContinuousClock.Instant?
+        let start = ContinuousClock.now
+        var listed: ContinuousClock.Instant?
         while true {
             if let reader = PCSCDQuery.readers(at: socket)?.first {
-                if cardEnd == nil, case .usb(let host) = hardware { host.keepListeners() }
-                let patience = cardEnd ?? .now + .seconds(3)
-                cardEnd = patience
-                if !withCard || reader.hasCard || patience <= .now { return reader.name }
+                if listed == nil, case .usb(let host) = hardware { host.keepListeners() }
+                let since = listed ?? .now
+                listed = since
+                if !withCard || reader.hasCard || since + .seconds(3) < .now { return reader.name }
             }
+            if case .usb(let host) = hardware, !host.isPlugged { throw failure("the reader has left the bus") }
             guard isRunning else { throw failure("pcscd ended before it listed the reader") }
-            guard cardEnd != nil || end > .now else { throw failure("pcscd lists no reader after \(timeout)") }
+            guard start + timeout > .now else { throw failure("pcscd lists no reader after \(timeout)") }
             usleep(5000)
         }
     }
