@@ -81,7 +81,11 @@ let package = Package(
             dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport", "virtual-reader"],
             swiftSettings: settings),
         .testTarget(
-            name: "ToolTests", dependencies: ["SmartCard", "TestSupport", "reader-probe", "virtual-reader"],
+            name: "ToolTests",
+            dependencies: [
+                "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport", "reader-probe",
+                "virtual-reader",
+            ],
             swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
