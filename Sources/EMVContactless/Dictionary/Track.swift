@@ -47,9 +47,10 @@ public struct Track1: Hashable, Sendable {
         var reader = TrackReader(try TrackReader.characters(bytes), separator: "^")
         guard reader.take(1) == "B" else { throw TrackError(reason: .formatCode, offset: 0) }
         pan = try reader.accountNumber()
+        let start = reader.offset
         let name = reader.field()
         guard reader.skipSeparator(), (2...26).contains(name.count) else {
-            throw TrackError(reason: .name, offset: reader.offset)
+            throw TrackError(reason: .name, offset: start)
         }
         self.name = name
         expiration = try reader.expiration()
