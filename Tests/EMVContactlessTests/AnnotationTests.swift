@@ -30,7 +30,7 @@ struct AnnotationTests {
         let inside = root.children[1].children
         #expect(inside.map { $0.text() } == ["VISA DEBIT", nil, nil, "English, French", "1"])
         #expect(inside[2].bits.map(\.meaning) == ["9F66 Terminal Transaction Qualifiers (TTQ), length 4"])
-        #expect(root.hex(reveal: true) == bytes.hex)
+        #expect(root.hex(reveal: true) == bytes.dropFirst(2).hex)
         #expect(root.hex() == bytes.dropFirst(2).hex)
     }
 
@@ -68,6 +68,26 @@ struct AnnotationTests {
         #expect(Annotation(tag: 0xDF7F, value: [0]).name == "unknown")
         let entry = try TLVList([UInt8](hex: "61 11 4F 07 A0 00 00 00 04 10 10 9F 6E 05 08 26 00 00 00"))
         #expect(try Annotation(#require(entry.first)).children[1].name == "Third Party Data")
+    }
+
+    @Test("A directory entry that asks for a kernel is read as that kernel has it")
+    func kernelOfEntry() throws {
+        // Cartes Bancaires, Kernel 3: the registered provider has no kernel of its own.
+        let entry = try TLVList(
+            [UInt8](hex: "61 12 4F 07 A0 00 00 00 42 10 10 9F 2A 01 03 9F 6E 02 23 88"))
+        #expect(try Annotation(#require(entry.first)).children[2].name == "Form Factor Indicator (FFI)")
+    }
+
+    @Test("The answer to a data object list is cut into its elements: a log record as its format has it")
+    func logRecord() throws {
+        // The log format of a published D-PAS profile, shortened.
+        let format = try DataObjectList([UInt8](hex: "9F 02 06 5F 2A 02 9A 03 9F 36 02"))
+        let record = try [UInt8](hex: "00 00 00 00 12 34 05 24 25 12 31 00 2A")
+        let elements = try #require(format.elements(of: record))
+        #expect(elements.map(\.tag) == [0x9F02, 0x5F2A, 0x9A, 0x9F36])
+        #expect(elements.map { $0.text() } == ["1234", "NPR Nepalese Rupee", "2025-12-31", "42"])
+        #expect(format.elements(of: record.dropLast()) == nil)
+        #expect(format.elements(of: record + [0]) == nil)
     }
 
     @Test("Values as a person writes them")

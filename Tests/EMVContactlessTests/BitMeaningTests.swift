@@ -245,6 +245,15 @@ struct BitMeaningTests {
         #expect(try lines(0x9F6E, "08", .mastercard).first == "1 bytes instead of 5 to 32")
     }
 
+    @Test("Positions in the discretionary data of a mag-stripe mode track")
+    func positions() throws {
+        // PCVC3 (Track2) and PUNATC (Track2) as on many cards.
+        #expect(try lines(0x9F65, "00 0E", .mastercard) == ["positions from the end: 2, 3, 4"])
+        #expect(
+            try lines(0x9F66, "0E 70", .mastercard) == ["positions from the end: 5, 6, 7, 10, 11, 12"])
+        #expect(try lines(0x9F62, "00 0E", .mastercard) == ["2 bytes instead of 6"])
+    }
+
     @Test("No value traps, whatever its tag, scheme and length")
     func hostile() {
         var seed: UInt64 = 0x5EED

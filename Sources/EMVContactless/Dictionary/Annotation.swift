@@ -63,11 +63,14 @@ public struct Annotation: Sendable {
         }
     }
 
-    /// The scheme of the application that `object` names: by the ADF name in a directory entry or the DF name in an FCI.
+    /// The scheme of the application that `object`, a directory entry or an FCI, names: by the kernel that it asks for,
+    /// or else by its provider.
     private static func scope(of object: TLV, outer: DataElement.Scope) -> DataElement.Scope {
-        guard outer == .common, object.tag == 0x61 || object.tag == 0x6F else { return outer }
-        guard let name = object.children[0x4F] ?? object.children[0x84], let aid = AID(name.value) else { return outer }
-        return DataElement.Scope(aid: aid)
+        guard outer == .common, object.tag == 0x61 || object.tag == 0x6F,
+            let name = object.children[0x4F] ?? object.children[0x84], let aid = AID(name.value)
+        else { return outer }
+        let kernel = KernelIdentifier.requested(by: object.children[0x9F2A]?.value, aid: aid) ?? .any
+        return kernel == .any ? DataElement.Scope(aid: aid) : DataElement.Scope(kernel: kernel)
     }
 
     /// The value as hexadecimal digits, with `*` for what must not be shown.
@@ -108,6 +111,22 @@ extension TLVTag {
     fileprivate static func lengthField(_ count: Int) -> [UInt8] {
         // What the encoder puts between a tag of one byte and the value.
         Array((0x80 as TLVTag).encode([UInt8](repeating: 0, count: count)).dropFirst().dropLast(count))
+    }
+}
+
+extension DataObjectList {
+    /// The elements in `value`, the answer to this list, such as PDOL related data or a record of the transaction log.
+    ///
+    /// - Returns: nil unless `value` is exactly as long as the list has it.
+    public func elements(
+        of value: some Collection<UInt8>, scope: DataElement.Scope = .common
+    ) -> [Annotation]? {
+        guard value.count == length else { return nil }
+        var rest = ArraySlice(Array(value))
+        return entries.map { entry in
+            defer { rest = rest.dropFirst(entry.length) }
+            return Annotation(tag: entry.tag, value: rest.prefix(entry.length), scope: scope)
+        }
     }
 }
 

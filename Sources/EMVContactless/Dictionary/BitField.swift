@@ -164,10 +164,24 @@ extension DataElement {
         case 0x9F4A, 0x5C: return DataObjectList.tagMeanings(value, scope: scope)
         case 0xDF8106 where scope == .mastercard, 0xDF8112 where scope == .mastercard:
             return DataObjectList.tagMeanings(value, scope: scope)
+        case 0x9F62 where scope == .mastercard, 0x9F63 where scope == .mastercard:
+            return trackPositions(value, length: 6)
+        case 0x9F65 where scope == .mastercard, 0x9F66 where scope == .mastercard:
+            return trackPositions(value, length: 2)
         case 0x9F10: return IssuerApplicationData(value, scope: scope).bitMeanings
         case 0x9F6E where scope == .mastercard: return thirdPartyData(value)
         default: return BitTable[tag, scope]?.decode(value) ?? []
         }
+    }
+
+    /// PCVC3 and PUNATC (EMV Contactless Book C-2, A.1): each bit that is set is a position in the discretionary data of
+    /// the track; bit 1 of the last byte is the position at its end.
+    private static func trackPositions(_ value: [UInt8], length: Int) -> [BitMeaning] {
+        guard value.count == length else {
+            return [BitMeaning("\(value.count) bytes instead of \(length)", kind: .malformed)]
+        }
+        let positions = (0..<length * 8).filter { value[length - 1 - $0 / 8] & 1 << ($0 % 8) != 0 }
+        return [BitMeaning("positions from the end: " + positions.map { "\($0 + 1)" }.joined(separator: ", "))]
     }
 
     /// EMV Contactless Book C-2, A.1.171: bit 8 of byte 3 says that there is no device type.

@@ -44,11 +44,11 @@ extension StatusWord {
         return Self.emvMeanings[command]?[self]
     }
 
-    /// EMV Book 1, 11.3.5; Book 3, 6.5 and Annex; Contactless Books C-2 and C-3, GET PROCESSING OPTIONS.
+    /// EMV Book 1, 11.3.5; Book 3, 6.5 and 10.5.1; Contactless Books C-2 and C-3, GET PROCESSING OPTIONS.
     private static let emvMeanings: [EMVCommand: [StatusWord: String]] = [
         .select: [
             0x6283: "the application is blocked",
-            0x6285: "the application is terminated or blocked",
+            0x6285: "the application is terminated; to Interac, blocked with its data still there",
             0x6A81: "the card is blocked, or does not support SELECT",
             0x6A82: "no such application on the card, or no further one of that name",
         ],
@@ -58,16 +58,13 @@ extension StatusWord {
             0x6986: "the cardholder has to confirm on the device: see the phone, then try again",
             0x6700: "the data for the PDOL have the wrong length",
             0x6A80: "the data for the PDOL are wrong",
-            0x6A81: "the application does not work on this interface",
         ],
         .readRecord: [
-            0x6A83: "no such record; within the AFL an error",
-            0x6985: "the record may not be read now",
+            0x6A83: "no such record; within the AFL an error"
         ],
         .getData: [
             0x6A81: "the card does not give this data object",
             0x6A88: "no such data object",
-            0x6985: "the data object may not be read now",
         ],
         .generateAC: [
             0x6985: "no further cryptogram in this transaction"

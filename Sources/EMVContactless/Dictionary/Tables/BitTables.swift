@@ -15,7 +15,6 @@ extension BitTable {
             0x9F11: codeTableIndex,
             0x9F1D: terminalRiskManagementData,
             0x9F27: cryptogramInformationData,
-            0x9F30: biometricTerminalCapabilities,
             0x9F33: terminalCapabilities,
             0x9F34: cvmResults,
             0x9F35: terminalType,
@@ -43,7 +42,6 @@ extension BitTable {
             0x9F5F: slotControl,
             0x9F6F: slotControl,
             0x9F7E: mobileSupportIndicator,
-            0x9F62: trackBitMap(6), 0x9F63: trackBitMap(6), 0x9F65: trackBitMap(2), 0x9F66: trackBitMap(2),
             0xDF4B: posCardholderInteractionInformation,
             0xDF810B: dsSummaryStatus,
             0xDF8114: referenceControlParameter,
@@ -348,9 +346,6 @@ extension BitTable {
         1 FF=35 Cardholder, unattended, offline with online capability
         1 FF=36 Cardholder, unattended, offline only
         """)
-
-    /// EMV Book 4, Annex A; terminals that verify biometrics.
-    static let biometricTerminalCapabilities = BitTable(length: 3, "1-3 .. Biometric CVM capabilities")
 
     /// ISO 8583:1987, field 22, first two digits, and the values that the schemes add.
     static let posEntryMode = BitTable(
@@ -776,11 +771,6 @@ extension BitTable {
         1 08 Reserved for payment system
         1 04 Read all records even when no CDA
         """)
-
-    /// Each bit is a position of the track's discretionary data, counted from its end.
-    static func trackBitMap(_ length: Int) -> BitTable {
-        BitTable(length: length, "1-\(length) .. Positions in the discretionary data")
-    }
 
     // MARK: Kernels 4 and 5
 
