@@ -368,3 +368,55 @@ extension String {
         return dropLast(2) + [expected].hex
     }
 }
+
+/// The cards that come with the library, through the reader.
+@Suite struct ACR122UBuiltInCardTests {
+    func bus(_ name: String) throws -> ACR122UBus { try ACR122UBus(card: #require(VirtualCards.named(name))) }
+
+    @Test func classic() throws {
+        let bus = try bus("mifare-classic-1k")
+        #expect(bus.powerOn() == "3B 8F 80 01 80 4F 0C A0 00 00 03 06 03 00 01 00 00 00 00 6A")
+        #expect(bus.apdu("FF CA 00 00 00") == "5E 8A 31 C4 90 00")
+        // Delivery key, sector 1
+        #expect(bus.apdu("FF 82 00 00 06 FF FF FF FF FF FF") == "90 00")
+        #expect(bus.apdu("FF 86 00 00 05 01 00 04 60 00") == "90 00")
+        #expect(bus.apdu("FF B0 00 04 10") == "73 77 69 66 74 2D 63 6F 6E 74 61 63 74 6C 65 73 90 00")
+        // Another sector needs an authentication of its own; refused, the card is silent until it is selected.
+        #expect(bus.apdu("FF B0 00 08 10") == "63 00")
+        #expect(bus.apdu("FF 86 00 00 05 01 00 04 60 00") == "63 00")
+        bus.powerOn()
+        // The purse of sector 2, 1000: key A spends, key B fills up.
+        #expect(bus.apdu("FF 82 00 00 06 A0 A1 A2 A3 A4 A5") == "90 00")
+        #expect(bus.apdu("FF 82 00 01 06 B0 B1 B2 B3 B4 B5") == "90 00")
+        #expect(bus.apdu("FF 86 00 00 05 01 00 08 60 00") == "90 00")
+        #expect(bus.apdu("FF B1 00 08 04") == "00 00 03 E8 90 00")
+        #expect(bus.apdu("FF D7 00 08 05 02 00 00 00 64") == "90 00")
+        #expect(bus.apdu("FF B1 00 08 04") == "00 00 03 84 90 00")
+        #expect(bus.apdu("FF D7 00 08 02 03 09") == "90 00")
+        #expect(bus.apdu("FF B1 00 09 04") == "00 00 03 84 90 00")
+        #expect(bus.apdu("FF 86 00 00 05 01 00 08 61 01") == "90 00")
+        #expect(bus.apdu("FF D7 00 08 05 01 00 00 01 00") == "90 00")
+        #expect(bus.apdu("FF B1 00 08 04") == "00 00 04 84 90 00")
+    }
+
+    @Test func ntag() throws {
+        let bus = try bus("ntag213")
+        #expect(bus.powerOn() == "3B 8F 80 01 80 4F 0C A0 00 00 03 06 03 00 03 00 00 00 00 68")
+        #expect(bus.apdu("FF D6 00 20 04 DE AD BE EF") == "90 00")
+        #expect(bus.apdu("FF B0 00 20 04") == "DE AD BE EF 90 00")
+        // GET_VERSION of an NTAG213 (NXP data sheet, table 28), as hosts send it
+        #expect(bus.apdu("FF 00 00 00 03 D4 42 60") == "D5 43 00 00 04 04 02 01 00 0F 03 90 00")
+    }
+
+    @Test func isoDEP() throws {
+        for (name, answer) in [
+            ("visa", "6F "), ("mastercard", "6F "), ("two-applications", "6F "), ("type-b", "6A 82"),
+        ] {
+            let bus = try bus(name)
+            let atr = ATR(bytes(bus.powerOn()))
+            #expect(atr.defects.isEmpty && atr.contactless != nil, "\(name)")
+            #expect(
+                bus.apdu("00 A4 04 00 0E 32 50 41 59 2E 53 59 53 2E 44 44 46 30 31 00").hasPrefix(answer), "\(name)")
+        }
+    }
+}
