@@ -202,36 +202,57 @@ struct BitMeaningTests {
         #expect(!text.contains { $0.contains("reserved") })
     }
 
-    @Test("Issuer Application Data layouts are told apart by their bytes")
-    func iadLayouts() throws {
-        func layout(_ hex: String) throws -> IssuerApplicationData.Layout {
-            IssuerApplicationData(try [UInt8](hex: hex)).layout
-        }
-        // CVN 17 and 18, then the 32 bytes of a phone with CVN 22.
-        #expect(try layout("06 01 11 03 A0 00 00") == .visaShort)
-        #expect(try layout("06 01 12 03 A0 00 00 0F 01 02") == .visaShort)
-        #expect(try layout("1F 22 FF 30 00 00 00 00" + String(repeating: " 00", count: 24)) == .visaLong)
-        // M/Chip 4 (18 bytes, CVN 10) and M/Chip Advance.
-        #expect(try layout("01 10 A0 00 01 22 00 00" + String(repeating: " 00", count: 10)) == .mchip4)
-        #expect(try layout("01 14 A0 00 01 22 00 00" + String(repeating: " 00", count: 20)) == .mchipAdvance)
-        // CCD: 0F, A5, and 0F again at byte 17.
-        #expect(
-            try layout("0F A5 01" + String(repeating: " 00", count: 13) + " 0F" + String(repeating: " 00", count: 15))
-                == .commonCore)
-        #expect(try layout("") == .unknown)
-        #expect(try layout("0105000000000000000000") == .unknown)
+    /// Values as their owners published them in the issue trackers of jPOS, emv-bertlv and proxmark3.
+    @Test(
+        "Issuer Application Data layouts are told apart by their bytes",
+        arguments: [
+            ("06010A03A40000", .visaShort, 0x0A, 0x01),
+            ("06010A03A0A002", .visaShort, 0x0A, 0x01),
+            ("1F43010020000000000000000007717300000000000000000000000000000000", .visaLong, 0x43, 0x01),
+            ("1F4A6331A0000000001003027300000000400000000000000000000000000000", .visaLong, 0x4A, 0x63),
+            ("0110A0400324C000000000000000000000FF", .mchip4, 0x10, 0x01),
+            ("0110250000044000DAC10000000000000000", .mchip4, 0x10, 0x01),
+            ("0FA506A231C0020000000000000000000F110601010000000000000000000000", .commonCore, 0xA5, 0x06),
+            ("01828100310040180000000000000000", .unknown, nil, nil),  // ZKA
+            ("0105000000000000000000", .unknown, nil, nil),  // D-PAS
+            ("", .unknown, nil, nil),
+        ] as [(String, IssuerApplicationData.Layout, UInt8?, UInt8?)])
+    func iadLayouts(_ hex: String, _ layout: IssuerApplicationData.Layout, _ version: UInt8?, _ key: UInt8?) throws {
+        let iad = IssuerApplicationData(try [UInt8](hex: hex))
+        #expect(iad.layout == layout)
+        #expect(iad.cryptogramVersion == version)
+        #expect(iad.derivationKeyIndex == key)
+        #expect(!iad.bitMeanings.contains { $0.kind == .malformed })
     }
 
-    @Test("M/Chip card verification results")
+    @Test("Visa card verification results of a phone: verified by the secure element, with a passcode")
+    func visaPhone() throws {
+        let text = try lines(0x9F10, "1F4A6331A0000000001003027300000000400000000000000000000000000000", .visa)
+        #expect(text.contains("byte 4 bits 8-5: CDCVM verified by: co-residing application in the secure element"))
+        #expect(text.contains("byte 4 bits 4-1: CDCVM: passcode"))
+        #expect(text.contains("byte 5 bits 6-5: GPO or first GENERATE AC returned ARQC"))
+    }
+
+    @Test("M/Chip card verification results, decoded as published")
     func mchipCVR() throws {
-        let text = try lines(0x9F10, "01 10 A0 40 03 24 00 00 00 00 00 00 00 00 00 00 00 FF", .mastercard)
-        #expect(text.first == "layout: M/Chip 4")
-        #expect(text.contains("byte 3 bits 8-7: Second GENERATE AC not requested"))
-        #expect(text.contains("byte 3 bits 6-5: First GENERATE AC returned ARQC"))
-        #expect(text.contains("byte 4 bit 7: CDA returned in first GENERATE AC"))
-        #expect(text.contains("byte 5 bits 4-1: PIN Try Counter: 3"))
-        #expect(text.contains("byte 6 bit 6: Offline PIN verification not performed"))
-        #expect(text.contains("byte 6 bit 3: International transaction"))
+        #expect(
+            try lines(0x9F10, "0110250000044000DAC10000000000000000", .mastercard) == [
+                "layout: M/Chip 4",
+                "byte 1: Derivation Key Index: 01",
+                "byte 2 bits 8-5: Cryptogram Version Number of M/Chip",
+                "byte 2 bits 3-2: Session key: Mastercard proprietary SKD",
+                "byte 3 bits 8-7: Second GENERATE AC returned AAC",
+                "byte 3 bits 6-5: First GENERATE AC returned ARQC",
+                "byte 3 bit 3: Offline PIN verification performed",
+                "byte 3 bit 1: Offline PIN verification successful",
+                "byte 4 bits 2-1: Issuer discretionary: 0",
+                "byte 5 bits 8-5: Script counter: 0",
+                "byte 5 bits 4-1: PIN Try Counter: 0",
+                "byte 6 bit 3: International transaction",
+                "byte 7 bit 7: Upper consecutive offline limit, or counter 1 limit, exceeded",
+                "byte 9: DAC or ICC Dynamic Number: DAC1",
+                "byte 11: Counters: 0000000000000000",
+            ])
     }
 
     @Test("Third Party Data, with and without a device type")
