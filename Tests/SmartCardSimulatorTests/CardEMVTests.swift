@@ -56,8 +56,8 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
         #expect(
             try send(Self.visaGPO)
                 == hex(
-                    "77 4B 82 02 2000 94 04 08010100 57 11 4761739001010010D31122011143804489 5F34 01 01",
-                    "9F10 07 06011203A00000 9F26 08 C949206DD053E07E 9F27 01 80 9F36 02 0042 9F6C 02 0000",
+                    "77 4B 82 02 0000 94 04 08010100 57 11 4761739001010010D31122011143804489 5F34 01 01",
+                    "9F10 07 06011203A00000 9F26 08 4A8CF7AC9A9378A0 9F27 01 80 9F36 02 0042 9F6C 02 0000",
                     "9F6E 04 20700000", "90 00"))
         #expect(
             try send("00 B2 01 0C 00")
@@ -154,13 +154,13 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
     @Test func eachApplicationHasItsCryptogram() throws {
         let send = try CardSession("two-applications")
         _ = try send("00 A4 04 00 07 A0 00 00 00 42 10 10 00")
-        #expect(try send(Self.visaGPO).contains("9F2608" + "9E0EF607BB2DC53C"))
+        #expect(try send(Self.visaGPO).contains("9F2608" + "EB30EF895E5D60A0"))
         #expect(try send("80 CA 9F 36 00") == "9F360201249000")
         _ = try send(Self.selectVisa)
         #expect(
             try send("80 A8 00 00 12 83 10 36800000 000000001234 11223344 0978 00")
                 == hex(
-                    "77 3E 82 02 2000 57 11 4761739001010119D31122011143804489 5F34 01 00 9F10 07 06011103A00000",
+                    "77 3E 82 02 0000 57 11 4761739001010119D31122011143804489 5F34 01 00 9F10 07 06011103A00000",
                     "9F26 08 059F23B98A88369F 9F27 01 80 9F36 02 0008 9F6C 02 0000", "90 00"
                 ))
         #expect(try send("80 CA 9F 36 00") == "9F360200089000")
@@ -252,6 +252,100 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
         #expect(answer.hasPrefix("6F"))
         #expect(answer.hasSuffix("6283"))
         #expect(try send("80 A8 00 00 12 83 10 36800000 000000001234 11223344 0978 00") == "6985")
+    }
+
+    // MARK: What a file can say
+
+    private func card(_ statements: String, application: String) throws -> CardSession {
+        try CardSession(
+            file: """
+                card emv {
+                type-a {\n uid 01020304\n atqa 0004\n sak 20\n ats 01\n }
+                \(statements)
+                application A0000000031010 {
+                \(application)
+                }
+                }
+                """)
+    }
+
+    private static let options = "processing-options 77 {\n 82 0000\n }\n"
+    private static let processingOptions = "80 A8 00 00 02 83 00 00"
+
+    @Test(arguments: [
+        ("ppse none", "6A82"),
+        ("ppse {\n status 6A81\n }", "6A81"),
+        ("ppse {\n 6F {\n 84 \"X\"\n }\n }", "6F03840158" + "9000"),
+        ("ppse {\n bytes 6F 05 84\n status 6283\n }", "6F05846283"),
+    ])
+    func directories(statement: String, expected: String) throws {
+        #expect(try card(statement, application: Self.options)(Self.selectPPSE) == expected)
+    }
+
+    /// EMV Book 3, 6.5.8.4: format 1 is the values of AIP and AFL behind each other, format 2 their objects.  The AFL
+    /// that is worked out has an entry for each run of records, without those of files 11 and above.
+    @Test func formatsAndLocator() throws {
+        let records = [(1, 1), (1, 2), (1, 4), (3, 1), (11, 1)].map {
+            "record \($0) \($1) {\n 70 {\n 9F08 0001\n }\n }"
+        }
+        .joined(separator: "\n")
+        for (format, expected) in [
+            ("80", "80 0E 1980 08010200 08040400 18010100"),
+            ("77", "77 12 82 02 1980 94 0C 08010200 08040400 18010100"),
+        ] {
+            let send = try card(
+                "", application: "processing-options \(format) {\n 82 1980\n 94 afl\n }\n\(records)")
+            _ = try send(Self.selectVisa)
+            #expect(try send(Self.processingOptions) == hex(expected, "90 00"))
+        }
+        let stated = try card(
+            "", application: "processing-options 80 {\n 82 1980\n 94 afl\n }\n afl 08 01 FF 01")
+        _ = try stated(Self.selectVisa)
+        #expect(try stated(Self.processingOptions) == hex("80 06 1980 0801FF01", "90 00"))
+    }
+
+    @Test func wholeTemplateOfTheFile() throws {
+        let send = try card(
+            "",
+            application: "label \"VISA\"\n fci {\n 6F {\n 84 A000000003\n bytes 00 00 A5 81 00\n }\n }\n" + Self.options
+        )
+        #expect(try send(Self.selectVisa) == hex("6F 0C 84 05 A000000003 00 00 A5 81 00", "90 00"))
+    }
+
+    /// Data come with success and warnings only, and a refusal leaves the card as it was.
+    @Test func statuses() throws {
+        let send = try card(
+            "",
+            application: "status gpo 6986\n status get-data 6281\n status read-record 6A81\n"
+                + "records-readable-at-once\n record 1 1 {\n bytes 70 00\n }\n data {\n 9F36 0001\n }\n" + Self.options)
+        _ = try send(Self.selectVisa)
+        #expect(try send(Self.processingOptions) == "6986")
+        #expect(try send("80 CA 9F 36 00") == "9F36020001" + "6281")
+        #expect(try send("00 B2 01 0C 00") == "6A81")
+    }
+
+    /// A TC where the terminal's qualifiers (9F66) do not ask for an online cryptogram and the card's limit allows it.
+    @Test(arguments: [
+        ("up-to 1000", "36000000 000000001000", "40"), ("up-to 1000", "36000000 000000001001", "80"),
+        ("up-to 1000", "36800000 000000000001", "80"), ("never", "36000000 000000000001", "80"),
+        ("declines", "36800000 000000000001", "00"), ("up-to 1000", "36000000 00000000000A", "80"),
+    ])
+    func decisions(offline: String, values: String, cid: String) throws {
+        let send = try card(
+            "",
+            application:
+                "offline \(offline)\n fci {\n 9F38 9F66 04 9F02 06\n }\n processing-options 77 {\n 9F27 cid\n }")
+        _ = try send(Self.selectVisa)
+        #expect(try send("80 A8 00 00 0C 83 0A \(values) 00") == hex("77 04 9F27 01 \(cid)", "90 00"))
+    }
+
+    /// At FFFF an application has made its last transaction.
+    @Test func counterEnds() throws {
+        let send = try card("", application: "data {\n 9F36 FFFE\n }\n" + Self.options)
+        for expected in ["77048202" + "00009000", "6985", "6985"] {
+            _ = try send(Self.selectVisa)
+            #expect(try send(Self.processingOptions) == expected)
+        }
     }
 
     // MARK: Published transcripts
