@@ -371,7 +371,10 @@ extension String {
 
 /// The cards that come with the library, through the reader.
 @Suite struct ACR122UBuiltInCardTests {
-    func bus(_ name: String) throws -> ACR122UBus { try ACR122UBus(card: #require(VirtualCards.named(name))) }
+    func bus(_ name: String) throws -> ACR122UBus {
+        let card = try #require(VirtualCards.named(name))
+        return ACR122UBus(card: card)
+    }
 
     @Test func classic() throws {
         let bus = try bus("mifare-classic-1k")

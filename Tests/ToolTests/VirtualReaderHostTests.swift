@@ -27,7 +27,7 @@ import Testing
         .init(address: address, kind: .bulk, endpoint: 0x02, buffer: bytes)
     }
 
-    @Test func `what goes out comes back in`() {
+    @Test("what goes out comes back in") func whatGoesOutComesBackIn() {
         let open = file.open()
         #expect(!reapable.value)
         #expect(file.submit(bulkOut(1, [0xAA, 0xBB]), by: open) == 0)
@@ -39,7 +39,8 @@ import Testing
         #expect(file.reap(open) == nil)
     }
 
-    @Test func `a transfer waits for data, and each endpoint has its own`() {
+    @Test("a transfer waits for data, and each endpoint has its own")
+    func aTransferWaitsForDataAndEachEndpointHasItsOwn() {
         let open = file.open()
         #expect(file.submit(bulkIn(1, endpoint: 0x81), by: open) == 0)
         #expect(file.submit(bulkIn(2), by: open) == 0)
@@ -50,7 +51,8 @@ import Testing
         #expect(file.reap(open) == .init(address: 1, status: 0, length: 2, data: [0x50, 0x03]))
     }
 
-    @Test func `data comes no sooner than its delay, and what follows it comes after it`() async throws {
+    @Test("data comes no sooner than its delay, and what follows it comes after it")
+    func dataComesNoSoonerThanItsDelayAndWhatFollowsItComesAfterIt() async throws {
         let open = file.open()
         let start = ContinuousClock.now
         device.send(.ready(endpoint: 0x82, bytes: [0x01], delay: .milliseconds(60)))
@@ -67,7 +69,8 @@ import Testing
         #expect(file.reap(open)?.data == [0x02])
     }
 
-    @Test func `a discarded transfer ends with ENOENT, once, and its data goes to the next`() {
+    @Test("a discarded transfer ends with ENOENT, once, and its data goes to the next")
+    func aDiscardedTransferEndsWithENOENTOnceAndItsDataGoesToTheNext() {
         let open = file.open()
         #expect(file.submit(bulkIn(1), by: open) == 0)
         #expect(file.discard(1, by: file.open()) == EINVAL)
@@ -81,7 +84,7 @@ import Testing
         #expect(file.reap(open)?.data == [0x07])
     }
 
-    @Test func `an interface belongs to one open`() {
+    @Test("an interface belongs to one open") func anInterfaceBelongsToOneOpen() {
         let (first, second) = (file.open(), file.open())
         #expect(file.claim(interface: 0, by: first) == 0)
         #expect(file.claim(interface: 0, by: first) == 0)
@@ -95,7 +98,8 @@ import Testing
         #expect(file.claim(interface: 0, by: file.open()) == 0)
     }
 
-    @Test func `unplugged: what waits ends with ESHUTDOWN, what comes fails with ENODEV`() {
+    @Test("unplugged: what waits ends with ESHUTDOWN, what comes fails with ENODEV")
+    func unpluggedWhatWaitsEndsWithESHUTDOWNWhatComesFailsWithENODEV() {
         let open = file.open()
         #expect(file.submit(bulkIn(1), by: open) == 0)
         device.send(.unplugged)
@@ -107,7 +111,7 @@ import Testing
         #expect(file.claim(interface: 0, by: file.open()) == ENODEV)
     }
 
-    @Test func `data longer than the buffer is cut, with EOVERFLOW`() {
+    @Test("data longer than the buffer is cut, with EOVERFLOW") func dataLongerThanTheBufferIsCutWithEOVERFLOW() {
         let open = file.open()
         device.send(.ready(endpoint: 0x82, bytes: [1, 2, 3], delay: .zero))
         #expect(file.submit(bulkIn(1, room: 2), by: open) == 0)
@@ -115,7 +119,7 @@ import Testing
     }
 
     /// USB 2.0, 9.4.3 and 9.6.7.
-    @Test func `control transfers`() throws {
+    @Test("control transfers") func controlTransfers() throws {
         let open = file.open()
         func transfer(_ setup: String, _ data: [UInt8] = []) throws -> USBDeviceFile.Completion? {
             let buffer = try [UInt8](hex: setup) + data
@@ -157,7 +161,8 @@ import Testing
         ),
         // MIFARE DESFire as pcsc-tools' list has it: the historical byte 80 of its ATS.
         (
-            .typeA(uid: [4, 1, 2, 3, 4, 5, 6], atqa: [3, 0x44], sak: 0x20, ats: [0x06, 0x75, 0x77, 0x81, 0x02, 0x80]),
+            .typeA(
+                uid: [4, 1, 2, 3, 4, 5, 6], atqa: [3, 0x44], sak: 0x20, ats: [0x06, 0x75, 0x77, 0x81, 0x02, 0x80]),
             "3B 81 80 01 80 80"
         ),
         // An ATS of its length byte alone has no historical bytes.
@@ -173,7 +178,7 @@ import Testing
         #expect(vpcd.answer([0x04])?.hex(separator: " ") == atr)
     }
 
-    @Test func `controls, pseudo-APDUs, silence and nonsense`() {
+    @Test("controls, pseudo-APDUs, silence and nonsense") func controlsPseudoAPDUsSilenceAndNonsense() {
         let card = SilentCard(.typeA(uid: [0xDE, 0xAD, 0xBE, 0xEF], atqa: [0, 4], sak: 0x08, ats: nil))
         var vpcd = VPCDProtocol(card)
         for control: UInt8 in [0x00, 0x01, 0x02] { #expect(vpcd.answer([control]) == nil) }
@@ -198,7 +203,9 @@ private final class EchoDevice: SoftwareUSBDevice {
     func control(setup: [UInt8], data: [UInt8]) -> [UInt8]? { setup[0] & 0x80 != 0 ? Array(setup.prefix(2)) : [] }
     func transferOut(endpoint: UInt8, _ bytes: [UInt8]) { send(.ready(endpoint: 0x82, bytes: bytes, delay: .zero)) }
     func willTransferIn(endpoint: UInt8) {}
-    func observe(_ observer: @escaping @Sendable (SoftwareUSBEvent) -> Void) { self.observer.withLock { $0 = observer } }
+    func observe(_ observer: @escaping @Sendable (SoftwareUSBEvent) -> Void) {
+        self.observer.withLock { $0 = observer }
+    }
     func send(_ event: SoftwareUSBEvent) { observer.withLock { $0 }?(event) }
 }
 

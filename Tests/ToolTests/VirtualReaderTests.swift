@@ -18,7 +18,7 @@ struct VirtualReaderTests {
 
     // MARK: What programs see
 
-    @Test func `opensc-tool lists the reader, and no other`() async throws {
+    @Test("opensc-tool lists the reader, and no other") func openscToolListsTheReaderAndNoOther() async throws {
         let outcome = try await run("--card", "visa", "--", "opensc-tool", "--list-readers")
         #expect(outcome.status == 0, "\(outcome)")
         let readers = outcome.output.split(separator: "\n").filter { $0.first?.isNumber == true }
@@ -31,17 +31,19 @@ struct VirtualReaderTests {
 
     /// ATRs of the PC/SC workgroup's table for storage cards (PC/SC part 3 supplement, 1), and the example of the ACS
     /// API v2.04, 3.2, for a type B card: `3B 8C 80 01`, the whole ATQB, TCK.
-    @Test(arguments: [
-        ("mifare-classic-1k", "3b:8f:80:01:80:4f:0c:a0:00:00:03:06:03:00:01:00:00:00:00:6a"),
-        ("ntag213", "3b:8f:80:01:80:4f:0c:a0:00:00:03:06:03:00:03:00:00:00:00:68"),
-        ("type-b", "3b:8c:80:01:50:12:23:45:56:12:53:54:4e:33:81:c3:55"),
-    ])
-    func `opensc-tool reads the ATR`(card: String, atr: String) async throws {
+    @Test(
+        "opensc-tool reads the ATR",
+        arguments: [
+            ("mifare-classic-1k", "3b:8f:80:01:80:4f:0c:a0:00:00:03:06:03:00:01:00:00:00:00:6a"),
+            ("ntag213", "3b:8f:80:01:80:4f:0c:a0:00:00:03:06:03:00:03:00:00:00:00:68"),
+            ("type-b", "3b:8c:80:01:50:12:23:45:56:12:53:54:4e:33:81:c3:55"),
+        ])
+    func openscToolReadsTheATR(card: String, atr: String) async throws {
         let outcome = try await run("--card", card, "--", "opensc-tool", "--atr")
         #expect(outcome.output == atr + "\n", "\(outcome)")
     }
 
-    @Test func `opensc-tool selects the payment directory`() async throws {
+    @Test("opensc-tool selects the payment directory") func openscToolSelectsThePaymentDirectory() async throws {
         let outcome = try await run(
             // SELECT 2PAY.SYS.DDF01 (EMV Book B, 3.3.2)
             "--card", "visa", "--", "opensc-tool", "--send-apdu", "00A404000E325041592E5359532E444446303100")
@@ -49,7 +51,8 @@ struct VirtualReaderTests {
         #expect(outcome.output.contains("84 0E 32 50 41 59 2E 53 59 53 2E 44 44 46"), "\(outcome)")
     }
 
-    @Test func `a card removed and presented while pcsc_scan runs, a reader unplugged and plugged in`() async throws {
+    @Test("a card removed and presented while pcsc_scan runs, a reader unplugged and plugged in")
+    func aCardRemovedAndPresentedWhilePcscScanRunsAReaderUnpluggedAndPluggedIn() async throws {
         let socket = temporaryPath("control")
         let program = try Program([
             tool, "--card", "visa", "--control", socket, "--", "stdbuf", "-oL", "pcsc_scan", "-n",
@@ -59,7 +62,9 @@ struct VirtualReaderTests {
         #expect(try control.send("remove") == "ok")
         try await program.wait(for: "removal") { $0.output.contains("Card removed") }
         #expect(try control.send("insert mifare-classic-1k") == "ok")
-        try await program.wait(for: "other card") { $0.output.contains("MIFARE Classic 1K") || $0.output.contains("6A") }
+        try await program.wait(for: "other card") {
+            $0.output.contains("MIFARE Classic 1K") || $0.output.contains("6A")
+        }
         #expect(try control.send("unplug") == "ok")
         #expect(try control.send("unplug").hasPrefix("error: "))
         try await program.wait(for: "departure") { $0.output.contains("Waiting for the first reader") }
@@ -77,7 +82,7 @@ struct VirtualReaderTests {
 
     /// The device descriptor is that of a firmware 2.07 reader as captured (nfcpy issue 28), the class descriptor that
     /// of libccid's list of readers (readers/ACR122U_PICC.txt); lsusb spells `nMaxSlotIndex` and the like.
-    @Test func `lsusb reads the descriptors of an ACR122U`() async throws {
+    @Test("lsusb reads the descriptors of an ACR122U") func lsusbReadsTheDescriptorsOfAnACR122U() async throws {
         let outcome = try await run("--usb", "--firmware", "2.07", "--", "lsusb", "-v", "-d", "072f:2200")
         let lines = Set(outcome.output.split(separator: "\n").map { $0.split(separator: " ").joined(separator: " ") })
         for line in [
@@ -91,13 +96,13 @@ struct VirtualReaderTests {
         }
     }
 
-    @Test func `a command without --usb sees no mock bus`() async throws {
+    @Test("a command without --usb sees no mock bus") func aCommandWithoutUsbSeesNoMockBus() async throws {
         let outcome = try await run("--", "sh", "-c", #"echo "$LD_PRELOAD$UMOCKDEV_DIR$VIRTUAL_READER_PRELOADED""#)
         #expect(outcome.output == "\n", "\(outcome)")
     }
 
-    @Test(.enabled(if: isVPCDInstalled, "vsmartcard-vpcd is not installed"))
-    func `a bare card behind vpcd`() async throws {
+    @Test("a bare card behind vpcd", .enabled(if: isVPCDInstalled, "vsmartcard-vpcd is not installed"))
+    func aBareCardBehindVpcd() async throws {
         let list = try await run("--host", "vpcd", "--card", "type-b", "--", "opensc-tool", "--list-readers")
         #expect(list.output.contains("0    Yes             Virtual PCD 00 00"), "\(list)")
         #expect(!list.output.contains("ACR122U"), "\(list)")
@@ -110,8 +115,8 @@ struct VirtualReaderTests {
         #expect(apdu.output.contains("84 0E 32 50 41 59 2E 53 59 53 2E 44 44 46"), "\(apdu)")
     }
 
-    @Test(.enabled(if: isVPCDInstalled, "vsmartcard-vpcd is not installed"))
-    func `a card removed and presented behind vpcd`() async throws {
+    @Test("a card removed and presented behind vpcd", .enabled(if: isVPCDInstalled, "vsmartcard-vpcd is not installed"))
+    func aCardRemovedAndPresentedBehindVpcd() async throws {
         let socket = temporaryPath("control")
         let program = try Program([
             tool, "--host", "vpcd", "--control", socket, "--", "stdbuf", "-oL", "pcsc_scan", "-n",
@@ -129,7 +134,8 @@ struct VirtualReaderTests {
 
     // MARK: Being a command's parent
 
-    @Test func `standard input, output, error and the exit status are the command's`() async throws {
+    @Test("standard input, output, error and the exit status are the command's")
+    func standardInputOutputErrorAndTheExitStatusAreTheCommandS() async throws {
         let outcome = try await Program.run(
             [tool, "--", "sh", "-c", "cat; echo trouble >&2; exit 7"], input: "two\nlines\n")
         #expect(outcome.status == 7)
@@ -137,12 +143,13 @@ struct VirtualReaderTests {
         #expect(outcome.error == "trouble\n")
     }
 
-    @Test func `a signal that ends the command shows in the exit status`() async throws {
+    @Test("a signal that ends the command shows in the exit status")
+    func aSignalThatEndsTheCommandShowsInTheExitStatus() async throws {
         #expect(try await run("--", "sh", "-c", "kill -9 $$").status == 128 + SIGKILL)
     }
 
-    @Test(arguments: [SIGTERM, SIGINT, SIGHUP, SIGUSR1])
-    func `signals reach the command`(signal: Int32) async throws {
+    @Test("signals reach the command", arguments: [SIGTERM, SIGINT, SIGHUP, SIGUSR1])
+    func signalsReachTheCommand(signal: Int32) async throws {
         let program = try Program([
             tool, "--", "sh", "-c", "trap 'echo caught; exit 3' \(signal); echo ready; while :; do sleep 0.05; done",
         ])
@@ -153,7 +160,8 @@ struct VirtualReaderTests {
         #expect(outcome.status == 3)
     }
 
-    @Test func `without a command it says how to reach the reader, until it is interrupted`() async throws {
+    @Test("without a command it says how to reach the reader, until it is interrupted")
+    func withoutACommandItSaysHowToReachTheReaderUntilItIsInterrupted() async throws {
         let program = try Program([tool, "--card", "type-b"])
         try await program.wait(for: "readiness") { $0.error.contains("is ready") }
         let line = program.output.split(separator: "\n").first.map(String.init) ?? ""
@@ -169,7 +177,9 @@ struct VirtualReaderTests {
     // MARK: What is left behind
 
     /// The machine's pcscd, if there is one, owns what is in /run/pcscd, and USB in the outer namespace is the kernel's.
-    @Test func `the machine's pcscd and its mounts are left alone`() async throws {
+    @Test("the machine's pcscd and its mounts are left alone") func theMachineSPcscdAndItsMountsAreLeftAlone()
+        async throws
+    {
         func state() throws -> [String] {
             let sockets = (try? FileManager.default.contentsOfDirectory(atPath: "/run/pcscd")) ?? []
             let identities = sockets.map { name in
@@ -188,8 +198,8 @@ struct VirtualReaderTests {
         #expect(try state() == before)
     }
 
-    @Test(arguments: [SIGTERM, SIGKILL])
-    func `no process and no file outlives it`(signal: Int32) async throws {
+    @Test("no process and no file outlives it", arguments: [SIGTERM, SIGKILL])
+    func noProcessAndNoFileOutlivesIt(signal: Int32) async throws {
         let directory = temporaryPath("tmp")
         try FileManager.default.createDirectory(atPath: directory, withIntermediateDirectories: false)
         defer { try? FileManager.default.removeItem(atPath: directory) }
@@ -208,7 +218,7 @@ struct VirtualReaderTests {
 
     /// libccid keeps a transfer pending on the interrupt endpoint and cancels it when it closes.  If the cancelled
     /// transfer did not come back, pcscd would have to be killed, after three seconds.
-    @Test func `pcscd ends in peace`() async throws {
+    @Test("pcscd ends in peace") func pcscdEndsInPeace() async throws {
         let log = temporaryPath("log")
         defer { try? FileManager.default.removeItem(atPath: log) }
         let outcome = try await run("--pcscd-log", log, "--", "true")
@@ -221,7 +231,7 @@ struct VirtualReaderTests {
 
     // MARK: Failures
 
-    @Test func `a card that does not exist`() async throws {
+    @Test("a card that does not exist") func aCardThatDoesNotExist() async throws {
         let outcome = try await run("--card", "vista", "--", "true")
         #expect(outcome.status == 125)
         let lines = outcome.error.split(separator: "\n")
@@ -230,7 +240,7 @@ struct VirtualReaderTests {
         #expect(lines.last?.contains("visa, mastercard, two-applications") == true)
     }
 
-    @Test func `a card file with a mistake`() async throws {
+    @Test("a card file with a mistake") func aCardFileWithAMistake() async throws {
         let file = temporaryPath("mistake.card")
         try "nonsense nonsense\n".write(toFile: file, atomically: true, encoding: .utf8)
         defer { try? FileManager.default.removeItem(atPath: file) }
@@ -239,30 +249,35 @@ struct VirtualReaderTests {
         #expect(outcome.error.hasPrefix("virtual-reader: \(file): line 1"), "\(outcome)")
     }
 
-    @Test func `a command that does not exist`() async throws {
+    @Test("a command that does not exist") func aCommandThatDoesNotExist() async throws {
         #expect(try await run("--", "no-such-command").status == 127)
         #expect(try await run("--", "/etc/passwd").status == 126)
     }
 
-    @Test(arguments: [
-        ["--firmware", "3.0"], ["--fault", "haste"], ["--fault", "slow=fast"], ["--host", "qemu"], ["--nonsense"],
-        ["--host", "vpcd", "--usb"], ["--host", "vpcd", "--fault", "slow"], ["--control", "/nowhere/socket"],
-    ])
-    func `wrong usage`(arguments: [String]) async throws {
+    @Test(
+        "wrong usage",
+        arguments: [
+            ["--firmware", "3.0"], ["--fault", "haste"], ["--fault", "slow=fast"], ["--host", "qemu"], ["--nonsense"],
+            ["--host", "vpcd", "--usb"], ["--host", "vpcd", "--fault", "slow"], ["--control", "/nowhere/socket"],
+        ])
+    func wrongUsage(arguments: [String]) async throws {
         let outcome = try await Program.run([tool] + arguments + ["--", "echo", "command has run"])
         #expect(outcome.status == 125, "\(outcome)")
         #expect(outcome.output.isEmpty)
         #expect(outcome.error.hasPrefix("virtual-reader: "))
     }
 
-    @Test func `a reader that leaves the bus during its first transfers`() async throws {
+    @Test("a reader that leaves the bus during its first transfers")
+    func aReaderThatLeavesTheBusDuringItsFirstTransfers() async throws {
         let outcome = try await run("--card", "visa", "--fault", "unplug=4", "--", "true")
         #expect(outcome.status == 125)
         #expect(outcome.error.hasPrefix("virtual-reader: the reader has left the bus\n"), "\(outcome)")
     }
 
-    @Test(arguments: ["mute-card", "slow=10", "truncated-answers", "field-loss=1"])
-    func `opensc-tool comes to an end whatever goes wrong`(fault: String) async throws {
+    @Test(
+        "opensc-tool comes to an end whatever goes wrong",
+        arguments: ["mute-card", "slow=10", "truncated-answers", "field-loss=1"])
+    func openscToolComesToAnEndWhateverGoesWrong(fault: String) async throws {
         let outcome = try await run(
             "--card", "visa", "--fault", fault, "--", "timeout", "8", "opensc-tool", "--send-apdu",
             "00A404000E325041592E5359532E444446303100")
@@ -270,7 +285,7 @@ struct VirtualReaderTests {
         #expect(outcome.status < 124, "\(outcome)")
     }
 
-    @Test func `lists of cards and faults`() async throws {
+    @Test("lists of cards and faults") func listsOfCardsAndFaults() async throws {
         let cards = try await run("--list-cards")
         #expect(cards.status == 0)
         #expect(cards.output.split(separator: "\n").contains { $0.hasPrefix("mifare-classic-1k  ") })

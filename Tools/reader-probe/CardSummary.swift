@@ -27,14 +27,14 @@ struct CardSummary {
         }
     }
 
-    /// One of `type-a`, `type-b`, `storage`, `contact`, `none`.
+    /// One of `type-a`, `type-b`, `storage`, `contact`, `none`, `unknown`.
     var type: String {
         switch atr.contactless {
         case .typeA: "type-a"
         case .typeB: "type-b"
         case .storageCard: "storage"
         case .noCard: "none"
-        case nil: "contact"
+        case nil: atr.convention == nil ? "unknown" : "contact"
         }
     }
 
@@ -49,7 +49,7 @@ extension ATR {
         case .typeB: "ISO 14443-4 type B"
         case .storageCard(let standard, let name): "\(name) (\(standard))"
         case .noCard: "no card"
-        case nil: "contact card"
+        case nil: convention == nil ? "unknown card" : "contact card"
         }
     }
 }

@@ -54,7 +54,7 @@ extension ReaderOptions {
 
     /// Waits for a contactless card on one of `readers`; with a reader named, for any card.
     ///
-    /// - Throws: ``CardError`` of kind `cardAbsent` when ``patience`` is at its end; a reader's own error when none is
+    /// - Throws: ``CardError`` of kind `cardAbsent` or `cardMute` when ``patience`` is at its end; a reader's own error when none is
     ///   left to wait for.
     func waitForCard(on readers: [any CardReader]) async throws -> any CardReader {
         let patience = patience
@@ -65,9 +65,12 @@ extension ReaderOptions {
             for reader in readers {
                 group.addTask {
                     do {
-                        for try await case .card(let atr, _) in reader.slotStates()
-                        where anyCard || atr.contactless != nil {
-                            return .success(reader)
+                        for try await state in reader.slotStates() {
+                            // A reader that makes nonsense of a card is asked about it too.
+                            if case .card(let atr, _) = state, anyCard || atr.contactless != nil || !atr.defects.isEmpty
+                            {
+                                return .success(reader)
+                            }
                         }
                         return .failure(CardError(.readerGone, reader.identity.name))
                     } catch {
@@ -80,6 +83,7 @@ extension ReaderOptions {
                 try await Task.sleep(for: min(.seconds(1), patience ?? .seconds(1)))
                 Terminal.progress("Put a card on the reader… (Ctrl-C to stop)")
                 try await Task.sleep(for: (patience ?? .seconds(1_000_000)) - .seconds(1))
+                for reader in readers where try await reader.currentState() == .muteCard { throw CardError(.cardMute) }
                 throw CardError(.cardAbsent)
             }
             var failures: [any Error] = []
