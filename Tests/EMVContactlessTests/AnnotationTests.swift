@@ -196,6 +196,7 @@ struct ISOCodeTests {
         #expect(Currency[packed: [0x09, 0x78]]?.code == "EUR")
         #expect(Country[packed: [0x02, 0x50]]?.alpha2 == "FR")
         #expect(Currency[packed: [0x09]] == nil)
+        #expect(Currency[packed: [0x19, 0x78]] == nil)
         #expect(Currency[packed: [0xFF, 0xFF]] == nil)
         #expect(Language["EN"]?.name == "English")
         #expect(Currency["EUR"]?.format("000000000000") == "0.00 EUR")

@@ -148,6 +148,14 @@ struct BitMeaningTests {
             ])
     }
 
+    @Test("Service code 201")
+    func serviceCode() throws {
+        #expect(
+            try lines(0x5F30, "02 01").map { $0.drop { $0 != ":" }.dropFirst(2) } == [
+                "International interchange, use the chip where feasible", "Normal authorization", "No restrictions",
+            ])
+    }
+
     @Test("CVM List: amounts, methods, conditions")
     func cvmList() throws {
         let list = try #require(CVMList([UInt8](hex: "00 00 13 88 00 00 00 00  42 01 1E 03 1F 06")))

@@ -30,7 +30,7 @@ public struct ApplicationFileLocator: Hashable, Sendable {
             guard first > 0, last >= first else {
                 throw ApplicationFileLocatorError(reason: .records, offset: offset + 1)
             }
-            guard signed <= last - first + 1 || last - first == 255 else {
+            guard Int(signed) <= Int(last) - Int(first) + 1 else {
                 throw ApplicationFileLocatorError(reason: .signedRecords, offset: offset + 3)
             }
             entries.append(Entry(sfi: sfi, records: first...last, signedRecords: signed))

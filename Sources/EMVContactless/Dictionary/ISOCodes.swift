@@ -96,8 +96,8 @@ public struct Language: Hashable, Sendable {
     private static let byCode = Dictionary(all.map { ($0.code, $0) }, uniquingKeysWith: { first, _ in first })
 }
 
-/// The last three of the four digits in two packed bytes.
+/// The three digits of format n 3 in two packed bytes, of which the first digit is a filling zero.
 private func threeDigits(_ bytes: some Collection<UInt8>) -> String? {
-    guard bytes.count == 2 else { return nil }
-    return String(bytes.hex.dropFirst())
+    let digits = bytes.hex
+    return digits.count == 4 && digits.first == "0" ? String(digits.dropFirst()) : nil
 }

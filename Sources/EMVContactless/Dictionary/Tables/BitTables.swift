@@ -8,6 +8,7 @@ extension BitTable {
             0x95: terminalVerificationResults,
             0x9B: transactionStatusInformation,
             0x9C: transactionType,
+            0x5F30: serviceCode,
             0x5F57: accountType,
             0x9F07: applicationUsageControl,
             0x9F0D: terminalVerificationResults, 0x9F0E: terminalVerificationResults,
@@ -43,6 +44,7 @@ extension BitTable {
             0x9F6F: slotControl,
             0x9F7E: mobileSupportIndicator,
             0xDF4B: posCardholderInteractionInformation,
+            0xDF8108: referenceControlParameter,
             0xDF810B: dsSummaryStatus,
             0xDF8114: referenceControlParameter,
             0xDF8115: errorIndication,
@@ -52,6 +54,7 @@ extension BitTable {
             0xDF811B: kernelConfiguration,
             0xDF811E: magStripeCVMCapability, 0xDF812C: magStripeCVMCapability,
             0xDF811F: securityCapability,
+            0xDF8128: idsStatus,
             0xDF8129: outcomeParameterSet,
         ],
         .kernel8: [0x9F8210: outcomeParameterSet],
@@ -382,6 +385,29 @@ extension BitTable {
         1 FF=40 Transfer between cardholder's accounts
         """)
 
+    /// ISO/IEC 7813, table 4: three digits, packed behind a zero.
+    static let serviceCode = BitTable(
+        length: 2,
+        """
+        1 0F=01 International interchange
+        1 0F=02 International interchange, use the chip where feasible
+        1 0F=05 National interchange only, except under bilateral agreement
+        1 0F=06 National interchange only, except under bilateral agreement; use the chip where feasible
+        1 0F=07 No interchange, except under bilateral agreement
+        1 0F=09 Test
+        2 F0=00 Normal authorization
+        2 F0=20 Authorization by the issuer online
+        2 F0=40 Authorization by the issuer online, except under bilateral agreement
+        2 0F=00 No restrictions, PIN required
+        2 0F=01 No restrictions
+        2 0F=02 Goods and services only
+        2 0F=03 ATM only, PIN required
+        2 0F=04 Cash only
+        2 0F=05 Goods and services only, PIN required
+        2 0F=06 No restrictions, use the PIN where feasible
+        2 0F=07 Goods and services only, use the PIN where feasible
+        """)
+
     /// EMV Book 3, Annex G.
     static let accountType = BitTable(
         length: 1,
@@ -612,6 +638,13 @@ extension BitTable {
         """
         1 80 Successful read
         1 40 Successful write
+        """)
+
+    static let idsStatus = BitTable(
+        length: 1,
+        """
+        1 80 Read
+        1 40 Write
         """)
 
     static let referenceControlParameter = BitTable(

@@ -55,7 +55,6 @@ extension DataElement {
             5F4C | Certificate holder authorization                      | b           | var  | card
             5F4D | Integrated circuit manufacturer identifier            | b           | 1    | card
             5F4E | Certificate content                                   | b           | var  | card
-            60   | Dynamic authentication or identification data         | constructed | var  | card
             62   | File control parameters (FCP) template                | constructed | var  | card
             63   | Wrapper                                               | constructed | var  | card
             64   | File management data (FMD) template                   | constructed | var  | card
@@ -219,7 +218,7 @@ extension DataElement {
     static let biometricHeader = DataElementTable(
         scope: .template(0xA1), document: "EMV Book 3, Annex A",
         rows: """
-            81 | Biometric Type         | b | 1-3 | card
+            81 | Biometric Type         | b | var | card
             82 | Biometric Subtype      | b | 1   | card
             90 | Biometric Solution ID  | b | var | card
             """)
@@ -253,7 +252,7 @@ extension DataElement {
     static let biometricVerification = DataElementTable(
         scope: .template(0xBF4E), document: "EMV Book 3, Annex A",
         rows: """
-            81   | Biometric Type                    | b | 1-3   | terminal
+            81   | Biometric Type                    | b | var   | terminal
             90   | Biometric Solution ID             | b | var   | terminal
             DF50 | Enciphered Biometric Key Seed     | b | 0-248 | terminal
             DF51 | Enciphered Biometric Data         | b | var   | terminal

@@ -121,7 +121,6 @@ extension DataElement {
         rows: """
             9F5A | Membership Product Identifier             | an  | 0-8  | card
             9F5B | Product Membership Number                 | ans | 0-32 | card
-            9F67 | Form Factor                               | b   | var  | card
             9F6D | Contactless Reader Capabilities           | b   | 1    | terminal
             9F6E | Enhanced Contactless Reader Capabilities  | b   | 4    | terminal
             9F70 | Card Interface and Payment Capabilities   | b   | 2    | card
@@ -234,7 +233,7 @@ extension DataElement {
 
     /// Interac Flash: what the reader tells the card.
     static let interac = DataElementTable(
-        scope: .interac, document: "Interac Flash Reader Specification",
+        scope: .interac, document: "Interac Flash",
         rows: """
             9F58 | Merchant Type Indicator               | b | 1 | terminal
             9F59 | Terminal Transaction Information      | b | 3 | terminal
