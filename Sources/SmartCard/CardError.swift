@@ -139,7 +139,10 @@ extension CardError {
         case .tooLong:
             ("more data than the reader takes at once", .none, "Use short APDUs, or command chaining.")
         case .protocolMismatch:
-            ("the card speaks none of the protocols asked for", .none, "Allow both T=0 and T=1.")
+            (
+                "the card speaks none of the protocols asked for", .presentCard,
+                "Present the card again; a program that asks for one protocol should allow both T=0 and T=1."
+            )
         case .disconnected:
             ("the connection was closed", .reconnect, "Connect to the card again.")
         case .other:

@@ -66,7 +66,8 @@ func makePipe() throws -> (read: Int32, write: Int32) {
     var ends: [Int32] = [-1, -1]
     guard pipe(&ends) == 0 else {
         throw HostError(
-            "cannot make a pipe: \(String(cString: strerror(errno)))", hint: "Close programs that hold many files open.")
+            "cannot make a pipe: \(String(cString: strerror(errno)))", hint: "Close programs that hold many files open."
+        )
     }
     for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
     return (ends[0], ends[1])

@@ -32,8 +32,9 @@ enum PCSCDQuery {
     /// Size and command in front of the body, all in the machine's byte order; the answer is a body alone.
     private static func exchange(_ connection: Int32, command: UInt32, body: [UInt32], answer: Int) -> [UInt8]? {
         let words = [UInt32(body.count * 4), command] + body
-        guard words.withUnsafeBytes({ send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) })
-            == words.count * 4
+        guard
+            words.withUnsafeBytes({ send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL)) })
+                == words.count * 4
         else { return nil }
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: answer)

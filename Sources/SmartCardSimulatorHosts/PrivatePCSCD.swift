@@ -56,6 +56,8 @@ public final class PrivatePCSCD: Sendable {
             try writeFile("\(directory)/reader.conf.d/readers", configuration)
             pipe = try makePipe()
             defer { close(pipe.read) }
+            let quiet = open("/dev/null", O_RDWR | O_CLOEXEC)
+            defer { close(quiet) }
             var service = ["env"] + mockBus.map { "\($0.key)=\($0.value)" }
             service += [pcscd, "--foreground", "--config", "\(directory)/reader.conf.d"]
             if log != nil { service += ["--debug", "--apdu"] }
@@ -64,7 +66,7 @@ public final class PrivatePCSCD: Sendable {
                 [unshare] + namespace + ["sh", "-c", Self.script, "sh"]
                     + [directory, mockBus["UMOCKDEV_DIR"] ?? "", self.log] + service,
                 environment: ChildProcess.environment.filter { $0.key != "LD_PRELOAD" && $0.key != "UMOCKDEV_DIR" },
-                descriptors: [3: pipe.read], ownGroup: true)
+                descriptors: [0: quiet, 1: quiet, 2: quiet, 3: pipe.read], ownGroup: true)
             process = Mutex((shell, pipe.write))
         } catch {
             if pipe.write >= 0 { close(pipe.write) }
@@ -166,7 +168,9 @@ public final class PrivatePCSCD: Sendable {
         }
         throw HostError(
             "this machine does not permit a namespace for a pcscd of one's own",
-            hint: "Run as root, or permit user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000")
+            hint:
+                "Run as root, or permit user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000"
+        )
     }
 
     /// pcscd 2.0 and later ask polkit who may connect; in a namespace nobody answers.
@@ -188,7 +192,8 @@ public final class PrivatePCSCD: Sendable {
             .first { $0.first == "LIBPATH" }?.last.map(String.init)
         let driver = known ?? "/usr/lib/pcsc/drivers/serial/libifdvpcd.so"
         guard access(driver, R_OK) == 0 else {
-            throw HostError("vsmartcard's reader driver is not installed", hint: "Install it: sudo apt-get install vsmartcard-vpcd")
+            throw HostError(
+                "vsmartcard's reader driver is not installed", hint: "Install it: sudo apt-get install vsmartcard-vpcd")
         }
         let channel = "0x" + String(port, radix: 16, uppercase: true)
         return """

@@ -147,7 +147,8 @@ private final class Testbed: @unchecked Sendable {
         var error = error
         defer { g_clear_error(&error) }
         let reason = error.flatMap { $0.pointee.message }.map { String(cString: $0) } ?? "no reason given"
-        return HostError("\(what): \(reason)", hint: "Check that umockdev 0.17 or newer is installed and TMPDIR is writable.")
+        return HostError(
+            "\(what): \(reason)", hint: "Check that umockdev 0.17 or newer is installed and TMPDIR is writable.")
     }
 }
 
@@ -209,7 +210,8 @@ private final class ReapableSignal: Sendable {
     init(replacing path: String, create: () throws -> Void) throws {
         try create()
         unlink(path)
-        guard mkfifo(path, 0o666) == 0, case let descriptor = Glibc.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC), descriptor >= 0
+        guard mkfifo(path, 0o666) == 0, case let descriptor = Glibc.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC),
+            descriptor >= 0
         else {
             throw HostError(
                 "cannot make a device file in \(path): \(String(cString: strerror(errno)))",
@@ -458,7 +460,9 @@ private struct SysfsDescription {
 
     init(_ device: any SoftwareUSBDevice, name: String, number: Int) {
         let d = device.deviceDescriptor + Array(repeating: 0, count: max(0, 18 - device.deviceDescriptor.count))
-        let c = device.configurationDescriptor + Array(repeating: 0, count: max(0, 9 - device.configurationDescriptor.count))
+        let c =
+            device.configurationDescriptor
+            + Array(repeating: 0, count: max(0, 9 - device.configurationDescriptor.count))
         func word(_ offset: Int) -> UInt16 { UInt16(d[offset]) | UInt16(d[offset + 1]) << 8 }
         func hex(_ value: some BinaryInteger, _ digits: Int) -> String {
             let text = String(value, radix: 16)
@@ -472,13 +476,16 @@ private struct SysfsDescription {
         var lines = [
             "P: /devices/usb1/1-2", "N: \(name)",
             "E: DEVNAME=/dev/\(name)", "E: DEVTYPE=usb_device", "E: DRIVER=usb", "E: SUBSYSTEM=usb",
-            "E: PRODUCT=\(product)", "E: TYPE=\(type)", "E: BUSNUM=001", "E: DEVNUM=\(hex(0, 3 - "\(number)".count))\(number)",
+            "E: PRODUCT=\(product)", "E: TYPE=\(type)", "E: BUSNUM=001",
+            "E: DEVNUM=\(hex(0, 3 - "\(number)".count))\(number)",
             "E: MAJOR=189", "E: MINOR=\(number - 1)",
-            "A: busnum=1\\n", "A: devnum=\(number)\\n", "A: dev=189:\(number - 1)\\n", "A: devpath=2\\n", "A: speed=12\\n",
+            "A: busnum=1\\n", "A: devnum=\(number)\\n", "A: dev=189:\(number - 1)\\n", "A: devpath=2\\n",
+            "A: speed=12\\n",
             "A: version=\(hex(d[3], 1).leftPadded(2)).\(hex(d[2], 2))\\n", "A: maxchild=0\\n",
             "A: bDeviceClass=\(hex(d[4], 2))\\n", "A: bDeviceSubClass=\(hex(d[5], 2))\\n",
             "A: bDeviceProtocol=\(hex(d[6], 2))\\n", "A: bMaxPacketSize0=\(d[7])\\n",
-            "A: idVendor=\(hex(word(8), 4))\\n", "A: idProduct=\(hex(word(10), 4))\\n", "A: bcdDevice=\(hex(word(12), 4))\\n",
+            "A: idVendor=\(hex(word(8), 4))\\n", "A: idProduct=\(hex(word(10), 4))\\n",
+            "A: bcdDevice=\(hex(word(12), 4))\\n",
             "A: bNumConfigurations=\(d[17])\\n", "A: bConfigurationValue=\(c[5])\\n",
             "A: bNumInterfaces=\("\(c[4])".leftPadded(2))\\n", "A: bmAttributes=\(hex(c[7], 2))\\n",
             "A: bMaxPower=\(Int(c[8]) * 2)mA\\n",

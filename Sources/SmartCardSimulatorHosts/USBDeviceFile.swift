@@ -236,7 +236,8 @@ extension USBDeviceFile.State {
             // More than the buffer holds is lost, and the transfer says so (EOVERFLOW, "babble").
             let fits = first.bytes.count <= transfer.buffer.count
             complete(
-                transfer, of: open, status: fits ? 0 : -EOVERFLOW, length: min(first.bytes.count, transfer.buffer.count),
+                transfer, of: open, status: fits ? 0 : -EOVERFLOW,
+                length: min(first.bytes.count, transfer.buffer.count),
                 data: Array(first.bytes.prefix(transfer.buffer.count)))
         }
         waiting = stillWaiting
@@ -248,6 +249,7 @@ extension Duration {
     var dispatchInterval: DispatchTimeInterval {
         let (seconds, attoseconds) = components
         let nanoseconds = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        return .nanoseconds(nanoseconds.overflow ? .max : Int(nanoseconds.partialValue) + Int(attoseconds / 1_000_000_000))
+        return .nanoseconds(
+            nanoseconds.overflow ? .max : Int(nanoseconds.partialValue) + Int(attoseconds / 1_000_000_000))
     }
 }

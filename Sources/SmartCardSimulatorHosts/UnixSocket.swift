@@ -2,12 +2,15 @@ import Glibc
 
 /// Sockets with a name in the file system.
 public enum UnixSocket {
-    /// - Returns: a connected descriptor that gives up reading after two seconds; nil if nobody listens there.
+    /// - Returns: a connected descriptor that gives up reading after two seconds; nil if nobody listens there, or whoever
+    ///   does is too busy to accept for so long.
     public static func connect(to path: String) -> Int32? {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
         var patience = timeval(tv_sec: 2, tv_usec: 0)
-        setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
+        for option in [SO_RCVTIMEO, SO_SNDTIMEO] {
+            setsockopt(descriptor, SOL_SOCKET, option, &patience, socklen_t(MemoryLayout<timeval>.size))
+        }
         guard withAddress(of: path, { Glibc.connect(descriptor, $0, $1) }) == 0 else {
             close(descriptor)
             return nil
@@ -28,7 +31,9 @@ public enum UnixSocket {
         guard result == 0, chmod(path, 0o600) == 0, Glibc.listen(descriptor, 8) == 0 else {
             let reason = String(cString: strerror(errno))
             close(descriptor)
-            throw HostError("cannot listen at \(path): \(reason)", hint: "Name a file that does not exist, in a directory of yours.")
+            throw HostError(
+                "cannot listen at \(path): \(reason)", hint: "Name a file that does not exist, in a directory of yours."
+            )
         }
         return descriptor
     }

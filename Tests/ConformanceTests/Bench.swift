@@ -40,7 +40,7 @@ struct PCSCBench: Bench {
     private let process: VirtualReaderProcess
 
     init(host: String) async throws {
-        process = try VirtualReaderProcess(host: host)
+        process = try await VirtualReaderProcess(host: host)
         PCSCSocket.point(to: process.socket)
         guard let first = try await PCSCService().readers().first else { throw CardError(.noReader) }
         reader = first

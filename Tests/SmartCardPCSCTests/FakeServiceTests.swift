@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// libpcsclite keeps one socket path for the process, so all tests that talk to a daemon take turns.
-@Suite(.serialized, .timeLimit(.minutes(1)))
+@Suite(.serialized, .pcscExclusive, .timeLimit(.minutes(5)))
 struct PCSCTests {}
 
 /// An ACR122U with an ISO-DEP card, as pcsc-tools' smartcard_list.txt has it (DESFire).

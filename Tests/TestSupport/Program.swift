@@ -38,7 +38,7 @@ public final class Program: Sendable {
     public var pid: Int32 { process.processIdentifier }
 
     // Foundation's Process locks what its own thread changes.
-    private nonisolated(unsafe) let process = Process()
+    private let process = Process()
     private let name: String
     private let directory: URL
 

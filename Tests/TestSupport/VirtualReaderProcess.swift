@@ -1,57 +1,31 @@
-public import Foundation
+import Foundation
 
-/// The tool virtual-reader with its control socket, running beside the test.
+/// The tool virtual-reader without a command, running beside the test.
 public final class VirtualReaderProcess: Sendable {
     /// Where its pcscd listens.
     public let socket: String
+    private let program: Program
     private let control: String
-    private let process: Process
-
-    /// Where SwiftPM has put the package's programs: beside the test bundle.
-    public static func program(_ name: String) -> URL {
-        let own = URL(fileURLWithPath: ProcessInfo.processInfo.arguments.first ?? "").resolvingSymlinksInPath()
-        let folders = sequence(first: own.deletingLastPathComponent()) { folder in
-            folder.path == "/" ? nil : folder.deletingLastPathComponent()
-        }
-        let found = folders.lazy.map { $0.appendingPathComponent(name) }
-            .first { FileManager.default.isExecutableFile(atPath: $0.path) }
-        return found ?? URL(fileURLWithPath: ".build/debug/\(name)")
-    }
 
     /// Starts it, and returns when a reader is listed.
-    public init(host: String, arguments: [String] = []) throws {
-        control = "\(PCSCSocket.folder)/\(UUID().uuidString.prefix(8)).control"
-        process = Process()
-        process.executableURL = Self.program("virtual-reader")
-        process.arguments = ["--host", host, "--control", control] + arguments
-        process.standardInput = FileHandle.nullDevice
-        let output = Pipe()
-        process.standardOutput = output
-        let errors = "\(control).errors"
-        FileManager.default.createFile(atPath: errors, contents: nil)
-        process.standardError = FileHandle(forWritingAtPath: errors)
-        try process.run()
+    public init(host: String, arguments: [String] = []) async throws {
+        let control = "\(PCSCSocket.folder)/\(UUID().uuidString.prefix(8)).control"
+        self.control = control
+        program = try Program(
+            [Program.built("virtual-reader"), "--host", host, "--control", control] + arguments)
         // export PCSCLITE_CSOCK_NAME='…'
-        var line = Data()
-        while line.last != UInt8(ascii: "\n"), let more = try output.fileHandleForReading.read(upToCount: 1),
-            !more.isEmpty
-        {
-            line += more
-        }
-        let words = String(decoding: line, as: UTF8.self).split(separator: "'")
-        guard words.count >= 2 else {
-            throw VirtualReaderProcessError(
-                description: (try? String(contentsOfFile: errors, encoding: .utf8)) ?? "no reader")
-        }
+        try await program.wait(for: "reader") { $0.output.hasSuffix("\n") }
+        let words = program.output.split(separator: "'")
+        guard words.count >= 2 else { throw ControlError(description: program.error) }
         socket = String(words[1])
     }
 
     deinit { stop() }
 
+    /// Ends it.  Its pcscd is gone when this returns.
     public func stop() {
-        guard process.isRunning else { return }
-        process.terminate()
-        process.waitUntilExit()
+        try? perform("quit")
+        for _ in 0..<500 where FileManager.default.fileExists(atPath: socket) { usleep(10_000) }
     }
 
     /// Sends a line to the control socket, such as `insert visa`, and waits until it is done.
@@ -59,19 +33,19 @@ public final class VirtualReaderProcess: Sendable {
         let descriptor = Foundation.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         guard withUnixAddress(control, { connect(descriptor, $0, $1) }) == 0 else {
-            throw VirtualReaderProcessError(description: "the control socket does not answer")
+            throw ControlError(description: "the control socket does not answer")
         }
         let line = command + "\n"
-        guard Foundation.send(descriptor, line, line.utf8.count, Int32(MSG_NOSIGNAL)) == line.utf8.count else {
-            throw VirtualReaderProcessError(description: "the control socket is closed")
+        guard send(descriptor, line, line.utf8.count, Int32(MSG_NOSIGNAL)) == line.utf8.count else {
+            throw ControlError(description: "the control socket is closed")
         }
         var answer = [UInt8](repeating: 0, count: 512)
         let count = max(0, recv(descriptor, &answer, answer.count, 0))
         let text = String(decoding: answer.prefix(count), as: UTF8.self)
-        guard text == "ok\n" else { throw VirtualReaderProcessError(description: text) }
+        guard text == "ok\n" else { throw ControlError(description: text) }
     }
-}
 
-public struct VirtualReaderProcessError: Error, CustomStringConvertible {
-    public let description: String
+    public struct ControlError: Error, CustomStringConvertible {
+        public let description: String
+    }
 }

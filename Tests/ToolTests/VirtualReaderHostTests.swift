@@ -145,37 +145,39 @@ import Testing
 
 /// The protocol of vsmartcard's vpcd, frame by frame, and ATRs as PC/SC part 3, 3.1.3.2.3, has them.
 @Suite struct VPCDProtocolTests {
-    @Test(arguments: [
-        // MIFARE Classic 1K, 4K, Ultralight: the workgroup's table of names.
-        (
-            VirtualCardRadio.typeA(uid: [4, 0x82, 0xAC, 0xB9], atqa: [0, 4], sak: 0x08, ats: nil),
-            "3B 8F 80 01 80 4F 0C A0 00 00 03 06 03 00 01 00 00 00 00 6A"
-        ),
-        (
-            .typeA(uid: [4, 0x82, 0xAC, 0xB9], atqa: [0, 2], sak: 0x18, ats: nil),
-            "3B 8F 80 01 80 4F 0C A0 00 00 03 06 03 00 02 00 00 00 00 69"
-        ),
-        (
-            .typeA(uid: [4, 1, 2, 3, 4, 5, 6], atqa: [0, 0x44], sak: 0x00, ats: nil),
-            "3B 8F 80 01 80 4F 0C A0 00 00 03 06 03 00 03 00 00 00 00 68"
-        ),
-        // MIFARE DESFire as pcsc-tools' list has it: the historical byte 80 of its ATS.
-        (
-            .typeA(
-                uid: [4, 1, 2, 3, 4, 5, 6], atqa: [3, 0x44], sak: 0x20, ats: [0x06, 0x75, 0x77, 0x81, 0x02, 0x80]),
-            "3B 81 80 01 80 80"
-        ),
-        // An ATS of its length byte alone has no historical bytes.
-        (.typeA(uid: [8, 1, 2, 3], atqa: [0, 4], sak: 0x20, ats: [0x01]), "3B 80 80 01 01"),
-        // The ATQB of the example in the ACS API v2.04.
-        (
-            .typeB(atqb: [0x50, 0x12, 0x23, 0x45, 0x56, 0x12, 0x53, 0x54, 0x4E, 0x33, 0x81, 0xC3]),
-            "3B 88 80 01 12 53 54 4E 33 81 C3 00 23"
-        ),
-    ])
-    func `ATR`(radio: VirtualCardRadio, atr: String) throws {
+    @Test(
+        "ATR",
+        arguments: [
+            // MIFARE Classic 1K, 4K, Ultralight: the workgroup's table of names.
+            (
+                VirtualCardRadio.typeA(uid: [4, 0x82, 0xAC, 0xB9], atqa: [0, 4], sak: 0x08, ats: nil),
+                "3B 8F 80 01 80 4F 0C A0 00 00 03 06 03 00 01 00 00 00 00 6A"
+            ),
+            (
+                .typeA(uid: [4, 0x82, 0xAC, 0xB9], atqa: [0, 2], sak: 0x18, ats: nil),
+                "3B 8F 80 01 80 4F 0C A0 00 00 03 06 03 00 02 00 00 00 00 69"
+            ),
+            (
+                .typeA(uid: [4, 1, 2, 3, 4, 5, 6], atqa: [0, 0x44], sak: 0x00, ats: nil),
+                "3B 8F 80 01 80 4F 0C A0 00 00 03 06 03 00 03 00 00 00 00 68"
+            ),
+            // MIFARE DESFire as pcsc-tools' list has it: the historical byte 80 of its ATS.
+            (
+                .typeA(
+                    uid: [4, 1, 2, 3, 4, 5, 6], atqa: [3, 0x44], sak: 0x20, ats: [0x06, 0x75, 0x77, 0x81, 0x02, 0x80]),
+                "3B 81 80 01 80 80"
+            ),
+            // An ATS of its length byte alone has no historical bytes.
+            (.typeA(uid: [8, 1, 2, 3], atqa: [0, 4], sak: 0x20, ats: [0x01]), "3B 80 80 01 01"),
+            // The ATQB of the example in the ACS API v2.04.
+            (
+                .typeB(atqb: [0x50, 0x12, 0x23, 0x45, 0x56, 0x12, 0x53, 0x54, 0x4E, 0x33, 0x81, 0xC3]),
+                "3B 88 80 01 12 53 54 4E 33 81 C3 00 23"
+            ),
+        ])
+    func atr(radio: VirtualCardRadio, expected: String) throws {
         var vpcd = VPCDProtocol(SilentCard(radio))
-        #expect(vpcd.answer([0x04])?.hex(separator: " ") == atr)
+        #expect(vpcd.answer([0x04])?.hex(separator: " ") == expected)
     }
 
     @Test("controls, pseudo-APDUs, silence and nonsense") func controlsPseudoAPDUsSilenceAndNonsense() {

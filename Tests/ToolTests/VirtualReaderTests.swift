@@ -229,6 +229,20 @@ struct VirtualReaderTests {
         #expect(text.contains("cleaning /run/pcscd"), "\(text.suffix(500))")
     }
 
+    @Test(
+        "it works without root", .enabled(if: canDropRoot, "not root, or user namespaces are not permitted to others"))
+    func itWorksWithoutRoot() async throws {
+        // Others may be kept out of the build directory.
+        let copy = temporaryPath("virtual-reader")
+        try FileManager.default.copyItem(atPath: tool, toPath: copy)
+        defer { try? FileManager.default.removeItem(atPath: copy) }
+        try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: copy)
+        let outcome = try await Program.run(
+            asNobody + [copy, "--card", "type-b", "--", "sh", "-c", "id -u && opensc-tool --atr"],
+            environment: ["HOME": "/", "TMPDIR": "/tmp"])
+        #expect(outcome.output == "65534\n3b:8c:80:01:50:12:23:45:56:12:53:54:4e:33:81:c3:55\n", "\(outcome)")
+    }
+
     // MARK: Failures
 
     @Test("a card that does not exist") func aCardThatDoesNotExist() async throws {
@@ -296,6 +310,18 @@ struct VirtualReaderTests {
 }
 
 private let isVPCDInstalled = FileManager.default.fileExists(atPath: "/usr/lib/pcsc/drivers/serial/libifdvpcd.so")
+
+private let asNobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups"]
+
+private let canDropRoot: Bool = {
+    let trial = Process()
+    trial.executableURL = URL(fileURLWithPath: "/usr/bin/env")
+    trial.arguments = asNobody + ["unshare", "--map-root-user", "--mount", "true"]
+    trial.standardError = FileHandle.nullDevice
+    guard geteuid() == 0, (try? trial.run()) != nil else { return false }
+    trial.waitUntilExit()
+    return trial.terminationStatus == 0
+}()
 
 private func temporaryPath(_ name: String) -> String {
     FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString.prefix(8))-\(name)").path

@@ -4,7 +4,7 @@ import SmartCardSimulator
 import SmartCardSimulatorHosts
 
 @main
-struct VirtualReader: ParsableCommand {
+struct VirtualReaderTool: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "virtual-reader",
         abstract: "Run a program with a virtual card reader plugged in.",
