@@ -380,8 +380,10 @@ private struct Subscriber: Sendable {
         if loss == .ofConnection, !hasBeenTold { return nil }
         switch sink {
         case .events(let continuation, waitsForService: true) where loss != .forGood:
-            _ = receive([])
-            if !knowsOfFailure { continuation.yield(.serviceUnavailable(PCSCServiceFailure(error))) }
+            if !knowsOfFailure {
+                _ = receive([])
+                continuation.yield(.serviceUnavailable(PCSCServiceFailure(error)))
+            }
             knowsOfFailure = true
             return nil
         case .events(let continuation, _):

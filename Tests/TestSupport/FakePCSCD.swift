@@ -99,7 +99,8 @@ public final class FakePCSCD: @unchecked Sendable {
         var clientCount = 0
         var waiting: Set<Int32> = []
         var contexts: [UInt32: Int32] = [:]
-        var nextHandle: UInt32 = 0x1000
+        /// Of contexts and cards.  Libpcsclite looks both up among all it has, those of an earlier daemon too.
+        var nextHandle = UInt32.random(in: 1..<0x7000_0000)
         var requests: [Request] = []
         var isStopped = false
     }
@@ -140,14 +141,13 @@ public final class FakePCSCD: @unchecked Sendable {
     public func stopKeepingSocket() { stop(keepingSocket: true) }
 
     private func stop(keepingSocket: Bool) {
-        let clients: [Int32] = lock.withLock {
-            guard !state.isStopped else { return [] }
+        lock.withLock {
+            guard !state.isStopped else { return }
             state.isStopped = true
             if !keepingSocket { unlink(path) }
             shutdown(listener, Int32(SHUT_RDWR))
-            return Array(state.clients.keys)
+            for client in state.clients.keys { shutdown(client, Int32(SHUT_RDWR)) }
         }
-        for client in clients { shutdown(client, Int32(SHUT_RDWR)) }
     }
 
     public var behaviour: Behaviour {
@@ -186,10 +186,10 @@ public final class FakePCSCD: @unchecked Sendable {
     // MARK: One client
 
     private func serve(_ client: Int32) {
-        let (number, welcome): (Int, Welcome) = lock.withLock {
+        let (number, welcome): (Int, Welcome?) = lock.withLock {
             state.clientCount += 1
             state.clients[client] = state.clientCount
-            return (state.clientCount, state.behaviour.welcome)
+            return (state.clientCount, state.isStopped ? nil : state.behaviour.welcome)
         }
         defer {
             lock.withLock {
@@ -200,6 +200,8 @@ public final class FakePCSCD: @unchecked Sendable {
             }
         }
         switch welcome {
+        case nil:
+            return
         case .serve:
             break
         case .reset:
@@ -345,7 +347,10 @@ func receive(_ socket: Int32, _ count: Int) -> [UInt8]? {
     var buffer = [UInt8](repeating: 0, count: count)
     var filled = 0
     while filled < count {
-        let got = buffer.withUnsafeMutableBytes { read(socket, $0.baseAddress! + filled, count - filled) }
+        let got = buffer.withUnsafeMutableBytes { bytes in
+            let rest = UnsafeMutableRawBufferPointer(rebasing: bytes[filled...])
+            return read(socket, rest.baseAddress, rest.count)
+        }
         guard got > 0 else { return nil }
         filled += got
     }
@@ -356,8 +361,9 @@ func send(_ socket: Int32, _ data: some Collection<UInt8>) -> Bool {
     let data = Array(data)
     var sent = 0
     while sent < data.count {
-        let got = data.withUnsafeBytes {
-            Foundation.send(socket, $0.baseAddress! + sent, data.count - sent, Int32(MSG_NOSIGNAL))
+        let got = data.withUnsafeBytes { bytes in
+            let rest = UnsafeRawBufferPointer(rebasing: bytes[sent...])
+            return Foundation.send(socket, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL))
         }
         guard got > 0 else { return false }
         sent += got
