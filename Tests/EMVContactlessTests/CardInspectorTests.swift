@@ -161,7 +161,7 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
 /// What hostile cards do.  Each is reported, in words, and nothing runs without end.
 @Suite struct HostileCardTests {
     @Test(arguments: [
-        (gpo, "77 0A 82 02 20 00 94 04 10 01 90 00", "GPO: TLV: the length claims 10 bytes, 8 are left (offset 1)"),  // cut off
+        (gpo, "77 0A 82 02 20 00 94 04 10 01 90 00", "GPO: TLV: the length claims 10 bytes, 8 are left (offset 1)"),
         (gpo, "80 03 20 00 10 90 00", "GPO: template 80 of 3 bytes"),
         (gpo, "90 00", "GPO: an empty answer"),
         (gpo, "67 00", "GPO: 6700 wrong length"),
