@@ -63,6 +63,11 @@ let package = Package(
             dependencies: ["SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", argumentParser],
             path: "Tools/virtual-reader", swiftSettings: settings),
 
+        // Examples.
+        .executableTarget(
+            name: "first-program", dependencies: ["SmartCard", "SmartCardPCSC", "EMVContactless"],
+            path: "Examples/first-program", swiftSettings: settings),
+
         // Tests.
         .target(
             name: "TestSupport", dependencies: ["SmartCard"], path: "Tests/TestSupport", swiftSettings: settings),
@@ -72,7 +77,7 @@ let package = Package(
             name: "SmartCardPCSCTests", dependencies: ["SmartCardPCSC", "SmartCard", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard"],
+            name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], swiftSettings: settings),

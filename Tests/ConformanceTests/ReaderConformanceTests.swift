@@ -123,13 +123,13 @@ extension Requirement {
             #expect(atrs[0] != nil && atrs[0] == atrs[1])
         },
 
-        Requirement("a waiting task that is cancelled wakes within 50 ms") { bench in
+        Requirement("a waiting task that is cancelled wakes") { bench in
             let waiting = Task { try await bench.reader.waitForCard() }
             try await Task.sleep(for: .milliseconds(300))
             let start = ContinuousClock.now
             waiting.cancel()
             _ = await waiting.result
-            #expect(ContinuousClock.now - start < .milliseconds(50))
+            #expect(ContinuousClock.now - start < .promptly)
         },
 
         Requirement("connecting without a card says so") { bench in
