@@ -32,11 +32,15 @@ static inline gsize cumockdev_ioctl_size(gulong request) { return _IOC_SIZE(requ
 
 typedef gboolean (*cumockdev_ioctl_function)(UMockdevIoctlBase *handler, UMockdevIoctlClient *client, gpointer context);
 typedef void (*cumockdev_connected_function)(UMockdevIoctlBase *handler, UMockdevIoctlClient *client, gpointer context);
+typedef void (*cumockdev_release_function)(gpointer context, GClosure *closure);
 typedef void (*cumockdev_notify_function)(UMockdevIoctlClient *client, GParamSpec *property, gpointer context);
 
-static inline void cumockdev_on_ioctl(UMockdevIoctlBase *handler, cumockdev_ioctl_function function, gpointer context)
+// When the handler is gone for good, `release` is called with the context.
+static inline void cumockdev_on_ioctl(
+    UMockdevIoctlBase *handler, cumockdev_ioctl_function function, gpointer context, cumockdev_release_function release)
 {
-    g_signal_connect(handler, "handle-ioctl", G_CALLBACK(function), context);
+    g_signal_connect_data(
+        handler, "handle-ioctl", G_CALLBACK(function), context, (GClosureNotify)(void *)release, (GConnectFlags)0);
 }
 
 static inline void cumockdev_on_connected(

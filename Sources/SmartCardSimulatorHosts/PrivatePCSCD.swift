@@ -47,6 +47,11 @@ public final class PrivatePCSCD: Sendable {
         }
 
         directory = try temporaryDirectory(prefix: "virtual-reader")
+        guard !directory.hasPrefix("/run/") || access("/run/pcscd", F_OK) == 0 else {
+            removeDirectory(directory)
+            throw HostError(
+                "temporary files in /run are out of pcscd's sight", hint: "Set TMPDIR to a directory outside /run.")
+        }
         socket = "\(directory)/run/pcscd.comm"
         self.log = log ?? "\(directory)/log"
         mkdir("\(directory)/run", 0o755)

@@ -122,7 +122,9 @@ private final class Testbed: @unchecked Sendable {
 
     deinit { g_object_unref(testbed) }
 
+    /// Adds a device, and tells everyone who listens.
     func add(_ description: String) throws {
+        waitForListeners()
         var error: UnsafeMutablePointer<GError>?
         guard umockdev_testbed_add_from_string(testbed, description, &error) == 0 else { return }
         throw hostError("umockdev takes no such device", error)
@@ -139,9 +141,22 @@ private final class Testbed: @unchecked Sendable {
         if umockdev_testbed_detach_ioctl(testbed, node, &error) == 0 { g_clear_error(&error) }
     }
 
-    func event(_ action: String, _ path: String) { umockdev_testbed_uevent(testbed, path, action) }
+    /// Tells everyone who listens that a device leaves.
+    func announceRemoval(of path: String) {
+        waitForListeners()
+        umockdev_testbed_uevent(testbed, path, "remove")
+    }
 
     func remove(_ path: String) { umockdev_testbed_remove_device(testbed, path) }
+
+    /// Waits until every listener can take another event.  umockdev ends the process where one cannot; who still cannot
+    /// after five seconds does not listen any more.
+    private func waitForListeners() {
+        for name in directoryEntries(root) where name.hasPrefix("event") {
+            let path = "\(root)/\(name)"
+            if !UnixSocket.takesDatagrams(path, within: .seconds(5)) { unlink(path) }
+        }
+    }
 
     private func hostError(_ what: String, _ error: UnsafeMutablePointer<GError>?) -> HostError {
         var error = error
@@ -155,7 +170,7 @@ private final class Testbed: @unchecked Sendable {
 /// The device while it is on the bus: its sysfs entries, its device file and who answers there.
 private final class PluggedDevice: Sendable {
     let file: USBDeviceFile
-    private let answerer: IoctlAnswerer
+    private let device: any SoftwareUSBDevice
     private let node: String
     private let path: String
     private let interfacePath: String
@@ -165,29 +180,32 @@ private final class PluggedDevice: Sendable {
         _ device: any SoftwareUSBDevice, on testbed: Testbed, number: Int,
         departed: @escaping @Sendable (USBDeviceFile) -> Void
     ) throws {
-        let name = "bus/usb/001/\(String(repeating: "0", count: 3 - min(3, String(number).count)))\(number)"
-        node = "/dev/\(name)"
-        path = "/sys/devices/usb1/1-2"
-        interfacePath = "\(path)/1-2:1.0"
-        let signal = try ReapableSignal(replacing: "\(testbed.root)\(node)") {
-            try testbed.add(SysfsDescription(device, name: name, number: number).text)
-        }
+        let description = SysfsDescription(device, number: number)
+        node = description.node
+        path = description.path
+        interfacePath = description.interfacePath
+        try testbed.add(description.device)
+        let signal = try ReapableSignal(replacing: "\(testbed.root)\(node)")
         let file = USBDeviceFile(device) { signal.set($0) }
         self.file = file
-        answerer = IoctlAnswerer(file)
-        try testbed.attach(answerer.handler, to: node)
+        self.device = device
+        let handler = IoctlAnswerer.makeHandler(file)
+        defer { handler.map { g_object_unref($0) } }
+        try testbed.attach(handler, to: node)
         device.observe { event in
             file.deviceDid(event)
             if event == .unplugged { departed(file) }
         }
-        testbed.event("add", path)
-        testbed.event("add", interfacePath)
+        // Drivers look for interfaces: the device file is in place when they hear of one.
+        try testbed.add(description.interface)
     }
 
     func remove(from testbed: Testbed) {
+        // The device and its file know each other until now.
+        device.observe { _ in }
         file.unplug()
-        testbed.event("remove", interfacePath)
-        testbed.event("remove", path)
+        testbed.announceRemoval(of: interfacePath)
+        testbed.announceRemoval(of: path)
         testbed.detach(node)
         testbed.remove(interfacePath)
         testbed.remove(path)
@@ -206,9 +224,8 @@ private final class ReapableSignal: Sendable {
     private let descriptor: Int32
     private let isSet = Mutex(false)
 
-    /// - Parameter create: makes the ordinary file at `path` that the pipe then replaces.
-    init(replacing path: String, create: () throws -> Void) throws {
-        try create()
+    /// - Parameter path: an ordinary file, which the pipe replaces.
+    init(replacing path: String) throws {
         unlink(path)
         guard mkfifo(path, 0o666) == 0, case let descriptor = Glibc.open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC),
             descriptor >= 0
@@ -247,7 +264,6 @@ private final class ReapableSignal: Sendable {
 
 /// Carries ioctls from umockdev's thread to the device file and the results back.
 private final class IoctlAnswerer: @unchecked Sendable {
-    let handler: UnsafeMutablePointer<UMockdevIoctlBase>?
     private let file: USBDeviceFile
     // Touched on umockdev's thread only.
     private var opens: [UnsafeMutablePointer<UMockdevIoctlClient>: OpenFile] = [:]
@@ -258,16 +274,19 @@ private final class IoctlAnswerer: @unchecked Sendable {
         var transfers: [UInt: UnsafeMutablePointer<UMockdevIoctlData>] = [:]
     }
 
-    init(_ file: USBDeviceFile) {
-        self.file = file
-        handler = umockdev_ioctl_base_new()
-        guard let handler else { return }
-        // Whoever is connected outlives the plugged device, so the handler keeps this object, and both stay.
-        let context = Unmanaged.passRetained(self).toOpaque()
+    private init(_ file: USBDeviceFile) { self.file = file }
+
+    /// What umockdev calls.  It has an answerer of its own, which lives as long as it is attached or a program has the
+    /// file open.
+    static func makeHandler(_ file: USBDeviceFile) -> UnsafeMutablePointer<UMockdevIoctlBase>? {
+        guard let handler = umockdev_ioctl_base_new() else { return nil }
+        let context = Unmanaged.passRetained(IoctlAnswerer(file)).toOpaque()
         cumockdev_on_connected(
             handler, { _, client, context in IoctlAnswerer.from(context)?.connected(client) }, context)
         cumockdev_on_ioctl(
-            handler, { _, client, context in IoctlAnswerer.from(context)?.answer(client) == true ? 1 : 0 }, context)
+            handler, { _, client, context in IoctlAnswerer.from(context)?.answer(client) == true ? 1 : 0 }, context,
+            { context, _ in context.map { Unmanaged<IoctlAnswerer>.fromOpaque($0).release() } })
+        return handler
     }
 
     private static func from(_ context: gpointer?) -> IoctlAnswerer? {
@@ -451,66 +470,5 @@ extension UnsafeMutableRawBufferPointer {
     fileprivate func store<Value: FixedWidthInteger & BitwiseCopyable>(_ value: Value, at offset: Int) {
         guard offset + MemoryLayout<Value>.size <= count else { return }
         storeBytes(of: value, toByteOffset: offset, as: Value.self)
-    }
-}
-
-/// What the kernel shows of the device in sysfs, as umockdev reads it.
-private struct SysfsDescription {
-    let text: String
-
-    init(_ device: any SoftwareUSBDevice, name: String, number: Int) {
-        let d = device.deviceDescriptor + Array(repeating: 0, count: max(0, 18 - device.deviceDescriptor.count))
-        let c =
-            device.configurationDescriptor
-            + Array(repeating: 0, count: max(0, 9 - device.configurationDescriptor.count))
-        func word(_ offset: Int) -> UInt16 { UInt16(d[offset]) | UInt16(d[offset + 1]) << 8 }
-        func hex(_ value: some BinaryInteger, _ digits: Int) -> String {
-            let text = String(value, radix: 16)
-            return String(repeating: "0", count: max(0, digits - text.count)) + text
-        }
-        func string(_ index: UInt8) -> String? {
-            device.strings.indices.contains(Int(index) - 1) ? device.strings[Int(index) - 1] : nil
-        }
-        let product = "\(hex(word(8), 1))/\(hex(word(10), 1))/\(hex(word(12), 1))"
-        let type = "\(d[4])/\(d[5])/\(d[6])"
-        var lines = [
-            "P: /devices/usb1/1-2", "N: \(name)",
-            "E: DEVNAME=/dev/\(name)", "E: DEVTYPE=usb_device", "E: DRIVER=usb", "E: SUBSYSTEM=usb",
-            "E: PRODUCT=\(product)", "E: TYPE=\(type)", "E: BUSNUM=001",
-            "E: DEVNUM=\(hex(0, 3 - "\(number)".count))\(number)",
-            "E: MAJOR=189", "E: MINOR=\(number - 1)",
-            "A: busnum=1\\n", "A: devnum=\(number)\\n", "A: dev=189:\(number - 1)\\n", "A: devpath=2\\n",
-            "A: speed=12\\n",
-            "A: version=\(hex(d[3], 1).leftPadded(2)).\(hex(d[2], 2))\\n", "A: maxchild=0\\n",
-            "A: bDeviceClass=\(hex(d[4], 2))\\n", "A: bDeviceSubClass=\(hex(d[5], 2))\\n",
-            "A: bDeviceProtocol=\(hex(d[6], 2))\\n", "A: bMaxPacketSize0=\(d[7])\\n",
-            "A: idVendor=\(hex(word(8), 4))\\n", "A: idProduct=\(hex(word(10), 4))\\n",
-            "A: bcdDevice=\(hex(word(12), 4))\\n",
-            "A: bNumConfigurations=\(d[17])\\n", "A: bConfigurationValue=\(c[5])\\n",
-            "A: bNumInterfaces=\("\(c[4])".leftPadded(2))\\n", "A: bmAttributes=\(hex(c[7], 2))\\n",
-            "A: bMaxPower=\(Int(c[8]) * 2)mA\\n",
-            "H: descriptors=\((device.deviceDescriptor + device.configurationDescriptor).map { hex($0, 2) }.joined())",
-        ]
-        if let manufacturer = string(d[14]) { lines.append("A: manufacturer=\(manufacturer)\\n") }
-        if let product = string(d[15]) { lines.append("A: product=\(product)\\n") }
-        if let serial = string(d[16]) { lines.append("A: serial=\(serial)\\n") }
-        // The first interface descriptor follows the configuration's nine bytes.
-        let i = Array(c.dropFirst(9).prefix(9)) + Array(repeating: 0, count: max(0, 9 - c.dropFirst(9).prefix(9).count))
-        lines += [
-            "", "P: /devices/usb1/1-2/1-2:1.0",
-            "E: DEVTYPE=usb_interface", "E: SUBSYSTEM=usb", "E: PRODUCT=\(product)", "E: TYPE=\(type)",
-            "E: INTERFACE=\(i[5])/\(i[6])/\(i[7])",
-            "A: bInterfaceNumber=\(hex(i[2], 2))\\n", "A: bAlternateSetting=\("\(i[3])".leftPadded(2))\\n",
-            "A: bNumEndpoints=\(hex(i[4], 2))\\n", "A: bInterfaceClass=\(hex(i[5], 2))\\n",
-            "A: bInterfaceSubClass=\(hex(i[6], 2))\\n", "A: bInterfaceProtocol=\(hex(i[7], 2))\\n",
-        ]
-        if let interface = string(i[8]) { lines.append("A: interface=\(interface)\\n") }
-        text = lines.joined(separator: "\n") + "\n"
-    }
-}
-
-extension String {
-    fileprivate func leftPadded(_ width: Int) -> String {
-        String(repeating: " ", count: max(0, width - count)) + self
     }
 }

@@ -218,7 +218,7 @@ extension USBDeviceFile.State {
 
     /// Gives to each waiting transfer the data that has come for its endpoint.
     ///
-    /// - Returns: how long until more is due, if a transfer waits for it.
+    /// - Returns: how long until more is due, if a transfer waits for it; an hour at most.
     mutating func match(now: ContinuousClock.Instant) -> Duration? {
         var next: Duration?
         var stillWaiting: [(open: USBDeviceFile.Open, transfer: USBDeviceFile.Transfer)] = []
@@ -246,10 +246,8 @@ extension USBDeviceFile.State {
 }
 
 extension Duration {
-    var dispatchInterval: DispatchTimeInterval {
-        let (seconds, attoseconds) = components
-        let nanoseconds = seconds.multipliedReportingOverflow(by: 1_000_000_000)
-        return .nanoseconds(
-            nanoseconds.overflow ? .max : Int(nanoseconds.partialValue) + Int(attoseconds / 1_000_000_000))
+    /// For durations of hours at most.
+    fileprivate var dispatchInterval: DispatchTimeInterval {
+        .nanoseconds(Int(components.seconds) * 1_000_000_000 + Int(components.attoseconds / 1_000_000_000))
     }
 }

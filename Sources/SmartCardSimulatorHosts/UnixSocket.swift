@@ -18,6 +18,16 @@ public enum UnixSocket {
         return descriptor
     }
 
+    /// Whether the datagram socket at `path` has or gets room for another message within `patience`.
+    static func takesDatagrams(_ path: String, within patience: Duration) -> Bool {
+        let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
+        defer { close(descriptor) }
+        guard withAddress(of: path, { Glibc.connect(descriptor, $0, $1) }) == 0 else { return false }
+        var event = pollfd(fd: descriptor, events: Int16(POLLOUT), revents: 0)
+        let milliseconds = min(Int64(Int32.max), patience.components.seconds * 1000)
+        return poll(&event, 1, Int32(milliseconds)) > 0 && event.revents & Int16(POLLOUT) != 0
+    }
+
     /// Listens at `path`, for this user alone.  A socket that nobody listens on any more is replaced.
     ///
     /// - Throws: ``HostError`` if there is another file, or somebody listens.

@@ -80,6 +80,27 @@ struct VirtualReaderTests {
         #expect(!FileManager.default.fileExists(atPath: socket))
     }
 
+    /// More udev events than a listener's queue holds.
+    @Test("a reader plugged in and out faster than pcscd follows") func restlessReader() async throws {
+        let socket = temporaryPath("control")
+        let program = try Program([tool, "--card", "type-b", "--control", socket])
+        try await program.wait(for: "readiness") { $0.error.contains("is ready") }
+        let control = try Control(socket)
+        for _ in 0..<6 {
+            #expect(try control.send("unplug") == "ok")
+            #expect(try control.send("plug") == "ok")
+        }
+        let name = program.output.split(separator: "'").dropFirst().first.map(String.init) ?? ""
+        let end = ContinuousClock.now + .seconds(15)
+        var atr = ""
+        while atr != "3b:8c:80:01:50:12:23:45:56:12:53:54:4e:33:81:c3:55\n" {
+            try #require(.now < end, "the last answer was \(atr)")
+            atr = try await Program.run(["opensc-tool", "--atr"], environment: ["PCSCLITE_CSOCK_NAME": name]).output
+        }
+        program.signal(SIGTERM)
+        #expect(try await program.outcome().status == 0)
+    }
+
     /// The device descriptor is that of a firmware 2.07 reader as captured (nfcpy issue 28), the class descriptor that
     /// of libccid's list of readers (readers/ACR122U_PICC.txt); lsusb spells `nMaxSlotIndex` and the like.
     @Test("lsusb reads the descriptors of an ACR122U") func lsusbReadsTheDescriptorsOfAnACR122U() async throws {
