@@ -14,7 +14,7 @@ extension Report {
             aid = application.aid.bytes.hex
             label = application.label
             scheme = application.scheme
-            kernel = application.kernel
+            kernel = application.kernel.flatMap { $0 == .any ? nil : Int($0.rawValue) }
             priority = application.priority
         }
     }
@@ -43,7 +43,7 @@ extension Report {
             aid = application.aid.bytes.hex
             label = application.label
             scheme = application.scheme
-            kernel = application.kernel
+            kernel = application.kernel.flatMap { $0 == .any ? nil : Int($0.rawValue) }
             priority = application.priority
             pan = application.accountNumber.map { reveal ? $0.digits : $0.masked }
             panSequence = application.number(0x5F34, decimal: true)
@@ -56,7 +56,7 @@ extension Report {
             afl = application.applicationFileLocator?.hex
             elements = application.elements.map {
                 Element(
-                    Annotation($0.object, scope: .init(aid: application.aid)), origin: $0.origin.description,
+                    Annotation($0.object, scope: application.scope), origin: $0.origin.description,
                     reveal: reveal)
             }
             log = application.log.map { LogRecord($0, of: application, reveal: reveal) }
@@ -106,7 +106,7 @@ extension Report {
             elements = format.entries.map { entry in
                 defer { rest = rest.dropFirst(entry.length) }
                 let annotation = Annotation(
-                    tag: entry.tag, value: rest.prefix(entry.length), scope: .init(aid: application.aid))
+                    tag: entry.tag, value: rest.prefix(entry.length), scope: application.scope)
                 return Element(annotation, reveal: reveal)
             }
             value = elements.map(\.value).joined()
@@ -121,12 +121,6 @@ extension InspectedApplication {
     }
 
     var scheme: String? { KnownApplication.matching(aid)?.scheme ?? KnownApplication.scheme(of: aid) }
-
-    /// The kernel that the card asks for, or else that of its scheme (EMV Contactless Book B, 3.3.2.5).
-    var kernel: Int? {
-        let kernel = KernelIdentifier.requested(by: directoryEntry?[0x9F2A]?.value, aid: aid)
-        return kernel.flatMap { $0 == .any ? nil : Int($0.rawValue) }
-    }
 
     /// 1, the highest, to 15; nil if the card sets none.
     var priority: Int? {

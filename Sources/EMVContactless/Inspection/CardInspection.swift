@@ -98,6 +98,16 @@ public struct InspectedApplication: Sendable {
         return found
     }
 
+    /// The kernel that the directory entry asks for, or else that of the scheme (EMV Contactless Book B, 3.3.2.5); nil
+    /// if the entry asks for one in a way that has no meaning.
+    public var kernel: KernelIdentifier? { .requested(by: directoryEntry?[0x9F2A]?.value, aid: aid) }
+
+    /// Whose meaning tags have in this application that mean different things.
+    public var scope: DataElement.Scope {
+        let scope = kernel.map { DataElement.Scope(kernel: $0) } ?? .common
+        return scope == .common ? DataElement.Scope(aid: aid) : scope
+    }
+
     /// The value of the first object with `tag` that the card gave, in the order of ``elements``.
     public func value(_ tag: TLVTag) -> [UInt8]? {
         elements.first { $0.object.tag == tag }.map { Array($0.object.value) }

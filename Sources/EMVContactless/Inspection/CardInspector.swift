@@ -325,7 +325,7 @@ extension CardInspector {
         _ list: [UInt8], name: String, _ application: inout InspectedApplication
     ) -> [UInt8]? {
         do {
-            return try DataObjectList(list).value(scope: .init(aid: application.aid)) { terminalData[$0] }
+            return try DataObjectList(list).value(scope: application.scope) { terminalData[$0] }
         } catch {
             application.findings.append("\(name): \(error)")
             return nil
