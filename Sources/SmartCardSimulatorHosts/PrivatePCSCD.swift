@@ -105,12 +105,16 @@ public final class PrivatePCSCD: Sendable {
         }
     }
 
-    /// Stops the service and removes its files.  Returns when both is done; calls after the first do nothing.
+    /// Stops the service, closes the mock bus that it saw, and removes its files.  Returns when all is done; calls after
+    /// the first do nothing.
     public func stop() {
         process.withLock { process in
             guard let (shell, lifeline) = process else { return }
-            // A line, so that the shell knows that this process lives and takes care of the mock bus.
+            // A line stops pcscd.  The shell stays until the lifeline ends, and then removes what there is: should this
+            // process end in between, that is the bus as well.
             _ = write(lifeline, "\n", 1)
+            while access("\(directory)/exited", F_OK) != 0, shell.poll() == nil { usleep(2000) }
+            if case .usb(let host) = hardware { host.close() }
             close(lifeline)
             shell.wait()
             process = nil
@@ -143,16 +147,17 @@ public final class PrivatePCSCD: Sendable {
         } >>"$log" 2>&1
         pid=$!
         {
-            read -r line <&3 || rm -rf "$bus"
+            read -r line <&3
             kill $pid
             n=0; while [ $n -lt 60 ] && kill -0 $pid; do n=$((n + 1)); sleep 0.05; done
-            kill -9 $pid
+            [ $n -lt 60 ] || kill -9 $pid
+            read -r line <&3
         } >/dev/null 2>&1 &
         exec 3<&-
         wait $pid
         : >"$dir/exited"
         wait
-        rm -rf "$dir"
+        rm -rf "$bus" "$dir"
         """
 
     private static func program(_ name: String, package: String) throws -> String {

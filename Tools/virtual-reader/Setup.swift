@@ -69,10 +69,7 @@ final class USBSetup: Setup {
         }
     }
 
-    func stop() {
-        service.stop()
-        host.close()
-    }
+    func stop() { service.stop() }
 }
 
 /// A bare card in vsmartcard's reader.
