@@ -49,8 +49,10 @@ extension ReaderSnapshot {
         }
     }
 
-    /// Whether a card has been reported.
-    var hasKnownCard: Bool { slotState.presence.isCard }
+    var eventsOfRemoval: [PCSCEvent] {
+        let reader = PCSCReader(name: name)
+        return (slotState.presence.isCard ? [.cardRemoved(reader)] : []) + [.readerRemoved(reader)]
+    }
 
     /// The states of the slot from `previous` to this one, the first left out.
     ///
@@ -106,20 +108,27 @@ extension SlotState {
 ///
 /// One watch for all, because libpcsclite before 2 keeps the states of the readers in one place for all contexts,
 /// unprotected: several waits at once disturb each other.
+///
+/// Only the waiting thread fills the streams, never with the lock held: to resume a task takes that task's own lock,
+/// and a task that is cancelled calls back here holding it.
 final class ReaderWatch: Sendable {
     static let shared = ReaderWatch()
 
     private struct State: Sendable {
         var subscribers: [UInt64: Subscriber] = [:]
+        /// Of subscribers, runs and waits.
         var nextID: UInt64 = 0
-        /// The readers as last seen; nil while the service is away.
-        var readers: [ReaderSnapshot]?
         /// The pair of threads at work; nil for none.
         var run: UInt64?
         /// The wait under way.
         var wait: Wait?
-        /// Who subscribed since the watch last looked.
-        var hasNews = false
+        /// Somebody has subscribed since the watch last looked.
+        var hasNewcomers = false
+
+        mutating func makeID() -> UInt64 {
+            nextID += 1
+            return nextID
+        }
     }
 
     private struct Wait: Sendable {
@@ -147,22 +156,17 @@ final class ReaderWatch: Sendable {
     ) -> AsyncThrowingStream<Element, any Error> {
         let (stream, continuation) = AsyncThrowingStream<Element, any Error>.makeStream(
             bufferingPolicy: .bufferingNewest(4096))
-        var subscriber = Subscriber(sink: sink(continuation))
-        let (id, ending, mustStart) = state.withLock { state in
-            let id = state.nextID
-            state.nextID += 1
-            let ending = state.readers.flatMap { subscriber.receive($0) }
-            if ending == nil {
-                state.subscribers[id] = subscriber
-                state.hasNews = true
-            }
-            let mustStart = ending == nil && state.run == nil
-            if mustStart { state.run = id }
-            return (id, ending, mustStart)
-        }
-        // After the lock: finishing a stream calls this back.
+        let id = state.withLock { $0.makeID() }
         continuation.onTermination = { [self] _ in unsubscribe(id) }
-        ending?()
+        let mustStart = state.withLock { state in
+            state.subscribers[id] = Subscriber(sink: sink(continuation))
+            // Whoever comes is told what is, not what was: so the watch looks again.
+            state.hasNewcomers = true
+            state.wait?.isUnwanted = true
+            guard state.run == nil else { return false }
+            state.run = id
+            return true
+        }
         if mustStart { start(run: id) }
         return stream
     }
@@ -170,10 +174,7 @@ final class ReaderWatch: Sendable {
     private func unsubscribe(_ id: UInt64) {
         state.withLock { state in
             state.subscribers[id] = nil
-            guard state.subscribers.isEmpty else { return }
-            state.wait?.isUnwanted = true
-            // Whoever comes next is to be told what is, not what was.
-            state.readers = nil
+            if state.subscribers.isEmpty { state.wait?.isUnwanted = true }
         }
     }
 
@@ -187,7 +188,7 @@ final class ReaderWatch: Sendable {
         if startThread({ [self] in assist(run) }), startThread({ [self] in watch() }) { return }
         let error = CardError(.other, "the system starts no more threads")
         state.withLock { $0.run = nil }
-        fail(error, .forGood)
+        tell { $0.fail(error, .ofMeans) }
     }
 
     /// The body of the waiting thread.
@@ -201,22 +202,22 @@ final class ReaderWatch: Sendable {
                 loss = .ofConnection
                 try watch(in: context)
             } catch {
-                fail(error, loss)
+                tell { $0.fail(error, loss) }
                 // pcscd tells nobody that it has started.  Asking for its socket costs a stat and a connect, and wakes
                 // it where systemd holds the socket.
-                _ = state.wait(atMost: pause) { $0.hasNews || $0.subscribers.isEmpty ? true : nil }
+                _ = state.wait(atMost: pause) { $0.hasNewcomers || $0.subscribers.isEmpty ? true : nil }
                 pause = min(pause * 2, .seconds(1))
             }
         }
     }
 
-    /// Whether anybody still subscribes.
+    /// Whether anybody still subscribes; from here on, whoever does is no newcomer.
     private func goOn() -> Bool {
         state.withLock { state in
-            state.hasNews = false
+            state.hasNewcomers = false
+            for id in state.subscribers.keys { state.subscribers[id]?.isNewcomer = false }
             guard state.subscribers.isEmpty else { return true }
             state.run = nil
-            state.readers = nil
             return false
         }
     }
@@ -226,8 +227,8 @@ final class ReaderWatch: Sendable {
         while goOn() {
             do throws(PCSCStatus) {
                 let readers = try context.snapshot(of: context.readers())
-                publish(readers)
-                guard begin(Wait(id: 0, canceller: context.canceller, known: readers)) else { continue }
+                tell { $0.receive(readers) }
+                guard begin(context.canceller, readers) else { continue }
                 defer { state.withLock { $0.wait = nil } }
                 try context.waitForChange(from: readers, plugAndPlay: &plugAndPlay)
             } catch .cancelled {
@@ -243,12 +244,11 @@ final class ReaderWatch: Sendable {
         }
     }
 
-    /// False if there is nobody to wait for any more.
-    private func begin(_ wait: Wait) -> Bool {
+    /// False if it has to look again, or there is nobody to wait for any more.
+    private func begin(_ canceller: SCardCanceller, _ known: [ReaderSnapshot]) -> Bool {
         state.withLock { state in
-            guard !state.subscribers.isEmpty else { return false }
-            state.nextID += 1
-            state.wait = Wait(id: state.nextID, canceller: wait.canceller, known: wait.known)
+            guard !state.subscribers.isEmpty, !state.hasNewcomers else { return false }
+            state.wait = Wait(id: state.makeID(), canceller: canceller, known: known)
             return true
         }
     }
@@ -296,38 +296,27 @@ final class ReaderWatch: Sendable {
 
     // MARK: Telling
 
-    private func publish(_ readers: [ReaderSnapshot]) {
-        let endings = state.withLock { state in
-            state.readers = readers
-            return state.subscribers.keys.sorted().compactMap { id in
-                let ending = state.subscribers[id]?.receive(readers)
-                if ending != nil { state.subscribers[id] = nil }
-                return ending
-            }
-        }
-        for end in endings { end() }
-    }
-
     /// What a failure is about, and so whom it concerns.
     enum Loss: Sendable {
         /// A service that answered no longer does; who has come since may find another one.
         case ofConnection
         /// No service answers.
         case ofService
-        case forGood
+        /// No thread to wait on.
+        case ofMeans
     }
 
-    /// Ends the streams of all whom it concerns, save those who wait for the service.
-    private func fail(_ error: CardError, _ loss: Loss) {
-        let endings = state.withLock { state in
-            state.readers = nil
-            return state.subscribers.keys.sorted().compactMap { id in
-                let ending = state.subscribers[id]?.fail(error, loss)
-                if ending != nil { state.subscribers[id] = nil }
-                return ending
+    /// Lets each subscriber, the oldest first, take note of something, and then fills and ends their streams.
+    private func tell(_ note: (inout Subscriber) -> Subscriber.News) {
+        let news = state.withLock { state in
+            state.subscribers.sorted { $0.key < $1.key }.map { id, subscriber in
+                var subscriber = subscriber
+                let news = note(&subscriber)
+                state.subscribers[id] = news.isLast ? nil : subscriber
+                return news
             }
         }
-        for end in endings { end() }
+        for news in news { news.deliver() }
     }
 }
 
@@ -337,17 +326,25 @@ private struct Subscriber: Sendable {
         case events(AsyncThrowingStream<PCSCEvent, any Error>.Continuation, waitsForService: Bool)
         case slot(AsyncThrowingStream<SlotState, any Error>.Continuation, reader: String)
     }
-    typealias Ending = @Sendable () -> Void
+
+    /// What is to go into the stream.
+    struct News: Sendable {
+        /// Whether the stream ends with it.
+        var isLast = false
+        /// Not to be called with a lock held.
+        var deliver: @Sendable () -> Void = {}
+    }
 
     let sink: Sink
+    /// Came after the watch began what it is doing; if that fails, it may succeed the next time.
+    var isNewcomer = true
     private var known: [ReaderSnapshot] = []
     private var knowsOfFailure = false
     private var hasBeenTold = false
 
     init(sink: Sink) { self.sink = sink }
 
-    /// - Returns: how to end the stream, if that is due; not to be done with the lock held.
-    mutating func receive(_ readers: [ReaderSnapshot]) -> Ending? {
+    mutating func receive(_ readers: [ReaderSnapshot]) -> News {
         defer {
             known = readers
             knowsOfFailure = false
@@ -355,41 +352,39 @@ private struct Subscriber: Sendable {
         }
         switch sink {
         case .events(let continuation, _):
-            for gone in known where !readers.contains(where: { $0.name == gone.name }) {
-                if gone.hasKnownCard { continuation.yield(.cardRemoved(PCSCReader(name: gone.name))) }
-                continuation.yield(.readerRemoved(PCSCReader(name: gone.name)))
-            }
-            for reader in readers {
-                let previous = known.first { $0.name == reader.name }
-                for event in reader.events(since: previous) { continuation.yield(event) }
-            }
-            return nil
+            let events = events(to: readers)
+            return News { for event in events { continuation.yield(event) } }
         case .slot(let continuation, let name):
             let previous = known.first { $0.name == name }
             guard let reader = readers.first(where: { $0.name == name }) else {
-                return { continuation.finish(throwing: previous == nil ? CardError(.readerGone, name) : nil) }
+                let error = previous == nil ? CardError(.readerGone, name) : nil
+                return News(isLast: true) { continuation.finish(throwing: error) }
             }
-            for state in previous.map({ reader.slotStates(since: $0) }) ?? [reader.slotState] {
-                continuation.yield(state)
-            }
-            return nil
+            let states = previous.map { reader.slotStates(since: $0) } ?? [reader.slotState]
+            return News { for state in states { continuation.yield(state) } }
         }
     }
 
-    mutating func fail(_ error: CardError, _ loss: ReaderWatch.Loss) -> Ending? {
-        if loss == .ofConnection, !hasBeenTold { return nil }
+    mutating func fail(_ error: CardError, _ loss: ReaderWatch.Loss) -> News {
+        if loss != .ofMeans, isNewcomer || (loss == .ofConnection && !hasBeenTold) { return News() }
         switch sink {
-        case .events(let continuation, waitsForService: true) where loss != .forGood:
-            if !knowsOfFailure {
-                _ = receive([])
-                continuation.yield(.serviceUnavailable(PCSCServiceFailure(error)))
-            }
+        case .events(let continuation, waitsForService: true) where loss != .ofMeans:
+            guard !knowsOfFailure else { return News() }
+            let events = events(to: []) + [.serviceUnavailable(PCSCServiceFailure(error))]
+            known = []
             knowsOfFailure = true
-            return nil
+            return News { for event in events { continuation.yield(event) } }
         case .events(let continuation, _):
-            return { continuation.finish(throwing: error) }
+            return News(isLast: true) { continuation.finish(throwing: error) }
         case .slot(let continuation, _):
-            return { continuation.finish(throwing: error) }
+            return News(isLast: true) { continuation.finish(throwing: error) }
         }
+    }
+
+    /// What happened from the readers known to `readers`.
+    private func events(to readers: [ReaderSnapshot]) -> [PCSCEvent] {
+        let gone = known.filter { old in !readers.contains { $0.name == old.name } }
+        return gone.flatMap { $0.eventsOfRemoval }
+            + readers.flatMap { reader in reader.events(since: known.first { $0.name == reader.name }) }
     }
 }

@@ -157,7 +157,11 @@ struct SCardHandle: ~Copyable {
         var raw = SCARDHANDLE()
         var activeProtocol = DWORD()
         let status = SCardConnect(context.raw, reader, sharing.code, protocols.code(sharing), &raw, &activeProtocol)
-        guard PCSCStatus(status) == .success else { throw CardError(PCSCStatus(status), during: .connect) }
+        guard PCSCStatus(status) == .success else {
+            // Either polkit refuses the reader, or the service is gone.
+            if PCSCStatus(status).isHangUp { _ = try SCardContext.forOperation() }
+            throw CardError(PCSCStatus(status), during: .connect)
+        }
         self.context = context
         self.raw = raw
         self.activeProtocol = UInt32(truncatingIfNeeded: activeProtocol)
@@ -247,8 +251,23 @@ struct SCardHandle: ~Copyable {
 extension SCardContext {
     /// A context, or the reason for which there is none.
     static func forOperation() throws(CardError) -> SCardContext {
-        do throws(PCSCStatus) { return try SCardContext() } catch { throw CardError(error, during: .establish) }
+        do throws(PCSCStatus) {
+            do throws(PCSCStatus) {
+                return try SCardContext()
+            } catch  where error.isHangUp {
+                // A service that refuses does so again.  One that was just ending is gone now, or there anew.
+                usleep(20_000)
+                return try SCardContext()
+            }
+        } catch {
+            throw CardError(error, during: .establish)
+        }
     }
+}
+
+extension PCSCStatus {
+    /// pcscd closed the socket.
+    fileprivate var isHangUp: Bool { self == .commError || self == .securityViolation }
 }
 
 private func check(_ status: LONG) throws(PCSCStatus) {

@@ -183,6 +183,14 @@ extension PCSCTests {
             #expect(status == nil || status?.kind == .other)
         }
 
+        @Test func theServiceStopsInAConnect() async throws {
+            let daemon = try fakeService([acr122u.inserting(desfireATR)]) { $0.connect = { _, _, _ in .silence } }
+            async let stopped = cardError { _ = try await PCSCReader(name: acr122u.name).connect(sharing: .shared) }
+            #expect(try await eventually { daemon.count(of: 0x04) == 1 })
+            daemon.stop()
+            #expect(await stopped?.kind == .noService, "and not a denial")
+        }
+
         // MARK: Exchanges
 
         func card(
@@ -343,6 +351,8 @@ extension PCSCTests {
             #expect(try await eventually { daemon.count(of: 0x07) == 3 })
             task.cancel()
             await #expect(throws: CancellationError.self) { try await task.value }
+            // Where the cancellation came before the body began, the end follows the error.
+            #expect(try await eventually { daemon.count(of: 0x08) == 3 })
             #expect(
                 daemon.requests.map(\.command).filter { [0x07, 0x08, 0x09].contains($0) } == [7, 9, 8, 7, 8, 7, 8])
             // END: handle, disposition, rv
