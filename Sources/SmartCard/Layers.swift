@@ -68,6 +68,42 @@ public struct RecorderLayer: CardChannel {
     }
 }
 
+/// Gives up on an exchange that takes too long, by cancelling it.
+///
+/// Drivers have limits of their own, but a service that hangs has none.
+public struct TimeLimitLayer: CardChannel {
+    private let base: any CardChannel
+    private let limit: Duration
+
+    public init(_ base: any CardChannel, limit: Duration) {
+        self.base = base
+        self.limit = limit
+    }
+
+    /// - Throws: ``CardError`` of kind `readerTimeout` after the limit, and whatever the layer below throws.
+    public func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        try await withTimeLimit(limit) { try await base.transmit(command) }
+    }
+}
+
+/// Runs `body`, and cancels it when `limit` has passed.
+///
+/// - Throws: ``CardError`` of kind `readerTimeout` then.
+public func withTimeLimit<Result: Sendable>(
+    _ limit: Duration, _ body: @escaping @Sendable () async throws -> Result
+) async throws -> Result {
+    try await withThrowingTaskGroup(of: Result.self) { group in
+        defer { group.cancelAll() }
+        group.addTask { try await body() }
+        group.addTask {
+            try await Task.sleep(for: limit)
+            throw CardError(.readerTimeout, "no answer within \(limit)")
+        }
+        guard let first = try await group.next() else { throw CancellationError() }
+        return first
+    }
+}
+
 extension StatusWord {
     /// The length in SW2 of 61xx and 6Cxx.
     fileprivate var ne: Int { sw2 == 0 ? 256 : Int(sw2) }

@@ -74,6 +74,28 @@ private struct ConstantChannel: CardChannel {
     }
 }
 
+@Suite struct TimeLimitLayerTests {
+    private struct SilentChannel: CardChannel {
+        func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+            try await Task.sleep(for: .seconds(60))
+            return ResponseAPDU(status: .success)
+        }
+    }
+
+    @Test func anExchangeWithoutEndIsGivenUp() async {
+        let start = ContinuousClock.now
+        await #expect {
+            try await TimeLimitLayer(SilentChannel(), limit: .milliseconds(20)).transmit(.getData(0x9F36))
+        } throws: { ($0 as? CardError)?.kind == .readerTimeout }
+        #expect(ContinuousClock.now - start < .seconds(30))
+    }
+
+    @Test func anAnswerInTimeIsPassedOn() async throws {
+        let channel = TimeLimitLayer(ConstantChannel(response: "01 90 00"), limit: .seconds(60))
+        #expect(try await channel.transmit(.getData(0x9F36)).data == [0x01])
+    }
+}
+
 @Suite struct LayeredChannelTests {
     /// 6Cxx first, 61xx in answer to the second try: the recorder sees one exchange, as the caller does.
     @Test func layersStandInTheirOrder() async throws {

@@ -28,8 +28,10 @@ struct ListCommand: AsyncParsableCommand {
 extension CardReader {
     /// What is in the slot now.
     func currentState() async throws -> SlotState {
-        for try await state in slotStates() { return state }
-        throw CardError(.readerGone, identity.name)
+        try await withTimeLimit(.seconds(10)) {
+            for try await state in slotStates() { return state }
+            throw CardError(.readerGone, identity.name)
+        }
     }
 }
 

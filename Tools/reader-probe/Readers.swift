@@ -98,15 +98,19 @@ extension ReaderOptions {
         }
     }
 
+    /// Longer than any driver takes to give up.
+    private static let exchangeLimit = Duration.seconds(60)
+
     /// Waits for a card, connects to it, and gives it back when `body` is done.
     func withCard<Result>(
         _ body: (_ reader: any CardReader, _ card: any CardConnection, _ channel: any CardChannel) async throws ->
             Result
     ) async throws -> Result {
         let reader = try await waitForCard(on: try await readers())
-        let card = try await reader.connect()
+        let card = try await withTimeLimit(Self.exchangeLimit) { try await reader.connect() }
         do {
-            let result = try await body(reader, card, card.layered(logger: logger))
+            let result = try await body(
+                reader, card, TimeLimitLayer(card, limit: Self.exchangeLimit).layered(logger: logger))
             await card.disconnect(.leave)
             return result
         } catch {
