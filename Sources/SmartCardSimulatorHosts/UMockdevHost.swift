@@ -115,6 +115,7 @@ private final class Testbed: @unchecked Sendable {
     let root: String
 
     init() {
+        cumockdev_expect_open_clients()
         let directory = umockdev_testbed_get_root_dir(testbed)
         root = directory.map { String(cString: $0) } ?? ""
         g_free(directory)
