@@ -185,22 +185,22 @@ final class ReaderWatch: Sendable {
     // MARK: Waiting
 
     private func start(run: UInt64) {
-        if startThread({ [self] in assist(run) }), startThread({ [self] in watch() }) { return }
+        if startThread({ [self] in assist(run) }), startThread({ [self] in watch(run) }) { return }
         let error = CardError(.other, "the system starts no more threads")
         state.withLock { $0.run = nil }
         tell { $0.fail(error, .ofMeans) }
     }
 
     /// The body of the waiting thread.
-    private func watch() {
+    private func watch(_ run: UInt64) {
         var pause = Duration.milliseconds(50)
-        while goOn() {
+        while goOn(run) {
             var loss = Loss.ofService
             do throws(CardError) {
                 let context = try SCardContext.forOperation()
                 pause = .milliseconds(50)
                 loss = .ofConnection
-                try watch(in: context)
+                try watch(run, in: context)
             } catch {
                 tell { $0.fail(error, loss) }
                 // pcscd tells nobody that it has started.  Asking for its socket costs a stat and a connect, and wakes
@@ -211,9 +211,11 @@ final class ReaderWatch: Sendable {
         }
     }
 
-    /// Whether anybody still subscribes; from here on, whoever does is no newcomer.
-    private func goOn() -> Bool {
+    /// Whether the run goes on; it ends with the last subscriber.  From here on, nobody is a newcomer.
+    private func goOn(_ run: UInt64) -> Bool {
         state.withLock { state in
+            // It may have ended before, and another one have begun.
+            guard state.run == run else { return false }
             state.hasNewcomers = false
             for id in state.subscribers.keys { state.subscribers[id]?.isNewcomer = false }
             guard state.subscribers.isEmpty else { return true }
@@ -222,9 +224,9 @@ final class ReaderWatch: Sendable {
         }
     }
 
-    private func watch(in context: borrowing SCardContext) throws(CardError) {
+    private func watch(_ run: UInt64, in context: borrowing SCardContext) throws(CardError) {
         var plugAndPlay: UInt16 = 0
-        while goOn() {
+        while goOn(run) {
             do throws(PCSCStatus) {
                 let readers = try context.snapshot(of: context.readers())
                 tell { $0.receive(readers) }

@@ -27,11 +27,11 @@ struct SCardContext: ~Copyable {
 
     deinit { SCardReleaseContext(raw) }
 
-    /// Runs `establish` with PCSCLITE_NO_BLOCKING set, and takes it away again so that child processes keep libpcsclite's
-    /// own ways.
+    /// Runs `establish` with PCSCLITE_NO_BLOCKING set until it has succeeded once, and takes it away again so that child
+    /// processes keep libpcsclite's own ways.
     private static func withoutBlocking(_ establish: () -> LONG) -> LONG {
-        environment.withLock { isSettled in
-            if isSettled { return establish() }
+        let first = environment.withLock { isSettled -> LONG? in
+            guard !isSettled else { return nil }
             let name = "PCSCLITE_NO_BLOCKING"
             let wasSet = getenv(name) != nil
             if !wasSet { setenv(name, "1", 1) }
@@ -40,6 +40,7 @@ struct SCardContext: ~Copyable {
             isSettled = PCSCStatus(status) == .success
             return status
         }
+        return first ?? establish()
     }
 
     private static let environment = Mutex(false)

@@ -186,6 +186,39 @@ extension PCSCTests {
             }
         }
 
+        /// Streams are cancelled while others fill: nothing deadlocks, no wait is left over, none is missing.
+        @Test func subscribersComeAndGo() async throws {
+            let daemon = try fakeService([acr122u])
+            defer { daemon.stop() }
+            let stop = Flag()
+            let cards = Task.detached {
+                while !stop.isSet {
+                    daemon.readers = [acr122u.inserting(desfireATR)]
+                    try await Task.sleep(for: .milliseconds(1))
+                    daemon.readers = [acr122u]
+                    try await Task.sleep(for: .milliseconds(1))
+                }
+            }
+            await withTaskGroup(of: Void.self) { group in
+                for _ in 0..<4 {
+                    group.addTask { [reader] in
+                        for round in 0..<40 {
+                            let task = Task { for try await _ in reader.slotStates() {} }
+                            try? await Task.sleep(for: .microseconds(Int64(100 * (round % 30))))
+                            task.cancel()
+                            _ = await task.result
+                        }
+                    }
+                }
+            }
+            stop.set()
+            _ = await cards.result
+            #expect(try await eventually { daemon.clientCount == 0 }, "every context is released")
+            let last = Collector(reader.slotStates())
+            _ = try await last.first(1)
+            #expect(try await eventually { daemon.waitingCount == 1 && daemon.clientCount == 1 })
+        }
+
         @Test func waitForCardIsCancelled() async throws {
             let daemon = try fakeService([acr122u])
             defer { daemon.stop() }
