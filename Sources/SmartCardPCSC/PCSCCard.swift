@@ -273,7 +273,7 @@ private struct CardLink: ~Copyable {
 extension SCardHandle {
     fileprivate mutating func activeCard() throws(PCSCStatus) -> (ATR, TransmissionProtocol) {
         let status = try status()
-        return (ATR(status.atr), TransmissionProtocol(code: activeProtocol))
+        return (ATR(status.atr), transmissionProtocol)
     }
 }
 

@@ -145,7 +145,7 @@ struct SCardHandle: ~Copyable {
     /// Owned so that it is released after `deinit` has disconnected.
     private let context: SCardContext
     private let raw: SCARDHANDLE
-    private(set) var activeProtocol: UInt32
+    private(set) var transmissionProtocol: TransmissionProtocol
     /// The library and pcscd no longer agree on where a message begins; nothing but `deinit` may follow.
     private(set) var isBroken = false
     private var isConnected = true
@@ -165,7 +165,7 @@ struct SCardHandle: ~Copyable {
         }
         self.context = context
         self.raw = raw
-        self.activeProtocol = UInt32(truncatingIfNeeded: activeProtocol)
+        transmissionProtocol = TransmissionProtocol(sharing, activeProtocol)
         buffer = .allocate(capacity: cscard_max_buffer_size_extended())
     }
 
@@ -184,7 +184,7 @@ struct SCardHandle: ~Copyable {
     ) throws(PCSCStatus) {
         var activeProtocol = DWORD()
         try check(SCardReconnect(raw, sharing.code, protocols.code(sharing), initialization.code, &activeProtocol))
-        self.activeProtocol = UInt32(truncatingIfNeeded: activeProtocol)
+        transmissionProtocol = TransmissionProtocol(sharing, activeProtocol)
     }
 
     func beginTransaction() throws(PCSCStatus) { try check(SCardBeginTransaction(raw)) }
@@ -193,15 +193,13 @@ struct SCardHandle: ~Copyable {
         try check(SCardEndTransaction(raw, disposition.code))
     }
 
-    /// - Parameter asReaderCommand: with SCARD_PCI_RAW, which pcscd passes on with or without a card.
     /// - Returns: the answer, of any length, zero included.
-    mutating func transmit(_ command: [UInt8], asReaderCommand: Bool = false) throws(PCSCStatus) -> [UInt8] {
+    mutating func transmit(_ command: [UInt8]) throws(PCSCStatus) -> [UInt8] {
         let pci =
-            switch Int32(truncatingIfNeeded: activeProtocol) {
-            case _ where asReaderCommand: cscard_pci_raw()
-            case SCARD_PROTOCOL_T0: cscard_pci_t0()
-            case SCARD_PROTOCOL_T1: cscard_pci_t1()
-            default: cscard_pci_raw()
+            switch transmissionProtocol {
+            case .t0: cscard_pci_t0()
+            case .t1: cscard_pci_t1()
+            case .raw: cscard_pci_raw()
             }
         var count = DWORD(buffer.count)
         let status = SCardTransmit(raw, pci, command, DWORD(command.count), nil, buffer.baseAddress, &count)
@@ -305,6 +303,12 @@ extension CardDisposition {
 }
 
 extension TransmissionProtocol {
+    /// A direct connection stays raw while others use the card with a protocol: pcscd passes raw commands on with or
+    /// without a card.
+    fileprivate init(_ sharing: CardSharing, _ active: DWORD) {
+        self = sharing == .direct ? .raw : TransmissionProtocol(code: UInt32(truncatingIfNeeded: active))
+    }
+
     init(code: UInt32) {
         self =
             switch Int32(truncatingIfNeeded: code) {

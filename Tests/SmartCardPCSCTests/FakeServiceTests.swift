@@ -404,7 +404,8 @@ extension PCSCTests {
 
         @Test func aCommandToTheReaderWithoutACard() async throws {
             let daemon = try fakeService([acr122u]) {
-                $0.activeProtocol = 0
+                // Of a card that somebody else has been using.
+                $0.activeProtocol = 2
                 $0.transmit = { proto, command in
                     proto == 4 && command == Self.getFirmware ? .data(Self.firmware) : .status(0x8010_000C)
                 }

@@ -1,5 +1,4 @@
 import Foundation
-import SmartCard
 
 /// A pcscd made for a test: a socket that speaks pcsc-lite's protocol 4:4 (pcsc-lite 1.9.9, winscard_msg.h), and behaves
 /// as badly as the test wants.  The libpcsclite in front of it is the real one.
