@@ -176,7 +176,7 @@ import Testing
         (ACR122UFault(.emptyAnswers), CardError.Kind.noAnswer), (ACR122UFault(.oneByteAnswers), .malformedAnswer),
         (ACR122UFault(.truncatedAnswers), .malformedAnswer), (ACR122UFault(.oversizedLength), .malformedAnswer),
         (ACR122UFault(.garbage), .malformedAnswer), (ACR122UFault(.fieldLoss), .cardRemoved),
-        (ACR122UFault(.wrongSequence), .malformedAnswer), (ACR122UFault(.slow), .readerTimeout),
+        (ACR122UFault(.wrongSequence), .malformedAnswer), (ACR122UFault(.slow, 60_000), .readerTimeout),
         (ACR122UFault(.timeExtension, 1000), .readerTimeout), (ACR122UFault(.unplug), .readerGone),
         (ACR122UFault(.muteCard), .noAnswer),
     ])
