@@ -20,6 +20,7 @@ let package = Package(
     products: [
         .library(name: "SmartCard", targets: ["SmartCard"]),
         .library(name: "SmartCardPCSC", targets: ["SmartCardPCSC"]),
+        .library(name: "SmartCardPN532", targets: ["SmartCardPN532"]),
         .library(name: "SmartCardSimulator", targets: ["SmartCardSimulator"]),
         .library(name: "SmartCardSimulatorHosts", targets: ["SmartCardSimulatorHosts"]),
         .library(name: "EMVContactless", targets: ["EMVContactless"]),
@@ -43,6 +44,7 @@ let package = Package(
         .target(name: "SmartCard", dependencies: [logging], swiftSettings: settings),
         .target(
             name: "SmartCardPCSC", dependencies: ["SmartCard", "CSmartCardPCSC"], swiftSettings: settings),
+        .target(name: "SmartCardPN532", dependencies: ["SmartCard"], swiftSettings: settings),
         .target(
             name: "SmartCardSimulator", dependencies: ["SmartCard", "CCryptoLegacy"],
             resources: [.embedInCode("Cards")], swiftSettings: settings),
@@ -78,6 +80,13 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
+            name: "SmartCardPN532Tests",
+            dependencies: [
+                "SmartCardPN532", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport", "virtual-reader",
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard"],
             swiftSettings: settings),
         .testTarget(
             name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], swiftSettings: settings),

@@ -1,0 +1,153 @@
+public import SmartCard
+
+/// The commands of an ACS ACR122U to itself (ACS ACR122U API v2.04, sections 5 and 6), and the way to its PN532.
+///
+/// None of them needs a card.  They go over any reader that passes on `FF 00 …`:
+///
+///     let reader = ACR122U(over: pcscReader)
+///     print(try await reader.firmwareVersion())        // ACR122U216
+///     try await reader.setLights(.steady(green: true), blinking: .init(on: 1, off: 1, times: 2, buzzer: .whileOn))
+///
+/// Every call throws ``SmartCard/CardError``.  What the reader itself said is its `cause`, an ``ACR122UStatus``; what
+/// the PN532 said, a ``PN532Error``.
+public struct ACR122U: Sendable {
+    private let exchange: @Sendable ([UInt8]) async throws -> [UInt8]
+
+    /// The reader, with or without a card on it.
+    public init(over reader: any CardReader) {
+        exchange = { try await reader.transmitToReader($0) }
+    }
+
+    /// The same through a connection to the card on the reader, without any layer over it: the reader's answers are not
+    /// response APDUs in every case.
+    public init(through card: any CardChannel) {
+        exchange = { command in
+            let apdu: CommandAPDU
+            do {
+                apdu = try CommandAPDU(command)
+            } catch {
+                throw CardError(.tooLong, cause: error)
+            }
+            return try await card.transmit(apdu).bytes
+        }
+    }
+
+    /// The chip behind direct transmit.  While the reader looks for cards by itself, the two share it; see
+    /// ``withChip(_:)``.
+    public var chip: PN532 { PN532(over: self) }
+
+    // MARK: The reader
+
+    /// Ten characters, such as `ACR122U216` (6.1).  The answer has no status word.
+    public func firmwareVersion() async throws -> String {
+        var answer = try await exchange([0xFF, 0x00, 0x48, 0x00, 0x00])
+        if answer.count == 12, answer.suffix(2) == [0x90, 0x00] { answer.removeLast(2) }
+        guard (6...16).contains(answer.count), answer.allSatisfy({ (0x20...0x7E).contains($0) }) else {
+            throw Self.unexpected(answer, to: "firmware version")
+        }
+        return String(decoding: answer, as: UTF8.self)
+    }
+
+    /// Which cards the reader looks for, and whether by itself (6.4).
+    public func operatingParameter() async throws -> PICCOperatingParameter {
+        try Self.parameter(await exchange([0xFF, 0x00, 0x50, 0x00, 0x00]))
+    }
+
+    /// Sets the above (6.5).  It holds until the reader is unplugged, for every program.
+    public func setOperatingParameter(_ parameter: PICCOperatingParameter) async throws {
+        let answer = try await exchange([0xFF, 0x00, 0x51, parameter.rawValue, 0x00])
+        guard try Self.parameter(answer) == parameter else { throw Self.unexpected(answer, to: "operating parameter") }
+    }
+
+    /// `90 PP`, or `PP` alone as firmware 2.15 has it.
+    private static func parameter(_ answer: [UInt8]) throws -> PICCOperatingParameter {
+        switch (answer.count, answer.first) {
+        case (1, let value?): return PICCOperatingParameter(rawValue: value)
+        case (2, 0x90): return PICCOperatingParameter(rawValue: answer[1])
+        case (2, _): throw ACR122UStatus(answer[0], answer[1]).error
+        default: throw unexpected(answer, to: "operating parameter")
+        }
+    }
+
+    /// Whether the buzzer sounds when a card is found (6.7).
+    ///
+    /// - Throws: ``SmartCard/CardError`` of kind `unsupported` from old firmware, which does not know it.
+    public func setBuzzerOnDetection(_ isOn: Bool) async throws {
+        let answer = try await exchange([0xFF, 0x00, 0x52, isOn ? 0xFF : 0x00, 0x00])
+        guard let status = ACR122UStatus(answer) else { throw Self.unexpected(answer, to: "buzzer on detection") }
+        guard status == .success else {
+            throw CardError(.unsupported, "the firmware has no switch for its buzzer", cause: status)
+        }
+    }
+
+    /// How long the reader waits for a card's answer before it gives up (6.6).
+    public func setTimeout(_ timeout: ReaderTimeout) async throws {
+        try succeed(await exchange([0xFF, 0x00, 0x41, timeout.parameter, 0x00]), "timeout parameter")
+    }
+
+    /// Sets the lights, and blinks and sounds before that (6.2).
+    ///
+    /// The reader answers when it is done, so this waits for ``Blinking/duration``, and nobody else reaches the reader
+    /// meanwhile.  A blinking longer than two seconds is sent as several commands, because drivers lose patience with
+    /// a reader that is silent for three; only a single blink cannot be divided.
+    ///
+    /// - Returns: the lights as they are now.
+    @discardableResult
+    public func setLights(_ lights: LightControl, blinking: Blinking? = nil) async throws -> Lights {
+        let blinking = blinking ?? Blinking(on: 0, off: 0, times: 0)
+        var rest = Int(blinking.times)
+        let tenths = Int(blinking.on) + Int(blinking.off)
+        let most = tenths == 0 ? rest : max(1, 20 / tenths)
+        var state: Lights = []
+        repeat {
+            let times = min(rest, most)
+            rest -= times
+            let answer = try await exchange(
+                [0xFF, 0x00, 0x40, lights.rawValue, 0x04, blinking.on, blinking.off]
+                    + [UInt8(truncatingIfNeeded: times), blinking.buzzer.rawValue])
+            guard let status = ACR122UStatus(answer) else { throw Self.unexpected(answer, to: "lights") }
+            guard status.rawValue >> 8 == 0x90 else { throw status.error }
+            state = Lights(rawValue: answer[1])
+        } while rest > 0
+        return state
+    }
+
+    /// Switches the field.  Without it every card is without power and forgets what it knew.
+    public func setAntenna(_ isOn: Bool) async throws {
+        try await chip.configure(.field(isOn: isOn))
+    }
+
+    // MARK: Direct transmit
+
+    /// Passes `payload`, from `D4` on, to the PN532, and returns its response from `D5` on (5.1).
+    ///
+    /// - Parameter payload: up to 255 bytes.
+    /// - Throws: ``SmartCard/CardError``: of kind `noAnswer` where the card was silent, otherwise as ``ACR122UStatus``
+    ///   says.
+    public func directTransmit(_ payload: [UInt8]) async throws -> [UInt8] {
+        guard (1...255).contains(payload.count) else {
+            throw CardError(.tooLong, "\(payload.count) bytes for the PN532; direct transmit takes 1 to 255")
+        }
+        var answer = try await exchange([0xFF, 0x00, 0x00, 0x00, UInt8(truncatingIfNeeded: payload.count)] + payload)
+        if answer.count == 2, answer[0] == 0x61 {
+            // The older ACR122 has its answer fetched.
+            answer = try await exchange([0xFF, 0xC0, 0x00, 0x00, answer[1]])
+        }
+        guard let status = ACR122UStatus(answer.suffix(2)) else { throw Self.unexpected(answer, to: "direct transmit") }
+        guard status == .success else {
+            throw answer.count == 2 ? status.error : Self.unexpected(answer, to: "direct transmit")
+        }
+        return answer.dropLast(2)
+    }
+
+    // MARK: Answers
+
+    private func succeed(_ answer: [UInt8], _ command: String) throws {
+        guard let status = ACR122UStatus(answer) else { throw Self.unexpected(answer, to: command) }
+        guard status == .success else { throw status.error }
+    }
+
+    static func unexpected(_ answer: [UInt8], to command: String) -> CardError {
+        CardError(.malformedAnswer, "\(answer.count) bytes to \(command)")
+    }
+}

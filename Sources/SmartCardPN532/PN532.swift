@@ -1,0 +1,252 @@
+public import SmartCard
+
+/// A PN532 (NXP UM0701-02) behind a reader's direct transmit: its commands as an initiator.
+///
+/// It throws ``SmartCard/CardError``; where the chip reports an error code, the cause is a ``PN532Error``.  Answers are
+/// read strictly: one that is too short, too long or to another command is a `malformedAnswer`.
+public struct PN532: Sendable {
+    private let transmit: @Sendable ([UInt8]) async throws -> [UInt8]
+
+    /// The chip in an ACR122U.
+    public init(over reader: ACR122U) { transmit = { try await reader.directTransmit($0) } }
+
+    /// Bytes of a command after `D4` and its code: direct transmit takes 255 in all.
+    private static let maximumInput = 253
+    /// The longest response that is put together from parts: an extended response APDU.
+    private static let maximumResponse = 65_538
+
+    /// The commands of UM0701-02, 7.2 and 7.3, that this type sends.
+    enum Command: UInt8 {
+        case getFirmwareVersion = 0x02
+        case getGeneralStatus = 0x04
+        case readRegister = 0x06
+        case writeRegister = 0x08
+        case setParameters = 0x12
+        case rfConfiguration = 0x32
+        case inDataExchange = 0x40
+        case inCommunicateThru = 0x42
+        case inDeselect = 0x44
+        case inListPassiveTarget = 0x4A
+        case inRelease = 0x52
+        case inSelect = 0x54
+    }
+
+    /// Sends a command and returns what follows its response code.
+    private func send(_ command: Command, _ input: [UInt8] = []) async throws -> [UInt8] {
+        guard input.count <= Self.maximumInput else {
+            throw CardError(.tooLong, "\(input.count) bytes for the PN532; this reader takes \(Self.maximumInput)")
+        }
+        let response = try await transmit([0xD4, command.rawValue] + input)
+        guard response.count >= 2, response[0] == 0xD5, response[1] == command.rawValue &+ 1 else {
+            throw Self.malformed(command, response)
+        }
+        return Array(response.dropFirst(2))
+    }
+
+    /// Sends a command that is answered by its code alone.
+    private func sendWithoutAnswer(_ command: Command, _ input: [UInt8]) async throws {
+        let output = try await send(command, input)
+        guard output.isEmpty else { throw Self.malformed(command, output) }
+    }
+
+    /// Sends a command that is answered by a status byte, and data if `data` says so.
+    private func sendForStatus(
+        _ command: Command, _ input: [UInt8], data: Bool = false
+    ) async throws -> (data: [UInt8], isMore: Bool) {
+        let output = try await send(command, input)
+        guard let status = output.first else { throw Self.malformed(command, output) }
+        // Bits 0 to 5 are the error code, bit 6 is MI, bit 7 says that a NAD follows (7.1).
+        guard status & 0x3F == 0 else { throw PN532Error(rawValue: status & 0x3F).error }
+        let rest = output.dropFirst(status & 0x80 != 0 ? 2 : 1)
+        guard data || rest.isEmpty else { throw Self.malformed(command, output) }
+        return (Array(rest), status & 0x40 != 0)
+    }
+
+    private static func malformed(_ command: Command, _ output: [UInt8]) -> CardError {
+        CardError(.malformedAnswer, "\(output.count) bytes to PN532 command \([command.rawValue].hex)")
+    }
+
+    // MARK: The chip
+
+    /// What GetFirmwareVersion tells (7.2.2).
+    public struct FirmwareVersion: Hashable, Sendable {
+        /// `32` for a PN532.
+        public let chip: UInt8
+        public let version: UInt8
+        public let revision: UInt8
+        /// Bit 0 ISO/IEC 14443 type A, bit 1 type B, bit 2 ISO/IEC 18092.
+        public let support: UInt8
+    }
+
+    public func firmwareVersion() async throws -> FirmwareVersion {
+        let output = try await send(.getFirmwareVersion)
+        guard output.count == 4 else { throw Self.malformed(.getFirmwareVersion, output) }
+        return FirmwareVersion(chip: output[0], version: output[1], revision: output[2], support: output[3])
+    }
+
+    /// What GetGeneralStatus tells (7.2.3).
+    public struct GeneralStatus: Hashable, Sendable {
+        /// A target that the chip is in touch with.
+        public struct Target: Hashable, Sendable {
+            /// Tg, from 1.
+            public let number: UInt8
+            /// Bit rates: `00` 106, `01` 212, `02` 424 kbit/s.
+            public let receiveRate: UInt8
+            public let transmitRate: UInt8
+            /// `00` ISO/IEC 14443, `10` FeliCa, `01` active mode, `02` Jewel.
+            public let modulation: UInt8
+        }
+
+        /// What went wrong last; nil for nothing.
+        public let lastError: PN532Error?
+        /// Whether another device's field is there.
+        public let isExternalFieldPresent: Bool
+        public let targets: [Target]
+        public let samStatus: UInt8
+    }
+
+    public func generalStatus() async throws -> GeneralStatus {
+        let output = try await send(.getGeneralStatus)
+        guard output.count >= 4, output[2] <= 2, output.count == 4 + 4 * Int(output[2]) else {
+            throw Self.malformed(.getGeneralStatus, output)
+        }
+        return GeneralStatus(
+            lastError: output[0] == 0 ? nil : PN532Error(rawValue: output[0]),
+            isExternalFieldPresent: output[1] != 0,
+            targets: stride(from: 3, to: output.count - 1, by: 4).map {
+                GeneralStatus.Target(
+                    number: output[$0], receiveRate: output[$0 + 1], transmitRate: output[$0 + 2],
+                    modulation: output[$0 + 3])
+            },
+            samStatus: output[output.count - 1])
+    }
+
+    /// Reads registers in the order of `addresses`, up to 126 (7.2.4).
+    public func readRegisters(_ addresses: [UInt16]) async throws -> [UInt8] {
+        let output = try await send(.readRegister, addresses.flatMap(\.bigEndianBytes))
+        guard output.count == addresses.count else { throw Self.malformed(.readRegister, output) }
+        return output
+    }
+
+    /// Writes registers in their order, up to 84 (7.2.5).
+    public func writeRegisters(_ values: [(address: UInt16, value: UInt8)]) async throws {
+        try await sendWithoutAnswer(.writeRegister, values.flatMap { $0.address.bigEndianBytes + [$0.value] })
+    }
+
+    /// SetParameters (7.2.9).
+    public func setParameters(_ parameters: Parameters) async throws {
+        try await sendWithoutAnswer(.setParameters, [parameters.rawValue])
+    }
+
+    /// RFConfiguration (7.3.1).
+    public func configure(_ item: RFConfiguration) async throws {
+        try await sendWithoutAnswer(.rfConfiguration, item.bytes)
+    }
+
+    /// Takes the power from every card for `pause`, and gives it back.
+    ///
+    /// The field is on again afterwards, also when the wait is cancelled.
+    public func cycleField(pause: Duration = .milliseconds(10)) async throws {
+        try await configure(.field(isOn: false))
+        let wait: Result<Void, any Error>
+        do { wait = .success(try await Task.sleep(for: pause)) } catch { wait = .failure(error) }
+        try await unlessCancelled { try await configure(.field(isOn: true)) }
+        try wait.get()
+    }
+
+    // MARK: Targets
+
+    /// Looks for cards of one technology and selects them (InListPassiveTarget, 7.3.5).  What was selected before is
+    /// not any more.
+    ///
+    /// - Parameter most: 1 or 2; others are brought to the nearest bound.  Two FeliCa cards answer in time slots, two
+    ///   others by anticollision.
+    /// - Returns: the targets found; two of them are a collision.
+    public func listTargets(_ technology: PollingTechnology, most: Int = 1) async throws -> [PN532Target] {
+        let most = UInt8(min(max(most, 1), 2))
+        let output = try await send(
+            .inListPassiveTarget, [most, technology.modulation] + technology.initiatorData(most: most))
+        guard let targets = PN532Target.list(output, technology), targets.count <= Int(most) else {
+            throw Self.malformed(.inListPassiveTarget, output)
+        }
+        return targets
+    }
+
+    /// Exchanges `data` with a target, of any length in both directions (InDataExchange, 7.3.8).
+    ///
+    /// With an ISO/IEC 14443-4 card these are APDUs, and the chip minds the protocol; with others they are the card's
+    /// own commands, which the chip knows one by one.
+    ///
+    /// - Parameter number: Tg, 1 or 2.
+    public func exchange(_ data: [UInt8], with number: UInt8) async throws -> [UInt8] {
+        var rest = data[...]
+        // MI in the number: more of the command follows.
+        while rest.count > Self.maximumInput - 1 {
+            let part = rest.prefix(Self.maximumInput - 1)
+            rest = rest.dropFirst(part.count)
+            _ = try await sendForStatus(.inDataExchange, [number & 0x07 | 0x40] + part)
+        }
+        var answer = try await sendForStatus(.inDataExchange, [number & 0x07] + rest, data: true)
+        var response = answer.data
+        while answer.isMore {
+            answer = try await sendForStatus(.inDataExchange, [number & 0x07], data: true)
+            // An empty part with MI set would go on for ever.
+            guard !answer.data.isEmpty || !answer.isMore, response.count + answer.data.count <= Self.maximumResponse
+            else { throw CardError(.malformedAnswer, "a chained response without end") }
+            response += answer.data
+        }
+        return response
+    }
+
+    /// Sends a frame as it is, with checksum, and returns the frame that comes back without it (InCommunicateThru,
+    /// 7.3.9).
+    ///
+    /// - Parameter frame: up to 253 bytes.
+    public func communicateThrough(_ frame: [UInt8]) async throws -> [UInt8] {
+        try await sendForStatus(.inCommunicateThru, frame, data: true).data
+    }
+
+    /// Halts a target, to be selected again; 0 for all (InDeselect, 7.3.10).
+    public func deselect(_ number: UInt8 = 0) async throws {
+        _ = try await sendForStatus(.inDeselect, [number])
+    }
+
+    /// Halts and forgets a target; 0 for all (InRelease, 7.3.11).
+    public func release(_ number: UInt8 = 0) async throws {
+        _ = try await sendForStatus(.inRelease, [number])
+    }
+
+    /// Selects a target again (InSelect, 7.3.12).
+    public func select(_ number: UInt8) async throws {
+        _ = try await sendForStatus(.inSelect, [number])
+    }
+
+    /// An ISO/IEC 14443-4 card that ``listTargets(_:most:)`` found, as a channel for APDUs.
+    public func channel(to target: PN532Target) -> any CardChannel {
+        TargetChannel(chip: self, number: target.number)
+    }
+}
+
+private struct TargetChannel: CardChannel {
+    let chip: PN532
+    let number: UInt8
+
+    func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        let response = try await chip.exchange(command.bytes, with: number)
+        guard !response.isEmpty else { throw CardError(.noAnswer) }
+        do {
+            return try ResponseAPDU(response)
+        } catch {
+            throw CardError(.malformedAnswer, cause: error)
+        }
+    }
+}
+
+extension UInt16 {
+    var bigEndianBytes: [UInt8] { [UInt8(truncatingIfNeeded: self >> 8), UInt8(truncatingIfNeeded: self)] }
+}
+
+/// Does `body` to the end, whether or not the task that waits for it is cancelled.
+func unlessCancelled<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
+    try await Task { try await body() }.value
+}

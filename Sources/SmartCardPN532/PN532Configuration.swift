@@ -1,0 +1,64 @@
+extension PN532 {
+    /// The flags of SetParameters (UM0701-02, 7.2.9).
+    public struct Parameters: OptionSet, Hashable, Sendable {
+        public var rawValue: UInt8
+
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        public static let usesNAD = Parameters(rawValue: 0x01)
+        public static let usesDID = Parameters(rawValue: 0x02)
+        public static let automaticATRResponse = Parameters(rawValue: 0x04)
+        /// RATS to type A cards that are listed.
+        public static let automaticRATS = Parameters(rawValue: 0x10)
+        public static let emulatesISO14443Part4 = Parameters(rawValue: 0x20)
+        public static let noPreambleAndPostamble = Parameters(rawValue: 0x40)
+
+        /// After a reset.
+        public static let initial: Parameters = [.automaticATRResponse, .automaticRATS]
+    }
+
+    /// A waiting time as the chip codes it: n for 100 µs · 2ⁿ⁻¹, 0 for none (UM0701-02, 7.3.1).
+    public struct WaitingTime: RawRepresentable, Hashable, Sendable {
+        public let rawValue: UInt8
+
+        /// Codes above `10`, 3.28 s, are reserved; the chip judges them.
+        public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// The shortest that is not shorter than `duration`, 3.28 s at most.
+        public init(atLeast duration: Duration) {
+            rawValue = (1...16).first { Self(rawValue: $0).duration.map { $0 >= duration } ?? false } ?? 16
+        }
+
+        /// Nil for no limit, and for reserved codes.
+        public var duration: Duration? {
+            (1...16).contains(rawValue) ? .microseconds(100 << Int(rawValue - 1)) : nil
+        }
+    }
+
+    /// An item of RFConfiguration (UM0701-02, 7.3.1).
+    public enum RFConfiguration: Hashable, Sendable {
+        /// The field, and whether it comes up only where there is none.
+        case field(isOn: Bool, avoidsCollision: Bool = false)
+        /// How long to wait for ATR_RES, and for an answer to ``PN532/communicateThrough(_:)``.
+        case timings(atr: WaitingTime, exchange: WaitingTime)
+        /// How often a command is repeated that a card has not understood.
+        case exchangeRetries(UInt8)
+        /// How often to try again, `FF` for ever; `passiveActivation` is for listing targets.
+        case retries(atr: UInt8, psl: UInt8, passiveActivation: UInt8)
+        /// Any other: the analog settings.
+        case item(UInt8, [UInt8])
+
+        /// The retries after a reset.
+        public static let initialRetries = RFConfiguration.retries(atr: 0xFF, psl: 0x01, passiveActivation: 0xFF)
+
+        var bytes: [UInt8] {
+            switch self {
+            case .field(let isOn, let avoidsCollision): [0x01, (isOn ? 0x01 : 0x00) | (avoidsCollision ? 0x02 : 0x00)]
+            case .timings(let atr, let exchange): [0x02, 0x00, atr.rawValue, exchange.rawValue]
+            case .exchangeRetries(let count): [0x04, count]
+            case .retries(let atr, let psl, let passiveActivation): [0x05, atr, psl, passiveActivation]
+            case .item(let number, let data): [number] + data
+            }
+        }
+    }
+}
