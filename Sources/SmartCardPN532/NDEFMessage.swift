@@ -68,7 +68,9 @@ public struct NDEFRecord: Hashable, Sendable {
     public static let empty = NDEFRecord(unchecked: .empty, [], [], [])
 
     static func fault(_ format: TypeNameFormat, _ type: [UInt8], _ id: [UInt8], _ payload: [UInt8]) -> String? {
-        if type.count > 255 || id.count > 255 || UInt64(payload.count) > UInt64(UInt32.max) { return "a field is too long" }
+        if type.count > 255 || id.count > 255 || UInt64(payload.count) > UInt64(UInt32.max) {
+            return "a field is too long"
+        }
         switch format {
         case .empty: return type.isEmpty && id.isEmpty && payload.isEmpty ? nil : "an empty record that is not empty"
         case .unknown: return type.isEmpty ? nil : "a type where none is known"
@@ -184,7 +186,9 @@ private struct NDEFReader {
         let idLength = header & Flag.idLength != 0 ? Int(try take(1, "the ID length")[0]) : 0
         let type = try take(typeLength, "the type")
         let id = try take(idLength, "the ID")
-        guard let count = Int(exactly: length) else { throw NDEFError(offset: offset, reason: "the payload is cut off") }
+        guard let count = Int(exactly: length) else {
+            throw NDEFError(offset: offset, reason: "the payload is cut off")
+        }
         let payload = try take(count, "the payload")
         return Piece(offset: start, header: header, type: type, id: id, payload: payload)
     }

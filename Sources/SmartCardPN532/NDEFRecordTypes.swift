@@ -5,7 +5,8 @@ extension NDEFRecord {
     ///
     /// - Returns: nil for a URI that no record can hold.
     public static func uri(_ uri: String) -> NDEFRecord? {
-        let code = uriPrefixes.indices.dropFirst().filter { uri.hasPrefix(uriPrefixes[$0]) }
+        let code =
+            uriPrefixes.indices.dropFirst().filter { uri.hasPrefix(uriPrefixes[$0]) }
             .max { uriPrefixes[$0].utf8.count < uriPrefixes[$1].utf8.count } ?? 0
         let rest = uri.utf8.dropFirst(uriPrefixes[code].utf8.count)
         return try? NDEFRecord(

@@ -45,7 +45,8 @@ public struct Type2Tag: NDEFTag {
 
         /// Vendor 04, NXP; product type; storage size.
         private static let names: [(code: [UInt8], name: String)] = [
-            ([0x04, 0x03, 0x0B], "MIFARE Ultralight EV1 MF0UL11"), ([0x04, 0x03, 0x0E], "MIFARE Ultralight EV1 MF0UL21"),
+            ([0x04, 0x03, 0x0B], "MIFARE Ultralight EV1 MF0UL11"),
+            ([0x04, 0x03, 0x0E], "MIFARE Ultralight EV1 MF0UL21"),
             ([0x04, 0x04, 0x0B], "NTAG210"), ([0x04, 0x04, 0x0E], "NTAG212"), ([0x04, 0x04, 0x0F], "NTAG213"),
             ([0x04, 0x04, 0x11], "NTAG215"), ([0x04, 0x04, 0x13], "NTAG216"),
         ]
@@ -65,7 +66,9 @@ public struct Type2Tag: NDEFTag {
         for first in stride(from: Int(pages.lowerBound), through: Int(pages.upperBound), by: 60) {
             let last = min(first + 59, Int(pages.upperBound))
             let frame = [0x3A, UInt8(truncatingIfNeeded: first), UInt8(truncatingIfNeeded: last)]
-            guard let part = try await command(frame) else { throw TagError.refused("to read pages \(first) to \(last)") }
+            guard let part = try await command(frame) else {
+                throw TagError.refused("to read pages \(first) to \(last)")
+            }
             guard part.count == 4 * (last - first + 1) else {
                 throw CardError(.malformedAnswer, "\(part.count) bytes of pages \(first) to \(last)")
             }

@@ -31,7 +31,9 @@ public struct Type4Tag: NDEFTag {
 
         /// CCLEN(2) version MLe(2) MLc(2), then `04 06` file(2) size(2) read write.
         init(_ cc: [UInt8]) throws {
-            guard cc.count >= 15 else { throw TagError.malformed("a capability container of \(cc.count) bytes", offset: 0) }
+            guard cc.count >= 15 else {
+                throw TagError.malformed("a capability container of \(cc.count) bytes", offset: 0)
+            }
             func word(_ i: Int) -> Int { Int(cc[i]) << 8 | Int(cc[i + 1]) }
             guard (15...0xFFFE).contains(word(0)) else { throw TagError.malformed("CCLEN of \(word(0))", offset: 0) }
             version = NDEFStatus.Version(cc[2])

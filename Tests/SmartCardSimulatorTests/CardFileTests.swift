@@ -4,7 +4,8 @@ import Testing
 
 @Suite struct CardFileTests {
     static let names = [
-        "visa", "mastercard", "two-applications", "blocked", "mifare-classic-1k", "ntag213", "iso-dep", "type-b",
+        "visa", "mastercard", "two-applications", "blocked", "mifare-classic-1k", "ntag213", "ndef-type4", "iso-dep",
+        "type-b",
     ]
 
     @Test func builtIn() throws {

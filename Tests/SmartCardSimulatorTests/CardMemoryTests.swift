@@ -350,3 +350,79 @@ import Testing
             try CardSession("type-b").card.radio == .typeB(atqb: [UInt8](hex: "50 12234556 1253544E 3381C3")))
     }
 }
+
+@Suite struct CardType4TagTests {
+    /// A file of 32 bytes in hexadecimal, as in the example of NFC Forum Type 4 Tag Operation 2.0, Appendix B.
+    static func card(_ statements: String) throws -> any VirtualCard {
+        try CardFile(
+            parsing: """
+                card ndef-type4 {
+                type-a {
+                uid 04517E2A8C4D80
+                atqa 0344
+                sak 20
+                ats 067577810280
+                }
+                \(statements)
+                }
+                """
+        ).makeCard()
+    }
+
+    static func send(_ card: any VirtualCard, _ command: String) throws -> String? {
+        try card.exchange([UInt8](hex: command))?.hex(separator: " ")
+    }
+
+    /// The command flow of Appendix C: application, capability container, NDEF file, read, write.
+    @Test func appendixC() throws {
+        let card = try Self.card("size 50")
+        func send(_ command: String) throws -> String? { try Self.send(card, command) }
+        #expect(try send("00 A4 00 0C 02 E1 03") == "6A 82")  // not before the application
+        #expect(try send("00 A4 04 00 07 D2 76 00 00 85 01 01 00") == "90 00")
+        #expect(try send("00 B0 00 00 02") == "69 86")
+        #expect(try send("00 A4 00 0C 02 E1 03") == "90 00")
+        #expect(try send("00 B0 00 00 0F") == "00 0F 20 00 3B 00 34 04 06 E1 04 00 32 00 00 90 00")
+        #expect(try send("00 D6 00 00 01 FF") == "69 82")
+        #expect(try send("00 A4 00 0C 02 E1 04") == "90 00")
+        #expect(try send("00 B0 00 00 02") == "00 00 90 00")
+        #expect(try send("00 D6 00 02 03 D0 00 00") == "90 00")
+        #expect(try send("00 D6 00 00 02 00 03") == "90 00")
+        #expect(try send("00 B0 00 00 05") == "00 03 D0 00 00 90 00")
+    }
+
+    @Test func refusals() throws {
+        let card = try Self.card("size 50\nread-only\nmle 16\nmlc 4")
+        func send(_ command: String) throws -> String? { try Self.send(card, command) }
+        #expect(try send("00 A4 04 00 07 D2 76 00 00 85 01 00 00") == "6A 82")
+        #expect(try send("00 A4 04 00 07 D2 76 00 00 85 01 01") == "90 00")
+        #expect(try send("00 A4 00 00 02 E1 04") == "6A 86")
+        #expect(try send("00 A4 00 0C 02 E1 03") == "90 00")
+        #expect(try send("00 B0 00 00 0F") == "00 0F 20 00 10 00 04 04 06 E1 04 00 32 00 FF 90 00")
+        #expect(try send("00 A4 00 0C 02 E1 04") == "90 00")
+        #expect(try send("00 B0 00 00 11") == "67 00")  // more than MLe
+        #expect(try send("00 B0 00 32 01") == "6B 00")  // behind the end
+        #expect(try send("00 B0 00 31 02") == "00 62 82")  // over it
+        #expect(try send("00 D6 00 00 02 00 00") == "69 82")
+        #expect(try send("00 88 00 00 00") == "6D 00")
+        #expect(try send("80 B0 00 00 00") == "6E 00")
+        card.reset()
+        #expect(try send("00 B0 00 00 02") == "69 86")
+
+        let open = try Self.card("size 50\nmlc 4")
+        for select in ["00 A4 04 00 07 D2760000850101 00", "00 A4 00 0C 02 E1 04"] { _ = try Self.send(open, select) }
+        #expect(try Self.send(open, "00 D6 00 00 05 00 00 00 00 00") == "67 00")  // more than MLc
+        #expect(try Self.send(open, "00 D6 00 30 04 00 00 00 00") == "6B 00")  // over the end
+    }
+
+    @Test(arguments: [
+        ("size 4", "a number of bytes"), ("size 5\nndef D0000000", "has up to 3"), ("mle 14", "a number of bytes"),
+        ("mlc 0", "a number of bytes"), ("page 4 00", "not known"), ("read-only yes", "read-only"),
+    ])
+    func mistakes(statements: String, reason: String) {
+        #expect {
+            _ = try Self.card(statements)
+        } throws: {
+            ($0 as? CardFileError)?.reason.contains(reason) == true
+        }
+    }
+}

@@ -20,6 +20,7 @@ public struct CardFile: Sendable {
         case isoDEP
         case mifareClassic(MIFAREClassicMemory)
         case ntag213(NTAG213Memory)
+        case ndefType4(Type4TagCard.Configuration)
     }
 
     /// Reads the text of a card file.
@@ -47,6 +48,7 @@ public struct CardFile: Sendable {
         case .isoDEP: ISODEPCard(radio: radio)
         case .mifareClassic(let memory): MIFAREClassicCard(radio: radio, memory: memory)
         case .ntag213(let memory): NTAG213Card(radio: radio, memory: memory)
+        case .ndefType4(let configuration): Type4TagCard(radio: radio, configuration: configuration)
         }
     }
 }

@@ -1,4 +1,4 @@
-/// The statements of `card mifare-classic-1k` and `card ntag213`.
+/// The statements of `card mifare-classic-1k`, `card ntag213` and `card ndef-type4`.
 extension CardFileReader {
     private static func uid(
         _ radio: VirtualCardRadio, _ counts: [Int], _ card: Statement
@@ -92,6 +92,31 @@ extension CardFileReader {
         }
         if let lock = try body.one("lock") { memory.setStaticLocks(try lock.bytes(2...2)[...]) }
         return memory
+    }
+
+    static func ndefType4(_ body: inout Section) throws(CardFileError) -> Type4TagCard.Configuration {
+        func number(_ keyword: String, _ range: ClosedRange<UInt64>) throws(CardFileError) -> Int? {
+            guard let statement = try body.one(keyword) else { return nil }
+            try statement.withoutBlock()
+            try statement.arguments(count: 1...1, "\(keyword) NUMBER")
+            return Int(try statement.number(0, "a number of bytes", range))
+        }
+        // The bounds of NFC Forum Type 4 Tag Operation 2.0, 5.1; offsets of short commands have 15 bits.
+        let size = try number("size", 5...32_767) ?? 2048
+        var message: [UInt8] = []
+        if let ndef = try body.one("ndef") {
+            message = try ndef.content()
+            guard message.count <= size - 2 else {
+                throw ndef.error("an NDEF message in a file of \(size) bytes has up to \(size - 2)")
+            }
+        }
+        let length = [UInt8(truncatingIfNeeded: message.count >> 8), UInt8(truncatingIfNeeded: message.count)]
+        let filling = [UInt8](repeating: 0, count: size - 2 - message.count)
+        var configuration = Type4TagCard.Configuration(file: length + message + filling)
+        configuration.isWritable = try !body.flag("read-only")
+        configuration.mostRead = try number("mle", 15...65_535) ?? configuration.mostRead
+        configuration.mostWritten = try number("mlc", 1...65_535) ?? configuration.mostWritten
+        return configuration
     }
 }
 

@@ -10,6 +10,7 @@ enum CardFileReader {
         ("iso-dep", []),
         ("mifare-classic-1k", ["sector"]),
         ("ntag213", ["ndef", "page", "lock"]),
+        ("ndef-type4", ["ndef", "size", "read-only", "mle", "mlc"]),
     ]
 
     static func read(_ card: Statement) throws(CardFileError) -> CardFile {
@@ -32,6 +33,9 @@ enum CardFileReader {
             content = .mifareClassic(try mifareClassic(&body, radio))
         case "ntag213":
             content = .ntag213(try ntag213(&body, radio))
+        case "ndef-type4":
+            try requireISODEP(radio, card)
+            content = .ndefType4(try ndefType4(&body))
         default:
             try requireISODEP(radio, card)
             content = .isoDEP
