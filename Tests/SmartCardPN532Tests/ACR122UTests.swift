@@ -9,7 +9,7 @@ import Testing
     @Test func firmwareVersion() async throws {
         let reader = ScriptedReader([
             "FF 00 48 00 00": "41 43 52 31 32 32 55 32 31 36",
-            "FF 00 48 0000": "41 43 52 31 32 32 55 32 31 36 90 00",  // clones that add a status word
+            "FF 00 48 00 00": "41 43 52 31 32 32 55 32 31 36 90 00",  // clones that add a status word
         ])
         #expect(try await ACR122U(over: reader).firmwareVersion() == "ACR122U216")
         #expect(try await ACR122U(through: reader).firmwareVersion() == "ACR122U216")
@@ -18,8 +18,8 @@ import Testing
     /// nfcpy#154, and nfcpy#105 for firmware 2.15, which leaves out the 90.
     @Test func operatingParameter() async throws {
         let reader = ScriptedReader([
-            "FF 00 50 00 00": "90 FF", "FF 00 51 7F 00": "90 7F", "FF 0050 00 00": "7F", "FF 0051 7F 00": "7F",
-            "FF 00 50 0000": "63 00", "FF 00 51 FF 00": "90 7F", "FF 00 5000 00": "90 FF 00",
+            "FF 00 50 00 00": "90 FF", "FF 00 51 7F 00": "90 7F", "FF 00 50 00 00": "7F", "FF 00 51 7F 00": "7F",
+            "FF 00 50 00 00": "63 00", "FF 00 51 FF 00": "90 7F", "FF 00 50 00 00": "90 FF 00",
         ])
         let acr = ACR122U(over: reader)
         #expect(try await acr.operatingParameter().rawValue == 0xFF)
@@ -72,7 +72,7 @@ import Testing
     /// Five seconds are divided, for drivers that wait three; no blink is lost.
     @Test func longBlinkingIsDivided() async throws {
         let reader = ScriptedReader([
-            "FF 00 40 F0 04 05 05 02 00": "90 03", "FF 00 40 F0 04 0505 02 00": "90 03",
+            "FF 00 40 F0 04 05 05 02 00": "90 03", "FF 00 40 F0 04 05 05 02 00": "90 03",
             "FF 00 40 F0 04 05 05 01 00": "90 00",
         ])
         let all: LightControl = [.startRed, .startGreen, .blinkRed, .blinkGreen]
@@ -113,7 +113,7 @@ import Testing
     @Test func answersThatAreFetched() async throws {
         let reader = ScriptedReader([
             "FF 00 00 00 02 D4 02": "61 08", "FF C0 00 00 08": "D5 03 32 01 04 07 90 00",
-            "FF 0000 00 02 D4 02": "63 7F",
+            "FF 00 00 00 02 D4 02": "63 7F",
         ])
         let chip = ACR122U(over: reader).chip
         #expect(try await chip.firmwareVersion().revision == 0x04)

@@ -14,6 +14,8 @@ final class ScriptedReader: CardReader, CardConnection {
 
     private struct State {
         var script: [(command: String, answer: String)]
+        /// What every command gets when the script is over.
+        var otherwise: [UInt8]?
         var log: [String] = []
     }
 
@@ -26,7 +28,7 @@ final class ScriptedReader: CardReader, CardConnection {
 
     /// A reader that answers every command by these bytes.
     init(always answer: [UInt8]) {
-        state = Mutex(State(script: (0..<3000).map { _ in ("*", answer.hex) }))
+        state = Mutex(State(script: [], otherwise: answer))
     }
 
     /// What has been sent since the last call.
@@ -41,6 +43,7 @@ final class ScriptedReader: CardReader, CardConnection {
         try Task.checkCancellation()
         return try state.withLock { state in
             state.log.append(command.hex(separator: " "))
+            if state.script.isEmpty, let otherwise = state.otherwise { return otherwise }
             guard let next = state.script.first else { throw CardError(.other, "behind the end of the script") }
             guard next.command == "*" || bytes(next.command) == command else {
                 throw CardError(.other, "expected \(next.command), not \(command.hex(separator: " "))")
