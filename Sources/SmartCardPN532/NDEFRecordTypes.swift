@@ -61,7 +61,8 @@ extension NDEFRecord {
     public var text: Text? {
         guard format == .wellKnown, type == Array("T".utf8), let status = payload.first else { return nil }
         let languageLength = Int(status & 0x3F)
-        guard payload.count > languageLength, let language = String(validating: payload[1...languageLength]) else {
+        guard payload.count > languageLength, let language = String(validating: payload[1..<(1 + languageLength)])
+        else {
             return nil
         }
         let rest = payload.dropFirst(1 + languageLength)
