@@ -79,14 +79,13 @@ let package = Package(
             name: "SmartCardPCSCTests", dependencies: ["SmartCardPCSC", "SmartCard", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
             name: "SmartCardPN532Tests",
             dependencies: [
                 "SmartCardPN532", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport", "virtual-reader",
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard"],
+            name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], swiftSettings: settings),
@@ -97,8 +96,8 @@ let package = Package(
         .testTarget(
             name: "ToolTests",
             dependencies: [
-                "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport", "reader-probe",
-                "virtual-reader",
+                "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport", "first-program",
+                "reader-probe", "virtual-reader",
             ],
             swiftSettings: settings),
     ],
