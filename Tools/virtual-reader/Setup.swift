@@ -3,14 +3,16 @@ import SmartCardSimulator
 import SmartCardSimulatorHosts
 import Synchronization
 
-/// A virtual reader and the pcscd that sees it, and what can be done to it while it runs.
+/// A virtual reader and who sees it, and what can be done to it while it runs.
 protocol Setup: Sendable {
-    /// As PC/SC lists it.
+    /// As PC/SC lists it, where there is PC/SC.
     var readerName: String { get }
     /// What a program needs to see it through PC/SC.
     var environment: [String: String] { get }
     /// What a program needs to see it on the USB bus.
     var usbEnvironment: [String: String] { get }
+    /// What makes this machine's kernel see it; nil where it does not.
+    var attachCommand: String? { get }
 
     func plug() throws
     func unplug() throws
@@ -22,22 +24,20 @@ protocol Setup: Sendable {
     func stop()
 }
 
-/// A software ACR122U on a mock USB bus.
-final class USBSetup: Setup {
+extension Setup {
+    var attachCommand: String? { nil }
+}
+
+/// A software ACR122U on a mock USB bus, and the pcscd that sees it.
+final class USBSetup: ReaderSetup {
     let readerName: String
+    let reader: PluggedReader
     private let host: UMockdevHost
     private let service: PrivatePCSCD
-    private let profile: ACR122UProfile
-    /// A reader that has left the bus keeps its cards: they are on the one that is plugged in after it.
-    private let reader: Mutex<SoftwareACR122U>
 
     init(profile: ACR122UProfile, faults: [ACR122UFault], cards: [any VirtualCard], log: String?) throws {
-        self.profile = profile
-        let reader = SoftwareACR122U(profile: profile, faults: faults)
-        for card in cards { reader.insert(card) }
-        self.reader = Mutex(reader)
         host = try UMockdevHost()
-        try host.plug(reader)
+        reader = try PluggedReader(into: host, profile: profile, faults: faults, cards: cards)
         service = try PrivatePCSCD(.usb(host), log: log)
         readerName = try service.waitForReader(withCard: !cards.isEmpty)
     }
@@ -45,9 +45,80 @@ final class USBSetup: Setup {
     var environment: [String: String] { service.environment }
     var usbEnvironment: [String: String] { host.environment }
 
+    func stop() { service.stop() }
+}
+
+/// A software ACR122U that this machine's kernel can attach.
+final class USBIPSetup: ReaderSetup {
+    let readerName = "ACR122U"
+    let reader: PluggedReader
+    private let host: USBIPHost
+
+    init(port: UInt16, profile: ACR122UProfile, faults: [ACR122UFault], cards: [any VirtualCard]) throws {
+        host = try USBIPHost(port: port)
+        reader = try PluggedReader(into: host, profile: profile, faults: faults, cards: cards)
+    }
+
+    var environment: [String: String] { ["VIRTUAL_READER_PORT": String(host.port)] }
+    var usbEnvironment: [String: String] { [:] }
+
+    var attachCommand: String? {
+        let port = host.port == USBIPHost.usualPort ? "" : "--tcp-port \(host.port) "
+        return "usbip \(port)attach -r 127.0.0.1 -b \(USBIPHost.busID)"
+    }
+
+    func stop() { host.close() }
+}
+
+/// What takes a software USB device.
+protocol USBHost: Sendable {
+    var isPlugged: Bool { get }
+    func plug(_ device: any SoftwareUSBDevice) throws
+    func unplug()
+}
+
+extension UMockdevHost: USBHost {}
+extension USBIPHost: USBHost {}
+
+/// A setup with a reader on a bus.
+protocol ReaderSetup: Setup {
+    var reader: PluggedReader { get }
+}
+
+extension ReaderSetup {
+    func plug() throws { try reader.plug() }
+    func unplug() throws { try reader.unplug() }
+    func insert(_ card: any VirtualCard) { reader.current.withLock { $0.insert(card) } }
+    func remove() { reader.current.withLock { $0.remove() } }
+
+    func fail(_ fault: ACR122UFault?) {
+        reader.current.withLock { reader in
+            reader.faults = fault.map { fault in reader.faults.filter { $0.kind != fault.kind } + [fault] } ?? []
+        }
+    }
+}
+
+/// A reader that can be pulled out and plugged in again.
+final class PluggedReader: Sendable {
+    /// A reader that has left the bus keeps its cards: they are on the one that is plugged in after it.
+    let current: Mutex<SoftwareACR122U>
+    private let host: any USBHost
+    private let profile: ACR122UProfile
+
+    init(
+        into host: any USBHost, profile: ACR122UProfile, faults: [ACR122UFault], cards: [any VirtualCard]
+    ) throws {
+        self.host = host
+        self.profile = profile
+        let reader = SoftwareACR122U(profile: profile, faults: faults)
+        for card in cards { reader.insert(card) }
+        current = Mutex(reader)
+        try host.plug(reader)
+    }
+
     func plug() throws {
         guard !host.isPlugged else { throw HostError("the reader is plugged in", hint: "Unplug it first.") }
-        try reader.withLock { reader in
+        try current.withLock { reader in
             let next = SoftwareACR122U(profile: profile, faults: reader.faults.filter { $0.kind != .unplug })
             for card in reader.cards { next.insert(card) }
             reader = next
@@ -59,17 +130,6 @@ final class USBSetup: Setup {
         guard host.isPlugged else { throw HostError("the reader is not plugged in", hint: "Plug it in first.") }
         host.unplug()
     }
-
-    func insert(_ card: any VirtualCard) { reader.withLock { $0.insert(card) } }
-    func remove() { reader.withLock { $0.remove() } }
-
-    func fail(_ fault: ACR122UFault?) {
-        reader.withLock { reader in
-            reader.faults = fault.map { fault in reader.faults.filter { $0.kind != fault.kind } + [fault] } ?? []
-        }
-    }
-
-    func stop() { service.stop() }
 }
 
 /// A bare card in vsmartcard's reader.

@@ -24,6 +24,11 @@ struct VirtualReaderTool: ParsableCommand {
               --usb it sees the mock USB bus too, by a library preloaded into it and its children (libumockdev-preload). \
               Programs built with a sanitizer do not start with it.
 
+            USB/IP
+              With --host usbip the reader is offered to this machine's kernel, and there is no pcscd of its own. The \
+              printed line, run as root after 'modprobe vhci-hcd', attaches it: it then is a true USB device, with \
+              drivers, udev rules and the machine's pcscd. COMMAND gets the port in VIRTUAL_READER_PORT.
+
             CONTROL SOCKET
               With --control, a line sent to the socket is answered by 'ok' or 'error: ...':
                 plug              plug the reader in, with the cards that were on it
@@ -41,7 +46,7 @@ struct VirtualReaderTool: ParsableCommand {
             """)
 
     enum HostKind: String, ExpressibleByArgument, CaseIterable {
-        case umockdev, vpcd
+        case umockdev, vpcd, usbip
     }
 
     @Option(
@@ -52,9 +57,16 @@ struct VirtualReaderTool: ParsableCommand {
 
     @Option(
         help: .init(
-            "umockdev: an ACR122U on a mock USB bus. vpcd: a bare card in vsmartcard's reader, without USB.",
-            valueName: "umockdev|vpcd"))
+            "umockdev: an ACR122U on a mock USB bus. vpcd: a bare card in vsmartcard's reader, without USB. "
+                + "usbip: an ACR122U that 'usbip attach' brings into this machine's kernel.",
+            valueName: "umockdev|vpcd|usbip"))
     var host = HostKind.umockdev
+
+    @Option(
+        help: .init(
+            "The TCP port of --host usbip, on 127.0.0.1; 0 takes one that is free. (default: \(USBIPHost.usualPort))",
+            valueName: "number"))
+    var port: UInt16?
 
     @Option(
         help: .init(
@@ -123,6 +135,12 @@ struct VirtualReaderTool: ParsableCommand {
         if usb, host != .umockdev {
             throw HostError("--usb needs a USB reader", hint: "Leave --usb out, or take --host umockdev.")
         }
+        if port != nil, host != .usbip {
+            throw HostError("--port is for USB/IP", hint: "Leave --port out, or take --host usbip.")
+        }
+        if pcscdLog != nil, host == .usbip {
+            throw HostError("with USB/IP no pcscd is started", hint: "Leave --pcscd-log out, or take --host umockdev.")
+        }
         let program = try command.first.map { try find($0) }
         if host == .umockdev { try Preload.ensure() }
 
@@ -131,6 +149,8 @@ struct VirtualReaderTool: ParsableCommand {
             switch host {
             case .umockdev: try USBSetup(profile: profile, faults: faults, cards: cards, log: pcscdLog)
             case .vpcd: try VPCDSetup(faults: faults, cards: cards, log: pcscdLog)
+            case .usbip:
+                try USBIPSetup(port: port ?? USBIPHost.usualPort, profile: profile, faults: faults, cards: cards)
             }
         defer { setup.stop() }
         let socket = try control.map { try ControlSocket(at: $0, setup) }
@@ -138,7 +158,11 @@ struct VirtualReaderTool: ParsableCommand {
 
         let seen = setup.environment.merging(usb ? setup.usbEnvironment : [:]) { $1 }
         guard let program else {
-            for (name, value) in seen.sorted(by: { $0.key < $1.key }) { print("export \(name)='\(value)'") }
+            if let command = setup.attachCommand {
+                print(command)
+            } else {
+                for (name, value) in seen.sorted(by: { $0.key < $1.key }) { print("export \(name)='\(value)'") }
+            }
             fflush(nil)
             say("'\(setup.readerName)' is ready; interrupt to end")
             signals.waitForEnd()

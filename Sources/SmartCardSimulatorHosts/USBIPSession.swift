@@ -1,0 +1,137 @@
+import Dispatch
+import Glibc
+import SmartCardSimulator
+import Synchronization
+
+/// An imported device: takes commands, and sends each its reply when the device has given it.
+final class USBIPSession: Sendable {
+    private struct State {
+        /// What is not yet answered, by number.
+        var submissions: [UInt32: USBIP.Command.Kind] = [:]
+        /// The unlink commands whose submissions have been discarded, by the submissions' numbers.
+        var unlinks: [UInt32: UInt32] = [:]
+        var isOver = false
+    }
+
+    private let file: USBDeviceFile
+    private let open: USBDeviceFile.Open
+    private let state = Mutex(State())
+    /// All that is sent is sent here, so that replies follow each other as things happened.
+    private let replies = DispatchQueue(label: "usbip-session")
+    private let connection: USBIPConnection
+
+    /// As many commands may be without a reply; a card reader's driver has two or three.
+    static let maximumSubmissions = 256
+
+    /// - Parameter connection: where the replies go.
+    init(_ device: any SoftwareUSBDevice, _ connection: USBIPConnection) {
+        self.connection = connection
+        let wake = Wake()
+        file = USBDeviceFile(device) { wake.set($0) }
+        open = file.open()
+        wake.action = { [weak self] in
+            guard let self else { return }
+            replies.async { self.reply() }
+        }
+    }
+
+    /// Told by whoever observes the device.
+    func deviceDid(_ event: SoftwareUSBEvent) { file.deviceDid(event) }
+
+    /// Carries out a command and sends what replies there are.  Blocks as long as the client does not take them.
+    ///
+    /// - Returns: false if the session cannot go on: the client is gone or asks for too much.
+    func perform(_ command: USBIP.Command, data: [UInt8]) -> Bool {
+        switch command.kind {
+        case .submit(let endpoint, let isIn, let length, _, let setup):
+            let isAccepted = state.withLock { state in
+                guard !state.isOver, state.submissions.count < Self.maximumSubmissions else { return false }
+                return state.submissions.updateValue(command.kind, forKey: command.number) == nil
+            }
+            guard isAccepted else { return false }
+            let buffer = isIn ? [UInt8](repeating: 0, count: length) : data
+            let refusal = file.submit(
+                .init(
+                    address: UInt(command.number), kind: endpoint == 0 ? .control : .bulk, endpoint: endpoint,
+                    buffer: endpoint == 0 ? setup + buffer : buffer), by: open)
+            replies.sync {
+                if refusal != 0 { reply(to: command.number, status: -refusal, length: 0, data: []) }
+                reply()
+            }
+        case .unlink(let number):
+            replies.sync {
+                state.withLock { $0.unlinks[number] = command.number }
+                let isDiscarded = file.discard(UInt(number), by: open) == 0
+                reply()
+                // It had ended before: its reply has gone out, which the client has to see first.
+                guard !isDiscarded else { return }
+                state.withLock { $0.unlinks[number] = nil }
+                transmit(USBIP.unlinkReply(command.number, status: 0))
+            }
+        }
+        return state.withLock { !$0.isOver }
+    }
+
+    /// The device leaves: what waits for it ends with ESHUTDOWN.  Returns when the client has been told.
+    func unplug() {
+        file.unplug()
+        replies.sync { reply() }
+        end()
+    }
+
+    /// Ends the connection.
+    func end() {
+        state.withLock { $0.isOver = true }
+        file.close(open)
+        connection.end()
+    }
+
+    /// Sends the replies to all that has ended.
+    private func reply() {
+        while let completion = file.reap(open) {
+            let number = UInt32(truncatingIfNeeded: completion.address)
+            if completion.status == -ENOENT, let unlink = state.withLock({ $0.unlinks.removeValue(forKey: number) }) {
+                state.withLock { $0.submissions[number] = nil }
+                transmit(USBIP.unlinkReply(unlink, status: -ECONNRESET))
+            } else {
+                reply(to: number, status: completion.status, length: completion.length, data: completion.data)
+            }
+        }
+    }
+
+    private func reply(to number: UInt32, status: Int32, length: Int, data: [UInt8]) {
+        guard
+            case .submit(_, let isIn, let room, let shortIsError, _) = state.withLock({
+                $0.submissions.removeValue(forKey: number)
+            })
+        else { return }
+        let data = isIn ? Array(data.prefix(room)) : []
+        let length = isIn ? data.count : min(length, room)
+        let isShort = isIn && shortIsError && status == 0 && length < room
+        transmit(USBIP.submitReply(number, status: isShort ? -EREMOTEIO : status, length: length, data: data))
+    }
+
+    private func transmit(_ bytes: [UInt8]) {
+        guard state.withLock({ !$0.isOver }), !connection.send(bytes) else { return }
+        state.withLock { $0.isOver = true }
+    }
+}
+
+/// Acts each time when something becomes reapable after there was nothing.
+private final class Wake: Sendable {
+    private let isSet = Mutex(false)
+    private let stored = Mutex<(@Sendable () -> Void)?>(nil)
+
+    var action: (@Sendable () -> Void)? {
+        get { stored.withLock { $0 } }
+        set { stored.withLock { $0 = newValue } }
+    }
+
+    func set(_ reapable: Bool) {
+        let isNew = isSet.withLock { isSet in
+            defer { isSet = reapable }
+            return reapable && !isSet
+        }
+        if isNew { action?() }
+    }
+}
