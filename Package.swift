@@ -94,6 +94,10 @@ let package = Package(
             dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport", "virtual-reader"],
             swiftSettings: settings),
         .testTarget(
+            name: "KernelTests",
+            dependencies: ["SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport", "reader-probe"],
+            exclude: ["Guest"], swiftSettings: settings),
+        .testTarget(
             name: "ToolTests",
             dependencies: [
                 "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport", "first-program",

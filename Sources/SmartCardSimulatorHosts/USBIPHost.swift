@@ -26,7 +26,8 @@ public final class USBIPHost: Sendable {
 
     private struct Bus {
         var plugged: Plugged?
-        var lastNumber: UInt16 = 0
+        /// That of the root hub, to begin with.
+        var lastNumber: UInt16 = 1
         var connections: [USBIPConnection] = []
         var isClosed = false
     }
@@ -66,8 +67,7 @@ public final class USBIPHost: Sendable {
         unplug()
         let number = try bus.withLock { bus in
             guard !bus.isClosed else { throw HostError("the USB/IP server is closed", hint: "Make a new one.") }
-            // 1 is the root hub's.
-            bus.lastNumber = bus.lastNumber % 126 + 2
+            bus.lastNumber = bus.lastNumber >= 127 ? 2 : bus.lastNumber + 1
             bus.plugged = Plugged(
                 device: device,
                 record: .init(

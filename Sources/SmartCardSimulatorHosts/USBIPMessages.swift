@@ -1,3 +1,5 @@
+import Glibc
+
 /// The messages of USB/IP, version 1.1.1 (Linux, Documentation/usb/usbip_protocol.rst).  All numbers are big endian.
 ///
 /// A connection begins with one request.  After an import it carries commands and replies, whose headers have 48 bytes.
@@ -55,10 +57,9 @@ enum USBIP {
     /// What comes over an imported device's connection.
     struct Command: Hashable {
         enum Kind: Hashable {
-            /// `length` bytes are to go out, and follow the header, or may come in.
-            case submit(endpoint: UInt8, isIn: Bool, length: Int, shortIsError: Bool, setup: [UInt8])
-            /// The submission `number` is to end.
-            case unlink(number: UInt32)
+            case submit(Submission)
+            /// The submission of this number is to end.
+            case unlink(UInt32)
         }
 
         let number: UInt32
@@ -66,15 +67,12 @@ enum USBIP {
 
         /// How many bytes follow the header.
         var bodySize: Int {
-            if case .submit(_, false, let length, _, _) = kind { length } else { 0 }
+            if case .submit(let submission) = kind, !submission.isIn { submission.length } else { 0 }
         }
 
-        /// More than any driver of a card reader asks for, and little enough to keep for a client that asks in vain.
-        static let maximumLength = 128 * 1024
-
         /// - Parameter deviceID: the one that the client was told at its import.
-        /// - Returns: nil for what this device cannot be asked: an unknown command, another device, an isochronous
-        ///   transfer, an endpoint number above 15, more than ``maximumLength``.
+        /// - Returns: nil for what this device cannot be asked: an unknown command, another device, and what
+        ///   ``Submission`` does not take.
         init?(_ header: [UInt8], deviceID: UInt32) {
             var fields = Fields(header)
             guard header.count == USBIP.commandHeaderSize, let command = fields.uint32(), let number = fields.uint32(),
@@ -83,29 +81,65 @@ enum USBIP {
             self.number = number
             switch command {
             case 1:
-                guard let flags = fields.uint32(), let length = fields.uint32(), length <= Self.maximumLength,
-                    fields.uint32() != nil, let packets = fields.uint32(), packets == 0 || packets == .max,
-                    fields.uint32() != nil, direction <= 1, endpoint <= 15
-                else { return nil }
-                kind = .submit(
-                    endpoint: UInt8(endpoint) | (direction == 1 && endpoint != 0 ? 0x80 : 0), isIn: direction == 1,
-                    length: Int(length), shortIsError: flags & 1 != 0, setup: fields.rest)
+                guard let submission = Submission(direction: direction, endpoint: endpoint, &fields) else { return nil }
+                kind = .submit(submission)
             case 2:
                 guard let unlinked = fields.uint32() else { return nil }
-                kind = .unlink(number: unlinked)
+                kind = .unlink(unlinked)
             default:
                 return nil
             }
         }
     }
 
-    /// USBIP_RET_SUBMIT.
-    ///
-    /// - Parameter status: 0 or a negative errno.
-    /// - Parameter length: how many bytes went out or came in.
-    /// - Parameter data: what came in.
-    static func submitReply(_ number: UInt32, status: Int32, length: Int, data: [UInt8]) -> [UInt8] {
-        reply(3, number, [UInt32(bitPattern: status), UInt32(truncatingIfNeeded: length), 0, .max, 0]) + data
+    /// USBIP_CMD_SUBMIT after the number: a transfer.
+    struct Submission: Hashable {
+        let endpoint: UInt8
+        let isIn: Bool
+        /// How many bytes are to go out, and follow the header, or may come in.
+        let length: Int
+        /// Whether fewer bytes than ``length`` are an error (URB_SHORT_NOT_OK).
+        let shortIsError: Bool
+        /// Of no meaning for what is not isochronous, and given back as they came: Linux sends -1 and 0, its
+        /// documentation's tables want 0 and -1.
+        let startFrame: UInt32
+        let packetCount: UInt32
+        /// The setup packet of a control transfer.
+        let setup: [UInt8]
+
+        /// More than any driver of a card reader asks for, and little enough to keep for a client that asks in vain.
+        static let maximumLength = 128 * 1024
+
+        /// - Returns: nil for an isochronous transfer, an endpoint above 15, and more than ``maximumLength`` bytes.
+        fileprivate init?(direction: UInt32, endpoint: UInt32, _ fields: inout Fields) {
+            guard direction <= 1, endpoint <= 15, let flags = fields.uint32(), let length = fields.uint32(),
+                length <= Self.maximumLength, let startFrame = fields.uint32(), let packetCount = fields.uint32(),
+                packetCount == 0 || packetCount == .max, fields.uint32() != nil
+            else { return nil }
+            isIn = direction == 1
+            self.endpoint = UInt8(endpoint) | (isIn && endpoint != 0 ? 0x80 : 0)
+            self.length = Int(length)
+            shortIsError = flags & 1 != 0
+            self.startFrame = startFrame
+            self.packetCount = packetCount
+            setup = fields.rest
+        }
+
+        /// USBIP_RET_SUBMIT.
+        ///
+        /// - Parameter status: 0 or a negative errno.
+        /// - Parameter length: how many bytes went out; of those that came in, only ``length`` are delivered.
+        func reply(_ number: UInt32, status: Int32, length: Int, data: [UInt8]) -> [UInt8] {
+            let data = isIn ? Array(data.prefix(self.length)) : []
+            let length = isIn ? data.count : min(length, self.length)
+            let isShort = isIn && shortIsError && status == 0 && length < self.length
+            return USBIP.reply(
+                3, number,
+                [
+                    UInt32(bitPattern: isShort ? -EREMOTEIO : status), UInt32(truncatingIfNeeded: length), startFrame,
+                    packetCount, 0,
+                ]) + data
+        }
     }
 
     /// USBIP_RET_UNLINK.
@@ -114,7 +148,7 @@ enum USBIP {
     }
 
     /// A reply's device, direction and endpoint are 0.
-    private static func reply(_ command: UInt32, _ number: UInt32, _ fields: [UInt32]) -> [UInt8] {
+    fileprivate static func reply(_ command: UInt32, _ number: UInt32, _ fields: [UInt32]) -> [UInt8] {
         let header = ([command, number, 0, 0, 0] + fields).flatMap { bytes($0) }
         return header + [UInt8](repeating: 0, count: max(0, commandHeaderSize - header.count))
     }
@@ -177,7 +211,7 @@ extension USBIP {
     }
 
     /// Takes big-endian numbers off bytes, as long as there are enough.
-    private struct Fields {
+    fileprivate struct Fields {
         private var bytes: ArraySlice<UInt8>
 
         init(_ bytes: [UInt8]) { self.bytes = bytes[...] }

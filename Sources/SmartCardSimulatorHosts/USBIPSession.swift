@@ -7,9 +7,11 @@ import Synchronization
 final class USBIPSession: Sendable {
     private struct State {
         /// What is not yet answered, by number.
-        var submissions: [UInt32: USBIP.Command.Kind] = [:]
+        var submissions: [UInt32: USBIP.Submission] = [:]
         /// The unlink commands whose submissions have been discarded, by the submissions' numbers.
         var unlinks: [UInt32: UInt32] = [:]
+        /// How many messages of the device nobody has asked for yet.
+        var messages = 0
         var isOver = false
     }
 
@@ -22,6 +24,8 @@ final class USBIPSession: Sendable {
 
     /// As many commands may be without a reply; a card reader's driver has two or three.
     static let maximumSubmissions = 256
+    /// As many messages of the device are kept; a reader's driver asks for each before it sends the next command.
+    static let maximumMessages = 256
 
     /// - Parameter connection: where the replies go.
     init(_ device: any SoftwareUSBDevice, _ connection: USBIPConnection) {
@@ -36,26 +40,32 @@ final class USBIPSession: Sendable {
     }
 
     /// Told by whoever observes the device.
-    func deviceDid(_ event: SoftwareUSBEvent) { file.deviceDid(event) }
+    func deviceDid(_ event: SoftwareUSBEvent) {
+        if case .ready = event { state.withLock { $0.messages += 1 } }
+        file.deviceDid(event)
+    }
 
     /// Carries out a command and sends what replies there are.  Blocks as long as the client does not take them.
     ///
     /// - Returns: false if the session cannot go on: the client is gone or asks for too much.
     func perform(_ command: USBIP.Command, data: [UInt8]) -> Bool {
         switch command.kind {
-        case .submit(let endpoint, let isIn, let length, _, let setup):
+        case .submit(let submission):
             let isAccepted = state.withLock { state in
-                guard !state.isOver, state.submissions.count < Self.maximumSubmissions else { return false }
-                return state.submissions.updateValue(command.kind, forKey: command.number) == nil
+                guard !state.isOver, state.submissions.count < Self.maximumSubmissions,
+                    state.messages < Self.maximumMessages || submission.isIn
+                else { return false }
+                return state.submissions.updateValue(submission, forKey: command.number) == nil
             }
             guard isAccepted else { return false }
-            let buffer = isIn ? [UInt8](repeating: 0, count: length) : data
+            let isControl = submission.endpoint == 0
+            let buffer = submission.isIn ? [UInt8](repeating: 0, count: submission.length) : data
             let refusal = file.submit(
                 .init(
-                    address: UInt(command.number), kind: endpoint == 0 ? .control : .bulk, endpoint: endpoint,
-                    buffer: endpoint == 0 ? setup + buffer : buffer), by: open)
+                    address: UInt(command.number), kind: isControl ? .control : .bulk, endpoint: submission.endpoint,
+                    buffer: isControl ? submission.setup + buffer : buffer), by: open)
             replies.sync {
-                if refusal != 0 { reply(to: command.number, status: -refusal, length: 0, data: []) }
+                if refusal != 0 { reply(to: command.number, status: -refusal) }
                 reply()
             }
         case .unlink(let number):
@@ -99,16 +109,14 @@ final class USBIPSession: Sendable {
         }
     }
 
-    private func reply(to number: UInt32, status: Int32, length: Int, data: [UInt8]) {
-        guard
-            case .submit(_, let isIn, let room, let shortIsError, _) = state.withLock({
-                $0.submissions.removeValue(forKey: number)
-            })
-        else { return }
-        let data = isIn ? Array(data.prefix(room)) : []
-        let length = isIn ? data.count : min(length, room)
-        let isShort = isIn && shortIsError && status == 0 && length < room
-        transmit(USBIP.submitReply(number, status: isShort ? -EREMOTEIO : status, length: length, data: data))
+    private func reply(to number: UInt32, status: Int32, length: Int = 0, data: [UInt8] = []) {
+        let submission = state.withLock { state in
+            let submission = state.submissions.removeValue(forKey: number)
+            if let submission, submission.isIn, submission.endpoint != 0, !data.isEmpty { state.messages -= 1 }
+            return submission
+        }
+        guard let submission else { return }
+        transmit(submission.reply(number, status: status, length: length, data: data))
     }
 
     private func transmit(_ bytes: [UInt8]) {
