@@ -1,0 +1,147 @@
+import Foundation
+import TestSupport
+
+/// Debian's kernel in QEMU, without acceleration, over this machine's own file system: read-only, with a tmpfs on top.
+/// What is installed here is installed there; what runs there changes nothing here.
+///
+/// It runs `Guest/steps` to its end and powers off.  The server of the reader that the steps attach is this machine's
+/// loopback interface.
+struct VirtualMachine {
+    /// One command of `Guest/steps`.
+    struct Step {
+        let status: Int
+        let output: String
+        let error: String
+        /// Seconds since the kernel's start, at the step's end.
+        let uptime: Double
+    }
+
+    /// Why it cannot be had on this machine; nil if it can.
+    static let obstacle: String? = {
+        #if !arch(x86_64)
+        return "the virtual machine runs this machine's programs, and is an x86-64"
+        #else
+        for (program, package) in [
+            ("qemu-system-x86_64", "qemu-system-x86"), ("usbip", "usbip"), ("pcscd", "pcscd"),
+            ("opensc-tool", "opensc"), ("/lib/systemd/systemd-udevd", "udev"),
+            ("/usr/lib/pcsc/drivers/ifd-ccid.bundle", "libccid"),
+        ] where !Program.isInstalled(program) && !FileManager.default.fileExists(atPath: program) {
+            return "\(program) is not installed: sudo apt-get install \(package)"
+        }
+        for file in ["vmlinuz", "initramfs"]
+        where !FileManager.default.isReadableFile(atPath: image.appendingPathComponent(file).path) {
+            return "Debian's kernel is not installed in \(image.path): \(guest.path)/kernel-image \(image.path)"
+        }
+        return nil
+        #endif
+    }()
+
+    private static let guest = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("Guest")
+    private static let repository = guest.appendingPathComponent("../../..").standardizedFileURL
+    private static let image = repository.appendingPathComponent(".build/kernel-image")
+
+    /// In the order of their ends.
+    let steps: [(name: String, step: Step)]
+    /// What the kernel said, and then QEMU.
+    let console: String
+    /// From QEMU's start to its end.
+    let duration: Duration
+    private let logs: [String: String]
+
+    /// Boots, runs all steps and powers off.
+    ///
+    /// - Parameter port: of the USB/IP server.
+    /// - Parameter wishes: what the steps can ask for, by name.
+    /// After three minutes it is ended, wherever it is.
+    static func run(port: UInt16, wishes: [String: @Sendable () throws -> Void]) async throws -> VirtualMachine {
+        let results = FileManager.default.temporaryDirectory.appendingPathComponent("kernel-tests-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: results, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: results) }
+        try FileManager.default.copyItem(
+            at: guest.appendingPathComponent("steps"), to: results.appendingPathComponent("steps"))
+        try """
+        PORT=\(port)
+        BIN='\(Program.built(""))'
+        UDEV='\(repository.appendingPathComponent("udev").path)'
+
+        """.write(to: results.appendingPathComponent("environment"), atomically: true, encoding: .utf8)
+
+        let granting = Task {
+            while !Task.isCancelled {
+                for (name, grant) in wishes {
+                    guard
+                        (try? FileManager.default.removeItem(at: results.appendingPathComponent("ask-\(name)"))) != nil
+                    else { continue }
+                    try grant()
+                    try Data().write(to: results.appendingPathComponent("done-\(name)"))
+                }
+                try await Task.sleep(for: .milliseconds(50))
+            }
+        }
+        defer { granting.cancel() }
+        let start = ContinuousClock.now
+        let complaint: String
+        do {
+            complaint = try await Program.run(arguments(results: results.path), timeout: .seconds(180)).error
+        } catch let timeout as Program.Timeout {
+            // The steps that were done are told all the same.
+            complaint = timeout.description
+        }
+        return try VirtualMachine(results: results, complaint: complaint, duration: .now - start)
+    }
+
+    private static func arguments(results: String) -> [String] {
+        func share(_ path: String, _ tag: String, _ more: String) -> [String] {
+            let path = path.replacingOccurrences(of: ",", with: ",,")
+            return ["-virtfs", "local,path=\(path),mount_tag=\(tag),security_model=none,\(more)"]
+        }
+        return [
+            // Nested virtualisation hangs on some hosts; the emulator does not, and boots in seconds.
+            "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
+            "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
+            "-kernel", image.appendingPathComponent("vmlinuz").path,
+            "-initrd", image.appendingPathComponent("initramfs").path,
+            "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
+            "-serial", "file:\(results)/console",
+            // This machine's 127.0.0.1 is 10.0.2.2 there.
+            "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=",
+        ] + share("/", "host", "multidevs=remap,readonly=on") + share(results, "results", "readonly=off")
+    }
+
+    private init(results: URL, complaint: String, duration: Duration) throws {
+        func text(_ path: String) -> String {
+            String(decoding: (try? Data(contentsOf: results.appendingPathComponent(path))) ?? Data(), as: UTF8.self)
+        }
+        let names = try FileManager.default.contentsOfDirectory(atPath: results.path)
+        steps = names.compactMap { name in
+            guard let status = Int(text("\(name)/status").trimmingCharacters(in: .whitespacesAndNewlines)) else {
+                return nil
+            }
+            let uptime = Double(text("\(name)/uptime").trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0
+            let step = Step(
+                status: status, output: text("\(name)/output"), error: text("\(name)/error"), uptime: uptime)
+            return (name, step)
+        }.sorted { $0.1.uptime < $1.1.uptime }
+        logs = Dictionary(
+            uniqueKeysWithValues: names.filter { $0.hasSuffix(".log") }.map { ($0, text($0)) })
+        console = text("console") + complaint
+        self.duration = duration
+    }
+
+    /// - Throws: ``Missing`` if the step did not come to its end.
+    func step(_ name: String) throws -> Step {
+        guard let step = steps.first(where: { $0.name == name })?.step else {
+            throw Missing(
+                description: "step \(name) is missing; done: \(steps.map(\.name)); console:\n\(console.suffix(4000))")
+        }
+        return step
+    }
+
+    /// What a step left as a log; empty if none.
+    func log(_ name: String) -> String { logs["\(name).log"] ?? "" }
+
+    struct Missing: Error, CustomStringConvertible {
+        let description: String
+    }
+}
