@@ -95,7 +95,10 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "KernelTests",
-            dependencies: ["SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport", "reader-probe"],
+            dependencies: [
+                "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport", "reader-probe",
+                "virtual-reader",
+            ],
             exclude: ["Guest"], swiftSettings: settings),
         .testTarget(
             name: "ToolTests",

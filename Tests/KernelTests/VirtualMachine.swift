@@ -98,7 +98,7 @@ struct VirtualMachine {
         }
         return [
             // Nested virtualisation hangs on some hosts; the emulator does not, and boots in seconds.
-            "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "1024",
+            "qemu-system-x86_64", "-accel", "tcg,thread=multi", "-cpu", "max", "-smp", "2", "-m", "512",
             "-nodefaults", "-no-user-config", "-display", "none", "-no-reboot",
             "-kernel", image.appendingPathComponent("vmlinuz").path,
             "-initrd", image.appendingPathComponent("initramfs").path,

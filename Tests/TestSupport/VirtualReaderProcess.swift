@@ -29,7 +29,10 @@ public final class VirtualReaderProcess: Sendable {
     }
 
     /// Sends a line to the control socket, such as `insert visa`, and waits until it is done.
-    public func perform(_ command: String) throws {
+    public func perform(_ command: String) throws { try Self.perform(command, at: control) }
+
+    /// Sends a line to a control socket, and waits until it is done.
+    public static func perform(_ command: String, at control: String) throws {
         let descriptor = Foundation.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         defer { close(descriptor) }
         guard withUnixAddress(control, { connect(descriptor, $0, $1) }) == 0 else {
