@@ -21,6 +21,7 @@ let package = Package(
         .library(name: "SmartCard", targets: ["SmartCard"]),
         .library(name: "SmartCardPCSC", targets: ["SmartCardPCSC"]),
         .library(name: "SmartCardPN532", targets: ["SmartCardPN532"]),
+        .library(name: "SmartCardUSB", targets: ["SmartCardUSB"]),
         .library(name: "SmartCardSimulator", targets: ["SmartCardSimulator"]),
         .library(name: "SmartCardSimulatorHosts", targets: ["SmartCardSimulatorHosts"]),
         .library(name: "EMVContactless", targets: ["EMVContactless"]),
@@ -36,6 +37,8 @@ let package = Package(
         .systemLibrary(
             name: "CSmartCardPCSC", pkgConfig: "libpcsclite", providers: [.apt(["libpcsclite-dev"])]),
         .systemLibrary(
+            name: "CSmartCardUSB", pkgConfig: "libusb-1.0", providers: [.apt(["libusb-1.0-0-dev"])]),
+        .systemLibrary(
             name: "CCryptoLegacy", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "CUMockdev", pkgConfig: "umockdev-1.0", providers: [.apt(["libumockdev-dev"])]),
@@ -45,6 +48,8 @@ let package = Package(
         .target(
             name: "SmartCardPCSC", dependencies: ["SmartCard", "CSmartCardPCSC"], swiftSettings: settings),
         .target(name: "SmartCardPN532", dependencies: ["SmartCard"], swiftSettings: settings),
+        .target(
+            name: "SmartCardUSB", dependencies: ["SmartCard", "CSmartCardUSB"], swiftSettings: settings),
         .target(
             name: "SmartCardSimulator", dependencies: ["SmartCard", "CCryptoLegacy"],
             resources: [.embedInCode("Cards")], swiftSettings: settings),
@@ -73,6 +78,9 @@ let package = Package(
         // Tests.
         .target(
             name: "TestSupport", dependencies: ["SmartCard"], path: "Tests/TestSupport", swiftSettings: settings),
+        .target(
+            name: "USBTestSupport", dependencies: ["SmartCardUSB", "SmartCard", "SmartCardSimulator", "TestSupport"],
+            path: "Tests/USBTestSupport", swiftSettings: settings),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", logging], swiftSettings: settings),
         .testTarget(
@@ -86,12 +94,23 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
+            name: "SmartCardUSBTests",
+            dependencies: [
+                "SmartCardUSB", "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "EMVContactless",
+                "TestSupport", "USBTestSupport",
+            ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard"],
             swiftSettings: settings),
         .testTarget(
             name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",
-            dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport", "virtual-reader"],
+            dependencies: [
+                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "SmartCardSimulatorHosts",
+                "TestSupport", "USBTestSupport", "virtual-reader",
+            ],
             swiftSettings: settings),
         .testTarget(
             name: "KernelTests",

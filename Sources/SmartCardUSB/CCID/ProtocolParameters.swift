@@ -1,0 +1,100 @@
+import SmartCard
+
+/// What SetParameters tells a reader about the protocol with a card (USB CCID 1.10, 6.1.7), taken from the card's ATR
+/// (ISO/IEC 7816-3, 8.3 and 11.4).
+struct ProtocolParameters: Hashable, Sendable {
+    let transmissionProtocol: TransmissionProtocol
+    /// TA1: clock rate conversion and baud rate adjustment, 11 if absent.
+    let fd: UInt8
+    private let isInverse: Bool
+    /// TC1.
+    private let guardTime: UInt8
+    /// WI of T=0 (TC2), BWI and CWI of T=1 (TBi).
+    private let waitingIntegers: UInt8
+    /// IFSC of T=1 (TAi), 1 to 254.
+    let ifsc: UInt8
+    /// Whether T=1 blocks end with a CRC instead of an LRC.
+    let usesCRC: Bool
+
+    var protocolNumber: UInt8 { transmissionProtocol == .t0 ? 0 : 1 }
+
+    /// - Parameter fd: the speed to use, if not that of the ATR.
+    init(_ atr: ATR, _ transmissionProtocol: TransmissionProtocol, fd: UInt8? = nil) {
+        self.transmissionProtocol = transmissionProtocol
+        let global = atr.interfaceGroups.first
+        self.fd = fd ?? global?.ta ?? 0x11
+        isInverse = atr.convention == .inverse
+        guardTime = global?.tc ?? 0
+        // Specific interface bytes are those from the second TD on that names T.
+        let specific = atr.interfaceGroups.dropFirst(2).first { $0.t == 1 }
+        if transmissionProtocol == .t0 {
+            waitingIntegers = atr.interfaceGroups.dropFirst().first?.tc ?? 0x0A
+            (ifsc, usesCRC) = (0x20, false)
+        } else {
+            waitingIntegers = specific?.tb ?? 0x4D
+            let announced = specific?.ta ?? 0x20
+            ifsc = (1...254).contains(announced) ? announced : 0x20
+            usesCRC = specific?.tc.map { $0 & 1 == 1 } ?? false
+        }
+    }
+
+    /// abProtocolDataStructure: 5 bytes for T=0, 7 for T=1.
+    var bytes: [UInt8] {
+        let convention: UInt8 = isInverse ? 0x02 : 0x00
+        return transmissionProtocol == .t0
+            ? [fd, convention, guardTime, waitingIntegers, 0x00]
+            : [fd, 0x10 | convention | (usesCRC ? 0x01 : 0x00), guardTime, waitingIntegers, 0x00, ifsc, 0x00]
+    }
+
+    /// bit/s at a clock of `kilohertz` (ISO/IEC 7816-3, tables 7 and 8); nil for reserved values.
+    static func rate(fd: UInt8, kilohertz: UInt32) -> UInt64? {
+        let f = [372, 372, 558, 744, 1116, 1488, 1860, 0, 0, 512, 768, 1024, 1536, 2048, 0, 0] as [UInt64]
+        let d = [0, 1, 2, 4, 8, 16, 32, 64, 12, 20, 0, 0, 0, 0, 0, 0] as [UInt64]
+        let (fi, di) = (f[Int(fd >> 4)], d[Int(fd & 0x0F)])
+        return fi > 0 && di > 0 ? UInt64(kilohertz) * 1000 * di / fi : nil
+    }
+}
+
+/// Which protocol and speed to use with a card, and how to get there.
+struct ProtocolChoice: Hashable, Sendable {
+    let parameters: ProtocolParameters
+    /// The PPS request to send before, if any (ISO/IEC 7816-3, 9).
+    let pps: [UInt8]?
+    /// Whether the reader is to be told.
+    let setsParameters: Bool
+
+    /// - Throws: ``CardError`` of kind `protocolMismatch` if the reader speaks none of the card's protocols.
+    init(_ atr: ATR, _ descriptor: CCIDDescriptor) throws(CardError) {
+        let offered = atr.protocols.compactMap { $0 == 0 ? TransmissionProtocol.t0 : $0 == 1 ? .t1 : nil }
+        // TA2: the card is in specific mode, without a choice (ISO/IEC 7816-3, 8.3).
+        let ta2 = atr.interfaceGroups.dropFirst().first?.ta
+        let candidates = ta2 == nil ? offered : Array(offered.prefix(1))
+        let handlesAPDUs = descriptor.exchangeLevel == .shortAPDU || descriptor.exchangeLevel == .extendedAPDU
+        guard
+            let chosen = candidates.first(where: descriptor.speaks)
+                // The reader has come to terms with the card, whatever its ATR.
+                ?? (handlesAPDUs ? [.t1, .t0].first(where: descriptor.speaks) ?? .t1 : nil)
+        else { throw CardError(.protocolMismatch) }
+
+        let features = descriptor.features
+        guard !features.contains(.automaticParameterNegotiation) else {
+            (parameters, pps, setsParameters) = (ProtocolParameters(atr, chosen), nil, false)
+            return
+        }
+        let offeredSpeed = atr.interfaceGroups.first?.ta ?? 0x11
+        let isFastEnough =
+            ProtocolParameters.rate(fd: offeredSpeed, kilohertz: descriptor.defaultClock)
+            .map { $0 <= UInt64(descriptor.maximumDataRate) } ?? false
+        let speed = ta2 != nil || isFastEnough ? offeredSpeed : 0x11
+        parameters = ProtocolParameters(atr, chosen, fd: speed)
+        setsParameters = true
+        let needsPPS = ta2 == nil && (chosen != offered.first || speed != 0x11)
+        guard needsPPS, !features.contains(.automaticPPS), descriptor.exchangeLevel == .tpdu else {
+            pps = nil
+            return
+        }
+        let request = [0xFF, speed == 0x11 ? 0x00 : 0x10 | parameters.protocolNumber] as [UInt8]
+        let body = speed == 0x11 ? [0xFF, parameters.protocolNumber] : request + [speed]
+        pps = body + [body.reduce(0, ^)]
+    }
+}

@@ -1,0 +1,117 @@
+import SmartCard
+import Synchronization
+
+/// A reader's CCID interface, open and claimed: the pipe for commands, the interrupt endpoint and the slots.
+///
+/// It is given back when the last reference to it goes.
+final class CCIDInterface: Sendable {
+    let pipe: CCIDPipe
+    let slots: [CCIDSlot]
+    private let isGone = Mutex(false)
+    private let errors = Mutex(0)
+
+    private init(_ pipe: CCIDPipe) {
+        self.pipe = pipe
+        slots = (0..<pipe.function.descriptor.slotCount).map { CCIDSlot(pipe, number: UInt8(clamping: $0)) }
+        for slot in slots { slot.readerIsGone = { [weak self] in self?.end() } }
+    }
+
+    deinit { pipe.link.close {} }
+
+    /// Opens the interface, throws away what an earlier user left in it, and comes to terms about bSeq.
+    ///
+    /// - Throws: ``CardError`` of kind `readerBusy`, `permissionDenied`, `readerGone`, `readerTimeout`, ….
+    static func open(
+        _ device: USBDevice, _ function: CCIDFunction, on bus: any USBBus, timeouts: CCIDTimeouts
+    ) async throws -> CCIDInterface {
+        let link = try await bus.open(device, interface: function.interface)
+        let quirks = KnownReader.quirks(
+            vendorID: device.vendorID, productID: device.productID, release: device.release)
+        let pipe = CCIDPipe(
+            link, function, quirks: quirks, timeouts: timeouts, sequence: UInt8.random(in: 0...255))
+        do {
+            await pipe.drain()
+            try await resynchronise(pipe)
+        } catch {
+            await link.close()
+            throw error
+        }
+        let interface = CCIDInterface(pipe)
+        interface.listen()
+        return interface
+    }
+
+    /// Asks for the slot status until an answer comes that belongs to the question.
+    private static func resynchronise(_ pipe: CCIDPipe) async throws {
+        let timeout =
+            pipe.quirks.contains(.slowStart)
+            ? pipe.timeouts.slowResynchronisation : pipe.timeouts.resynchronisation
+        for attempt in 1... {
+            do {
+                _ = try await pipe.perform(CCIDCommand(.getSlotStatus), timeout: timeout)
+                return
+            } catch let error as CardError
+                where [.readerTimeout, .malformedAnswer].contains(error.kind)
+                && attempt < pipe.timeouts.resynchronisations
+            {
+                continue
+            }
+        }
+    }
+
+    /// Gives the interface back.  Everything on it fails from now on.
+    func close() async {
+        end()
+        await pipe.link.close()
+    }
+
+    var isOpen: Bool { isGone.withLock { !$0 } }
+
+    private func end() {
+        let isNews = isGone.withLock { isGone in
+            defer { isGone = true }
+            return !isGone
+        }
+        guard isNews else { return }
+        for slot in slots { slot.end() }
+    }
+
+    // MARK: The interrupt endpoint
+
+    /// Keeps one transfer waiting.
+    private func listen() {
+        guard let endpoint = pipe.function.interruptIn else {
+            for slot in slots { slot.isNotified = false }
+            return
+        }
+        pipe.link.read(pipe.function.interruptPacketSize, from: endpoint, timeout: nil) { [weak self] result in
+            guard let self else { return }
+            switch result {
+            case .success(let message):
+                errors.withLock { $0 = 0 }
+                heard(message)
+                listen()
+            case .failure(.noDevice):
+                end()
+            case .failure(.interrupted):
+                break
+            case .failure:
+                // It may have been noise; an endpoint that does not work at all is done without.
+                let count = errors.withLock { errors in
+                    errors += 1
+                    return errors
+                }
+                if count < 3 { listen() } else { for slot in slots { slot.isNotified = false } }
+            }
+        }
+    }
+
+    /// NotifySlotChange (USB CCID 1.10, 6.3.1): two bits a slot, the lower one for presence, the upper for a change.
+    private func heard(_ message: [UInt8]) {
+        guard message.first == 0x50 else { return }
+        for (index, slot) in slots.enumerated() where index / 4 + 1 < message.count {
+            let bits = message[index / 4 + 1] >> (2 * (index % 4))
+            if bits & 0x02 != 0 { slot.heard(isPresent: bits & 0x01 != 0) }
+        }
+    }
+}

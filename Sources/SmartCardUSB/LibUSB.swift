@@ -1,0 +1,529 @@
+import CSmartCardUSB
+import Dispatch
+import Glibc
+import SmartCard
+import Synchronization
+
+/// The machine's USB through libusb.  This file alone calls it.
+final class LibUSBBus: USBBus {
+    private let context = Mutex<LibUSBContext?>(nil)
+
+    init() {}
+
+    func devices() async throws -> [USBDevice] {
+        let context = try openContext()
+        return try await context.blocking { () throws(CardError) in try context.devices() }
+    }
+
+    func open(_ device: USBDevice, interface: UInt8) async throws -> any USBLink {
+        let context = try openContext()
+        return try await context.blocking { () throws(CardError) in
+            try LibUSBLink(context, device, interface: interface)
+        }
+    }
+
+    func changes() throws -> AsyncStream<Void> { try openContext().changes() }
+
+    /// Made when it is first needed, and kept: its thread sleeps while there is nothing to do.
+    private func openContext() throws(CardError) -> LibUSBContext {
+        do {
+            return try context.withLock { context in
+                if let context { return context }
+                let new = try LibUSBContext()
+                context = new
+                return new
+            }
+        } catch let error as CardError {
+            throw error
+        } catch {
+            throw CardError(.other, cause: error)
+        }
+    }
+}
+
+/// A libusb context, the thread that waits for its events, and a queue for its calls that block.
+private final class LibUSBContext: @unchecked Sendable {
+    // libusb locks by itself what is reached through it.
+    let pointer: OpaquePointer
+    let queue = DispatchQueue(label: "libusb")
+    private let watchers = Mutex<[Int: AsyncStream<Void>.Continuation]>([:])
+    private let watcherCount = Atomic(0)
+
+    init() throws(CardError) {
+        var pointer: OpaquePointer?
+        let status = libusb_init(&pointer)
+        guard status == 0, let pointer else {
+            throw CardError(
+                .noService, "libusb finds no USB on this machine", cause: USBStatus(rawValue: status),
+                hint: "Check that /dev/bus/usb exists; a container needs it passed in: --device /dev/bus/usb")
+        }
+        self.pointer = pointer
+        // Whoever has a bus keeps it to the end of the process, so neither the callback nor the thread outlives it.
+        let unretained = Unmanaged.passUnretained(self).toOpaque()
+        let events =
+            Int32(LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED.rawValue) | Int32(LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT.rawValue)
+        let any = cusb_hotplug_match_any()
+        libusb_hotplug_register_callback(
+            pointer, events, 0, any, any, any,
+            { _, _, _, context in
+                guard let context else { return 0 }
+                Unmanaged<LibUSBContext>.fromOpaque(context).takeUnretainedValue().announce()
+                return 0
+            }, unretained, nil)
+        var thread = pthread_t()
+        pthread_create(
+            &thread, nil,
+            { context in
+                guard let context else { return nil }
+                let pointer = Unmanaged<LibUSBContext>.fromOpaque(context).takeUnretainedValue().pointer
+                // libusb wakes for descriptors, for the timeouts of transfers and when it is told to; else it sleeps.
+                while true {
+                    var limit = timeval(tv_sec: 3600, tv_usec: 0)
+                    if libusb_handle_events_timeout_completed(pointer, &limit, nil) != 0 { usleep(10_000) }
+                }
+            }, unretained)
+        pthread_detach(thread)
+    }
+
+    /// Runs what may block, away from Swift's threads, one after the other.
+    func blocking<R: Sendable, E: Error>(_ body: @escaping @Sendable () throws(E) -> R) async throws(E) -> R {
+        let result: Result<R, E> = await withCheckedContinuation { continuation in
+            queue.async {
+                do throws(E) {
+                    continuation.resume(returning: .success(try body()))
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+        }
+        return try result.get()
+    }
+
+    // MARK: Hot-plug
+
+    func changes() throws -> AsyncStream<Void> {
+        guard libusb_has_capability(UInt32(LIBUSB_CAP_HAS_HOTPLUG.rawValue)) != 0 else {
+            throw CardError(.unsupported, "this libusb does not tell of devices that come and go")
+        }
+        let id = watcherCount.add(1, ordering: .relaxed).newValue
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        watchers.withLock { $0[id] = continuation }
+        continuation.onTermination = { [weak self] _ in
+            _ = self?.watchers.withLock { $0.removeValue(forKey: id) }
+        }
+        return stream
+    }
+
+    private func announce() {
+        for watcher in watchers.withLock({ Array($0.values) }) { watcher.yield() }
+    }
+
+    // MARK: Devices
+
+    func devices() throws(CardError) -> [USBDevice] {
+        try withDevices { list in list.compactMap { USBDevice($0) } }
+    }
+
+    /// Finds a device again by its bus and address.
+    func withDevice<R>(
+        _ device: USBDevice, _ body: (OpaquePointer) throws(CardError) -> R
+    ) throws(CardError) -> R {
+        try withDevices { (list) throws(CardError) in
+            guard
+                let found = list.first(where: {
+                    libusb_get_bus_number($0) == device.bus && libusb_get_device_address($0) == device.address
+                })
+            else { throw CardError(.readerGone) }
+            return try body(found)
+        }
+    }
+
+    private func withDevices<R>(_ body: ([OpaquePointer]) throws(CardError) -> R) throws(CardError) -> R {
+        var list: UnsafeMutablePointer<OpaquePointer?>?
+        let count = libusb_get_device_list(pointer, &list)
+        guard count >= 0 else { throw CardError(USBStatus(rawValue: Int32(clamping: count))) }
+        defer { libusb_free_device_list(list, 1) }
+        return try body(UnsafeBufferPointer(start: list, count: count).compactMap(\.self))
+    }
+}
+
+// MARK: - A claimed interface
+
+/// An open device, one interface of it claimed, and a transfer for each endpoint.
+private final class LibUSBLink: USBLink {
+    private struct State: @unchecked Sendable {
+        // Unchecked: libusb locks what lies behind the handle.  It is closed on the context's queue after the last
+        // transfer.
+        var handle: OpaquePointer?
+        var transfers: [UInt8: LibUSBTransfer] = [:]
+        var isClosing = false
+    }
+
+    private let context: LibUSBContext
+    private let interface: UInt8
+    /// bmAttributes by endpoint.
+    private let types: [UInt8: UInt8]
+    private let state: Mutex<State>
+    /// Signalled once for each transfer that ends while the link closes.
+    private let ended = DispatchSemaphore(value: 0)
+
+    /// - Throws: ``CardError`` that says who is in the way.
+    init(_ context: LibUSBContext, _ device: USBDevice, interface: UInt8) throws(CardError) {
+        self.context = context
+        self.interface = interface
+        let endpoints = device.interfaces.first { $0.number == interface }?.endpoints ?? []
+        types = Dictionary(
+            endpoints.map { ($0.address, $0.attributes & 0x03) }, uniquingKeysWith: { first, _ in first })
+        let driver = Sysfs.driver(of: device, interface: interface)
+        let handle = try context.withDevice(device) { (found) throws(CardError) in
+            var handle: OpaquePointer?
+            let status = USBStatus(rawValue: libusb_open(found, &handle))
+            guard status.rawValue == 0, let handle else { throw .opening(device, status) }
+            return handle
+        }
+        var configuration: Int32 = 0
+        // A device that has none yet needs one; to set it again would reset the device.
+        if libusb_get_configuration(handle, &configuration) == 0, configuration == 0 {
+            libusb_set_configuration(handle, Int32(device.configuration))
+        }
+        // A kernel driver gives way, and gets the interface back when it is released.
+        let number = Int32(interface)
+        if libusb_kernel_driver_active(handle, number) == 1 { libusb_set_auto_detach_kernel_driver(handle, 1) }
+        let status = USBStatus(rawValue: libusb_claim_interface(handle, number))
+        guard status.rawValue == 0 else {
+            libusb_close(handle)
+            throw .claiming(device, driver: driver, status)
+        }
+        state = Mutex(State(handle: handle))
+        USBUse.add(handles: 1)
+    }
+
+    deinit { state.withLock { $0.handle }.map(giveBack) }
+
+    // MARK: Transfers
+
+    func write(
+        _ bytes: [UInt8], to endpoint: UInt8, endsWithEmptyPacket: Bool, timeout: Duration,
+        _ completion: @escaping Completion
+    ) {
+        submit(endpoint, timeout, completion) { transfer in
+            transfer.fill(
+                bytes, flags: endsWithEmptyPacket ? UInt8(LIBUSB_TRANSFER_ADD_ZERO_PACKET.rawValue) : 0)
+        }
+    }
+
+    func read(_ count: Int, from endpoint: UInt8, timeout: Duration?, _ completion: @escaping Completion) {
+        submit(endpoint, timeout, completion) { transfer in transfer.makeRoom(count) }
+    }
+
+    func request(_ request: UInt8, value: UInt16, timeout: Duration, _ completion: @escaping Completion) {
+        let words = [value, UInt16(interface), 0].flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+        submit(0x00, timeout, completion) { transfer in transfer.fill([0x21, request] + words, flags: 0) }
+    }
+
+    private func submit(
+        _ endpoint: UInt8, _ timeout: Duration?, _ completion: @escaping Completion,
+        prepare: (LibUSBTransfer) -> Bool
+    ) {
+        let refusal: USBStatus? = state.withLock { state in
+            guard let handle = state.handle, !state.isClosing else { return .noDevice }
+            guard let transfer = state.transfers[endpoint] ?? LibUSBTransfer(endpoint, type: types[endpoint] ?? 0)
+            else { return .noMemory }
+            state.transfers[endpoint] = transfer
+            guard !transfer.isPending else { return .busy }
+            guard prepare(transfer) else { return .noMemory }
+            return transfer.submit(handle, timeout, Pending(link: self, completion: completion))
+        }
+        if let refusal { completion(.failure(refusal)) }
+    }
+
+    /// What a transfer that is under way keeps alive.
+    fileprivate struct Pending {
+        let link: LibUSBLink
+        let completion: Completion
+    }
+
+    /// On the event thread.
+    fileprivate func end(_ transfer: LibUSBTransfer) {
+        let (completion, result, isClosing) = state.withLock { state in
+            let (completion, result) = transfer.end()
+            return (completion, result, state.isClosing)
+        }
+        completion?(result)
+        if isClosing { ended.signal() }
+    }
+
+    func cancel(_ endpoint: UInt8) {
+        state.withLock { $0.transfers[endpoint]?.cancel() }
+    }
+
+    func clearHalt(_ endpoint: UInt8) async throws(USBStatus) {
+        try await context.blocking { [self] () throws(USBStatus) in
+            // Only the queue closes the handle.
+            guard let handle = state.withLock({ $0.isClosing ? nil : $0.handle }) else { throw .noDevice }
+            let status = USBStatus(rawValue: libusb_clear_halt(handle, endpoint))
+            guard status.rawValue == 0 else { throw status }
+        }
+    }
+
+    // MARK: The end
+
+    func close(_ completion: @escaping @Sendable () -> Void) {
+        context.queue.async { [self] in
+            let pending: Int = state.withLock { state in
+                guard !state.isClosing else { return 0 }
+                state.isClosing = true
+                let pending = state.transfers.values.filter(\.isPending)
+                for transfer in pending { transfer.cancel() }
+                return pending.count
+            }
+            // The kernel ends what is cancelled at once.  If it does not, memory that it writes to must stay.
+            let limit = DispatchTime.now() + .seconds(5)
+            guard (0..<pending).allSatisfy({ _ in ended.wait(timeout: limit) == .success }) else {
+                return completion()
+            }
+            let handle = state.withLock { state in
+                defer { (state.handle, state.transfers) = (nil, [:]) }
+                return state.handle
+            }
+            handle.map(giveBack)
+            completion()
+        }
+    }
+
+    private func giveBack(_ handle: OpaquePointer) {
+        libusb_release_interface(handle, Int32(interface))
+        libusb_close(handle)
+        USBUse.add(handles: -1)
+    }
+}
+
+/// A libusb transfer and its buffer, for one endpoint.  The link's lock guards it.
+private final class LibUSBTransfer: @unchecked Sendable {
+    private let pointer: UnsafeMutablePointer<libusb_transfer>
+    private var buffer = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
+    private var length = 0
+    private var pending: LibUSBLink.Pending?
+
+    /// Nil if there is no memory.
+    init?(_ endpoint: UInt8, type: UInt8) {
+        guard let pointer = libusb_alloc_transfer(0) else { return nil }
+        self.pointer = pointer
+        pointer.pointee.endpoint = endpoint
+        pointer.pointee.type = type
+    }
+
+    deinit {
+        libusb_free_transfer(pointer)
+        buffer.deallocate()
+    }
+
+    var isPending: Bool { pending != nil }
+
+    /// False if there is no memory.
+    func makeRoom(_ count: Int) -> Bool {
+        if buffer.count < count {
+            buffer.deallocate()
+            buffer = .allocate(capacity: count)
+            buffer.initialize(repeating: 0)
+        }
+        length = count
+        pointer.pointee.flags = 0
+        return true
+    }
+
+    func fill(_ bytes: [UInt8], flags: UInt8) -> Bool {
+        guard makeRoom(bytes.count) else { return false }
+        _ = buffer.update(from: bytes)
+        pointer.pointee.flags = flags
+        return true
+    }
+
+    /// - Returns: nil if it is under way; it ends by the link's `end` then.
+    func submit(_ handle: OpaquePointer, _ timeout: Duration?, _ pending: LibUSBLink.Pending) -> USBStatus? {
+        pointer.pointee.dev_handle = handle
+        pointer.pointee.buffer = buffer.baseAddress
+        pointer.pointee.length = Int32(clamping: length)
+        // 0 is for ever.
+        pointer.pointee.timeout = timeout.map { UInt32(clamping: max($0.milliseconds, 1)) } ?? 0
+        pointer.pointee.user_data = Unmanaged.passRetained(self).toOpaque()
+        pointer.pointee.callback = { transfer in
+            guard let context = transfer?.pointee.user_data else { return }
+            let transfer = Unmanaged<LibUSBTransfer>.fromOpaque(context).takeRetainedValue()
+            transfer.pending?.link.end(transfer)
+        }
+        self.pending = pending
+        USBUse.add(transfers: 1)
+        let status = USBStatus(rawValue: libusb_submit_transfer(pointer))
+        guard status.rawValue == 0 else {
+            self.pending = nil
+            USBUse.add(transfers: -1)
+            Unmanaged.passUnretained(self).release()
+            return status
+        }
+        return nil
+    }
+
+    func cancel() { if isPending { libusb_cancel_transfer(pointer) } }
+
+    func end() -> (USBLink.Completion?, Result<[UInt8], USBStatus>) {
+        let completion = pending?.completion
+        pending = nil
+        USBUse.add(transfers: -1)
+        let isIn = pointer.pointee.endpoint & 0x80 != 0
+        let count = min(max(Int(pointer.pointee.actual_length), 0), buffer.count)
+        let bytes = isIn ? Array(buffer.prefix(count)) : []
+        return (completion, Self.result(pointer.pointee.status, bytes))
+    }
+
+    private static func result(_ status: libusb_transfer_status, _ bytes: [UInt8]) -> Result<[UInt8], USBStatus> {
+        switch status {
+        case LIBUSB_TRANSFER_COMPLETED: .success(bytes)
+        case LIBUSB_TRANSFER_TIMED_OUT: bytes.isEmpty ? .failure(.timeout) : .success(bytes)
+        case LIBUSB_TRANSFER_CANCELLED: .failure(.interrupted)
+        case LIBUSB_TRANSFER_STALL: .failure(.pipe)
+        case LIBUSB_TRANSFER_NO_DEVICE: .failure(.noDevice)
+        case LIBUSB_TRANSFER_OVERFLOW: .failure(.overflow)
+        default: .failure(.io)
+        }
+    }
+}
+
+/// What this process has of libusb at the moment, so that a test sees that nothing is left over.
+package enum USBUse {
+    private static let counts = Mutex((handles: 0, transfers: 0))
+
+    package static var now: (handles: Int, transfers: Int) { counts.withLock { $0 } }
+
+    fileprivate static func add(handles: Int = 0, transfers: Int = 0) {
+        counts.withLock { $0 = ($0.handles + handles, $0.transfers + transfers) }
+    }
+}
+
+extension Duration {
+    fileprivate var milliseconds: Int64 {
+        let (seconds, attoseconds) = components
+        let whole = seconds.multipliedReportingOverflow(by: 1000)
+        return whole.overflow ? .max : whole.partialValue + attoseconds / 1_000_000_000_000_000
+    }
+}
+
+extension CardError {
+    fileprivate static func opening(_ device: USBDevice, _ status: USBStatus) -> CardError {
+        switch status {
+        case .access:
+            CardError(
+                .permissionDenied, "\(device.node) is not writable", cause: status,
+                hint: "Install udev/70-contactless-readers.rules, plug the reader in again, and log in again.")
+        case .noDevice, .notFound: CardError(.readerGone, cause: status)
+        default: CardError(status)
+        }
+    }
+
+    fileprivate static func claiming(_ device: USBDevice, driver: String?, _ status: USBStatus) -> CardError {
+        switch (status, driver) {
+        case (.busy, let driver?) where driver != "usbfs":
+            CardError(
+                .readerBusy, "the kernel driver \(driver)", cause: status,
+                hint: "Unload it: sudo modprobe -r \(driver); udev/contactless-readers-blacklist.conf keeps it away.")
+        case (.busy, _):
+            CardError(
+                .readerBusy, "another program has \(device.node) open", cause: status,
+                hint: "If that is pcscd, stop it: sudo systemctl stop pcscd.socket pcscd.service")
+        case (.notFound, _): CardError(.readerGone, cause: status)
+        default: CardError(status)
+        }
+    }
+}
+
+// MARK: - Descriptors
+
+extension USBDevice {
+    /// - Returns: nil for a device whose descriptors cannot be read.
+    fileprivate init?(_ device: OpaquePointer) {
+        var descriptor = libusb_device_descriptor()
+        guard libusb_get_device_descriptor(device, &descriptor) == 0 else { return nil }
+        var ports = [UInt8](repeating: 0, count: 7)
+        let depth = libusb_get_port_numbers(device, &ports, Int32(ports.count))
+        self.init(
+            bus: libusb_get_bus_number(device), address: libusb_get_device_address(device),
+            ports: Array(ports.prefix(max(Int(depth), 0))), vendorID: descriptor.idVendor,
+            productID: descriptor.idProduct, release: descriptor.bcdDevice)
+
+        var configuration: UnsafeMutablePointer<libusb_config_descriptor>?
+        guard
+            libusb_get_active_config_descriptor(device, &configuration) == 0
+                || libusb_get_config_descriptor(device, 0, &configuration) == 0, let configuration
+        else { return }
+        defer { libusb_free_config_descriptor(configuration) }
+        self.configuration = configuration.pointee.bConfigurationValue
+        interfaces = UnsafeBufferPointer(
+            start: configuration.pointee.interface, count: Int(configuration.pointee.bNumInterfaces)
+        ).compactMap { interface in
+            guard interface.num_altsetting > 0, let setting = interface.altsetting?.pointee else { return nil }
+            return USBInterface(setting)
+        }
+        guard interfaces.contains(where: { $0.interfaceClass == 0x0B || $0.interfaceClass == 0xFF }) else { return }
+        // The kernel has read these when the device was plugged in; nobody has to open it for them.
+        manufacturer = Sysfs.attribute("manufacturer", of: self)
+        product = Sysfs.attribute("product", of: self)
+        serialNumber = Sysfs.attribute("serial", of: self)
+    }
+
+    fileprivate var node: String {
+        func digits(_ number: UInt8) -> String { String(String(1000 + Int(number)).dropFirst()) }
+        return "/dev/bus/usb/\(digits(bus))/\(digits(address))"
+    }
+}
+
+extension USBInterface {
+    fileprivate init(_ setting: libusb_interface_descriptor) {
+        func bytes(_ start: UnsafePointer<UInt8>?, _ count: Int32) -> [UInt8] {
+            Array(UnsafeBufferPointer(start: start, count: start == nil ? 0 : max(Int(count), 0)))
+        }
+        self.init(
+            number: setting.bInterfaceNumber, interfaceClass: setting.bInterfaceClass,
+            endpoints: UnsafeBufferPointer(
+                start: setting.endpoint, count: setting.endpoint == nil ? 0 : Int(setting.bNumEndpoints)
+            ).map {
+                Endpoint(
+                    address: $0.bEndpointAddress, attributes: $0.bmAttributes, packetSize: $0.wMaxPacketSize,
+                    extra: bytes($0.extra, $0.extra_length))
+            },
+            extra: bytes(setting.extra, setting.extra_length))
+    }
+}
+
+/// What the kernel shows of a device.
+private enum Sysfs {
+    /// A line of text; nil if there is none.
+    static func attribute(_ name: String, of device: USBDevice) -> String? {
+        guard let folder = folder(device) else { return nil }
+        let file = Glibc.open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { Glibc.close(file) }
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let text = String(decoding: buffer.prefix(max(Glibc.read(file, &buffer, buffer.count), 0)), as: UTF8.self)
+        let line = text.split(whereSeparator: \.isNewline).first ?? ""
+        let words = line.split(whereSeparator: \.isWhitespace)
+        return words.isEmpty ? nil : words.joined(separator: " ")
+    }
+
+    /// The kernel driver that has the interface.
+    static func driver(of device: USBDevice, interface: UInt8) -> String? {
+        guard let folder = folder(device) else { return nil }
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let count = buffer.withUnsafeMutableBytes { bytes in
+            bytes.baseAddress.map {
+                readlink("\(folder):\(device.configuration).\(interface)/driver", $0, bytes.count)
+            } ?? 0
+        }
+        guard count > 0 else { return nil }
+        return String(decoding: buffer.prefix(count), as: UTF8.self).split(separator: "/").last.map(String.init)
+    }
+
+    private static func folder(_ device: USBDevice) -> String? {
+        guard !device.ports.isEmpty else { return nil }
+        return "/sys/bus/usb/devices/\(device.bus)-\(device.ports.map(String.init).joined(separator: "."))"
+    }
+}

@@ -1,0 +1,160 @@
+import SmartCard
+
+/// Where readers are plugged in: the machine's USB, or software in this process.
+///
+/// What a driver needs of it and no more, so that everything above is tested without a bus.
+package protocol USBBus: Sendable {
+    /// The devices that are present, none opened.
+    ///
+    /// - Throws: ``CardError``.
+    func devices() async throws -> [USBDevice]
+
+    /// Opens `device` and claims the interface numbered `interface`.  A kernel driver that has it gives way, until
+    /// the link is closed.
+    ///
+    /// - Throws: ``CardError`` of kind `readerBusy`, `permissionDenied`, `readerGone`, ….
+    func open(_ device: USBDevice, interface: UInt8) async throws -> any USBLink
+
+    /// Says when devices may have come or gone, until the task that reads it is cancelled.
+    ///
+    /// - Throws: ``CardError`` if the system cannot tell.
+    func changes() throws -> AsyncStream<Void>
+}
+
+/// A claimed interface and its endpoints.
+///
+/// An endpoint has one transfer at a time.  A completion is called exactly once, on any thread, perhaps before the call
+/// that starts the transfer returns; it must not block.
+package protocol USBLink: AnyObject, Sendable {
+    typealias Completion = @Sendable (Result<[UInt8], USBStatus>) -> Void
+
+    /// Sends `bytes` to a bulk OUT endpoint.  Completes with nothing.
+    func write(
+        _ bytes: [UInt8], to endpoint: UInt8, endsWithEmptyPacket: Bool, timeout: Duration,
+        _ completion: @escaping Completion)
+
+    /// Reads one transfer of at most `count` bytes from a bulk or interrupt IN endpoint.
+    ///
+    /// What has come when the time is over is handed in as a success, if it is anything.
+    ///
+    /// - Parameter timeout: nil to wait for ever.
+    func read(_ count: Int, from endpoint: UInt8, timeout: Duration?, _ completion: @escaping Completion)
+
+    /// A class request to the interface, without data (USB 2.0, 9.3).
+    func request(_ request: UInt8, value: UInt16, timeout: Duration, _ completion: @escaping Completion)
+
+    /// Ends the transfer at `endpoint`, if there is one: it completes with ``USBStatus/interrupted``.
+    func cancel(_ endpoint: UInt8)
+
+    /// Makes a bulk endpoint that has stalled work again.
+    func clearHalt(_ endpoint: UInt8) async throws(USBStatus)
+
+    /// Ends all transfers, each by its completion, gives the interface back and calls `completion`.  Afterwards every
+    /// transfer fails with ``USBStatus/noDevice``.
+    ///
+    /// Returns at once, and yet an interface that is opened after this call finds it closed.
+    func close(_ completion: @escaping @Sendable () -> Void)
+}
+
+extension USBLink {
+    func close() async {
+        await withCheckedContinuation { continuation in close { continuation.resume() } }
+    }
+}
+
+/// A USB device, as its descriptors tell.
+package struct USBDevice: Hashable, Sendable {
+    package var bus: UInt8
+    /// Given anew each time a device is plugged in.
+    package var address: UInt8
+    /// The ports from the root hub on.
+    package var ports: [UInt8]
+    package var vendorID: UInt16
+    package var productID: UInt16
+    /// bcdDevice.
+    package var release: UInt16
+    package var manufacturer: String?
+    package var product: String?
+    package var serialNumber: String?
+    /// bConfigurationValue of the configuration that is set, or of the first.
+    package var configuration: UInt8
+    package var interfaces: [USBInterface]
+
+    package init(
+        bus: UInt8, address: UInt8, ports: [UInt8], vendorID: UInt16, productID: UInt16, release: UInt16,
+        manufacturer: String? = nil, product: String? = nil, serialNumber: String? = nil,
+        configuration: UInt8 = 1, interfaces: [USBInterface] = []
+    ) {
+        (self.bus, self.address, self.ports) = (bus, address, ports)
+        (self.vendorID, self.productID, self.release) = (vendorID, productID, release)
+        (self.manufacturer, self.product, self.serialNumber) = (manufacturer, product, serialNumber)
+        (self.configuration, self.interfaces) = (configuration, interfaces)
+    }
+}
+
+/// An interface, in its first setting.
+package struct USBInterface: Hashable, Sendable {
+    package struct Endpoint: Hashable, Sendable {
+        /// bEndpointAddress: bit 7 set for IN.
+        package var address: UInt8
+        /// bmAttributes: 2 bulk, 3 interrupt in the two low bits.
+        package var attributes: UInt8
+        package var packetSize: UInt16
+        /// The descriptors after its own.
+        package var extra: [UInt8]
+
+        package init(address: UInt8, attributes: UInt8, packetSize: UInt16, extra: [UInt8] = []) {
+            (self.address, self.attributes, self.packetSize, self.extra) = (address, attributes, packetSize, extra)
+        }
+    }
+
+    package var number: UInt8
+    /// bInterfaceClass.
+    package var interfaceClass: UInt8
+    /// The name in iInterface.
+    package var name: String?
+    package var endpoints: [Endpoint]
+    /// The descriptors between its own and the first endpoint's.
+    package var extra: [UInt8]
+
+    package init(number: UInt8, interfaceClass: UInt8, name: String? = nil, endpoints: [Endpoint], extra: [UInt8]) {
+        (self.number, self.interfaceClass, self.name) = (number, interfaceClass, name)
+        (self.endpoints, self.extra) = (endpoints, extra)
+    }
+}
+
+/// The interface of a device through which it is a reader.
+struct CCIDFunction: Hashable, Sendable {
+    let interface: UInt8
+    let name: String?
+    let descriptor: CCIDDescriptor
+    let bulkOut: UInt8
+    let bulkIn: UInt8
+    let packetSize: Int
+    /// Nil for readers that report nothing by themselves.
+    let interruptIn: UInt8?
+    let interruptPacketSize: Int
+
+    /// - Returns: nil for what is no CCID interface: one of class 0B, or of the vendor's own class FF, that has a CCID
+    ///   descriptor and a bulk endpoint each way.
+    init?(_ interface: USBInterface) {
+        guard interface.interfaceClass == 0x0B || interface.interfaceClass == 0xFF else { return nil }
+        let extras = [interface.extra] + interface.endpoints.map(\.extra)
+        func endpoint(_ type: UInt8, isIn: Bool) -> USBInterface.Endpoint? {
+            interface.endpoints.first { $0.attributes & 0x03 == type && ($0.address & 0x80 != 0) == isIn }
+        }
+        guard let descriptor = extras.lazy.compactMap(CCIDDescriptor.init(extra:)).first,
+            let bulkOut = endpoint(2, isIn: false), let bulkIn = endpoint(2, isIn: true)
+        else { return nil }
+        let interruptIn = endpoint(3, isIn: true)
+        self.interface = interface.number
+        name = interface.name
+        self.descriptor = descriptor
+        self.bulkOut = bulkOut.address
+        self.bulkIn = bulkIn.address
+        self.interruptIn = interruptIn?.address
+        // wMaxPacketSize: bits 0 to 10
+        packetSize = max(Int(bulkIn.packetSize & 0x07FF), 8)
+        interruptPacketSize = max(Int((interruptIn?.packetSize ?? 0) & 0x07FF), 8)
+    }
+}

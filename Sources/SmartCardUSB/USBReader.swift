@@ -1,0 +1,163 @@
+public import SmartCard
+import Synchronization
+
+/// A reader on the USB, driven by this process without pcscd: one slot of it.
+///
+/// It is opened when it is first used, and claimed for this process alone until ``close()``, or until the reader, its
+/// cards and its streams have been let go.  A kernel driver that held it gets it back then.  Readers with the same
+/// ``id`` share one claim.
+///
+/// A reader that was unplugged and plugged in again at its place is opened anew by the next call.
+public final class USBReader: CardReader {
+    public let id: USBReaderID
+    public let identity: ReaderIdentity
+    /// What the reader says of itself.
+    public let descriptor: CCIDDescriptor
+    /// How it is known to depart from what one would expect.
+    public let quirks: Set<ReaderQuirk>
+    /// bcdDevice, which is the firmware's version with many readers.
+    public let release: UInt16
+
+    private let claims: InterfaceClaims
+    private let interface = Mutex<CCIDInterface?>(nil)
+
+    init(_ found: FoundReader, claims: InterfaceClaims) {
+        id = found.id
+        identity = found.identity
+        descriptor = found.function.descriptor
+        release = found.device.release
+        quirks = KnownReader.quirks(
+            vendorID: found.device.vendorID, productID: found.device.productID, release: found.device.release)
+        self.claims = claims
+    }
+
+    /// The state of the slot: the present one first, then each change as it happens.
+    ///
+    /// The reader is powered up to learn a card's ATR.  Changes come by the interrupt endpoint, without polling; a
+    /// reader that has none is asked every 400 ms.  Only this process sees the reader, so no card is ever held by
+    /// others.
+    public func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable {
+        AsyncThrowingStream(bufferingPolicy: .bufferingNewest(256)) { continuation in
+            let task = Task { [self] in
+                do {
+                    let (interface, slot) = try await open()
+                    guard let id = slot.states(continuation) else { return }
+                    continuation.onTermination = { _ in
+                        slot.removeStream(id)
+                        // Until here the stream keeps the claim.
+                        withExtendedLifetime(interface) {}
+                    }
+                    if Task.isCancelled { slot.removeStream(id) }
+                } catch {
+                    continuation.finish(throwing: error)
+                }
+            }
+            continuation.onTermination = { _ in task.cancel() }
+        }
+    }
+
+    /// Powers the card and connects to it.  A connection made before ends with `cardReset`.
+    public func connect() async throws -> any CardConnection {
+        try await connectToCard()
+    }
+
+    /// As ``connect()``.
+    public func connectToCard() async throws -> USBCard {
+        let (interface, slot) = try await open()
+        return USBCard(reader: self, interface: interface, slot: slot, session: try await slot.connect())
+    }
+
+    /// Sends a command to the reader itself: by XfrBlock where the reader is known to take it so (class FF, ACR122U),
+    /// else by Escape.
+    public func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
+        try await open().slot.transmitToReader(command)
+    }
+
+    /// Sends a command of the vendor's own by PC_to_RDR_Escape and returns its answer.
+    public func escape(_ command: [UInt8]) async throws -> [UInt8] {
+        try await open().slot.escape(command)
+    }
+
+    /// Gives the reader back to the system.  Its cards and streams end; the next call opens it anew.
+    public func close() async {
+        let interface = interface.withLock { interface in
+            defer { interface = nil }
+            return interface
+        }
+        await interface?.close()
+    }
+
+    private func open() async throws -> (interface: CCIDInterface, slot: CCIDSlot) {
+        let opened: CCIDInterface
+        if let interface = interface.withLock({ $0 }), interface.isOpen {
+            opened = interface
+        } else {
+            opened = try await claims.interface(of: id)
+            interface.withLock { $0 = opened }
+        }
+        guard opened.slots.indices.contains(id.slot) else { throw CardError(.readerGone) }
+        return (opened, opened.slots[id.slot])
+    }
+}
+
+/// Which reader: where it is plugged in, or its serial number if it has one.  The same each time it is plugged in.
+///
+/// As text `072F:2200@1-2#0`: vendor, product, bus and ports, slot; `072F:2200/A0123#0` with a serial number; `:1`
+/// before the `#` for an interface other than number 0.
+public struct USBReaderID: Hashable, Sendable, LosslessStringConvertible {
+    public enum Place: Hashable, Sendable {
+        case serialNumber(String)
+        case port(bus: UInt8, ports: [UInt8])
+    }
+
+    public let vendorID: UInt16
+    public let productID: UInt16
+    public let place: Place
+    public let interface: Int
+    public let slot: Int
+
+    init(vendorID: UInt16, productID: UInt16, place: Place, interface: Int, slot: Int) {
+        (self.vendorID, self.productID, self.place) = (vendorID, productID, place)
+        (self.interface, self.slot) = (interface, slot)
+    }
+
+    /// Reads what ``description`` writes; nil for anything else.
+    public init?(_ text: String) {
+        // From the end: the slot, the interface, the place; a serial number may hold anything but #.
+        guard let end = text.lastIndex(of: "#"), let slot = UInt8(text[text.index(after: end)...]) else { return nil }
+        var rest = text[..<end]
+        let ids = rest.prefix(9).split(separator: ":", omittingEmptySubsequences: false)
+        guard rest.prefix(9).utf8.count == 9, ids.count == 2, ids.allSatisfy({ $0.utf8.count == 4 }),
+            let vendorID = UInt16(ids[0], radix: 16), let productID = UInt16(ids[1], radix: 16)
+        else { return nil }
+        rest = rest.dropFirst(9)
+        var interface: UInt8 = 0
+        if let colon = rest.lastIndex(of: ":"), let number = UInt8(rest[rest.index(after: colon)...]), number > 0 {
+            interface = number
+            rest = rest[..<colon]
+        }
+        switch rest.popFirst() {
+        case "/" where !rest.isEmpty:
+            place = .serialNumber(String(rest))
+        case "@":
+            let parts = rest.split(separator: "-", omittingEmptySubsequences: false)
+            guard parts.count == 2, let bus = UInt8(parts[0]) else { return nil }
+            let ports = parts[1].split(separator: ".", omittingEmptySubsequences: false).map { UInt8($0) }
+            guard !ports.contains(nil) else { return nil }
+            place = .port(bus: bus, ports: ports.compactMap(\.self))
+        default: return nil
+        }
+        (self.vendorID, self.productID) = (vendorID, productID)
+        (self.interface, self.slot) = (Int(interface), Int(slot))
+    }
+
+    public var description: String {
+        func hex(_ id: UInt16) -> String { [UInt8(id >> 8), UInt8(id & 0xFF)].hex }
+        let place =
+            switch place {
+            case .serialNumber(let number): "/\(number)"
+            case .port(let bus, let ports): "@\(bus)-\(ports.map(String.init).joined(separator: "."))"
+            }
+        return "\(hex(vendorID)):\(hex(productID))\(place)\(interface == 0 ? "" : ":\(interface)")#\(slot)"
+    }
+}

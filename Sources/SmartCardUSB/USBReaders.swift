@@ -1,0 +1,178 @@
+import SmartCard
+import Synchronization
+
+/// The readers on the machine's USB, for a process that drives them itself.
+///
+///     for reader in try await USBReaders().readers() {
+///         let card = try await reader.connect()
+///         …
+///     }
+///
+/// Looking opens nothing and disturbs nobody; a reader is claimed when it is used.  While pcscd or the kernel's NFC
+/// driver runs, see ``USBReader``.
+public struct USBReaders: Sendable {
+    private let claims: InterfaceClaims
+
+    public init() { claims = .ofThisMachine }
+
+    package init(on bus: any USBBus) { claims = InterfaceClaims(bus, timeouts: CCIDTimeouts()) }
+
+    init(on bus: any USBBus, timeouts: CCIDTimeouts) { claims = InterfaceClaims(bus, timeouts: timeouts) }
+
+    /// The readers that are plugged in, by bus and port; of a reader with several slots each one.
+    ///
+    /// - Throws: ``CardError``, if there is no USB to look at.
+    public func readers() async throws -> [USBReader] {
+        try await claims.readers().map { USBReader($0, claims: claims) }
+    }
+
+    /// The reader `id`.
+    ///
+    /// - Throws: ``CardError`` of kind `readerGone` if it is not plugged in.
+    public func reader(_ id: USBReaderID) async throws -> USBReader {
+        guard let reader = try await readers().first(where: { $0.id == id }) else {
+            throw CardError(.readerGone, "\(id)")
+        }
+        return reader
+    }
+
+    /// Readers that come and go: first those that are there, then each change as it happens, without polling.
+    ///
+    /// Each call makes a stream of its own, which ends when it is let go.
+    public func events() -> some AsyncSequence<USBReaderEvent, any Error> & Sendable {
+        AsyncThrowingStream<USBReaderEvent, any Error>(bufferingPolicy: .bufferingNewest(4096)) { continuation in
+            let task = Task { [claims] in
+                do {
+                    let changes = try claims.bus.changes()
+                    var known: [FoundReader: USBReader] = [:]
+                    func look() async throws {
+                        let found = try await claims.readers()
+                        for (gone, reader) in known where !found.contains(gone) {
+                            known[gone] = nil
+                            continuation.yield(.detached(reader))
+                        }
+                        for new in found where known[new] == nil {
+                            let reader = USBReader(new, claims: claims)
+                            known[new] = reader
+                            continuation.yield(.attached(reader))
+                        }
+                    }
+                    try await look()
+                    for await _ in changes { try await look() }
+                    continuation.finish()
+                } catch {
+                    continuation.finish(throwing: error)
+                }
+            }
+            continuation.onTermination = { _ in task.cancel() }
+        }
+    }
+}
+
+/// A reader has come or gone.
+public enum USBReaderEvent: Sendable {
+    case attached(USBReader)
+    /// The one that ``attached(_:)`` named before.
+    case detached(USBReader)
+}
+
+/// A slot of a device that is present.
+struct FoundReader: Hashable, Sendable {
+    let device: USBDevice
+    let function: CCIDFunction
+    let slot: Int
+    let id: USBReaderID
+
+    var identity: ReaderIdentity {
+        let names = [device.manufacturer, device.product ?? function.name].compactMap(\.self).filter { !$0.isEmpty }
+        return ReaderIdentity(
+            name: (names + ["\(id)"]).joined(separator: " "), backend: .usb, vendor: device.manufacturer,
+            serialNumber: device.serialNumber)
+    }
+
+    /// The readers among `devices`.
+    static func all(in devices: [USBDevice]) -> [FoundReader] {
+        var serialNumbers: [String: Int] = [:]
+        func key(_ device: USBDevice) -> String? {
+            device.serialNumber.map { "\(device.vendorID):\(device.productID):\($0)" }
+        }
+        for device in devices { if let key = key(device) { serialNumbers[key, default: 0] += 1 } }
+        return devices.sorted { ($0.bus, $0.ports.hex) < ($1.bus, $1.ports.hex) }.flatMap { device in
+            // A serial number that several devices share is none.
+            let place: USBReaderID.Place =
+                if let serialNumber = device.serialNumber, let key = key(device), serialNumbers[key] == 1,
+                    Self.identifies(serialNumber)
+                {
+                    .serialNumber(serialNumber)
+                } else {
+                    .port(bus: device.bus, ports: device.ports)
+                }
+            return device.interfaces.compactMap(CCIDFunction.init).flatMap { function in
+                (0..<function.descriptor.slotCount).map { slot in
+                    FoundReader(
+                        device: device, function: function, slot: slot,
+                        id: USBReaderID(
+                            vendorID: device.vendorID, productID: device.productID, place: place,
+                            interface: Int(function.interface), slot: slot))
+                }
+            }
+        }
+    }
+
+    /// Printable, and not a filling.
+    private static func identifies(_ serialNumber: String) -> Bool {
+        serialNumber.utf8.allSatisfy {
+            (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: ":")
+        }
+            && Set(serialNumber.utf8).count > 1
+    }
+}
+
+/// The interfaces that this process has claimed, so that all who name one share it.
+final class InterfaceClaims: Sendable {
+    static let ofThisMachine = InterfaceClaims(LibUSBBus(), timeouts: CCIDTimeouts())
+
+    let bus: any USBBus
+    private let timeouts: CCIDTimeouts
+    private let turn = Turn()
+    private let open = Mutex<[Key: Entry]>([:])
+
+    private struct Key: Hashable {
+        let bus: UInt8
+        let address: UInt8
+        let interface: UInt8
+    }
+
+    private struct Entry: Sendable {
+        weak var interface: CCIDInterface?
+    }
+
+    init(_ bus: any USBBus, timeouts: CCIDTimeouts) {
+        self.bus = bus
+        self.timeouts = timeouts
+    }
+
+    func readers() async throws -> [FoundReader] { FoundReader.all(in: try await bus.devices()) }
+
+    /// The interface that `id` is a slot of, opened unless it is open.
+    func interface(of id: USBReaderID) async throws -> CCIDInterface {
+        // One is opened at a time, and an opening is not left half done.
+        try await toTheEnd { [self] in
+            try await turn.take()
+            defer { turn.pass() }
+            guard let found = try await readers().first(where: { $0.id == id }) else {
+                throw CardError(.readerGone, "\(id)")
+            }
+            let key = Key(
+                bus: found.device.bus, address: found.device.address, interface: found.function.interface)
+            if let interface = open.withLock({ $0[key]?.interface }), interface.isOpen { return interface }
+            let interface = try await CCIDInterface.open(
+                found.device, found.function, on: bus, timeouts: timeouts)
+            open.withLock { open in
+                open = open.filter { $0.value.interface != nil }
+                open[key] = Entry(interface: interface)
+            }
+            return interface
+        }
+    }
+}

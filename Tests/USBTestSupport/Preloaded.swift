@@ -1,0 +1,42 @@
+import Foundation
+import TestSupport
+public import Testing
+
+/// A suite that needs umockdev's library loaded from the start of the process: it runs in a process of its own, this
+/// test program called again, and fails as it does there.
+public struct Preloaded: SuiteTrait, TestScoping {
+    public var isRecursive: Bool { false }
+
+    /// Why there can be no such process here; nil if there can.
+    public static var obstacle: String? {
+        // What a sanitizer is linked with has to be the first library of a process.
+        let environment = ProcessInfo.processInfo.environment
+        if environment["ASAN_OPTIONS"] != nil || environment["TSAN_OPTIONS"] != nil {
+            return "a program built with a sanitizer does not start with umockdev's library"
+        }
+        let folders = ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib"]
+        return folders.contains { FileManager.default.fileExists(atPath: "\($0)/\(library)") }
+            ? nil : "umockdev is not installed"
+    }
+
+    /// Whether this is that process.
+    public static var isHere: Bool { ProcessInfo.processInfo.environment["PRELOADED_SUITE"] != nil }
+
+    private static let library = "libumockdev-preload.so.0"
+
+    public func provideScope(
+        for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
+    ) async throws {
+        guard !Self.isHere else { return try await function() }
+        let outcome = try await Program.run(
+            ["/proc/self/exe", "--testing-library", "swift-testing", "--no-parallel", "--filter", "\(test.name)"],
+            environment: ["LD_PRELOAD": Self.library, "PRELOADED_SUITE": test.name], timeout: .seconds(180))
+        let passed = (outcome.output + outcome.error).split(separator: "\n").last { $0.contains("Test run with") } ?? ""
+        print("\(test.name), in a process of its own: \(passed)")
+        #expect(outcome.status == 0 && passed.contains(" passed"), "\(outcome)")
+    }
+}
+
+extension Trait where Self == Preloaded {
+    public static var preloaded: Preloaded { Preloaded() }
+}
