@@ -93,7 +93,6 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
             name: "SmartCardUSBTests",
             dependencies: [
                 "SmartCardUSB", "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "EMVContactless",
@@ -101,7 +100,7 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard"],
+            name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], swiftSettings: settings),
