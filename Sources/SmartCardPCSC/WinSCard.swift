@@ -19,13 +19,13 @@ struct SCardContext: ~Copyable {
     init() throws(PCSCStatus) {
         var raw = SCARDCONTEXT()
         let status = Self.withoutBlocking {
-            SCardEstablishContext(DWORD(SCARD_SCOPE_SYSTEM), nil, nil, &raw)
+            ProcessExit.guarded { SCardEstablishContext(DWORD(SCARD_SCOPE_SYSTEM), nil, nil, &raw) }
         }
         try check(status)
         self.raw = raw
     }
 
-    deinit { SCardReleaseContext(raw) }
+    deinit { _ = ProcessExit.guarded { SCardReleaseContext(raw) } }
 
     /// Runs `establish` with PCSCLITE_NO_BLOCKING set until it has succeeded once, and takes it away again so that child
     /// processes keep libpcsclite's own ways.
@@ -49,11 +49,11 @@ struct SCardContext: ~Copyable {
     func readers() throws(PCSCStatus) -> [String] {
         while true {
             var length = DWORD()
-            var status = SCardListReaders(raw, nil, nil, &length)
+            var status = ProcessExit.guarded { SCardListReaders(raw, nil, nil, &length) }
             if PCSCStatus(status) == .noReadersAvailable { return [] }
             try check(status)
             var names = [CChar](repeating: 0, count: Int(length) + 1)
-            status = SCardListReaders(raw, nil, &names, &length)
+            status = ProcessExit.guarded { SCardListReaders(raw, nil, &names, &length) }
             if PCSCStatus(status) == .noReadersAvailable { return [] }
             if PCSCStatus(status) == .insufficientBuffer { continue }
             try check(status)
@@ -99,7 +99,10 @@ struct SCardContext: ~Copyable {
             entry.dwCurrentState = DWORD(state.flags) | DWORD(state.eventCount) << 16
             return entry
         }
-        let status = SCardGetStatusChange(raw, timeout, &entries, DWORD(entries.count))
+        let canceller = canceller
+        let status = ProcessExit.guarded(cancelledBy: { canceller.cancel() }) {
+            SCardGetStatusChange(raw, timeout, &entries, DWORD(entries.count))
+        }
         // With a timeout of zero: nothing has changed.
         if timeout == 0, PCSCStatus(status) == .timeout { return }
         try check(status)
@@ -157,7 +160,9 @@ struct SCardHandle: ~Copyable {
         let context = try SCardContext.forOperation()
         var raw = SCARDHANDLE()
         var activeProtocol = DWORD()
-        let status = SCardConnect(context.raw, reader, sharing.code, protocols.code(sharing), &raw, &activeProtocol)
+        let status = ProcessExit.guarded {
+            SCardConnect(context.raw, reader, sharing.code, protocols.code(sharing), &raw, &activeProtocol)
+        }
         guard PCSCStatus(status) == .success else {
             // Either polkit refuses the reader, or the service is gone.
             if PCSCStatus(status).isHangUp { _ = try SCardContext.forOperation() }
@@ -170,12 +175,14 @@ struct SCardHandle: ~Copyable {
     }
 
     deinit {
-        if isConnected && !isBroken { SCardDisconnect(raw, DWORD(SCARD_LEAVE_CARD)) }
+        if isConnected && !isBroken {
+            _ = ProcessExit.guarded { SCardDisconnect(raw, DWORD(SCARD_LEAVE_CARD)) }
+        }
         buffer.deallocate()
     }
 
     mutating func disconnect(_ disposition: CardDisposition) throws(PCSCStatus) {
-        try check(SCardDisconnect(raw, disposition.code))
+        try check(ProcessExit.guarded { SCardDisconnect(raw, disposition.code) })
         isConnected = false
     }
 
@@ -183,14 +190,17 @@ struct SCardHandle: ~Copyable {
         _ sharing: CardSharing, _ protocols: CardProtocols, _ initialization: CardDisposition
     ) throws(PCSCStatus) {
         var activeProtocol = DWORD()
-        try check(SCardReconnect(raw, sharing.code, protocols.code(sharing), initialization.code, &activeProtocol))
+        try check(
+            ProcessExit.guarded {
+                SCardReconnect(raw, sharing.code, protocols.code(sharing), initialization.code, &activeProtocol)
+            })
         transmissionProtocol = TransmissionProtocol(sharing, activeProtocol)
     }
 
-    func beginTransaction() throws(PCSCStatus) { try check(SCardBeginTransaction(raw)) }
+    func beginTransaction() throws(PCSCStatus) { try check(ProcessExit.guarded { SCardBeginTransaction(raw) }) }
 
     func endTransaction(_ disposition: CardDisposition) throws(PCSCStatus) {
-        try check(SCardEndTransaction(raw, disposition.code))
+        try check(ProcessExit.guarded { SCardEndTransaction(raw, disposition.code) })
     }
 
     /// - Returns: the answer, of any length, zero included.
@@ -202,32 +212,40 @@ struct SCardHandle: ~Copyable {
             case .raw: cscard_pci_raw()
             }
         var count = DWORD(buffer.count)
-        let status = SCardTransmit(raw, pci, command, DWORD(command.count), nil, buffer.baseAddress, &count)
+        let status = ProcessExit.guarded {
+            SCardTransmit(raw, pci, command, DWORD(command.count), nil, buffer.baseAddress, &count)
+        }
         return try take(count, status)
     }
 
     mutating func control(_ code: UInt32, _ input: [UInt8]) throws(PCSCStatus) -> [UInt8] {
         var count = DWORD()
-        let status = SCardControl(
-            raw, DWORD(code), input, DWORD(input.count), buffer.baseAddress, DWORD(buffer.count), &count)
+        let status = ProcessExit.guarded {
+            SCardControl(
+                raw, DWORD(code), input, DWORD(input.count), buffer.baseAddress, DWORD(buffer.count), &count)
+        }
         return try take(count, status)
     }
 
     mutating func attribute(_ id: UInt32) throws(PCSCStatus) -> [UInt8] {
         var count = DWORD(MAX_BUFFER_SIZE)
-        let status = SCardGetAttrib(raw, DWORD(id), buffer.baseAddress, &count)
+        let status = ProcessExit.guarded {
+            SCardGetAttrib(raw, DWORD(id), buffer.baseAddress, &count)
+        }
         return try take(count, status)
     }
 
     func setAttribute(_ id: UInt32, _ value: [UInt8]) throws(PCSCStatus) {
-        try check(SCardSetAttrib(raw, DWORD(id), value, DWORD(value.count)))
+        try check(ProcessExit.guarded { SCardSetAttrib(raw, DWORD(id), value, DWORD(value.count)) })
     }
 
     mutating func status() throws(PCSCStatus) -> (state: UInt32, protocol: UInt32, atr: [UInt8]) {
         var state = DWORD()
         var activeProtocol = DWORD()
         var count = DWORD(MAX_ATR_SIZE)
-        let status = SCardStatus(raw, nil, nil, &state, &activeProtocol, buffer.baseAddress, &count)
+        let status = ProcessExit.guarded {
+            SCardStatus(raw, nil, nil, &state, &activeProtocol, buffer.baseAddress, &count)
+        }
         // 34 stands for a card that pcscd has not powered yet.
         let atr = try take(count <= DWORD(MAX_ATR_SIZE) ? count : 0, status)
         return (UInt32(truncatingIfNeeded: state), UInt32(truncatingIfNeeded: activeProtocol), atr)
