@@ -104,15 +104,15 @@ public struct MIFAREAccessConditions: Hashable, Sendable {
         .init(read: .none, write: .none, increment: .none, decrement: .none),  // 111
     ]
 
-    /// MF1S50yyX/V1, table 7, by C1 C2 C3.
+    /// MF1S50yyX/V1, table 7, by C1 C2 C3: 000, 001, and so on.
     private static let trailerTable: [TrailerRights] = [
-        .init(writeKeyA: .a, readAccessBits: .a, writeAccessBits: .none, readKeyB: .a, writeKeyB: .a),  // 000
-        .init(writeKeyA: .a, readAccessBits: .a, writeAccessBits: .a, readKeyB: .a, writeKeyB: .a),  // 001
-        .init(writeKeyA: .none, readAccessBits: .a, writeAccessBits: .none, readKeyB: .a, writeKeyB: .none),  // 010
-        .init(writeKeyA: .b, readAccessBits: .both, writeAccessBits: .b, readKeyB: .none, writeKeyB: .b),  // 011
-        .init(writeKeyA: .b, readAccessBits: .both, writeAccessBits: .none, readKeyB: .none, writeKeyB: .b),  // 100
-        .init(writeKeyA: .none, readAccessBits: .both, writeAccessBits: .b, readKeyB: .none, writeKeyB: .none),  // 101
-        .init(writeKeyA: .none, readAccessBits: .both, writeAccessBits: .none, readKeyB: .none, writeKeyB: .none),  // 110
-        .init(writeKeyA: .none, readAccessBits: .both, writeAccessBits: .none, readKeyB: .none, writeKeyB: .none),  // 111
+        .init(writeKeyA: .a, readAccessBits: .a, writeAccessBits: .none, readKeyB: .a, writeKeyB: .a),
+        .init(writeKeyA: .a, readAccessBits: .a, writeAccessBits: .a, readKeyB: .a, writeKeyB: .a),
+        .init(writeKeyA: .none, readAccessBits: .a, writeAccessBits: .none, readKeyB: .a, writeKeyB: .none),
+        .init(writeKeyA: .b, readAccessBits: .both, writeAccessBits: .b, readKeyB: .none, writeKeyB: .b),
+        .init(writeKeyA: .b, readAccessBits: .both, writeAccessBits: .none, readKeyB: .none, writeKeyB: .b),
+        .init(writeKeyA: .none, readAccessBits: .both, writeAccessBits: .b, readKeyB: .none, writeKeyB: .none),
+        .init(writeKeyA: .none, readAccessBits: .both, writeAccessBits: .none, readKeyB: .none, writeKeyB: .none),
+        .init(writeKeyA: .none, readAccessBits: .both, writeAccessBits: .none, readKeyB: .none, writeKeyB: .none),
     ]
 }

@@ -164,8 +164,29 @@ public struct PN532: Sendable {
     /// - Returns: the targets found; two of them are a collision.
     public func listTargets(_ technology: PollingTechnology, most: Int = 1) async throws -> [PN532Target] {
         let most = UInt8(min(max(most, 1), 2))
-        let output = try await send(
-            .inListPassiveTarget, [most, technology.modulation] + technology.initiatorData(most: most))
+        return try await list(technology, most: most, technology.initiatorData(most: most))
+    }
+
+    /// Looks for the one type A card with this UID and selects it, whatever others lie beside it.
+    ///
+    /// - Parameter uid: 4, 7 or 10 bytes, without cascade tags.
+    /// - Returns: nil if it is not there.
+    public func listTarget(uid: [UInt8]) async throws -> PN532Target? {
+        // The chip wants the cascade tag 88 before each part but the last (ISO/IEC 14443-3, 6.5.4).
+        let cascaded: [UInt8]
+        switch uid.count {
+        case 4: cascaded = uid
+        case 7: cascaded = [0x88] + uid
+        case 10: cascaded = [0x88] + uid[..<3] + [0x88] + uid[3...]
+        default: throw CardError(.unsupported, "a UID of \(uid.count) bytes")
+        }
+        return try await list(.typeA, most: 1, cascaded).first
+    }
+
+    private func list(
+        _ technology: PollingTechnology, most: UInt8, _ initiatorData: [UInt8]
+    ) async throws -> [PN532Target] {
+        let output = try await send(.inListPassiveTarget, [most, technology.modulation] + initiatorData)
         guard let targets = PN532Target.list(output, technology), targets.count <= Int(most) else {
             throw Self.malformed(.inListPassiveTarget, output)
         }

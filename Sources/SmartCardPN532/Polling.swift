@@ -107,8 +107,7 @@ extension PN532 {
         return .card(again, technology)
     }
 
-    /// The targets of a technology.  Cards that disturb each other beyond the chip's anticollision are reported as
-    /// errors of the exchange, and looked for again.
+    /// The targets of a technology.  A reader that loses patience with its chip has found none.
     private func list(_ technology: PollingTechnology, most: Int) async throws -> [PN532Target] {
         do {
             return try await listTargets(technology, most: most)

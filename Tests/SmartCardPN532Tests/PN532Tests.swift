@@ -113,6 +113,22 @@ import Testing
         #expect(targets.first?.identifier == bytes(uid))
     }
 
+    /// The cascade tag 88 before each part of a UID but the last (UM0701-02, 7.3.5).
+    @Test(arguments: [
+        ("82 AC B9 5D", "08", "82 AC B9 5D"), ("04 6D 2A 91 5C 70 80", "0C", "88 04 6D 2A 91 5C 70 80"),
+        ("01 02 03 04 05 06 07 08 09 0A", "10", "88 01 02 03 88 04 05 06 07 08 09 0A"),
+    ])
+    func oneOfMany(uid: String, lc: String, cascaded: String) async throws {
+        let chip = Self.chip(["FF 00 00 00 \(lc) D4 4A 01 00 \(cascaded)": "D5 4B 00 90 00"])
+        #expect(try await chip.listTarget(uid: bytes(uid)) == nil)
+        #expect(await failure { try await chip.listTarget(uid: [1, 2, 3]) } == "unsupported")
+
+        let ntag = VirtualCards.named("ntag213")
+        let reader = virtualReader(VirtualCards.named("visa"), ntag)
+        let found = try await ACR122U(over: reader).chip.listTarget(uid: bytes("04 6D 2A 91 5C 70 80"))
+        #expect(found?.speaksISODEP == false)
+    }
+
     @Test func noTarget() async throws {
         let chip = Self.chip(["FF 00 00 00 04 D4 4A 01 00": "D5 4B 00 90 00"])
         #expect(try await chip.listTargets(.typeA) == [])

@@ -424,6 +424,17 @@ struct SplitMix64: RandomNumberGenerator {
         #expect(uri == "https://swift.org")
     }
 
+    /// Commands of 260 bytes and responses of 258, which the chip takes in parts.
+    @Test func chainedByTheChip() async throws {
+        let text = try #require(VirtualCards.all.first { $0.name == "ndef-type4" }).text
+        let card = try CardFile(parsing: text.replacing("size 2048", with: "size 1000\nmle 256\nmlc 255")).makeCard()
+        let chip = ACR122U(over: virtualReader(card)).chip
+        let tag = Type4Tag(chip.channel(to: try #require(try await chip.listTargets(.typeA).first)))
+        let new = try NDEFMessage([NDEFRecord(format: .unknown, payload: (0..<900).map { UInt8($0 % 251) })])
+        try await tag.writeNDEF(new)
+        #expect(try await tag.readNDEF() == new)
+    }
+
     @Test func noTag() async throws {
         for name in ["iso-dep", "visa", "type-b"] {
             let tag = Type4Tag(try await virtualReader(VirtualCards.named(name)).connect())
