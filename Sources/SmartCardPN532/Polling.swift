@@ -1,4 +1,4 @@
-public import SmartCard
+import SmartCard
 
 extension ACR122U {
     /// Keeps the reader's firmware from the PN532 while `body` uses it, and puts the reader back as it was: operating

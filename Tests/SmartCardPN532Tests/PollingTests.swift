@@ -38,7 +38,7 @@ import Testing
             if let card = VirtualCards.named("visa") { reader.device.insert(card) }
         }
         let outcome = try await ACR122U(over: reader).withChip { chip in
-            try await chip.poll([.typeB, .typeA], within: .seconds(10), pause: .milliseconds(5))
+            try await chip.poll([.typeB, .typeA], within: .seconds(3600), pause: .milliseconds(5))
         }
         try await insert.value
         guard case .card(_, .typeA) = outcome else {
@@ -132,7 +132,7 @@ import Testing
         let tap = Tap(virtualReader())
         let task = Task {
             try await ACR122U(over: tap).withChip { chip in
-                try await chip.poll([.typeA], within: .seconds(60), pause: .milliseconds(5))
+                try await chip.poll([.typeA], within: .seconds(3600), pause: .milliseconds(5))
             }
         }
         while tap.history().count < 8 { try await Task.sleep(for: .milliseconds(2)) }
