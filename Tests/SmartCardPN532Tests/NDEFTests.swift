@@ -76,7 +76,7 @@ import Testing
             + bytes("41 10 00 00 55 00 01 01")
         #expect(message.bytes == expected)
         #expect(try NDEFMessage(expected) == message)
-        #expect(try NDEFMessage([]) == NDEFMessage())
+        #expect(try NDEFMessage([UInt8]()) == NDEFMessage())
         #expect(NDEFMessage().bytes == [])
         #expect(NDEFMessage([.empty]).bytes == bytes("D0 00 00"))
         // TNF 07 is taken for unknown (3.2.6); ID of no bytes.
