@@ -33,11 +33,26 @@ public enum SensitiveData {
         0x5F21: .nothing, 0x5F22: .nothing, 0x5F23: .nothing,  // tracks 1, 2 and 3 as on the stripe
     ]
 
+    /// Long random values, and the chip's production data, whose dates look like digits of an account number by chance:
+    /// cryptograms, certificates and what belongs to them (EMV Book 2), CPLC.
+    private static let randomObjects: Set<TLVTag> = [
+        0x90, 0x92, 0x93, 0x9F10, 0x9F26, 0x9F2E, 0x9F2F, 0x9F32, 0x9F47, 0x9F48, 0x9F4B, 0x9F4C, 0x9F7F,
+    ]
+
+    /// How much of `value`, the value of the primitive object `tag`, may be shown; nil for all of it.
+    ///
+    /// Objects that are not among ``exposures`` show nothing where they hold an account number all the same, as objects
+    /// of an issuer's own do.
+    public static func exposure(of value: some Collection<UInt8>, in tag: TLVTag) -> Exposure? {
+        if let exposure = exposures[tag] { return exposure }
+        return !randomObjects.contains(tag) && containsAccountNumber(Array(value)) ? .nothing : nil
+    }
+
     /// `value` of the object `tag` as hexadecimal digits, with `*` for each digit that must not be shown.
     ///
     ///     masked([0x47, 0x61, 0x73, 0x90, 0x01, 0x01, 0x00, 0x10], of: 0x5A)   // "476173******0010"
     public static func masked(_ value: some Collection<UInt8>, of tag: TLVTag) -> String {
-        switch exposures[tag] {
+        switch exposure(of: value, in: tag) {
         case nil: value.hex
         case .accountNumber: maskingAccountNumber(value.hex)
         case .nothing: String(repeating: "*", count: value.count * 2)
@@ -78,7 +93,7 @@ public enum SensitiveData {
 
     /// Response data as hexadecimal digits, digit for digit, with `*` for each that must not be shown.
     ///
-    /// In BER-TLV those are the values of ``exposures``.  Data of another shape is hidden altogether if it is a record,
+    /// In BER-TLV those are the values that ``exposure(of:in:)`` names.  Data of another shape is hidden altogether if it is a record,
     /// or if digits in it, packed or as text, check as an account number.
     public static func maskedHex(_ data: [UInt8], answering command: CommandAPDU) -> String {
         guard let list = try? TLVList(data), !list.isEmpty else {
@@ -87,7 +102,8 @@ public enum SensitiveData {
         }
         var text = ""
         var done = 0
-        for object in list.flattened where exposures[object.tag] != nil {
+        for object in list.flattened where !object.tag.isConstructed {
+            guard exposure(of: object.value, in: object.tag) != nil else { continue }
             text += data[done..<object.value.startIndex].hex + masked(object.value, of: object.tag)
             done = object.value.endIndex
         }

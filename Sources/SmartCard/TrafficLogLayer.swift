@@ -4,7 +4,7 @@ public import Logging
 ///
 /// Of a command the header and lengths are written, and the data only where it is known to hold none of the
 /// cardholder's (SELECT, GET PROCESSING OPTIONS, …).  Response data is written as BER-TLV with the values of
-/// ``SensitiveData/exposures`` masked; data that is not BER-TLV is given by its length.
+/// ``SensitiveData/exposure(of:in:)`` masked; data that is not BER-TLV is given by its length.
 public struct TrafficLogLayer: CardChannel {
     private let base: any CardChannel
     private let logger: Logger

@@ -42,6 +42,18 @@ import Testing
         #expect(SensitiveData.maskedHex(bytes(hex), answering: getData).allSatisfy { $0 == "*" })
     }
 
+    /// DF01 is no one's, and 50 a label: neither is a place for an account number.
+    @Test func accountNumbersInOtherObjectsAreHidden() {
+        let record = bytes(
+            "70 1E DF 01 08 47 61 73 90 01 01 00 10 50 10 34 37 36 31 37 33 39 30 30 31 30 31 30 30 31 30")
+        let stars = String(repeating: "*", count: 16)
+        let shown = "701EDF0108\(stars)5010\(stars)\(stars)"
+        #expect(SensitiveData.maskedHex(record, answering: Self.readRecord) == shown)
+        #expect(SensitiveData.maskedTLV(record) == "70[ DF01:\(stars) 50:\(stars)\(stars) ]")
+        // An account number by chance: EMV Book 2's certificates and cryptograms are random.
+        #expect(SensitiveData.masked(bytes("47 61 73 90 01 01 00 10"), of: 0x9F26) == "4761739001010010")
+    }
+
     @Test func harmlessBytesAreShown() throws {
         let uid = try CommandAPDU(bytes("FF CA 00 00 00"))
         #expect(SensitiveData.maskedHex(bytes("04 A1 B2 C3 D4 E5 F6"), answering: uid) == "04A1B2C3D4E5F6")

@@ -80,7 +80,7 @@ extension Report {
             value = annotation.hex(reveal: reveal)
             let text = annotation.text(reveal: reveal)
             self.text = text == value ? nil : text
-            let isOpen = reveal || SensitiveData.exposures[annotation.tag] == nil
+            let isOpen = reveal || SensitiveData.exposure(of: annotation.value, in: annotation.tag) == nil
             bits = isOpen ? annotation.bits.map(\.description) : []
             self.origin = origin
         }

@@ -92,7 +92,7 @@ public struct Annotation: Sendable {
     ///   - currency: the currency of amounts, where it is known.
     public func text(reveal: Bool = false, currency: Currency? = nil) -> String? {
         guard !tag.isConstructed else { return nil }
-        if !reveal, let exposure = SensitiveData.exposures[tag] {
+        if !reveal, let exposure = SensitiveData.exposure(of: value, in: tag) {
             return exposure == .nothing ? nil : SensitiveData.masked(value, of: tag)
         }
         return DataElement.text(of: tag, value: value, element: element, currency: currency)
