@@ -111,11 +111,13 @@ extension StatusWord {
 
 extension CommandAPDU {
     /// The class for a GET RESPONSE that belongs to this command: its logical channel, without chaining and secure
-    /// messaging (ISO/IEC 7816-4, 5.4.1); 00 for proprietary classes (EMV Book 1, 9.3.1.3).
+    /// messaging (ISO/IEC 7816-4, 5.4.1); FF for a reader's own commands, as the ACR122U has it; 00 for
+    /// proprietary classes (EMV Book 1, 9.3.1.3).
     fileprivate var interindustryClass: UInt8 {
         switch cla {
         case 0x00...0x1F: cla & 0x03
         case 0x40...0x7F: cla & 0x4F
+        case 0xFF: 0xFF
         default: 0x00
         }
     }

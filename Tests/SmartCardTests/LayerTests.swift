@@ -52,6 +52,16 @@ private struct ConstantChannel: CardChannel {
             try await GetResponseLayer(gpo).transmit(CommandAPDU(bytes("80 A8 00 00 02 83 00 00"))).data.hex == "80")
     }
 
+    /// The ACR122U's direct transmit (FF 00) under T=0: 61 LL, then FF C0 00 00 LL.  The card must not see that.
+    @Test func whatAReaderHoldsBackIsFetchedFromTheReader() async throws {
+        let channel = ScriptedChannel([
+            ("FF 00 00 00 02 D4 02", "61 08"),
+            ("FF C0 00 00 08", "D5 03 32 01 06 07 90 00"),
+        ])
+        let response = try await GetResponseLayer(channel).transmit(CommandAPDU(bytes("FF 00 00 00 02 D4 02")))
+        #expect(response.data.hex == "D50332010607")
+    }
+
     @Test func aCardThatNeverStopsIsCutOff() async throws {
         await #expect {
             try await GetResponseLayer(ConstantChannel(response: "61 10")).transmit(.readRecord(1, sfi: 1))
