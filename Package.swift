@@ -79,7 +79,10 @@ let package = Package(
         .target(
             name: "TestSupport", dependencies: ["SmartCard"], path: "Tests/TestSupport", swiftSettings: settings),
         .target(
-            name: "USBTestSupport", dependencies: ["SmartCardUSB", "SmartCard", "SmartCardSimulator", "TestSupport"],
+            name: "USBTestSupport",
+            dependencies: [
+                "SmartCardUSB", "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport",
+            ],
             path: "Tests/USBTestSupport", swiftSettings: settings),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", logging], swiftSettings: settings),
@@ -107,8 +110,8 @@ let package = Package(
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
-                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "SmartCardSimulatorHosts",
-                "TestSupport", "USBTestSupport", "virtual-reader",
+                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "TestSupport", "USBTestSupport",
+                "virtual-reader",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -62,11 +62,13 @@ final class CCIDInterface: Sendable {
     /// Gives the interface back.  Everything on it fails from now on.
     func close() async {
         end()
+        // The second call waits for the first.
         await pipe.link.close()
     }
 
     var isOpen: Bool { isGone.withLock { !$0 } }
 
+    /// The reader has left, or is let go.
     private func end() {
         let isNews = isGone.withLock { isGone in
             defer { isGone = true }
@@ -74,6 +76,7 @@ final class CCIDInterface: Sendable {
         }
         guard isNews else { return }
         for slot in slots { slot.end() }
+        pipe.link.close {}
     }
 
     // MARK: The interrupt endpoint

@@ -503,7 +503,8 @@ private enum Sysfs {
         guard file >= 0 else { return nil }
         defer { Glibc.close(file) }
         var buffer = [UInt8](repeating: 0, count: 1024)
-        let text = String(decoding: buffer.prefix(max(Glibc.read(file, &buffer, buffer.count), 0)), as: UTF8.self)
+        let count = Glibc.read(file, &buffer, buffer.count)
+        let text = String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self)
         let line = text.split(whereSeparator: \.isNewline).first ?? ""
         let words = line.split(whereSeparator: \.isWhitespace)
         return words.isEmpty ? nil : words.joined(separator: " ")

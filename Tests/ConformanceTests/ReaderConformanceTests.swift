@@ -3,6 +3,7 @@ import SmartCard
 import SmartCardSimulator
 import TestSupport
 import Testing
+import USBTestSupport
 
 /// What every `CardReader` promises, held against each one that exists.
 @Suite struct ReaderConformanceTests {
@@ -22,6 +23,21 @@ import Testing
         arguments: Requirement.all.filter { !$0.needsACR122U })
     func pcscOverVPCD(_ requirement: Requirement) async throws {
         try await requirement.check(PCSCBench(host: "vpcd"))
+    }
+}
+
+/// Likewise, through the USB driver.
+@Suite struct USBConformanceTests {
+    @Test(arguments: Requirement.all) func inProcess(_ requirement: Requirement) async throws {
+        try await requirement.check(SoftwareUSBBench())
+    }
+}
+
+/// Likewise, with libusb beneath.  A process has one mock bus at a time.
+@Suite(.preloaded, .serialized, .enabled(if: Preloaded.obstacle == nil, "\(Preloaded.obstacle ?? "")"))
+struct LibUSBConformanceTests {
+    @Test(arguments: Requirement.all) func overUMockdev(_ requirement: Requirement) async throws {
+        try await requirement.check(LibUSBBench())
     }
 }
 

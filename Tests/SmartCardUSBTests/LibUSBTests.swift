@@ -11,12 +11,8 @@ import USBTestSupport
 @Suite(.preloaded, .serialized, .enabled(if: Preloaded.obstacle == nil, "\(Preloaded.obstacle ?? "")"))
 struct LibUSBTests {
     @Test func aCardIsRead() async throws {
-        let host = try UMockdevHost()
-        defer { host.close() }
         let device = SoftwareACR122U()
-        try host.plug(device)
-        let readers = try await USBReaders().readers()
-        let reader = try #require(readers.first)
+        let reader = try await MockBus.shared().replug(device)
         #expect(reader.id.description == "072F:2200@1-2#0")
         #expect(reader.identity.name == "ACS ACR122U PICC Interface 072F:2200@1-2#0")
         device.insert(try #require(VirtualCards.named("visa")))

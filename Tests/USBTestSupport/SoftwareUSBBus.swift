@@ -10,7 +10,7 @@ package final class SoftwareUSBBus: USBBus {
         var devices: [UInt8: (device: any SoftwareUSBDevice, description: USBDevice)] = [:]
         var lastAddress: UInt8 = 1
         var watchers: [AsyncStream<Void>.Continuation] = []
-        var owner: ObjectIdentifier?
+        var owners: [UInt8: ObjectIdentifier] = [:]
     }
 
     private let state = Mutex(State())
@@ -74,8 +74,9 @@ package final class SoftwareUSBBus: USBBus {
         }
         let link = SoftwareUSBLink(found, self)
         let isFree = state.withLock { state in
-            defer { state.owner = state.owner ?? ObjectIdentifier(link) }
-            return state.owner == nil
+            guard state.owners[device.address] == nil else { return false }
+            state.owners[device.address] = ObjectIdentifier(link)
+            return true
         }
         guard isFree else { throw CardError(.readerBusy, "claimed twice") }
         use.withLock { $0.links += 1 }
@@ -84,7 +85,7 @@ package final class SoftwareUSBBus: USBBus {
 
     fileprivate func release(_ link: SoftwareUSBLink) {
         state.withLock { state in
-            if state.owner == ObjectIdentifier(link) { state.owner = nil }
+            state.owners = state.owners.filter { $0.value != ObjectIdentifier(link) }
         }
         use.withLock { $0.links -= 1 }
     }
@@ -100,6 +101,7 @@ package final class SoftwareUSBBus: USBBus {
 private final class SoftwareUSBLink: USBLink {
     private struct State {
         var isOpen = true
+        var isReleased = false
         var frames: [UInt8: [(bytes: [UInt8], due: ContinuousClock.Instant)]] = [:]
         var readers: [UInt8: Reader] = [:]
         var readerCount = 0
@@ -173,19 +175,15 @@ private final class SoftwareUSBLink: USBLink {
     func clearHalt(_ endpoint: UInt8) async throws(USBStatus) {}
 
     func close(_ completion: @escaping @Sendable () -> Void) {
-        let wasOpen = state.withLock { state in
-            defer { state.isOpen = false }
-            return state.isOpen
+        let isFirst = state.withLock { state in
+            state.isOpen = false
+            defer { state.isReleased = true }
+            return !state.isReleased
         }
         for endpoint in state.withLock({ Array($0.readers.keys) }) { cancel(endpoint) }
-        if wasOpen || !isReleased.withLock({ $0 }) {
-            isReleased.withLock { $0 = true }
-            bus.release(self)
-        }
+        if isFirst { bus.release(self) }
         completion()
     }
-
-    private let isReleased = Mutex(false)
 
     private func fail() {
         state.withLock { $0.isOpen = false }
