@@ -394,10 +394,16 @@ public enum PCSCSocket {
     /// No daemon at all.
     public static func pointNowhere() { unlink(link) }
 
-    /// A folder of this process, for sockets.
+    /// A folder of this process, for sockets; it goes with the process.
     public static let folder: String = {
         var template = Array("/tmp/pcsc-test-XXXXXX".utf8CString)
-        return mkdtemp(&template).map { String(cString: $0) } ?? "/tmp"
+        guard mkdtemp(&template) != nil else { return "/tmp" }
+        atexit {
+            // FileManager stops at a link that leads nowhere.
+            PCSCSocket.pointNowhere()
+            try? FileManager.default.removeItem(atPath: PCSCSocket.folder)
+        }
+        return String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
     }()
 
     /// The path that libpcsclite has; also for child processes.
