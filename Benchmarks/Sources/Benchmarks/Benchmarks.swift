@@ -1,0 +1,163 @@
+import CBaseline
+import Glibc
+import SmartCard
+import SmartCardPCSC
+import SmartCardSimulator
+import SmartCardSimulatorHosts
+import SmartCardUSB
+
+/// What this package promises about time, measured against plain C on the same software reader in the same run.
+@main
+struct Benchmarks {
+    static func main() async throws {
+        try startWithMockBus()
+        let part = CommandLine.arguments.dropFirst().first ?? ""
+        let all: [(String, () async throws -> Void)] = [
+            ("tlv", tlv), ("layers", layers), ("usb", usb), ("pcsc", pcsc),
+        ]
+        for (name, run) in all where part.isEmpty || name.contains(part) { try await run() }
+    }
+
+    /// The mock bus needs its library from the process's start.
+    private static func startWithMockBus() throws {
+        guard !UMockdevHost.isAvailable, getenv("LD_PRELOAD") == nil else { return }
+        setenv("LD_PRELOAD", UMockdevHost.preloadLibrary, 1)
+        var arguments: [UnsafeMutablePointer<CChar>?] = CommandLine.arguments.map { strdup($0) } + [nil]
+        execv("/proc/self/exe", &arguments)
+        throw CardError(.other, "cannot start anew with \(UMockdevHost.preloadLibrary)")
+    }
+
+    // MARK: Without a reader
+
+    /// A record of 194 bytes with 19 objects, such as an M/Chip card gives; all values made up.
+    static let record: [UInt8] = {
+        let tags: [(TLVTag, Int)] = [
+            (0x57, 19), (0x5A, 8), (0x5F20, 12), (0x5F24, 3), (0x5F25, 3), (0x5F28, 2), (0x5F34, 1), (0x8C, 33),
+            (0x8D, 12), (0x8E, 12), (0x9F07, 2), (0x9F08, 2), (0x9F0D, 5), (0x9F0E, 5), (0x9F0F, 5), (0x9F42, 2),
+            (0x9F4A, 1), (0x9F44, 13),
+        ]
+        return TLVTag(0x70).encode(tags.flatMap { tag, length in tag.encode([UInt8](repeating: 0x11, count: length)) })
+    }()
+
+    static func tlv() async throws {
+        let record = record
+        let objects = try TLVList(record).flattened.count
+        guard baseline_tlv_walk(record, record.count) == objects else {
+            throw CardError(.other, "C counts differently")
+        }
+        let rounds = 20_000
+        var sink = 0
+        let results = paired(times: 31) {
+            for _ in 0..<rounds { sink &+= Int(baseline_tlv_walk(record, record.count)) }
+        } _: {
+            for _ in 0..<rounds { sink &+= (try? TLVList(record).count) ?? 0 }
+        }
+        print("tlv: \(record.count) bytes, \(objects) objects into a list (\(sink % 2))")
+        report(results, per: Double(rounds), "C, walking without a list", "TLVList", limit: nil)
+    }
+
+    /// What our layers add over a transport that costs nothing.
+    static func layers() async throws {
+        let channel = InstantChannel()
+        let layered = channel.layered()
+        let rounds = 20_000
+        let command = CommandAPDU.readRecord(1, sfi: 1)
+        var bare: [Double] = []
+        var wrapped: [Double] = []
+        for _ in 0..<31 {
+            bare.append(try await time { for _ in 0..<rounds { _ = try await channel.transmit(command) } })
+            wrapped.append(try await time { for _ in 0..<rounds { _ = try await layered.transmit(command) } })
+        }
+        let added = (median(wrapped) - median(bare)) / Double(rounds)
+        print("layers: GET RESPONSE and wrong Le add \(microseconds(added)) an APDU (limit 3 µs)")
+    }
+
+    // MARK: With a reader
+
+    private static let selectPPSE = CommandAPDU.select(Array("2PAY.SYS.DDF01".utf8))
+
+    static func usb() async throws {
+        let host = try UMockdevHost()
+        defer { host.close() }
+        let device = SoftwareACR122U()
+        if let card = VirtualCards.named("visa") { device.insert(card) }
+        try host.plug(device)
+        guard let reader = try await USBReaders().readers().first else { throw CardError(.noReader) }
+        let command = selectPPSE.bytes
+        var ours: [Double] = []
+        var plain: [Double] = []
+        // Only one of the two can hold the interface: blocks of a hundred, by turns.
+        for _ in 0..<15 {
+            guard let baseline = baseline_usb_open() else { throw CardError(.other, "the C program finds no reader") }
+            for _ in 0..<100 { plain.append(Double(baseline_usb_transmit(baseline, command, command.count))) }
+            baseline_usb_close(baseline)
+            let card = try await reader.connect()
+            for _ in 0..<100 { ours.append(try await time { _ = try await card.transmit(selectPPSE) }) }
+            await card.disconnect(.leave)
+            await reader.close()
+        }
+        guard !plain.contains(where: { $0 < 0 }) else { throw CardError(.other, "an exchange of the C program failed") }
+        report((plain, ours), per: 1, "C with libusb_bulk_transfer", "SmartCardUSB, an APDU", limit: 1.10)
+    }
+
+    static func pcsc() async throws {
+        let host = try UMockdevHost()
+        let device = SoftwareACR122U()
+        if let card = VirtualCards.named("visa") { device.insert(card) }
+        try host.plug(device)
+        let service = try PrivatePCSCD(.usb(host))
+        defer { service.stop() }
+        try service.waitForReader(withCard: true)
+        for (name, value) in service.environment { setenv(name, value, 1) }
+        guard let reader = try await PCSCService().readers().first else { throw CardError(.noReader) }
+        let card = try await reader.connect()
+        let command = selectPPSE.bytes
+        guard let baseline = baseline_scard_open() else { throw CardError(.other, "the C program finds no card") }
+        var ours: [Double] = []
+        var plain: [Double] = []
+        for _ in 0..<1_500 {
+            plain.append(Double(baseline_scard_transmit(baseline, command, command.count)))
+            ours.append(try await time { _ = try await card.transmit(selectPPSE) })
+        }
+        baseline_scard_close(baseline)
+        guard !plain.contains(where: { $0 < 0 }) else { throw CardError(.other, "an exchange of the C program failed") }
+        report((plain, ours), per: 1, "C with SCardTransmit", "SmartCardPCSC, an APDU", limit: 1.05)
+        await card.disconnect(.leave)
+
+        // How soon a wait ends that is cancelled.
+        device.remove()
+        var wakes: [Double] = []
+        for _ in 0..<50 {
+            let waiting = Task { try await reader.waitForCard() }
+            try await Task.sleep(for: .milliseconds(30))
+            wakes.append(
+                await time {
+                    waiting.cancel()
+                    _ = await waiting.result
+                })
+        }
+        print(
+            "pcsc: a cancelled wait wakes in \(microseconds(median(wakes))), at most \(microseconds(wakes.max() ?? 0)) (limit 50 ms)"
+        )
+
+        // How soon a card is seen, and how often the process wakes while there is none.
+        var insertions: [Double] = []
+        for _ in 0..<20 {
+            let waiting = Task { try await reader.waitForCard() }
+            try await Task.sleep(for: .milliseconds(100))
+            insertions.append(
+                await time {
+                    if let card = VirtualCards.named("visa") { device.insert(card) }
+                    _ = await waiting.result
+                })
+            device.remove()
+            try await reader.waitForRemoval()
+        }
+        print("pcsc: a card is seen \(microseconds(median(insertions))) after it comes; the reader looks every 250 ms")
+    }
+}
+
+/// Answers at once.
+private struct InstantChannel: CardChannel {
+    func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU { ResponseAPDU(status: .success) }
+}

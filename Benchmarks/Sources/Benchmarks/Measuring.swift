@@ -1,0 +1,47 @@
+/// How long `body` takes, in nanoseconds.
+func time(_ body: () async throws -> Void) async rethrows -> Double {
+    let start = ContinuousClock.now
+    try await body()
+    return nanoseconds(ContinuousClock.now - start)
+}
+
+/// Runs both by turns, so that whatever else the machine does meets both alike.
+func paired(times: Int, _ baseline: () -> Void, _ ours: () -> Void) -> (baseline: [Double], ours: [Double]) {
+    func time(_ body: () -> Void) -> Double {
+        let start = ContinuousClock.now
+        body()
+        return nanoseconds(ContinuousClock.now - start)
+    }
+    var result: (baseline: [Double], ours: [Double]) = ([], [])
+    for _ in 0..<times {
+        result.baseline.append(time(baseline))
+        result.ours.append(time(ours))
+    }
+    return result
+}
+
+func median(_ values: [Double]) -> Double {
+    let sorted = values.sorted()
+    return sorted.isEmpty ? 0 : sorted[sorted.count / 2]
+}
+
+/// Prints both medians and their ratio.
+func report(
+    _ results: (baseline: [Double], ours: [Double]), per: Double, _ baseline: String, _ ours: String, limit: Double?
+) {
+    let (a, b) = (median(results.baseline) / per, median(results.ours) / per)
+    let hundredths = Int(b / a * 100 + 0.5)
+    let ratio = "\(hundredths / 100).\(hundredths % 100 < 10 ? "0" : "")\(hundredths % 100)"
+    print("  \(baseline): \(microseconds(a))")
+    print("  \(ours): \(microseconds(b)), \(ratio) times" + (limit.map { " (limit \($0))" } ?? ""))
+}
+
+func microseconds(_ nanoseconds: Double) -> String {
+    let hundredths = Int(nanoseconds / 10 + 0.5)
+    return "\(hundredths / 100).\(hundredths % 100 < 10 ? "0" : "")\(hundredths % 100) µs"
+}
+
+private func nanoseconds(_ duration: Duration) -> Double {
+    let (seconds, attoseconds) = duration.components
+    return Double(seconds) * 1e9 + Double(attoseconds) / 1e9
+}

@@ -1,0 +1,23 @@
+#pragma once
+#include <stddef.h>
+#include <stdint.h>
+
+// What the same work costs in plain C.  Times are nanoseconds of CLOCK_MONOTONIC; negative for failure.
+
+struct baseline_scard;
+struct baseline_usb;
+
+// Connects to the first reader's card, shared, with T=1.
+struct baseline_scard *baseline_scard_open(void);
+// One SCardTransmit.
+int64_t baseline_scard_transmit(struct baseline_scard *scard, const uint8_t *command, size_t count);
+void baseline_scard_close(struct baseline_scard *scard);
+
+// Opens 072f:2200, claims its interface, powers the card on.
+struct baseline_usb *baseline_usb_open(void);
+// One PC_to_RDR_XfrBlock and its answer, with libusb_bulk_transfer.
+int64_t baseline_usb_transmit(struct baseline_usb *usb, const uint8_t *command, size_t count);
+void baseline_usb_close(struct baseline_usb *usb);
+
+// Walks the BER-TLV in `bytes` down to its leaves; returns how many objects there are, or -1.
+int baseline_tlv_walk(const uint8_t *bytes, size_t count);

@@ -1,0 +1,3 @@
+#pragma once
+#include <libusb-1.0/libusb.h>
+#include <winscard.h>
