@@ -56,6 +56,7 @@ public enum SlotState: Hashable, Sendable {
     /// The driver cannot tell.
     case unknown
 
+    /// Whether a card is there that has answered its reset.
     public var hasCard: Bool {
         if case .card = self { true } else { false }
     }
