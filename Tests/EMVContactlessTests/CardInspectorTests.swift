@@ -68,6 +68,16 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
 }
 
 @Suite struct CardInspectorTests {
+    /// 64 entries of the same 255 records; EMV Book 3, Annex A1 has room for 63.
+    @Test func anAFLThatNeverEndsIsCutOff() async throws {
+        let entries = String(repeating: "08 01 FF 00 ", count: 64)
+        let card = replacing(gpo, "77 82 01 08 82 02 20 00 94 82 01 00 " + entries + "90 00")
+        let application = try #require(try await inspect(card).applications.first)
+        #expect(application.findings.contains("AFL of 256 bytes; the first 252 are read"))
+        #expect(application.records.count == CardInspector.maximumRecords)
+        #expect(application.findings.count < 1000)
+    }
+
     @Test func everythingTheCardTells() async throws {
         let card = TableCard(visa)
         let inspection = try await inspect(card)

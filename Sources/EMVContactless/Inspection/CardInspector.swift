@@ -11,6 +11,8 @@ public import SmartCard
 public struct CardInspector: Sendable {
     public static let maximumApplications = 32
     public static let maximumRecords = 128
+    /// In bytes (EMV Book 3, Annex A1).
+    private static let maximumAFL = 252
 
     /// What the terminal tells a card that asks, by tag; zeros stand in for what is not there.
     public var terminalData: [TLVTag: [UInt8]]
@@ -214,7 +216,11 @@ extension CardInspector {
     }
 
     private func readRecords(_ application: inout InspectedApplication, _ channel: any CardChannel) async throws {
-        let afl = application.applicationFileLocator ?? []
+        var afl = application.applicationFileLocator ?? []
+        if afl.count > Self.maximumAFL {
+            application.findings.append("AFL of \(afl.count) bytes; the first \(Self.maximumAFL) are read")
+            afl.removeLast(afl.count - Self.maximumAFL)
+        }
         if afl.count % 4 != 0 { application.findings.append("AFL of \(afl.count) bytes, not a multiple of 4") }
         var seen: Set<[UInt8]> = []
         for start in stride(from: 0, to: afl.count - afl.count % 4, by: 4) {
@@ -252,7 +258,7 @@ extension CardInspector {
         }
     }
 
-    /// ATC, PIN try counter, last online ATC, log format (EMV Book 3, 6.5.7.2), offline balances.
+    /// ATC, PIN try counter, last online ATC, log format (EMV Book 3, 6.5.7.2).
     private static let dataTags: [TLVTag] = [0x9F36, 0x9F17, 0x9F13, 0x9F4F]
 
     private func getData(_ application: inout InspectedApplication, _ channel: any CardChannel) async throws {
