@@ -186,6 +186,94 @@ import Testing
         #expect(!outcome.output.contains(Array("4761739001010010".utf8).hex))
     }
 
+    /// An issuer's own objects, and a name in one of them, in a card that has the account number nowhere else; and what a
+    /// label may not hold.
+    @Test func issuersOwnObjectsAreMaskedToo() async throws {
+        let outcome = try await withCard(
+            """
+            card emv "talkative" {
+                type-a {
+                    uid  04 5A 3C 12 7E 61 80
+                    atqa 0044
+                    sak  20
+                    ats  05 78 80 70 02
+                }
+                application A0000000031010 {
+                    label    "VISA" 0A 1B "[1mPAN"
+                    fci {
+                        BF0C {
+                            DF01 4761739001010010    # TEST
+                            DF02 "4761739001010010"
+                        }
+                    }
+                    processing-options 77 {
+                        82   0000
+                        94   afl
+                    }
+                    record 1 1 {
+                        70 {
+                            DF03 4761739001010010 D 3112 201
+                            5F20 "TAPPER/TESSA"
+                            DF04 "TAPPER/TESSA"
+                        }
+                    }
+                }
+            }
+            """, "emv", "--verbose")
+        #expect(outcome.status == 0, "\(outcome)")
+        let text = outcome.output + outcome.error
+        #expect(text.contains("DF01") && text.contains("DF03"))
+        for secret in ["4761739001010010", "3437363137333930", "TAPPER"] { #expect(!text.contains(secret), "\(text)") }
+        #expect(outcome.output.contains("1  VISA??[1mPAN  A0000000031010"), "\(outcome.output)")
+    }
+
+    /// InDataExchange with READ RECORD: the reader passes on what the card says.
+    @Test func whatTheReaderPassesOnIsMaskedToo() async throws {
+        let outcome = try await alone(
+            "apdu", "--virtual", "FF0000000AD4400100A4040000000000", "FF00000008D4400100B2010C00")
+        #expect(outcome.output.contains("< D541"), "\(outcome)")
+        for line in outcome.output.split(separator: "\n") where line.hasPrefix("< D541") && line.count > 16 {
+            #expect(line.dropFirst(8).allSatisfy { $0 == "*" }, "\(line)")
+        }
+    }
+
+    /// A hundred records of account numbers, each another one.
+    @Test func aCardOfManyAccountNumbersIsReadInTime() async throws {
+        let records = (1...6).flatMap { file in
+            (1...17).map { number in
+                let numbers = (0..<24).map { "5A08\(4_000_000_000_000_000 + (file * 100 + number) * 100 + $0)" }
+                return "record \(file) \(number) {\n70 {\nbytes \(numbers.joined())\n}\n}\n"
+            }
+        }
+        let outcome = try await withCard(
+            """
+            card emv "many accounts" {
+            type-a {
+            uid  04 5A 3C 12 7E 61 80
+            atqa 0044
+            sak  20
+            ats  05 78 80 70 02
+            }
+            application A0000000031010 {
+            processing-options 77 {
+            82   0000
+            94   afl
+            }
+            \(records.joined())
+            }
+            }
+            """, "emv", "--json")
+        #expect(outcome.status == 0, "\(outcome.error)")
+        #expect(!outcome.output.contains("4000000000010100"))
+    }
+
+    private func withCard(_ text: String, _ arguments: String...) async throws -> Program.Outcome {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).card").path
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        return try await Program.run([tool] + arguments + ["--virtual", "--card", path], timeout: .seconds(60))
+    }
+
     private static let visaCard = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("../../Sources/SmartCardSimulator/Cards/visa.card").path
 

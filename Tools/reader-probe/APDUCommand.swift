@@ -31,16 +31,16 @@ struct APDUCommand: AsyncParsableCommand {
         if commands.allSatisfy(\.isForReader), let reader = try await readerOptions.readers().first {
             try await exchange(commands, with: reader.identity) { command in
                 let answer = try await reader.transmitToReader(command.bytes)
-                return Answer(data: answer.hex, text: printableText(answer))
+                return Answer(
+                    data: shown(answer, answering: command),
+                    text: output.reveal || !command.reachesCard ? printableText(answer) : nil)
             }
             return
         }
         try await readerOptions.withCard { reader, _, channel in
             try await exchange(commands, with: reader.identity) { command in
                 let response = try await channel.transmit(command)
-                let data =
-                    output.reveal ? response.data.hex : SensitiveData.maskedHex(response.data, answering: command)
-                return Answer(data: data, status: response.status)
+                return Answer(data: shown(response.data, answering: command), status: response.status)
             }
         }
     }
@@ -92,6 +92,15 @@ struct APDUCommand: AsyncParsableCommand {
         return bytes.prefix(header).hex + String(repeating: "*", count: command.data.count * 2) + bytes.suffix(rest).hex
     }
 
+    private func shown(_ data: [UInt8], answering command: CommandAPDU) -> String {
+        if output.reveal { return data.hex }
+        // D5 41 or D5 43 and the error code in the clear; what the card said may be anything.
+        if command.reachesCard { return data.prefix(3).hex + String(repeating: "*", count: max(0, data.count - 3) * 2) }
+        // What the reader says of itself is digits too, and no account number.
+        if command.isForReader { return data.hex }
+        return SensitiveData.maskedHex(data, answering: command)
+    }
+
     private func printableText(_ bytes: [UInt8]) -> String? {
         bytes.count > 3 && bytes.allSatisfy { (0x20...0x7E).contains($0) }
             ? String(decoding: bytes, as: UTF8.self) : nil
@@ -101,4 +110,8 @@ struct APDUCommand: AsyncParsableCommand {
 extension CommandAPDU {
     /// Whether it is one of the reader's own, `FF 00 …` (ACS API v2.04, 5).
     fileprivate var isForReader: Bool { cla == 0xFF && ins == 0x00 }
+
+    /// Whether it has the reader's PN532 pass bytes on to the card, unseen by all that knows APDUs: InDataExchange and
+    /// InCommunicateThru (NXP UM0701-02, 7.3.8 and 7.3.9).
+    fileprivate var reachesCard: Bool { data.starts(with: [0xD4, 0x40]) || data.starts(with: [0xD4, 0x42]) }
 }

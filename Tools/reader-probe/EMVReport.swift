@@ -115,9 +115,11 @@ extension Report {
 }
 
 extension InspectedApplication {
-    /// 50, or 9F12 where its code table is the one that ASCII is part of (EMV Book 1, 12.2.4).
+    /// The Application Label (tag 50) as far as it is ASCII, the characters that it may have (EMV Book 4, Annex B).
     var label: String? {
-        value(0x50).map { String(decoding: $0, as: UTF8.self) }
+        value(0x50).map { label in
+            String(decoding: label.map { (0x20...0x7E).contains($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
+        }
     }
 
     var scheme: String? { KnownApplication.matching(aid)?.scheme ?? KnownApplication.scheme(of: aid) }

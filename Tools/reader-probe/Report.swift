@@ -130,6 +130,9 @@ struct OrNull<Value: Encodable>: Encodable {
 /// Takes account numbers and names that a card has shown out of everything that is printed, wherever else the card has
 /// put them: in a label, a log record, an object that nobody knows.
 struct Redactor {
+    /// More numbers and names than any card has; a card with thousands must not keep the search going for hours.
+    private static let maximumSecrets = 32
+
     private var replacements: [(secret: String, shown: String)] = []
 
     init() {}
@@ -158,7 +161,8 @@ struct Redactor {
     }
 
     private mutating func hide(_ secret: String, shown: String) {
-        guard !replacements.contains(where: { $0.secret == secret }) else { return }
+        guard replacements.count < 2 * Self.maximumSecrets, !replacements.contains(where: { $0.secret == secret })
+        else { return }
         replacements.append((secret, shown))
         let coded = Array(secret.utf8).hex
         replacements.append((coded, String(repeating: "*", count: coded.count)))
