@@ -1,5 +1,6 @@
 import Foundation
 import SmartCard
+import SmartCardSimulatorHosts
 import TestSupport
 import Testing
 
@@ -313,6 +314,24 @@ import Testing
         let outcome = try await Program.run([tool] + arguments, environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"])
         #expect(outcome.status == status, "\(arguments): \(outcome)")
         #expect(outcome.output.isEmpty && isComplaint(outcome.error), "\(arguments): \(outcome)")
+    }
+
+    /// A socket that takes connections and says nothing.
+    @Test func aServiceThatHangsIsGivenUp() async throws {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).comm").path
+        let socket = try UnixSocket.listen(at: path)
+        defer {
+            close(socket)
+            unlink(path)
+        }
+        let outcome = try await Program.run([tool, "list"], environment: ["PCSCLITE_CSOCK_NAME": path])
+        #expect(outcome.status == 6 && isComplaint(outcome.error), "\(outcome)")
+    }
+
+    @Test(arguments: ["decode 9F3602000A >/dev/full", "list --virtual >&-", "--help >/dev/full"])
+    func outputThatGoesNowhereIsAComplaint(_ command: String) async throws {
+        let outcome = try await Program.run(["sh", "-c", "\(tool) \(command)"])
+        #expect(outcome.status == 2 && isComplaint(outcome.error), "\(outcome)")
     }
 
     @Test(.enabled(if: hasService, "\(needsService)")) func noCardAndNoReader() async throws {

@@ -32,8 +32,16 @@ struct ReaderProbe: AsyncParsableCommand {
             } else {
                 try command.run()
             }
+            end(0)
         } catch {
-            Glibc.exit(Terminal.report(error, of: self))
+            end(Terminal.report(error, of: self))
         }
+    }
+
+    /// Ends the program without what libpcsclite does at exit: it frees its list of contexts, in which threads that are
+    /// just ending a wait may still look (pcsc-lite 1.9.9, winscard_clnt.c, destructor).
+    private static func end(_ status: Int32) -> Never {
+        fflush(nil)
+        _exit(status)
     }
 }

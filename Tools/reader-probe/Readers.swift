@@ -12,11 +12,7 @@ extension ReaderOptions {
         if virtual {
             all = [try virtualReader()]
         } else {
-            do {
-                all = try await PCSCService().readers()
-            } catch let error as CardError where error.kind == .noReader {
-                throw Self.noReader
-            }
+            all = try await Self.attachedReaders()
         }
         guard !all.isEmpty else { throw Self.noReader }
         guard let reader else { return all }
@@ -26,6 +22,20 @@ extension ReaderOptions {
             throw CardError(.noReader, "none is named “\(reader)”", hint: "Attached: \(names).")
         }
         return matching
+    }
+
+    /// What pcscd lists.
+    ///
+    /// - Throws: ``CardError`` of kind `noService` if pcscd takes the question and gives no answer.
+    static func attachedReaders() async throws -> [PCSCReader] {
+        do {
+            return try await withTimeLimit(.seconds(5)) { try await PCSCService().readers() }
+        } catch let error as CardError where error.kind == .noReader {
+            throw noReader
+        } catch let error as CardError where error.kind == .readerTimeout {
+            throw CardError(
+                .noService, "pcscd hangs", hint: "Start it anew: sudo systemctl restart pcscd.socket pcscd.service")
+        }
     }
 
     private static let noReader = CardError(
@@ -83,7 +93,10 @@ extension ReaderOptions {
                 try await Task.sleep(for: min(.seconds(1), patience ?? .seconds(1)))
                 Terminal.progress("Put a card on the reader… (Ctrl-C to stop)")
                 try await Task.sleep(for: (patience ?? .seconds(1_000_000)) - .seconds(1))
-                for reader in readers where try await reader.currentState() == .muteCard { throw CardError(.cardMute) }
+                // A reader that leaves meanwhile has neither.
+                for reader in readers where (try? await reader.currentState()) == .muteCard {
+                    throw CardError(.cardMute)
+                }
                 throw CardError(.cardAbsent)
             }
             var failures: [any Error] = []

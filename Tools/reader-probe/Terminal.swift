@@ -26,13 +26,28 @@ enum Terminal {
 
     static func print(_ text: String) {
         // Card data may hold anything; what could steer a terminal never reaches one.
-        FileHandle.standardOutput.write(Data((printable(text) + "\n").utf8))
+        write(printable(text) + "\n")
+    }
+
+    /// Ends the program where standard output takes no more: a full disk, a closed pipe.
+    private static func write(_ text: String) {
+        do {
+            try FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
+        } catch {
+            complain("the output cannot be written", "Check that standard output is open and its disk has room.")
+            _exit(2)
+        }
+    }
+
+    private static func complain(_ summary: String, _ hint: String) {
+        // Where nobody hears it, there is nobody to tell.
+        try? FileHandle.standardError.write(contentsOf: Data("reader-probe: \(summary)\n  \(hint)\n".utf8))
     }
 
     /// One line that the next one overwrites; nothing where nobody looks.
     static func progress(_ text: String) {
         guard errorIsTerminal else { return }
-        FileHandle.standardError.write(Data("\r\u{1B}[K\(text)".utf8))
+        try? FileHandle.standardError.write(contentsOf: Data("\r\u{1B}[K\(text)".utf8))
     }
 
     static func endProgress() { progress("") }
@@ -70,12 +85,12 @@ enum Terminal {
         default:
             // Help and version go to standard output and are no failure; the rest is the command line's fault.
             guard command.exitCode(for: error) != .success else {
-                FileHandle.standardOutput.write(Data((command.fullMessage(for: error) + "\n").utf8))
+                write(command.fullMessage(for: error) + "\n")
                 return 0
             }
             (status, summary, hint) = (2, command.message(for: error), "See reader-probe --help.")
         }
-        FileHandle.standardError.write(Data("reader-probe: \(printable(summary))\n  \(printable(hint))\n".utf8))
+        complain(printable(summary), printable(hint))
         return status
     }
 }

@@ -20,7 +20,7 @@ struct WatchCommand: AsyncParsableCommand {
             return
         }
         // Fails at once where there is no service; one that goes away later is waited for.
-        let names = try await PCSCService().readers()
+        let names = try await ReaderOptions.attachedReaders()
         if names.isEmpty { Terminal.progress("No reader yet… (Ctrl-C to stop)\n") }
         for try await event in PCSCService().events(waitForService: true) { try show(WatchEvent(event)) }
     }
