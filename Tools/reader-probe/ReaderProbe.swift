@@ -20,7 +20,7 @@ struct ReaderProbe: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             OverviewCommand.self, ListCommand.self, WatchCommand.self, CardCommand.self, EMVCommand.self,
-            APDUCommand.self, DecodeCommand.self,
+            APDUCommand.self, DecodeCommand.self, DoctorCommand.self,
         ],
         defaultSubcommand: OverviewCommand.self)
 

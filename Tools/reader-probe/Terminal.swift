@@ -76,6 +76,8 @@ enum Terminal {
         endProgress()
         let (status, summary, hint): (Int32, String, String)
         switch error {
+        // The command has said all there is to say.
+        case let code as ExitCode: return code.rawValue
         case let error as ProbeError:
             (status, summary, hint) = (error.status, error.summary, error.hint)
         case let error as CardError:

@@ -1,0 +1,448 @@
+import SmartCard
+
+extension Check {
+    /// In the order in which to mend: from the plug up to the card.
+    static let all: [Check] = [
+        usbReader, usbPower, usbGenuine, kernelDriver, kernelModules, usbHolder, usbAccess, usbRule,
+        driverInstalled, driverReader, driverFirmware, driverEscape,
+        serviceInstalled, serviceRunning, serviceVersion, serviceAccess, serviceAnswer, serviceReader,
+        readerState, readerFirmware, cardExchange,
+    ]
+
+    // MARK: The device
+
+    static let usbReader = Check(id: "usb.reader") { machine in
+        guard let devices = machine.usb else {
+            return [
+                machine.readers.isEmpty
+                    ? .problem(
+                        "no USB is to be seen: /sys/bus/usb/devices is missing",
+                        .advice("In a container, pass /sys and /dev/bus/usb on to it, or pcscd's socket."),
+                        exitStatus: 3)
+                    : .skipped("no USB is to be seen")
+            ]
+        }
+        guard !devices.isEmpty else {
+            return [
+                machine.readers.isEmpty
+                    ? .problem(
+                        "no reader is plugged in",
+                        .advice("Plug one in and see whether lsusb shows it; try another cable and port."),
+                        exitStatus: 3)
+                    : .ok("none on the USB; pcscd has others")
+            ]
+        }
+        return devices.map { device in
+            let subject = "\(device.place) \(device.idText)"
+            let name = [device.manufacturer, device.product].compactMap(\.self).joined(separator: " ")
+            if let name = Machine.USBDevice.withoutCCID[device.id] {
+                return .warning(
+                    "\(name), which is no CCID reader: pcscd and this program cannot drive it",
+                    .advice("Use a CCID reader, such as the ACR122U.")
+                ).about(subject)
+            }
+            return .ok("\(name.isEmpty ? "a CCID reader" : name), release \(device.releaseText)").about(subject)
+        }
+    }
+
+    static let usbPower = Check.eachDevice("usb.power") { device, _ in
+        let folder = "/sys/bus/usb/devices/\(device.place)"
+        if !device.isAuthorized {
+            return .problem(
+                "the kernel was told not to use it", .command("echo 1 | sudo tee \(folder)/authorized"))
+        }
+        if !device.isConfigured {
+            return .problem(
+                "the kernel gives it no power: its port has less than the \(device.descriptors?.maximumPower ?? 0) mA it asks for",
+                .advice("Plug it into the machine itself or into a hub with a power supply."))
+        }
+        if device.isOnUnpoweredHub, let power = device.descriptors?.maximumPower, power > 100 {
+            return .warning(
+                "it asks for \(power) mA and hangs on a hub without a power supply, which has 100 mA for each port",
+                .advice("Plug it into the machine itself or into a hub with a power supply."))
+        }
+        if device.isSuspendedWhenIdle {
+            return .warning(
+                "the kernel puts it to sleep when nobody uses it; cards are noticed late then, or not at all",
+                .command("echo on | sudo tee \(folder)/power/control"))
+        }
+        if let speed = device.speed, speed == "1.5" {
+            return .warning(
+                "it runs at 1.5 Mbit/s, too slow for a CCID reader: the cable or the port is bad",
+                .advice("Use another cable and port."))
+        }
+        let power = device.descriptors.map { ", \($0.maximumPower) mA" } ?? ""
+        return .ok("\(device.speed.map { "\($0) Mbit/s" } ?? "speed unknown")\(power)")
+    }
+
+    /// What genuine ones look like: ACS's descriptors as libccid has them (readers/ACR122U_PICC.txt), and acsccid#28.
+    static let usbGenuine = Check.eachDevice("usb.genuine") { device, _ in
+        guard device.isACR122U else { return .skipped("only ACR122U are looked at") }
+        var signs: [String] = []
+        if let number = device.serialNumber { signs.append("it has a serial number, “\(number)”") }
+        if let name = device.manufacturer, name != "ACS" { signs.append("its maker is “\(name)”") }
+        if let name = device.product, name != "ACR122U PICC Interface" { signs.append("its name is “\(name)”") }
+        if let ccid = device.descriptors?.ccid {
+            if ccid.slots != 1 { signs.append("it has \(ccid.slots) slots") }
+            if ccid.features != 0x0002_0040 { signs.append("dwFeatures is \(hexadecimal(ccid.features, digits: 8))") }
+            if ccid.maximumMessage != 271 { signs.append("its longest message has \(ccid.maximumMessage) bytes") }
+        }
+        return signs.isEmpty
+            ? .ok("its descriptors are those of an ACR122U")
+            : .warning(
+                "not a genuine ACR122U: " + signs.joined(separator: ", "),
+                .advice("It may work all the same; where it does not, compare with a genuine one."))
+    }
+
+    // MARK: Who has it
+
+    private static let blacklist =
+        #"printf 'blacklist %s\n' pn533_usb pn533 nfc | sudo tee /etc/modprobe.d/contactless-readers-blacklist.conf"#
+
+    static let kernelDriver = Check.eachDevice("kernel.driver") { device, _ in
+        guard let driver = device.interfaces.compactMap(\.driver).first(where: { $0 != "usbfs" && $0 != "usbhid" })
+        else { return .ok("no kernel driver holds it") }
+        // A module is called as its driver is, and with _usb at the end where it is NXP's.
+        let module = driver == "pn533" ? "pn533_usb" : driver
+        return .problem(
+            "the kernel's driver \(driver) holds it; pcscd gets LIBUSB_ERROR_BUSY",
+            .command(
+                Machine.USBDevice.ofPN533.contains(device.id) && module == "pn533_usb"
+                    ? "\(blacklist) && sudo modprobe -r pn533_usb"
+                    : "sudo modprobe -r \(module)"))
+    }
+
+    static let kernelModules = Check.machine("kernel.modules") { machine in
+        let kernel = machine.kernel
+        let concerned = (machine.usb ?? []).contains { Machine.USBDevice.ofPN533.contains($0.id) }
+        if kernel.blacklisted.contains("pn533_usb") {
+            return kernel.loaded.contains("pn533_usb")
+                ? .warning("pn533_usb is blacklisted, but loaded already", .command("sudo modprobe -r pn533_usb"))
+                : .ok("pn533_usb is blacklisted")
+        }
+        let half = kernel.blacklisted.intersection(["pn533", "nfc"]).sorted()
+        let only = half.isEmpty ? "" : "; blacklisting \(half.joined(separator: " and ")) does not stop it"
+        if kernel.loaded.contains("pn533_usb") {
+            return .warning(
+                "pn533_usb is loaded and takes an ACR122U when it is plugged in\(only)",
+                .command("\(blacklist) && sudo modprobe -r pn533_usb"))
+        }
+        if kernel.hasPN533 == false { return .ok("this kernel has no pn533_usb") }
+        guard concerned else { return .ok("pn533_usb is not loaded, and no reader here is one of its") }
+        return .warning("pn533_usb may be loaded when the reader is plugged in again\(only)", .command(blacklist))
+    }
+
+    static let usbHolder = Check.eachDevice("usb.holder") { device, machine in
+        let isClaimed = device.interfaces.contains { $0.driver == "usbfs" }
+        let others = device.holders.filter { $0.name != "pcscd" }
+        // To have the node open is not to have claimed an interface; upowerd and the like only look.
+        if isClaimed, let other = others.first, !device.holders.contains(where: { $0.name == "pcscd" }) {
+            return .problem("\(other.name) (process \(other.id)) holds it", .command("sudo kill \(other.id)"))
+        }
+        if device.holders.contains(where: { $0.name == "pcscd" }) { return .ok("pcscd holds it") }
+        if isClaimed {
+            return machine.service.process != nil && machine.user.seesOnlyOwnProcesses
+                ? .ok("a process of another user holds it; pcscd, it seems")
+                : .problem(
+                    "a process that is not to be seen from here holds it", .command("sudo lsof \(device.node.path)"))
+        }
+        return .ok("nobody holds it")
+    }
+
+    static let usbAccess = Check.eachDevice("usb.access") { device, machine in
+        let node = device.node
+        guard node.exists else {
+            return .problem(
+                "\(node.path) is missing",
+                .advice("In a container, pass /dev/bus/usb on to it; elsewhere see whether udev runs."))
+        }
+        let mode = String(node.mode, radix: 8)
+        if let user = machine.service.processUser, user != 0, user != node.owner || node.mode & 0o600 != 0o600,
+            !machine.service.processGroups.contains(node.group) || node.mode & 0o060 != 0o060,
+            node.mode & 0o006 != 0o006,
+            machine.readers.isEmpty
+        {
+            return .problem(
+                "pcscd runs as user \(user) and may not open \(node.path) (mode \(mode))",
+                .command(
+                    "sudo udevadm control --reload && sudo udevadm trigger --action=add --subsystem-match=usb && sudo systemctl restart pcscd"
+                ))
+        }
+        guard node.isAccessible else {
+            let rule = machine.rules(for: device).isEmpty
+            return .warning(
+                "this user may not open \(node.path) (mode \(mode)): only pcscd can drive it",
+                rule
+                    ? .advice("See usb.rule.")
+                    : .command(
+                        "sudo usermod -aG plugdev \"$USER\" && sudo udevadm trigger --action=add --subsystem-match=usb")
+            )
+        }
+        return .ok("\(node.path) may be read and written")
+    }
+
+    static let usbRule = Check.eachDevice("usb.rule") { device, machine in
+        let (vendor, product) = (
+            hexadecimal(device.vendorID).lowercased(), hexadecimal(device.productID).lowercased()
+        )
+        let rules = machine.rules(for: device)
+        let name = "70-contactless-reader-\(vendor)-\(product).rules"
+        let rule =
+            #"SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", ATTR{idVendor}=="\#(vendor)", ATTR{idProduct}=="\#(product)", GROUP="plugdev", MODE="0660", TAG+="uaccess""#
+        guard let first = rules.first else {
+            return .warning(
+                "no udev rule lets people other than root drive it without pcscd",
+                .command(
+                    "echo '\(rule)' | sudo tee /etc/udev/rules.d/\(name) && sudo udevadm control --reload && sudo udevadm trigger --action=add --subsystem-match=usb"
+                ))
+        }
+        // systemd's 73-seat-late.rules gives the access; what is tagged later is not looked at.
+        let file = first.path.split(separator: "/").last.map(String.init) ?? ""
+        if first.usesACL, !first.setsMode, file >= "73" {
+            return .warning(
+                "\(first.path) tags it with uaccess too late: only files before 73 count",
+                .command(
+                    "sudo mv \(first.path) /etc/udev/rules.d/70-\(file.drop { $0.isNumber || $0 == "-" }) && sudo udevadm control --reload && sudo udevadm trigger --action=add --subsystem-match=usb"
+                ))
+        }
+        return .ok(first.path)
+    }
+
+    // MARK: The driver
+
+    static let driverInstalled = Check.machine("driver.installed") { machine in
+        guard
+            let driver = machine.drivers.first(where: { $0.name == "ifd-ccid" })
+                ?? machine.drivers.first(where: { !$0.readers.isEmpty })
+        else {
+            return machine.readers.isEmpty
+                ? .problem(
+                    "pcscd has no driver for CCID readers", .command("sudo apt-get install libccid"), exitStatus: 6)
+                : .skipped("its drivers are not to be seen; pcscd lists readers")
+        }
+        return .ok(driver.name + (driver.version.map { " \($0)" } ?? ""))
+    }
+
+    static let driverReader = Check.eachDevice("driver.reader") { device, machine in
+        guard Machine.USBDevice.withoutCCID[device.id] == nil else { return .skipped("no CCID reader") }
+        guard machine.drivers.contains(where: { !$0.readers.isEmpty }) else { return .skipped("no driver to ask") }
+        let drivers = machine.drivers.filter { $0.readers[device.id] != nil }
+        if drivers.count > 1 {
+            return .warning(
+                "several drivers want it: \(drivers.map(\.name).joined(separator: ", "))",
+                .advice("Keep one of them; libccid is the one this program is tested with."))
+        }
+        guard let driver = drivers.first else {
+            return .problem(
+                "\(machine.drivers.map(\.name).joined(separator: ", ")) does not know \(device.idText)",
+                .command("sudo apt-get update && sudo apt-get install --only-upgrade libccid"))
+        }
+        return .ok("\(driver.name) knows it as “\(driver.readers[device.id] ?? "")”")
+    }
+
+    /// Sets bits of ifdDriverOptions.
+    private static func command(setting bits: UInt32, of driver: Machine.Driver) -> Verdict.Mending {
+        let value = hexadecimal(driver.options | bits)
+        return .command(
+            #"sudo sed -i --follow-symlinks '/<key>ifdDriverOptions</{n;s/0x[0-9A-Fa-f]*/0x\#(value)/}' \#(driver.path) && sudo systemctl restart pcscd"#
+        )
+    }
+
+    /// libccid's list of bogus firmware (ifdhandler.c).
+    static let driverFirmware = Check.eachDevice("driver.firmware") { device, machine in
+        guard device.isACR122U, device.release < 0x0206 else {
+            return .ok("libccid accepts firmware \(device.releaseText)")
+        }
+        guard let driver = machine.drivers.first(where: { $0.name == "ifd-ccid" }) else {
+            return .skipped("no libccid")
+        }
+        return driver.options & 0x04 != 0
+            ? .ok("libccid is told to accept firmware \(device.releaseText)")
+            : .problem(
+                "libccid refuses firmware \(device.releaseText) as bogus (before 2.06)",
+                command(setting: 0x04, of: driver))
+    }
+
+    static let driverEscape = Check.eachDevice("driver.escape") { device, machine in
+        guard let driver = machine.drivers.first(where: { $0.readers[device.id] != nil }) else {
+            return .skipped("no driver to ask")
+        }
+        if driver.options & 0x01 != 0 { return .ok("escape commands are permitted") }
+        guard device.descriptors?.ccid?.level == .tpdu else {
+            return .ok("escape commands are not permitted; commands to the reader go by SCardTransmit")
+        }
+        return .warning(
+            "escape commands are not permitted, and a reader of TPDU level takes commands to itself in no other way",
+            command(setting: 0x01, of: driver))
+    }
+
+    // MARK: The service
+
+    static let serviceInstalled = Check.machine("service.installed") { machine in
+        let service = machine.service
+        if service.isInstalled { return .ok("pcscd" + (service.version.map { " \($0)" } ?? "")) }
+        return service.hasSocket
+            ? .ok("pcscd is not installed here; its socket comes from elsewhere")
+            : .problem("pcscd is not installed", .command("sudo apt-get install pcscd libccid"), exitStatus: 6)
+    }
+
+    static let serviceRunning = Check.machine("service.running") { machine in
+        let service = machine.service
+        let start = service.hasSystemd ? "sudo systemctl enable --now pcscd.socket" : "sudo pcscd"
+        switch (service.hasSocket, service.process, service.refusal?.kind) {
+        case (false, nil, _):
+            guard service.isInstalled else { return .skipped("see service.installed") }
+            return .problem("pcscd does not run, and nothing starts it", .command(start), exitStatus: 6)
+        case (false, let process?, _):
+            return .problem(
+                "pcscd runs (process \(process.id)) without the socket \(service.socketPath)",
+                .command(
+                    service.hasSystemd
+                        ? "sudo systemctl restart pcscd.socket pcscd" : "sudo kill \(process.id) && sudo pcscd"),
+                exitStatus: 6)
+        case (true, nil, .noService):
+            return .problem(
+                "nobody listens on \(service.socketPath)",
+                .command(service.hasSystemd ? "sudo systemctl restart pcscd.socket" : "sudo pcscd"), exitStatus: 6)
+        case (true, let process?, _):
+            return .ok(
+                "process \(process.id)\(service.processUser == 0 ? "" : ", as user \(service.processUser.map(String.init) ?? "?")")"
+            )
+        case (true, nil, _):
+            return .ok(service.isActivatedBySocket ? "started when its socket is used" : "its socket is there")
+        }
+    }
+
+    static let serviceVersion = Check.machine("service.version") { machine in
+        let service = machine.service
+        if service.refusal?.kind == .versionMismatch {
+            return .problem(
+                "pcscd speaks another protocol version than this program's libpcsclite\(service.libraryVersion.map { " \($0)" } ?? "")",
+                .advice("Use the libpcsclite that belongs to the pcscd that runs; in a container, the host's version."),
+                exitStatus: 6)
+        }
+        guard let version = service.version, let library = service.libraryVersion else {
+            return .skipped("the versions are not to be seen")
+        }
+        return version == library
+            ? .ok("pcscd and libpcsclite are both \(version)")
+            : .warning(
+                "pcscd is \(version), libpcsclite \(library)",
+                .command("sudo apt-get update && sudo apt-get install pcscd libpcsclite1"))
+    }
+
+    static let serviceAccess = Check.machine("service.access") { machine in
+        let service = machine.service
+        guard let refusal = service.refusal else {
+            return service.hasSocket ? .ok("this user may use pcscd") : .skipped("pcscd does not run")
+        }
+        guard refusal.kind == .permissionDenied else { return .skipped("see service.answer") }
+        let join = "sudo usermod -aG plugdev \"$USER\""
+        let rule =
+            #"polkit.addRule(function (a, s) { if (a.id.indexOf("org.debian.pcsc-lite.access_") == 0 && s.isInGroup("plugdev")) return polkit.Result.YES; });"#
+        let session = machine.user.isRemote ? "over SSH" : "where nobody sits at the machine"
+        return .problem(
+            "polkit does not let this user use pcscd, as is usual \(session)",
+            .command(
+                service.polkitRules.isEmpty
+                    ? "echo '\(rule)' | sudo tee /etc/polkit-1/rules.d/50-pcscd-plugdev.rules && \(join) && sudo systemctl restart polkit"
+                    : join), exitStatus: 6)
+    }
+
+    static let serviceAnswer = Check.machine("service.answer") { machine in
+        let service = machine.service
+        guard service.hasSocket else { return .skipped("pcscd does not run") }
+        guard let refusal = service.refusal else {
+            return .ok("\(machine.readers.count) reader\(machine.readers.count == 1 ? "" : "s")")
+        }
+        switch refusal.kind {
+        case .versionMismatch: return .skipped("see service.version")
+        case .permissionDenied: return .skipped("see service.access")
+        case .noService where service.process == nil: return .skipped("see service.running")
+        default:
+            return .problem(
+                "pcscd does not answer: \(refusal)",
+                .command(
+                    service.hasSystemd ? "sudo systemctl restart pcscd" : "sudo kill $(pidof pcscd) && sudo pcscd"),
+                exitStatus: 6)
+        }
+    }
+
+    static let serviceReader = Check.machine("service.reader") { machine in
+        guard machine.service.hasSocket, machine.service.refusal == nil else {
+            return .skipped("pcscd does not answer")
+        }
+        let devices = (machine.usb ?? []).filter { Machine.USBDevice.withoutCCID[$0.id] == nil }
+        guard machine.readers.isEmpty else { return .ok(machine.readers.map(\.name).joined(separator: "; ")) }
+        guard !devices.isEmpty else { return .skipped("no reader is plugged in") }
+        // What stands above explains it: say that once.
+        let above = [kernelDriver, usbPower, usbAccess, usbHolder, driverInstalled, driverReader, driverFirmware]
+        if let cause = above.first(where: { $0.judge(machine).contains { $0.result == .problem } }) {
+            return .skipped("pcscd shows no reader; see \(cause.id)")
+        }
+        return .problem(
+            "a reader is plugged in, and pcscd does not show it",
+            .command(
+                machine.service.hasSystemd ? "sudo systemctl restart pcscd" : "sudo kill $(pidof pcscd) && sudo pcscd"))
+    }
+
+    // MARK: The reader and the card
+
+    static let readerState = Check.eachReader("reader.state") { reader, _ in
+        if let failure = reader.failure { return .problem("\(failure)", .advice(failure.hint)) }
+        if let failure = reader.routeFailure {
+            return .warning("it takes no commands to itself: \(failure)", .advice(failure.hint))
+        }
+        return .ok(reader.route.map { "takes commands to itself by \($0)" } ?? "answers")
+    }
+
+    /// ACS's firmware says of itself `ACR122U216` where bcdDevice is 2.16.
+    static let readerFirmware = Check.eachReader("reader.firmware") { reader, machine in
+        guard let firmware = reader.firmware else { return .skipped("only ACR122U are asked") }
+        guard firmware.hasPrefix("ACR122U"), firmware.utf8.count == 10,
+            let version = UInt16(firmware.dropFirst(7), radix: 16)
+        else {
+            return .warning(
+                "not the firmware of an ACR122U: “\(firmware)”",
+                .advice("It is a clone or another model; where it misbehaves, compare with a genuine one."))
+        }
+        let devices = (machine.usb ?? []).filter(\.isACR122U)
+        guard devices.count == 1, let device = devices.first, device.release != version else { return .ok(firmware) }
+        return .warning(
+            "the firmware says \(firmware), the USB descriptor \(device.releaseText): a clone",
+            .advice("It may work all the same; where it does not, compare with a genuine one."))
+    }
+
+    static let cardExchange = Check(id: "card.exchange") { machine in
+        let verdicts: [Verdict] = machine.readers.compactMap { reader in
+            switch reader.exchange {
+            case nil: nil
+            case .answered(let command, let status, let technology):
+                .ok("\(technology): \(command) was answered with \(status)").about(reader.name)
+            case .failed(let error): .problem("\(error)", .advice(error.hint)).about(reader.name)
+            }
+        }
+        guard verdicts.isEmpty else { return verdicts }
+        return machine.readers.isEmpty
+            ? [.skipped("no reader")]
+            : [.warning("no card to try", .advice("Put a card on the reader and run reader-probe doctor again."))]
+    }
+}
+
+extension Machine {
+    /// The udev rules that name a device and let people have it.
+    fileprivate func rules(for device: USBDevice) -> [(path: String, usesACL: Bool, setsMode: Bool)] {
+        let (vendor, product) = (
+            hexadecimal(device.vendorID).lowercased(), hexadecimal(device.productID).lowercased()
+        )
+        return udevRules.compactMap { path, lines in
+            let lines = lines.filter { !$0.hasPrefix("#") }
+            guard lines.contains(where: { $0.contains("\"\(vendor)\"") && $0.lowercased().contains(product) }) else {
+                return nil
+            }
+            let usesACL = lines.contains { $0.contains("uaccess") }
+            let setsMode = lines.contains { $0.contains("MODE=") || $0.contains("MODE:=") || $0.contains("GROUP=") }
+            return usesACL || setsMode ? (path, usesACL, setsMode) : nil
+        }
+    }
+}

@@ -1,0 +1,114 @@
+import ArgumentParser
+import Foundation
+import SmartCard
+
+struct DoctorCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "doctor", abstract: "Finds out why cards are not read, and says which command mends it.",
+        discussion: """
+            Looks at the USB device, the kernel's drivers, udev, pcscd and its driver, and reads something from a card. \
+            Changes nothing.
+
+            Exits with 0 only if a card was read and nothing stands in the way; with 4 if nothing does, but no card was \
+            there.
+            """)
+
+    @Option(help: "Wait this many seconds for a card. Default: 10 on a terminal, else 0.")
+    var timeout: Double?
+
+    @Flag(help: "Print one JSON object instead of text.")
+    var json = false
+
+    @Option(help: .hidden)
+    var root = "/"
+
+    func validate() throws {
+        if let timeout, !(0...86_400).contains(timeout) {
+            throw ValidationError("--timeout takes 0 to 86400 seconds")
+        }
+    }
+
+    func run() async throws {
+        let files = FileTree(root: root)
+        var machine = Machine(files, environment: ProcessInfo.processInfo.environment)
+        // For libpcsclite, which looks there when it is first used.
+        setenv("PCSCLITE_CSOCK_NAME", machine.service.socketPath, 1)
+        let patience = timeout.map { Duration.milliseconds(Int($0 * 1000)) }
+        await machine.askService(patience: patience ?? (Terminal.errorIsTerminal && !json ? .seconds(10) : .zero))
+        let diagnosis = Diagnosis(machine)
+        if json {
+            try Report.print(diagnosis)
+        } else {
+            Terminal.print(diagnosis.text)
+        }
+        if diagnosis.exitStatus != 0 { throw ExitCode(diagnosis.exitStatus) }
+    }
+}
+
+/// What all checks found; what `doctor --json` prints.
+struct Diagnosis: Encodable {
+    struct Finding: Encodable {
+        let check: String
+        /// `ok`, `warning`, `problem`, `skipped`
+        let result: String
+        @OrNull var reader: String?
+        /// For a person; may change.
+        let summary: String
+        /// For a shell.
+        @OrNull var command: String?
+        @OrNull var advice: String?
+
+        init(_ check: Check, _ verdict: Verdict) {
+            self.check = check.id
+            result = verdict.result.rawValue
+            summary = verdict.summary
+            _reader = OrNull(wrappedValue: verdict.subject)
+            switch verdict.mending {
+            case .command(let command): self.command = command
+            case .advice(let advice): self.advice = advice
+            case nil: break
+            }
+        }
+    }
+
+    let findings: [Finding]
+    let cardWasRead: Bool
+    let exitStatus: Int32
+
+    init(_ machine: Machine) {
+        let verdicts = Check.all.flatMap { check in check.judge(machine).map { (check, $0) } }
+        findings = verdicts.map { Finding($0, $1) }
+        cardWasRead = machine.readers.contains { if case .answered = $0.exchange { true } else { false } }
+        exitStatus = verdicts.first { $1.result == .problem }?.1.exitStatus ?? (cardWasRead ? 0 : 4)
+    }
+
+    /// One line a finding, and one for what to do about it.
+    var text: String {
+        var lines: [String] = []
+        let width = findings.map(\.check.count).max() ?? 0
+        for finding in findings {
+            let result = finding.result.padding(toLength: 8, withPad: " ", startingAt: 0)
+            let check = finding.check.padding(toLength: width + 2, withPad: " ", startingAt: 0)
+            let style: Terminal.Style =
+                switch finding.result {
+                case "ok", "skipped": .dim
+                case "problem": .bold
+                default: .warning
+                }
+            let reader = finding.reader.map { "\($0): " } ?? ""
+            lines.append("\(Terminal.styled(result, style))  \(check)\(reader)\(finding.summary)")
+            if let mending = finding.command.map({ "$ \($0)" }) ?? finding.advice {
+                lines.append("          \(mending)")
+            }
+        }
+        let problems = findings.count { $0.result == "problem" }
+        let verdict =
+            switch (problems, cardWasRead) {
+            case (0, true): "A card was read."
+            case (0, false): "Nothing stands in the way, but no card was there to be read."
+            case (_, true): "A card was read, but not everything is in order."
+            case (_, false): "No card can be read. Mend the first problem, and run reader-probe doctor again."
+            }
+        return (lines + ["", verdict]).joined(separator: "\n")
+    }
+}

@@ -1,0 +1,156 @@
+import SmartCard
+
+/// What `doctor` knows of a machine: facts only, without judgement.  What could not be found out is nil.
+struct Machine {
+    /// Nil where no USB is to be seen at all.
+    var usb: [USBDevice]?
+    var kernel = Kernel()
+    /// The files that hold udev rules, with what they say.
+    var udevRules: [(path: String, lines: [String])] = []
+    var drivers: [Driver] = []
+    var service = Service()
+    var user = User()
+    var readers: [Reader] = []
+
+    struct USBDevice {
+        /// Bus and ports: `1-2`.
+        let place: String
+        let vendorID: UInt16
+        let productID: UInt16
+        /// bcdDevice.
+        let release: UInt16
+        let manufacturer: String?
+        let product: String?
+        let serialNumber: String?
+        let descriptors: USBDescriptors?
+        let interfaces: [Interface]
+        /// In Mbit/s: `12`.
+        let speed: String?
+        let isAuthorized: Bool
+        /// False where the kernel chose no configuration, as it does for want of power.
+        let isConfigured: Bool
+        /// Whether the kernel puts it to sleep when nobody uses it.
+        let isSuspendedWhenIdle: Bool
+        /// Whether it hangs on a hub that has only what its own port gives it.
+        let isOnUnpoweredHub: Bool
+        let node: Node
+        /// The processes that have the node open.
+        var holders: [Process]
+    }
+
+    struct Interface {
+        let number: Int
+        let interfaceClass: UInt8
+        /// The kernel driver; `usbfs` for a process that claimed it.
+        let driver: String?
+    }
+
+    struct Node {
+        let path: String
+        var exists = false
+        /// Whether this user may read and write it.
+        var isAccessible = false
+        var mode: UInt32 = 0
+        var owner: UInt32 = 0
+        var group: UInt32 = 0
+    }
+
+    struct Process {
+        let id: Int
+        let name: String
+    }
+
+    struct Kernel {
+        var loaded: Set<String> = []
+        /// Named in a blacklist, or replaced by a command that does nothing.
+        var blacklisted: Set<String> = []
+        /// Whether the kernel has pn533_usb to load; nil if its modules are not to be seen.
+        var hasPN533: Bool?
+    }
+
+    /// A driver of pcscd.
+    struct Driver {
+        let name: String
+        /// The Info.plist.
+        let path: String
+        let version: String?
+        /// ifdDriverOptions.
+        let options: UInt32
+        /// Vendor in the high, product in the low 16 bits.
+        let readers: [UInt32: String]
+    }
+
+    struct Service {
+        var isInstalled = false
+        /// Of the package, without Debian's part.
+        var version: String?
+        /// Of libpcsclite's.
+        var libraryVersion: String?
+        var process: Process?
+        var processUser: UInt32?
+        var processGroups: Set<UInt32> = []
+        var socketPath = ""
+        var hasSocket = false
+        /// Whether systemd starts it when the socket is used.
+        var isActivatedBySocket = false
+        var hasSystemd = false
+        /// The files that say who may use pcscd.
+        var polkitRules: [String] = []
+        /// What it said to the first call; nil for the list of readers.
+        var refusal: CardError?
+    }
+
+    struct User {
+        var id: UInt32 = 0
+        var isRemote = false
+        /// Whether processes of others could not be looked at.
+        var seesOnlyOwnProcesses = false
+    }
+
+    /// A reader that pcscd lists.
+    struct Reader {
+        let name: String
+        var state = SlotState.unknown
+        var failure: CardError?
+        /// The answer to `FF 00 48 00 00`, of ACR122s only.
+        var firmware: String?
+        /// How a command reached the reader; nil if none did.
+        var route: String?
+        var routeFailure: CardError?
+        /// Nil if no card was there.
+        var exchange: Exchange?
+    }
+
+    enum Exchange {
+        case answered(command: String, status: String, technology: String)
+        case failed(CardError)
+    }
+}
+
+extension Machine.USBDevice {
+    /// Vendor in the high, product in the low 16 bits.
+    var id: UInt32 { UInt32(vendorID) << 16 | UInt32(productID) }
+    var idText: String { hexadecimal(vendorID) + ":" + hexadecimal(productID) }
+    /// bcdDevice as people write it: `2.14`.
+    var releaseText: String { "\(String(release >> 8, radix: 16)).\(hexadecimal(release & 0xFF, digits: 2))" }
+    var ccidInterfaces: [Machine.Interface] {
+        interfaces.filter { $0.interfaceClass == 0x0B || $0.interfaceClass == 0xFF && descriptors?.ccid != nil }
+    }
+
+    var isACR122U: Bool { id == 0x072F_2200 }
+
+    /// Contactless readers with protocols of their own, which pcscd has no driver for.
+    static let withoutCCID: [UInt32: String] = [
+        0x04CC_2533: "NXP PN533", 0x04E6_5591: "SCM SCL3711", 0x054C_02E1: "Sony RC-S330",
+        0x054C_06C1: "Sony RC-S380/S",
+        0x054C_06C3: "Sony RC-S380/P",
+    ]
+
+    /// The devices that Linux's pn533_usb takes (drivers/nfc/pn533/usb.c).
+    static let ofPN533: Set<UInt32> = [0x04CC_2533, 0x04E6_5591, 0x054C_02E1, 0x072F_2200]
+}
+
+func hexadecimal(_ number: some BinaryInteger, digits: Int = 4) -> String {
+    let text = String(number, radix: 16, uppercase: true)
+    return String(repeating: "0", count: max(0, digits - text.count)) + text
+}
