@@ -1,0 +1,316 @@
+import Foundation
+import SmartCard
+import TestSupport
+import Testing
+
+/// `reader-probe doctor` on machines in which one thing is wrong.
+@Suite struct DoctorTests {
+    @Test func nothingIsWrong() async throws {
+        let (outcome, diagnosis) = try await DoctorMachine().doctor()
+        for finding in diagnosis.findings { #expect(["ok", "skipped"].contains(finding.result), "\(finding)") }
+        #expect(diagnosis.cardWasRead && diagnosis.exitStatus == 0 && outcome.status == 0, "\(outcome)")
+        #expect(outcome.error.isEmpty)
+        let checks = diagnosis.findings.map(\.check)
+        #expect(Set(checks).count == checks.count)
+        let firmware = diagnosis.findings.first { $0.check == "reader.firmware" }
+        #expect(firmware?.summary == "ACR122U207")
+    }
+
+    /// One thing that is wrong, and what is said of it.
+    struct Condition: Sendable, CustomTestStringConvertible {
+        let testDescription: String
+        let check: String
+        let result: String
+        /// In the summary.
+        let says: String
+        /// In the command; nil for advice.
+        let command: String?
+        let status: Int32
+        let make: @Sendable (DoctorMachine) throws -> Void
+
+        init(
+            _ description: String, _ check: String, _ result: String, says: String, command: String? = nil,
+            status: Int32, make: @escaping @Sendable (DoctorMachine) throws -> Void
+        ) {
+            testDescription = description
+            (self.check, self.result, self.says, self.command) = (check, result, says, command)
+            (self.status, self.make) = (status, make)
+        }
+    }
+
+    static let conditions: [Condition] = [
+        // The device
+        Condition("no reader", "usb.reader", "problem", says: "no reader is plugged in", status: 3) {
+            $0.removeReader()
+            try $0.startService(readers: [])
+        },
+        Condition("no USB", "usb.reader", "problem", says: "/sys/bus/usb/devices is missing", status: 3) {
+            $0.remove("sys")
+            try $0.startService(readers: [])
+        },
+        Condition("a reader that is no CCID reader", "usb.reader", "warning", says: "SCM SCL3711", status: 0) {
+            try $0.write("\($0.device)/idVendor", "04e6\n")
+            try $0.write("\($0.device)/idProduct", "5591\n")
+        },
+        Condition(
+            "not authorized", "usb.power", "problem", says: "told not to use it", command: "1-2/authorized", status: 5
+        ) {
+            try $0.write("\($0.device)/authorized", "0\n")
+        },
+        Condition("no power for it", "usb.power", "problem", says: "200 mA", status: 5) {
+            try $0.write("\($0.device)/bConfigurationValue", "\n")
+        },
+        Condition("on a hub without power", "usb.power", "warning", says: "hub without a power supply", status: 0) {
+            try $0.moveReader(to: "1-1.3")
+            try $0.write("sys/bus/usb/devices/1-1/bmAttributes", "80\n")
+        },
+        Condition("put to sleep", "usb.power", "warning", says: "to sleep", command: "1-2/power/control", status: 0) {
+            try $0.write("\($0.device)/power/control", "auto\n")
+        },
+        Condition("low speed", "usb.power", "warning", says: "1.5 Mbit/s", status: 0) {
+            try $0.write("\($0.device)/speed", "1.5\n")
+        },
+        Condition("a clone with a serial number", "usb.genuine", "warning", says: "A02014090501", status: 0) {
+            try $0.write("\($0.device)/serial", "A02014090501\n")
+        },
+        Condition("a clone with two slots", "usb.genuine", "warning", says: "2 slots", status: 0) {
+            // bMaxSlotIndex: the fifth byte of the functional descriptor, which begins at 36.
+            var bytes = DoctorMachine.descriptors
+            bytes[36 + 4] = 0x01
+            try $0.write("\($0.device)/descriptors", bytes: bytes)
+        },
+        Condition("a clone by its name", "usb.genuine", "warning", says: "CCID USB Reader", status: 0) {
+            try $0.write("\($0.device)/product", "CCID USB Reader\n")
+        },
+        // Who has it
+        Condition(
+            "the kernel holds it", "kernel.driver", "problem", says: "pn533_usb holds it",
+            command: "modprobe -r pn533_usb",
+            status: 5
+        ) {
+            try $0.setDriver("pn533_usb")
+            try $0.startService(readers: [])
+        },
+        Condition(
+            "the module is loaded", "kernel.modules", "warning", says: "is loaded", command: "blacklist %s", status: 0
+        ) {
+            $0.remove("etc/modprobe.d")
+            try $0.write("proc/modules", "pn533_usb 20480 0 - Live 0x0\npn533 49152 1 pn533_usb, Live 0x0\n")
+        },
+        Condition(
+            "not blacklisted", "kernel.modules", "warning", says: "may be loaded", command: "/etc/modprobe.d/",
+            status: 0
+        ) { $0.remove("etc/modprobe.d") },
+        Condition(
+            "the wrong modules blacklisted", "kernel.modules", "warning", says: "nfc and pn533 does not stop it",
+            command: "pn533_usb", status: 0
+        ) {
+            try $0.write(
+                "etc/modprobe.d/contactless-readers-blacklist.conf",
+                "# blacklist pn533_usb\nblacklist nfc\nblacklist pn533\n")
+        },
+        Condition(
+            "blacklisted too late", "kernel.modules", "warning", says: "loaded already",
+            command: "modprobe -r pn533_usb",
+            status: 0
+        ) { try $0.write("proc/modules", "pn533_usb 20480 0 - Live 0x0\n") },
+        Condition(
+            "another program holds it", "usb.holder", "problem", says: "nfc-poll (process 4711)",
+            command: "sudo kill 4711",
+            status: 5
+        ) {
+            $0.remove("proc/812/fd/9")
+            try $0.addProcess(4711, "nfc-poll", opening: "/dev/bus/usb/001/004")
+            try $0.startService(readers: [])
+        },
+        Condition(
+            "nobody to be seen holds it", "usb.holder", "problem", says: "not to be seen",
+            command: "lsof /dev/bus/usb/001/004",
+            status: 5
+        ) { $0.remove("proc/812/fd/9") },
+        Condition("no device node", "usb.access", "problem", says: "/dev/bus/usb/001/004 is missing", status: 5) {
+            $0.remove("dev")
+        },
+        Condition(
+            "pcscd may not open it", "usb.access", "problem", says: "user 998 and may not", command: "udevadm trigger",
+            status: 5
+        ) {
+            try $0.addProcess(812, "pcscd", user: 998, group: 998)
+            try $0.setDriver(nil)
+            try $0.startService(readers: [])
+        },
+        Condition(
+            "no udev rule", "usb.rule", "warning", says: "no udev rule", command: "/etc/udev/rules.d/70-", status: 0
+        ) {
+            try $0.replace("2200|", with: "", in: "etc/udev/rules.d/70-contactless-readers.rules")
+        },
+        Condition(
+            "a udev rule too late", "usb.rule", "warning", says: "99-acr122.rules tags it", command: "sudo mv",
+            status: 0
+        ) {
+            $0.remove("etc/udev/rules.d")
+            try $0.write(
+                "etc/udev/rules.d/99-acr122.rules",
+                #"SUBSYSTEM=="usb", ATTR{idVendor}=="072f", ATTR{idProduct}=="2200", TAG+="uaccess""# + "\n")
+        },
+        // The driver
+        Condition("no libccid", "driver.installed", "problem", says: "no driver", command: "install libccid", status: 6)
+        {
+            $0.remove("usr/lib/pcsc")
+            try $0.startService(readers: [])
+        },
+        Condition(
+            "libccid does not know it", "driver.reader", "problem", says: "does not know 072F:2200", command: "libccid",
+            status: 5
+        ) {
+            try $0.replace("0x2200", with: "0x2300", in: "etc/libccid_Info.plist")
+            try $0.startService(readers: [])
+        },
+        Condition("two drivers", "driver.reader", "warning", says: "ifd-acsccid, ifd-ccid", status: 0) {
+            try $0.link("usr/lib/pcsc/drivers/ifd-acsccid.bundle/Contents/Info.plist", to: "/etc/libccid_Info.plist")
+        },
+        Condition(
+            "old firmware", "driver.firmware", "problem", says: "refuses firmware 2.03", command: "0x0004", status: 5
+        ) {
+            try $0.write("\($0.device)/bcdDevice", "0203\n")
+            try $0.startService(readers: [])
+        },
+        Condition("no escape", "driver.escape", "warning", says: "TPDU level", command: "0x0001", status: 0) {
+            // dwFeatures of the Touchatag: 00010030
+            var bytes = DoctorMachine.descriptors
+            bytes.replaceSubrange(36 + 40..<36 + 44, with: [0x30, 0x00, 0x01, 0x00])
+            try $0.write("\($0.device)/descriptors", bytes: bytes)
+        },
+        // The service
+        Condition(
+            "no pcscd", "service.installed", "problem", says: "not installed", command: "apt-get install pcscd",
+            status: 6
+        ) {
+            try $0.setDriver(nil)
+            $0.remove("usr/sbin")
+            $0.stopService()
+        },
+        Condition(
+            "pcscd does not run", "service.running", "problem", says: "does not run",
+            command: "enable --now pcscd.socket",
+            status: 6
+        ) {
+            try $0.setDriver(nil)
+            $0.stopService()
+        },
+        Condition(
+            "pcscd without its socket", "service.running", "problem", says: "without the socket",
+            command: "restart pcscd.socket",
+            status: 6
+        ) { $0.service?.stop() },
+        Condition(
+            "a socket left behind", "service.running", "problem", says: "nobody listens", command: "pcscd.socket",
+            status: 6
+        ) {
+            try $0.setDriver(nil)
+            $0.stopService(keepingSocket: true)
+        },
+        Condition("another protocol version", "service.version", "problem", says: "protocol version", status: 6) {
+            // SCARD_E_SERVICE_STOPPED
+            try $0.startService { $0.version = 0x8010_001E }
+        },
+        Condition(
+            "packages of two versions", "service.version", "warning", says: "pcscd is 2.0.3, libpcsclite 1.9.9",
+            command: "apt-get install pcscd", status: 0
+        ) { try $0.writePackages(service: "2.0.3-1", library: "1.9.9-2") },
+        Condition(
+            "polkit denies", "service.access", "problem", says: "polkit", command: "/etc/polkit-1/rules.d/", status: 6
+        ) { try $0.startService { $0.welcome = .reset } },
+        Condition(
+            "polkit denies in a session over SSH", "service.access", "problem", says: "over SSH", command: "plugdev",
+            status: 6
+        ) {
+            $0.environment = ["SSH_CONNECTION": "192.0.2.1 50000 192.0.2.2 22"]
+            try $0.startService { $0.welcome = .hangUp }
+        },
+        Condition(
+            "polkit denies in spite of a rule", "service.access", "problem", says: "polkit",
+            command: "sudo usermod -aG plugdev",
+            status: 6
+        ) {
+            try $0.write("etc/polkit-1/rules.d/50-pcscd-plugdev.rules", "// org.debian.pcsc-lite.access_pcsc\n")
+            try $0.startService { $0.welcome = .reset }
+        },
+        Condition(
+            "pcscd shows no reader", "service.reader", "problem", says: "does not show it", command: "restart pcscd",
+            status: 5
+        ) { try $0.startService(readers: []) },
+        // The reader and the card
+        Condition("a clone's firmware", "reader.firmware", "warning", says: "a clone", status: 0) {
+            try $0.startService {
+                $0.transmit = { _, command in
+                    command.starts(with: [0xFF, 0xCA]) ? .data([0x04, 0x90, 0x00]) : .data(Array("ACR122U214".utf8))
+                }
+            }
+        },
+        Condition("no ACR122U's firmware", "reader.firmware", "warning", says: "not the firmware", status: 0) {
+            try $0.startService {
+                $0.transmit = { _, command in
+                    command.starts(with: [0xFF, 0xCA]) ? .data([0x04, 0x90, 0x00]) : .data(Array("CCIDREADER".utf8))
+                }
+            }
+        },
+        Condition(
+            "no commands to the reader", "reader.state", "warning", says: "takes no commands to itself", status: 0
+        ) {
+            try $0.startService {
+                // SCARD_E_NOT_TRANSACTED
+                $0.transmit = { _, command in
+                    command.starts(with: [0xFF, 0xCA]) ? .data([0x04, 0x90, 0x00]) : .status(0x8010_0016)
+                }
+            }
+        },
+        Condition("no card", "card.exchange", "warning", says: "no card to try", status: 4) {
+            try $0.startService(readers: [FakePCSCD.Reader(DoctorMachine.readerName)])
+        },
+        Condition("a mute card", "card.exchange", "problem", says: "the card does not answer", status: 5) {
+            var reader = FakePCSCD.Reader(DoctorMachine.readerName)
+            // SCARD_PRESENT and SCARD_SWALLOWED
+            reader.state = 0x0C
+            try $0.startService(readers: [reader])
+        },
+        Condition("a card that is held", "card.exchange", "problem", says: "another program holds the card", status: 5)
+        {
+            // SCARD_E_SHARING_VIOLATION, but not for direct connections (share mode 3)
+            try $0.startService { $0.connect = { _, share, _ in .status(share == 3 ? 0 : 0x8010_000B) } }
+        },
+        Condition(
+            "a card that leaves", "card.exchange", "problem", says: "the exchange with the card failed", status: 5
+        ) {
+            try $0.startService {
+                $0.transmit = { _, command in
+                    command.starts(with: [0xFF, 0xCA]) ? .status(0x8010_0016) : .data(Array("ACR122U207".utf8))
+                }
+            }
+        },
+    ]
+
+    @Test(arguments: conditions)
+    func finds(_ condition: Condition) async throws {
+        let machine = try DoctorMachine()
+        try condition.make(machine)
+        let (outcome, diagnosis) = try await machine.doctor()
+        let findings = diagnosis.findings.filter { $0.check == condition.check }
+        let finding = try #require(findings.first { $0.result == condition.result }, "\(outcome)")
+        #expect(finding.summary.contains(condition.says), "\(finding)")
+        if let command = condition.command {
+            #expect(finding.command?.contains(command) == true, "\(finding)")
+            #expect(finding.advice == nil)
+        } else {
+            #expect(finding.command == nil && finding.advice?.isEmpty == false, "\(finding)")
+        }
+        #expect(outcome.status == condition.status && diagnosis.exitStatus == condition.status, "\(outcome)")
+        // What is wrong is said once; what follows from it is skipped.
+        let problems = diagnosis.findings.filter { $0.result == "problem" }.map(\.check)
+        #expect(problems == (condition.result == "problem" ? [condition.check] : []))
+        for command in diagnosis.findings.compactMap(\.command) {
+            let syntax = try await Program.run(["sh", "-n"], input: command)
+            #expect(syntax.status == 0, "\(command): \(syntax.error)")
+        }
+    }
+}
