@@ -71,6 +71,18 @@ extension PCSCTests {
             #expect(events.elements.count == 6)
         }
 
+        /// Whoever comes just after the last one has left may find the watch between its look and its wait.
+        @Test(.timeLimit(.minutes(1))) func whoComesRightAfterSomebodyIsTold() async throws {
+            let daemon = try fakeService([acr122u, other])
+            defer { daemon.stop() }
+            for number in 0..<300 {
+                for try await state in PCSCReader(name: [acr122u, other][number % 2].name).slotStates() {
+                    #expect(state == .empty)
+                    break
+                }
+            }
+        }
+
         @Test func aReaderThatComesWhereNoneWas() async throws {
             let daemon = try fakeService()
             defer { daemon.stop() }
