@@ -109,6 +109,10 @@ final class CCIDPipe: Sendable {
     private func launch() {
         guard let (message, timeout) = state.withLock({ $0.running.map { ($0.exchange.message, $0.job.timeout) } })
         else { return }
+        if message[0] == CCIDCommand.Kind.abort.rawValue {
+            // ABORT on the control endpoint and Abort on the bulk endpoint belong together (USB CCID 1.10, 5.3.1).
+            link.request(0x01, value: UInt16(message[6]) << 8 | UInt16(message[5]), timeout: timeouts.abort) { _ in }
+        }
         link.write(
             message, to: function.bulkOut,
             endsWithEmptyPacket: quirks.contains(.needsZeroLengthPacket)

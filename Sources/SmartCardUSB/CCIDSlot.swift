@@ -312,6 +312,10 @@ final class CCIDSlot: Sendable {
         } catch let error as CardError where error.kind == .readerGone {
             readerIsGone?()
             throw error
+        } catch let error as CardError where error.kind == .readerTimeout && command.isLong {
+            // The reader is not to go on with what nobody waits for.
+            if !pipe.quirks.contains(.noAbort) { _ = try? await pipe.perform(CCIDCommand(.abort, slot: number)) }
+            throw error
         }
     }
 
@@ -447,6 +451,11 @@ final class CCIDSlot: Sendable {
             for stream in state.streams.values { stream.yield(slotState) }
         }
     }
+}
+
+extension CCIDCommand {
+    /// Commands that wait for a card or a person.
+    fileprivate var isLong: Bool { kind == .xfrBlock || kind == .escape }
 }
 
 extension CCIDAnswer {

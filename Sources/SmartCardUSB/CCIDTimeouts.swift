@@ -35,8 +35,9 @@ struct CCIDTimeouts: Sendable {
     /// How much longer a command of the reader's own takes than others.
     ///
     /// - Parameter command: `FF 00 40 P2 04 T1 T2 N B` blinks N times for T1 and T2, tenths of a second each, and
-    ///   answers when it is done (ACS API v2.04, 6.2).
+    ///   answers when it is done (ACS API v2.04, 6.2).  `FF C2 01` runs what may take 90 s (PC/SC part 3).
     static func extra(for command: [UInt8]) -> Duration {
+        if command.starts(with: [0xFF, 0xC2, 0x01]) { return .seconds(80) }
         guard command.count >= 9, command.starts(with: [0xFF, 0x00, 0x40]) else { return .zero }
         return .milliseconds(100 * Int(command[7]) * (Int(command[5]) + Int(command[6])))
     }

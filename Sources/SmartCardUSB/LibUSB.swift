@@ -2,7 +2,7 @@ import CSmartCardUSB
 import Dispatch
 import Glibc
 import SmartCard
-import Synchronization
+package import Synchronization
 
 /// The machine's USB through libusb.  This file alone calls it.
 final class LibUSBBus: USBBus {
@@ -80,6 +80,7 @@ private final class LibUSBContext: @unchecked Sendable {
                 while true {
                     var limit = timeval(tv_sec: 3600, tv_usec: 0)
                     if libusb_handle_events_timeout_completed(pointer, &limit, nil) != 0 { usleep(10_000) }
+                    USBUse.wakeUps.add(1, ordering: .relaxed)
                 }
             }, unretained)
         pthread_detach(thread)
@@ -392,6 +393,8 @@ private final class LibUSBTransfer: @unchecked Sendable {
 /// What this process has of libusb at the moment, so that a test sees that nothing is left over.
 package enum USBUse {
     private static let counts = Mutex((handles: 0, transfers: 0))
+    /// How often the thread that waits for libusb's events has had something to do.
+    package static let wakeUps = Atomic(0)
 
     package static var now: (handles: Int, transfers: Int) { counts.withLock { $0 } }
 

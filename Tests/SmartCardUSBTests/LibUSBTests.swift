@@ -1,7 +1,10 @@
 import EMVContactless
+import Foundation
 import SmartCard
 import SmartCardSimulator
 import SmartCardSimulatorHosts
+import Synchronization
+import TestSupport
 import Testing
 import USBTestSupport
 
@@ -10,21 +13,158 @@ import USBTestSupport
 /// libusb as Debian has it, and a software reader on a mock USB bus.
 @Suite(.preloaded, .serialized, .enabled(if: Preloaded.obstacle == nil, "\(Preloaded.obstacle ?? "")"))
 struct LibUSBTests {
-    @Test func aCardIsRead() async throws {
-        let device = SoftwareACR122U()
-        let reader = try await MockBus.shared().replug(device)
+    private let bus: MockBus
+    private let device = SoftwareACR122U()
+    private let reader: USBReader
+
+    init() async throws {
+        bus = try MockBus.shared()
+        reader = try await bus.replug(device)
+    }
+
+    private func visa() throws -> any VirtualCard { try #require(VirtualCards.named("visa")) }
+
+    @Test func aCardIsReadAndNothingIsLeftOver() async throws {
         #expect(reader.id.description == "072F:2200@1-2#0")
         #expect(reader.identity.name == "ACS ACR122U PICC Interface 072F:2200@1-2#0")
-        device.insert(try #require(VirtualCards.named("visa")))
+        #expect(reader.identity.vendor == "ACS" && reader.identity.serialNumber == nil)
+        #expect(reader.release == 0x0216 && reader.descriptor.exchangeLevel == .shortAPDU)
+        device.insert(try visa())
         let card = try await reader.connect()
         #expect(card.transmissionProtocol == .t1)
-        let response = try await card.transmit(.select(Array("2PAY.SYS.DDF01".utf8)))
-        #expect(response.status == .success)
-        let start = ContinuousClock.now
-        for _ in 0..<200 { _ = try await card.transmit(.select(Array("2PAY.SYS.DDF01".utf8))) }
-        print((ContinuousClock.now - start) / 200)
+        #expect(try await card.transmit(selectPPSE).status == .success)
         await card.disconnect(.powerOff)
         await reader.close()
         #expect(USBUse.now == (0, 0))
+    }
+
+    @Test func readersComeAndGo() async throws {
+        var events = USBReaders().events().makeAsyncIterator()
+        guard case .attached(let first)? = try await events.next() else {
+            Issue.record("not attached")
+            return
+        }
+        #expect(first.id == reader.id)
+        bus.pull()
+        guard case .detached(let gone)? = try await events.next() else {
+            Issue.record("not detached")
+            return
+        }
+        #expect(gone === first)
+        try bus.host.plug(SoftwareACR122U())
+        guard case .attached(let again)? = try await events.next() else {
+            Issue.record("not attached again")
+            return
+        }
+        #expect(again.id == reader.id)
+        #expect(try await again.transmitToReader(bytes("FF 00 48 00 00")) == Array("ACR122U216".utf8))
+        // The name still fits.
+        #expect(try await reader.transmitToReader(bytes("FF 00 48 00 00")) == Array("ACR122U216".utf8))
+    }
+
+    @Test func unpluggedAtEveryTransfer() async throws {
+        var transfer = 1
+        while true {
+            let device = SoftwareACR122U(faults: [ACR122UFault(.unplug, transfer)])
+            device.insert(try visa())
+            let error = try await FaultTests.read(try await bus.replug(device))
+            if device.isPluggedIn {
+                #expect(error == nil)
+                break
+            }
+            #expect(error == nil || error?.kind == .readerGone, "transfer \(transfer): \(String(describing: error))")
+            #expect(await eventually { USBUse.now == (0, 0) }, "transfer \(transfer): \(USBUse.now)")
+            transfer += 1
+        }
+        #expect(transfer > 20, "\(transfer)")
+        let next = SoftwareACR122U()
+        next.insert(try visa())
+        #expect(try await FaultTests.read(try await bus.replug(next)) == nil)
+    }
+
+    @Test func aReaderThatPcscdHas() async throws {
+        guard TestSupport.PrivatePCSCD.obstacle == nil else { return }
+        let service = try SmartCardSimulatorHosts.PrivatePCSCD(.usb(bus.host))
+        _ = try service.waitForReader()
+        do {
+            _ = try await reader.connect()
+            Issue.record("claimed twice")
+        } catch let error as CardError {
+            #expect(error.kind == .readerBusy)
+            #expect(error.description.contains("LIBUSB_ERROR_BUSY"))
+            #expect(error.hint.contains("pcscd"))
+        }
+        service.stop()
+        device.insert(try visa())
+        // The kernel takes a moment to clear up after a process; so does the mock bus.
+        var free = false
+        for _ in 0..<100 where !free {
+            free = await kind { try await reader.connect() } != .readerBusy
+            if !free { try await Task.sleep(for: .milliseconds(10)) }
+        }
+        #expect(try await reader.connect().transmit(selectPPSE).status == .success)
+    }
+
+    @Test func aDeviceFileThatIsNotOurs() async throws {
+        let node = try node()
+        chmod(node, 0o000)
+        defer { chmod(node, 0o666) }
+        // Root may open anything, except without the privilege to.
+        let outcome = try await Program.run(
+            (getuid() == 0 ? ["setpriv", "--bounding-set", "-dac_override,-dac_read_search"] : [])
+                + [Program.this, "--testing-library", "swift-testing", "--filter", "DeniedProcess"],
+            environment: bus.host.environment.merging(["PRELOADED_SUITE": "DeniedProcess"]) { $1 })
+        #expect(
+            outcome.status == 0 && (outcome.output + outcome.error).contains("accessIsDenied() passed"), "\(outcome)")
+    }
+
+    /// The device file, by the path that is not redirected.
+    private func node() throws -> String {
+        let folder = "\(bus.host.root)/dev/bus/usb/001"
+        let name = try #require(FileManager.default.contentsOfDirectory(atPath: folder).first)
+        return "\(folder)/\(name)"
+    }
+
+    @Test func anInsertionIsToldAtOnceAndIdlenessIsIdle() async throws {
+        var profile = ACR122UProfile.firmware216
+        profile.detectionDelay = .zero
+        let device = SoftwareACR122U(profile: profile)
+        let reader = try await bus.replug(device)
+        var states = reader.slotStates().makeAsyncIterator()
+        #expect(try await states.next() == .empty)
+
+        let wakeUps = USBUse.wakeUps.load(ordering: .relaxed)
+        try await Task.sleep(for: .milliseconds(1500))
+        let idle = USBUse.wakeUps.load(ordering: .relaxed) - wakeUps
+        #expect(idle <= 1)
+
+        var delays: [Duration] = []
+        for _ in 0..<5 {
+            let start = ContinuousClock.now
+            device.insert(try visa())
+            #expect(try await states.next()?.hasCard == true)
+            delays.append(ContinuousClock.now - start)
+            device.remove()
+            #expect(try await states.next() == .empty)
+        }
+        let best = delays.min() ?? .seconds(1)
+        #expect(best < .milliseconds(20))
+        print("insertion to event: \(delays.sorted()[2]) (median of 5), \(idle) wake-ups in 1.5 s without a card")
+    }
+}
+
+/// Called by ``LibUSBTests/aDeviceFileThatIsNotOurs()`` in a process without privileges.
+@Suite(.enabled(if: ProcessInfo.processInfo.environment["PRELOADED_SUITE"] == "DeniedProcess", "a part of LibUSBTests"))
+struct DeniedProcess {
+    @Test func accessIsDenied() async throws {
+        let reader = try #require(try await USBReaders().readers().first)
+        do {
+            _ = try await reader.connect()
+            Issue.record("opened")
+        } catch let error as CardError {
+            #expect(error.kind == .permissionDenied, "\(error)")
+            #expect(error.description.contains("/dev/bus/usb/001/"))
+            #expect(error.hint.contains("70-contactless-readers.rules"))
+        }
     }
 }

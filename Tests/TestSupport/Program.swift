@@ -20,6 +20,11 @@ public final class Program: Sendable {
     /// The path of a program that this package builds: it lies next to the test bundle.
     public static func built(_ name: String) -> String { "\(buildDirectory)/\(name)" }
 
+    /// The path of the program that runs.
+    public static var this: String {
+        (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? "/proc/self/exe"
+    }
+
     /// Whether a program that is not ours is installed.
     public static func isInstalled(_ name: String) -> Bool { path(name) != nil }
 
@@ -110,8 +115,7 @@ public final class Program: Sendable {
     }
 
     private static let buildDirectory: String = {
-        let program = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
-        return URL(fileURLWithPath: program).deletingLastPathComponent().path
+        URL(fileURLWithPath: this).deletingLastPathComponent().path
     }()
 
     private static func path(_ name: String) -> String? {

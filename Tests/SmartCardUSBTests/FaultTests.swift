@@ -1,0 +1,197 @@
+import EMVContactless
+import SmartCard
+import SmartCardSimulator
+import Synchronization
+import Testing
+import USBTestSupport
+
+@testable import SmartCardUSB
+
+/// What goes wrong with readers, made to happen to the driver in this process.
+@Suite struct FaultTests {
+    static let inspector = CardInspector(unpredictableNumber: [0x12, 0x34, 0x56, 0x78], date: [0x26, 0x01, 0x31])
+
+    /// Reads a card through and through; nil if nothing was in the way.
+    static func read(_ reader: USBReader) async throws -> CardError? {
+        do {
+            let card = try await reader.connect()
+            let inspection = try await inspector.inspect(card)
+            await card.disconnect(.powerOff)
+            return inspection.interruption
+        } catch let error as CardError {
+            return error
+        }
+    }
+
+    @Test func unpluggedAtEveryTransfer() async throws {
+        var transfer = 1
+        while true {
+            let device = SoftwareACR122U(faults: [ACR122UFault(.unplug, transfer)])
+            device.insert(try #require(VirtualCards.named("two-applications")))
+            let bus = SoftwareUSBBus(device)
+            let reader = try await firstReader(on: bus)
+            let error = try await Self.read(reader)
+            if device.isPluggedIn {
+                #expect(error == nil)
+                break
+            }
+            // The last command of all is the power-off, whose failure is nobody's concern.
+            #expect(error == nil || error?.kind == .readerGone, "transfer \(transfer): \(String(describing: error))")
+            #expect(await eventually { bus.inUse == (0, 0) }, "transfer \(transfer): \(bus.inUse)")
+            // The next plug-in works.
+            let next = SoftwareACR122U()
+            next.insert(try #require(VirtualCards.named("two-applications")))
+            bus.plug(next)
+            #expect(try await reader.connect().transmit(selectPPSE).status == .success, "transfer \(transfer)")
+            transfer += 1
+        }
+        // A whole EMV read has been walked through.
+        #expect(transfer > 30, "\(transfer)")
+    }
+
+    @Test func removedAtEveryAPDU() async throws {
+        var apdu = 0
+        while true {
+            let device = SoftwareACR122U(faults: [ACR122UFault(.fieldLoss, apdu)])
+            device.insert(try #require(VirtualCards.named("two-applications")))
+            let reader = try await firstReader(on: SoftwareUSBBus(device))
+            guard let error = try await Self.read(reader) else { break }
+            #expect([.cardRemoved, .noAnswer].contains(error.kind), "APDU \(apdu): \(error)")
+            // The next card is read.
+            device.faults = []
+            device.remove()
+            device.insert(try #require(VirtualCards.named("mastercard")))
+            #expect(try await reader.connect().transmit(selectPPSE).status == .success, "APDU \(apdu)")
+            apdu += 1
+        }
+        #expect(apdu > 12, "\(apdu)")
+    }
+
+    @Test(arguments: [
+        (ACR122UFault(.truncatedAnswers, 1), [CardError.Kind.malformedAnswer]),
+        (ACR122UFault(.truncatedAnswers, 1000), [.readerTimeout]),  // an empty transfer, and nothing after it
+        (ACR122UFault(.oversizedLength), [.malformedAnswer]),
+        (ACR122UFault(.oversizedLength, 262), [.malformedAnswer]),
+        (ACR122UFault(.garbage, 1), [.malformedAnswer]), (ACR122UFault(.garbage, 7), [.malformedAnswer]),
+        (ACR122UFault(.emptyAnswers), [.noAnswer]), (ACR122UFault(.oneByteAnswers), [.malformedAnswer]),
+        (ACR122UFault(.wrongSequence), [.malformedAnswer]),
+    ])
+    func answersThatAreNone(_ fault: ACR122UFault, _ kinds: [CardError.Kind]) async throws {
+        let device = SoftwareACR122U()
+        device.insert(try #require(VirtualCards.named("visa")))
+        let bus = SoftwareUSBBus(device)
+        let reader = try await firstReader(on: bus, timeouts: .short)
+        let card = try await reader.connect()
+        device.faults = [fault]
+        let found = await kind { try await card.transmit(selectPPSE) }
+        #expect(found.map(kinds.contains) == true, "\(String(describing: found))")
+        // It was only an answer: with the reader mended everything goes on.
+        device.faults = []
+        #expect(try await card.transmit(selectPPSE).status == .success)
+        await reader.close()
+        #expect(bus.inUse == (0, 0))
+    }
+
+    @Test(arguments: [
+        ACR122UFault(.staleFrame), ACR122UFault(.sequenceBehind), ACR122UFault(.slow, 30),
+        ACR122UFault(.timeExtension, 3),
+    ])
+    func whatAReaderMayDo(_ fault: ACR122UFault) async throws {
+        let device = SoftwareACR122U(faults: [fault])
+        device.insert(try #require(VirtualCards.named("visa")))
+        var timeouts = CCIDTimeouts.short
+        timeouts.exchange = .milliseconds(300)
+        let reader = try await firstReader(on: SoftwareUSBBus(device), timeouts: timeouts)
+        let card = try await reader.connect()
+        for _ in 0..<3 { #expect(try await card.transmit(selectPPSE).status == .success) }
+        // More than 64 bytes on the bus
+        let long = try CommandAPDU(cla: 0, ins: 0xA4, p1: 4, p2: 0, data: [UInt8](repeating: 0xA0, count: 60), ne: 256)
+        let bare = try #require(VirtualCards.named("visa"))
+        #expect(try await card.transmit(long).bytes == bare.exchange(long.bytes))
+        #expect(try await card.transmit(selectPPSE).status == .success)
+    }
+
+    @Test func staleFramesOnOpen() async throws {
+        // Somebody before us has left answers of every number, the one that we begin with among them.
+        for first in stride(from: 0, to: 256, by: 8) {
+            let stale = (first..<first + 8).map { number in
+                bytes("80 0A 00 00 00 00") + [UInt8(number)] + bytes("02 81 00 41 43 52 31 32 32 55 32 31 36")
+            }
+            let device = ScriptedReader(functional: DescriptorTests.acr122u, leftovers: stale) { message in
+                [ScriptedReader.answer(to: message, message[0] == 0x62 ? bytes("3B 80 80 01 01") : [0x90, 0x00])]
+            }
+            let card = try await firstReader(on: SoftwareUSBBus(device), timeouts: .short).connect()
+            #expect(card.atr.bytes == bytes("3B 80 80 01 01"))
+            #expect(try await card.transmit(selectPPSE).bytes == [0x90, 0x00])
+        }
+    }
+
+    @Test func aMuteCard() async throws {
+        let device = SoftwareACR122U(faults: [ACR122UFault(.muteCard)])
+        device.insert(try #require(VirtualCards.named("visa")))
+        let reader = try await firstReader(on: SoftwareUSBBus(device))
+        #expect(await kind { try await reader.connect() } == .cardMute)
+        var states = reader.slotStates().makeAsyncIterator()
+        #expect(try await states.next() == .muteCard)
+    }
+
+    @Test func anATRThatIsNoneDoesNotKeepAnybodyOut() async throws {
+        let device = SoftwareACR122U(faults: [ACR122UFault(.brokenATR)])
+        device.insert(try #require(VirtualCards.named("visa")))
+        let card = try await firstReader(on: SoftwareUSBBus(device)).connect()
+        #expect(!card.atr.defects.isEmpty)
+        #expect(try await card.transmit(selectPPSE).status == .success)
+    }
+
+    @Test func aReaderThatSaysNothing() async throws {
+        let device = ScriptedReader(functional: DescriptorTests.acr122u) { _ in [] }
+        let bus = SoftwareUSBBus(device)
+        let reader = try await firstReader(on: bus, timeouts: .short)
+        #expect(await kind { try await reader.connect() } == .readerTimeout)
+        #expect(await eventually { bus.inUse == (0, 0) })
+    }
+
+    @Test func readersThatCannotBeOpened() async throws {
+        let bus = SoftwareUSBBus(SoftwareACR122U())
+        let reader = try await firstReader(on: bus)
+        for kindOfError in [CardError.Kind.readerBusy, .permissionDenied] {
+            bus.refusal.withLock { $0 = CardError(kindOfError) }
+            #expect(await kind { try await reader.connect() } == kindOfError)
+            do {
+                for try await _ in reader.slotStates() {}
+                Issue.record("no error")
+            } catch {
+                #expect((error as? CardError)?.kind == kindOfError)
+            }
+        }
+        bus.refusal.withLock { $0 = nil }
+        #expect(await kind { try await reader.connect() } == .cardAbsent)
+    }
+
+    @Test func everyAnswerWithEveryByteChanged() async throws {
+        // Whatever single byte of an answer is wrong, the driver gives an error or an answer, in time.
+        let device = SoftwareACR122U()
+        device.insert(try #require(VirtualCards.named("visa")))
+        let bus = SoftwareUSBBus(device)
+        var timeouts = CCIDTimeouts.short
+        timeouts.exchange = .milliseconds(5)
+        timeouts.powerOn = .milliseconds(5)
+        timeouts.slotStatus = .milliseconds(5)
+        timeouts.total = .milliseconds(20)
+        let reader = try await firstReader(on: bus, timeouts: timeouts)
+        for index in 0..<12 {
+            for bits in [0x01, 0x02, 0x40, 0x80, 0xFF] as [UInt8] {
+                bus.tamper.withLock { tamper in
+                    tamper = { bytes in
+                        var bytes = bytes
+                        if bytes.indices.contains(index) { bytes[index] ^= bits }
+                        return bytes
+                    }
+                }
+                if let card = try? await reader.connect() { _ = try? await card.transmit(selectPPSE) }
+            }
+        }
+        bus.tamper.withLock { $0 = nil }
+        #expect(try await reader.connect().transmit(selectPPSE).status == .success)
+    }
+}

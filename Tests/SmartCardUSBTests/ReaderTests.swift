@@ -1,0 +1,308 @@
+import SmartCard
+import SmartCardSimulator
+import Synchronization
+import Testing
+import USBTestSupport
+
+@testable import SmartCardUSB
+
+let selectPPSE = CommandAPDU.select(Array("2PAY.SYS.DDF01".utf8))
+
+/// The kind of the ``CardError`` that `body` throws; nil if it does not, or throws another.
+func kind<R>(of body: () async throws -> R) async -> CardError.Kind? {
+    do { _ = try await body() } catch { return (error as? CardError)?.kind }
+    return nil
+}
+
+/// Waits, a second at most.
+func eventually(_ isTrue: () -> Bool) async -> Bool {
+    for _ in 0..<200 {
+        if isTrue() { return true }
+        try? await Task.sleep(for: .milliseconds(5))
+    }
+    return isTrue()
+}
+
+extension CCIDTimeouts {
+    /// For readers that do not answer.
+    static var short: CCIDTimeouts {
+        var timeouts = CCIDTimeouts()
+        timeouts.exchange = .milliseconds(100)
+        timeouts.slotStatus = .milliseconds(100)
+        timeouts.powerOn = .milliseconds(100)
+        timeouts.escape = .milliseconds(100)
+        timeouts.abort = .milliseconds(100)
+        timeouts.drain = .milliseconds(2)
+        timeouts.resynchronisation = .milliseconds(30)
+        timeouts.slowResynchronisation = .milliseconds(30)
+        return timeouts
+    }
+}
+
+func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()) async throws -> USBReader {
+    try #require(try await USBReaders(on: bus, timeouts: timeouts).readers().first)
+}
+
+/// The driver over software readers in this process.
+@Suite struct ReaderTests {
+    // MARK: Sharing and life time
+
+    @Test func readersOfOneNameShareAClaim() async throws {
+        let bus = SoftwareUSBBus(SoftwareACR122U())
+        let readers = USBReaders(on: bus)
+        let (one, two) = (
+            try #require(try await readers.readers().first), try #require(try await readers.readers().first)
+        )
+        async let first = one.transmitToReader(bytes("FF 00 48 00 00"))
+        async let second = two.transmitToReader(bytes("FF 00 48 00 00"))
+        #expect(try await first == second)
+        #expect(bus.inUse.links == 1)
+        await one.close()
+        #expect(bus.inUse == (0, 0))
+        // The claim is gone for both; the next call makes a new one.
+        #expect(try await two.transmitToReader(bytes("FF 00 48 00 00")).count == 10)
+        await two.close()
+        #expect(bus.inUse == (0, 0))
+    }
+
+    @Test func whatIsLetGoIsGivenBack() async throws {
+        let device = SoftwareACR122U()
+        device.insert(try #require(VirtualCards.named("visa")))
+        let bus = SoftwareUSBBus(device)
+        do {
+            let card = try await firstReader(on: bus).connect()
+            // The reader has been let go; the card keeps the claim.
+            #expect(try await card.transmit(selectPPSE).status == .success)
+            #expect(bus.inUse.links == 1)
+        }
+        #expect(await eventually { bus.inUse == (0, 0) })
+        do {
+            let states = try await firstReader(on: bus).slotStates()
+            for try await state in states where state.hasCard { break }
+        }
+        #expect(await eventually { bus.inUse == (0, 0) })
+    }
+
+    @Test func aReaderIsOpenedAnewAfterItWasPluggedInAgain() async throws {
+        let bus = SoftwareUSBBus()
+        let first = SoftwareACR122U()
+        bus.plug(first)
+        let reader = try await firstReader(on: bus)
+        _ = try await reader.transmitToReader(bytes("FF 00 48 00 00"))
+        first.unplug()
+        bus.unplug()
+        #expect(await kind { try await reader.transmitToReader(bytes("FF 00 48 00 00")) } == .readerGone)
+        #expect(await eventually { bus.inUse == (0, 0) })
+        bus.plug(SoftwareACR122U())
+        #expect(try await reader.transmitToReader(bytes("FF 00 48 00 00")).count == 10)
+    }
+
+    @Test func openedByIdentity() async throws {
+        let readers = USBReaders(on: SoftwareUSBBus(SoftwareACR122U()))
+        let id = try #require(USBReaderID("072F:2200@1-2#0"))
+        let reader = try await readers.reader(id)
+        #expect(reader.id == id)
+        #expect(reader.identity.name == "ACS ACR122U PICC Interface 072F:2200@1-2#0")
+        #expect(reader.identity.backend == .usb && reader.identity.vendor == "ACS")
+        let other = try #require(USBReaderID("072F:2200@1-3#0"))
+        #expect(await kind { try await readers.reader(other) } == .readerGone)
+    }
+
+    @Test func readersComeAndGo() async throws {
+        let bus = SoftwareUSBBus()
+        bus.plug(SoftwareACR122U())
+        var events = USBReaders(on: bus).events().makeAsyncIterator()
+        func next() async throws -> String {
+            switch try await events.next() {
+            case .attached(let reader): "+\(reader.id)"
+            case .detached(let reader): "-\(reader.id)"
+            case nil: "end"
+            }
+        }
+        #expect(try await next() == "+072F:2200@1-2#0")
+        bus.plug(SoftwareACR122U(), port: 4)
+        #expect(try await next() == "+072F:2200@1-4#0")
+        bus.unplug(port: 2)
+        #expect(try await next() == "-072F:2200@1-2#0")
+    }
+
+    @Test func aNewConnectionEndsTheOneBefore() async throws {
+        let device = SoftwareACR122U()
+        device.insert(try #require(VirtualCards.named("visa")))
+        let reader = try await firstReader(on: SoftwareUSBBus(device))
+        let first = try await reader.connect()
+        let second = try await reader.connect()
+        #expect(await kind { try await first.transmit(selectPPSE) } == .cardReset)
+        #expect(try await second.transmit(selectPPSE).status == .success)
+    }
+
+    @Test func aCancelledCallReturnsAtOnceAndTheNextOneWaits() async throws {
+        let device = SoftwareACR122U(faults: [ACR122UFault(.slow, 400)])
+        device.insert(try #require(VirtualCards.named("visa")))
+        let reader = try await firstReader(on: SoftwareUSBBus(device))
+        let card = try await reader.connect()
+        let call = Task { try await card.transmit(selectPPSE) }
+        try await Task.sleep(for: .milliseconds(50))
+        let start = ContinuousClock.now
+        call.cancel()
+        let result = await call.result
+        #expect(ContinuousClock.now - start < .milliseconds(100))
+        #expect(throws: CancellationError.self) { try result.get() }
+        #expect(try await card.transmit(selectPPSE).status == .success)
+    }
+
+    @Test func lightsMayTakeLongerThanAnythingElse() async throws {
+        let bus = SoftwareUSBBus(SoftwareACR122U())
+        let reader = try await firstReader(on: bus, timeouts: .short)
+        // Two times 0.1 s and 0.1 s, where an exchange may take 0.1 s
+        #expect(try await reader.transmitToReader(bytes("FF 00 40 0F 04 01 01 02 00")) == [0x90, 0x03])
+    }
+
+    // MARK: What readers do, and what goes over the bus
+
+    @Test func anACR122UIsOpenedInThisOrder() async throws {
+        let log = Mutex<[[UInt8]]>([])
+        let device = ScriptedReader(
+            functional: DescriptorTests.acr122u, vendor: 0x072F, product: 0x2200, hasInterrupt: true
+        ) { message in
+            log.withLock { $0.append(message) }
+            // Visa's ATS in the ACR122U's manner
+            let atr = bytes("3B 8B 80 01 0B 78 80 70 02 20 63 CB B6 80 0F 8D")
+            return [ScriptedReader.answer(to: message, message[0] == 0x62 ? atr : [0x90, 0x00])]
+        }
+        let reader = try await firstReader(on: SoftwareUSBBus(device))
+        let card = try await reader.connect()
+        _ = try await card.transmit(CommandAPDU(bytes("00 B0 00 00 01")))
+        await card.disconnect(.powerOff)
+        let sent = log.withLock { $0 }
+        #expect(sent.map(\.first) == [0x65, 0x62, 0x6F, 0x63])
+        // bSeq goes up by one each time, from anywhere.
+        let first = sent.first?[6] ?? 0
+        #expect(sent.map { $0[6] } == (0..<4).map { first &+ $0 })
+        #expect(sent[1] == bytes("62 00 00 00 00 00") + [first &+ 1] + bytes("00 00 00"))
+        #expect(device.requests.isEmpty)
+    }
+
+    @Test func theWholeOfT1OverAReaderThatPassesBlocksOn() async throws {
+        var functional = DescriptorTests.acr122u
+        functional.replaceSubrange(40..<44, with: bytes("30 00 01 00"))  // TPDU level
+        let log = Mutex<[[UInt8]]>([])
+        let device = ScriptedReader(functional: functional) { message in
+            log.withLock { $0.append(message) }
+            switch message[0] {
+            case 0x62:
+                // Voltages from the lowest on; the card works at 3 V.
+                return [
+                    message[7] == 2
+                        ? ScriptedReader.answer(to: message, bytes("3B 80 81 01 00"))
+                        : ScriptedReader.answer(to: message, status: 0x41, error: 0xFE)
+                ]
+            case 0x6F where message[11] == 0xC1:
+                return [ScriptedReader.answer(to: message, bytes("00 E1 01 FE 1E"))]
+            case 0x6F:
+                return [ScriptedReader.answer(to: message, bytes("00 00 02 90 00 92"))]
+            default: return [ScriptedReader.answer(to: message)]
+            }
+        }
+        let reader = try await firstReader(on: SoftwareUSBBus(device))
+        let card = try await reader.connect()
+        #expect(card.transmissionProtocol == .t1)
+        #expect(try await card.transmit(CommandAPDU(bytes("00 A4 00 0C 02 3F 00"))).status == .success)
+        let expected = [
+            "65 00 00 00 00 00", "62 00 00 00 00 00 03 00 00", "62 00 00 00 00 00 02 00 00",
+            "61 07 00 00 00 00 01 00 00 11 10 00 4D 00 20 00",  // libccid's bytes, too
+            "6F 05 00 00 00 00 00 00 00 00 C1 01 FE 3E",
+            "6F 0B 00 00 00 00 00 00 00 00 00 07 00 A4 00 0C 02 3F 00 92",
+        ]
+        let sent = log.withLock { $0 }.enumerated().map { index, message in
+            (message.prefix(6) + (index == 0 ? [] : Array(message.dropFirst(7)))).hex(separator: " ")
+        }
+        #expect(sent == expected)
+    }
+
+    @Test func aReaderWithoutInterruptEndpointIsAsked() async throws {
+        let isThere = Mutex(false)
+        let device = ScriptedReader(functional: DescriptorTests.acr122u) { message in
+            let isThere = isThere.withLock { $0 }
+            let status: UInt8 = isThere ? (message[0] == 0x62 ? 0x00 : 0x01) : 0x02
+            return [
+                ScriptedReader.answer(to: message, status: status, message[0] == 0x62 ? bytes("3B 80 80 01 01") : [])
+            ]
+        }
+        let reader = try await firstReader(on: SoftwareUSBBus(device))
+        var states = reader.slotStates().makeAsyncIterator()
+        #expect(try await states.next() == .empty)
+        isThere.withLock { $0 = true }
+        let start = ContinuousClock.now
+        #expect(try await states.next()?.hasCard == true)
+        #expect(ContinuousClock.now - start < .seconds(1))
+        isThere.withLock { $0 = false }
+        #expect(try await states.next() == .empty)
+    }
+
+    @Test func slotsAreApart() async throws {
+        var functional = DescriptorTests.acr122u
+        functional[4] = 2  // three slots, as an ACR1281U
+        let device = ScriptedReader(functional: functional) { message in
+            [
+                message[0] == 0x62
+                    ? message[5] == 1
+                        ? ScriptedReader.answer(to: message, bytes("3B 80 80 01 01"))
+                        : ScriptedReader.answer(to: message, status: 0x42, error: 0xFE)
+                    : ScriptedReader.answer(to: message, [message[5], 0x90, 0x00])
+            ]
+        }
+        let bus = SoftwareUSBBus(device)
+        let readers = try await USBReaders(on: bus).readers()
+        #expect(readers.map(\.id.slot) == [0, 1, 2])
+        #expect(await kind { try await readers[0].connect() } == .cardAbsent)
+        let card = try await readers[1].connect()
+        #expect(try await card.transmit(CommandAPDU(bytes("00 B0 00 00"))).data == [1])
+        #expect(bus.inUse.links == 1)
+    }
+
+    @Test func escapeAndItsRefusal() async throws {
+        let device = ScriptedReader(functional: DescriptorTests.acr122u) { message in
+            guard message[0] == 0x6B else { return [ScriptedReader.answer(to: message, status: 0x02)] }
+            // libnfc#201: Touchatag
+            return [
+                message[10] == 0xE0
+                    ? ScriptedReader.answer(to: message, status: 0x02, bytes("E1 00 00 00 01 00"))
+                    : ScriptedReader.answer(to: message, status: 0x41, error: 0x05)
+            ]
+        }
+        let reader = try await firstReader(on: SoftwareUSBBus(device))
+        #expect(try await reader.transmitToReader(bytes("E0 00 00 18 00")) == bytes("E1 00 00 00 01 00"))
+        #expect(await kind { try await reader.escape([0x01]) } == .unsupported)
+    }
+
+    @Test func whatNobodyWaitsForIsAborted() async throws {
+        let device = ScriptedReader(functional: DescriptorTests.acr122u) { message in
+            message[0] == 0x6B ? [] : [ScriptedReader.answer(to: message, status: 0x02)]
+        }
+        let reader = try await firstReader(on: SoftwareUSBBus(device), timeouts: .short)
+        #expect(await kind { try await reader.escape([0x01]) } == .readerTimeout)
+        let abort = try #require(device.messages.last)
+        #expect(abort.first == 0x72)
+        // ABORT: wValue is bSeq and bSlot
+        #expect(device.requests.map { $0.prefix(4).hex } == [bytes("21 01 00").hex + [abort[6]].hex])
+    }
+
+    @Test func firmwareWhoseStatusIsNotToBeTrusted() async throws {
+        // ACR122U 2.00 to 2.04: GetSlotStatus says absent, whatever lies there
+        let device = ScriptedReader(
+            functional: DescriptorTests.acr122u, vendor: 0x072F, product: 0x2200, hasInterrupt: true
+        ) { message in
+            [ScriptedReader.answer(to: message, status: 0x02, message[0] == 0x62 ? bytes("3B 80 80 01 01") : [])]
+        }
+        let bus = SoftwareUSBBus()
+        bus.plug(device) { $0.release = 0x0203 }
+        let reader = try await firstReader(on: bus)
+        var states = reader.slotStates().makeAsyncIterator()
+        #expect(try await states.next()?.hasCard == true)
+        device.send([0x50, 0x02], endpoint: 0x81)
+        #expect(try await states.next() == .empty)
+        device.send([0x50, 0x03], endpoint: 0x81)
+        #expect(try await states.next()?.hasCard == true)
+    }
+}
