@@ -62,7 +62,8 @@ let package = Package(
         .executableTarget(
             name: "reader-probe",
             dependencies: [
-                "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "EMVContactless", argumentParser, logging,
+                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardPN532", "SmartCardSimulator", "EMVContactless",
+                argumentParser, logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"], swiftSettings: settings),
         .executableTarget(

@@ -14,7 +14,22 @@ struct OutputOptions: ParsableArguments {
     var reveal = false
 }
 
+/// What carries the commands to the reader.
+enum BackendChoice: String, ExpressibleByArgument, CaseIterable {
+    /// pcscd if it answers and has a reader, else USB.
+    case auto
+    case pcsc
+    case usb
+}
+
 struct ReaderOptions: ParsableArguments {
+    @Option(
+        help: """
+            pcsc: through pcscd. usb: without it, straight over USB; pcscd must not hold the reader then. auto: pcscd if \
+            it answers and has the reader, else USB.
+            """)
+    var backend = BackendChoice.auto
+
     @Option(name: .shortAndLong, help: "Use the reader whose name contains TEXT.")
     var reader: String?
 

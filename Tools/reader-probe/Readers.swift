@@ -2,6 +2,7 @@ import Foundation
 import SmartCard
 import SmartCardPCSC
 import SmartCardSimulator
+import SmartCardUSB
 
 extension ReaderOptions {
     /// The readers asked for, at least one.
@@ -9,17 +10,26 @@ extension ReaderOptions {
     /// - Throws: ``CardError`` of kind `noReader`, `noService`, … .
     func readers() async throws -> [any CardReader] {
         let all: [any CardReader]
-        if virtual {
-            all = [try virtualReader()]
-        } else {
-            all = try await Self.attachedReaders()
+        switch (virtual, backend) {
+        case (true, _): all = [try virtualReader()]
+        case (_, .pcsc): all = try await pcscReaders()
+        case (_, .usb): all = try await USBReaders().readers()
+        case (_, .auto):
+            do {
+                let readers = try await pcscReaders()
+                let suffice = !matching(readers).isEmpty
+                all = suffice ? readers : readers + ((try? await USBReaders().readers()) ?? [])
+            } catch let error as CardError where Self.leavesUSB.contains(error.kind) {
+                all = (try? await USBReaders().readers()) ?? []
+                // What is wrong with pcscd is what has to be mended.
+                if all.isEmpty { throw error }
+            }
         }
         guard !all.isEmpty else { throw Self.noReader }
-        guard let reader else { return all }
-        let matching = all.filter { $0.identity.name.localizedCaseInsensitiveContains(reader) }
+        let matching = matching(all)
         guard !matching.isEmpty else {
             let names = all.map { "“\($0.identity.name)”" }.joined(separator: ", ")
-            throw CardError(.noReader, "none is named “\(reader)”", hint: "Attached: \(names).")
+            throw CardError(.noReader, "none is named “\(reader ?? "")”", hint: "Attached: \(names).")
         }
         return matching
     }
@@ -37,6 +47,23 @@ extension ReaderOptions {
                 .noService, "pcscd hangs", hint: "Start it anew: sudo systemctl restart pcscd.socket pcscd.service")
         }
     }
+
+    /// The readers whose name contains ``reader``.
+    private func matching(_ readers: [any CardReader]) -> [any CardReader] {
+        guard let reader else { return readers }
+        return readers.filter { $0.identity.name.localizedCaseInsensitiveContains(reader) }
+    }
+
+    private func pcscReaders() async throws -> [any CardReader] {
+        do {
+            return try await Self.attachedReaders()
+        } catch let error as CardError where error.kind == .noReader {
+            return []
+        }
+    }
+
+    /// What is wrong with pcscd, and not with a reader.
+    private static let leavesUSB: Set<CardError.Kind> = [.noService, .versionMismatch, .permissionDenied]
 
     private static let noReader = CardError(
         .noReader, hint: "Plug in a reader and check that lsusb shows it; or try --virtual, which needs none.")

@@ -4,7 +4,7 @@ import SmartCard
 
 /// What `--json` prints.  The keys are documented in reader-probe(1) and do not change; absent values are null.
 enum Report {
-    struct Reader: Encodable {
+    struct Reader: Encodable, Sendable {
         let name: String
         let backend: String
         @OrNull var vendor: String?
@@ -126,6 +126,8 @@ struct OrNull<Value: Encodable>: Encodable {
         if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
     }
 }
+
+extension OrNull: Sendable where Value: Sendable {}
 
 /// Takes account numbers and names that a card has shown out of everything that is printed, wherever else the card has
 /// put them: in a label, a log record, an object that nobody knows.

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import SmartCard
 import SmartCardPCSC
+import SmartCardUSB
 
 struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -19,10 +20,32 @@ struct WatchCommand: AsyncParsableCommand {
             }
             return
         }
+        if readerOptions.backend == .usb { return try await watchUSB() }
         // Fails at once where there is no service; one that goes away later is waited for.
         let names = try await ReaderOptions.attachedReaders()
         if names.isEmpty { Terminal.progress("No reader yet… (Ctrl-C to stop)\n") }
         for try await event in PCSCService().events(waitForService: true) { try show(WatchEvent(event)) }
+    }
+
+    /// Every reader that is plugged in, and its cards.
+    private func watchUSB() async throws {
+        var watches: [USBReaderID: Task<Void, Never>] = [:]
+        for try await event in USBReaders().events() {
+            switch event {
+            case .attached(let reader):
+                try show(WatchEvent("readerAttached", reader.identity.name))
+                watches[reader.id] = Task { [self] in
+                    do {
+                        for try await state in reader.slotStates() { try show(WatchEvent(reader.identity.name, state)) }
+                    } catch let error as CardError where error.kind != .readerGone {
+                        _ = Terminal.report(error, of: ReaderProbe.self)
+                    } catch {}
+                }
+            case .detached(let reader):
+                watches.removeValue(forKey: reader.id)?.cancel()
+                try show(WatchEvent("readerRemoved", reader.identity.name))
+            }
+        }
     }
 
     private func show(_ event: WatchEvent) throws {

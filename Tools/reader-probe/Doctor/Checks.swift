@@ -1,12 +1,19 @@
 import SmartCard
+import SmartCardUSB
 
 extension Check {
     /// In the order in which to mend: from the plug up to the card.
     static let all: [Check] = [
-        usbReader, usbPower, usbGenuine, kernelDriver, kernelModules, usbHolder, usbAccess, usbRule,
+        usbReader, usbPower, usbGenuine, usbQuirks, kernelDriver, kernelModules, usbHolder, usbAccess, usbRule,
         driverInstalled, driverReader, driverFirmware, driverEscape,
         serviceInstalled, serviceRunning, serviceVersion, serviceAccess, serviceAnswer, serviceReader,
         readerState, readerFirmware, cardExchange,
+    ]
+
+    /// Where readers are driven without pcscd: nothing of it and of its driver matters.
+    static let withoutService: [Check] = [
+        usbReader, usbPower, usbGenuine, usbQuirks, kernelDriver, kernelModules, usbHolder, usbAccess, usbRule,
+        usbList, readerState, readerFirmware, cardExchange,
     ]
 
     // MARK: The device
@@ -83,9 +90,13 @@ extension Check {
         if let name = device.manufacturer, name != "ACS" { signs.append("its maker is “\(name)”") }
         if let name = device.product, name != "ACR122U PICC Interface" { signs.append("its name is “\(name)”") }
         if let ccid = device.descriptors?.ccid {
-            if ccid.slots != 1 { signs.append("it has \(ccid.slots) slots") }
-            if ccid.features != 0x0002_0040 { signs.append("dwFeatures is \(hexadecimal(ccid.features, digits: 8))") }
-            if ccid.maximumMessage != 271 { signs.append("its longest message has \(ccid.maximumMessage) bytes") }
+            if ccid.slotCount != 1 { signs.append("it has \(ccid.slotCount) slots") }
+            if ccid.features.rawValue != 0x0002_0040 {
+                signs.append("dwFeatures is \(hexadecimal(ccid.features.rawValue, digits: 8))")
+            }
+            if ccid.maximumMessageLength != 271 {
+                signs.append("its longest message has \(ccid.maximumMessageLength) bytes")
+            }
         }
         return signs.isEmpty
             ? .ok("its descriptors are those of an ACR122U")
@@ -94,22 +105,27 @@ extension Check {
                 .advice("It may work all the same; where it does not, compare with a genuine one."))
     }
 
+    static let usbQuirks = Check.eachDevice("usb.quirks") { device, _ in
+        let quirks = device.quirks.map(\.rawValue).sorted()
+        return .ok(quirks.isEmpty ? "none known" : "known and allowed for: " + quirks.joined(separator: ", "))
+    }
+
     // MARK: Who has it
 
     private static let blacklist =
         #"printf 'blacklist %s\n' pn533_usb pn533 nfc | sudo tee /etc/modprobe.d/contactless-readers-blacklist.conf"#
 
-    static let kernelDriver = Check.eachDevice("kernel.driver") { device, _ in
+    static let kernelDriver = Check.eachDevice("kernel.driver") { device, machine in
         guard let driver = device.interfaces.compactMap(\.driver).first(where: { $0 != "usbfs" && $0 != "usbhid" })
         else { return .ok("no kernel driver holds it") }
         // A module is called as its driver is, and with _usb at the end where it is NXP's.
         let module = driver == "pn533" ? "pn533_usb" : driver
-        return .problem(
-            "the kernel's driver \(driver) holds it; pcscd gets LIBUSB_ERROR_BUSY",
-            .command(
-                Machine.USBDevice.ofPN533.contains(device.id) && module == "pn533_usb"
-                    ? "\(blacklist) && sudo modprobe -r pn533_usb"
-                    : "sudo modprobe -r \(module)"))
+        let mending = Verdict.Mending.command(
+            Machine.USBDevice.ofPN533.contains(device.id) && module == "pn533_usb"
+                ? "\(blacklist) && sudo modprobe -r pn533_usb" : "sudo modprobe -r \(module)")
+        return machine.isWithoutService
+            ? .warning("the kernel's driver \(driver) holds it, and is sent away while this program uses it", mending)
+            : .problem("the kernel's driver \(driver) holds it; pcscd gets LIBUSB_ERROR_BUSY", mending)
     }
 
     static let kernelModules = Check.machine("kernel.modules") { machine in
@@ -139,9 +155,16 @@ extension Check {
         if isClaimed, let other = others.first, !device.holders.contains(where: { $0.name == "pcscd" }) {
             return .problem("\(other.name) (process \(other.id)) holds it", .command("sudo kill \(other.id)"))
         }
-        if device.holders.contains(where: { $0.name == "pcscd" }) { return .ok("pcscd holds it") }
+        if let service = device.holders.first(where: { $0.name == "pcscd" }) {
+            guard machine.isWithoutService, isClaimed else { return .ok("pcscd holds it") }
+            return .problem(
+                "pcscd (process \(service.id)) holds it",
+                .command(
+                    machine.service.hasSystemd
+                        ? "sudo systemctl stop pcscd.socket pcscd.service" : "sudo kill \(service.id)"))
+        }
         if isClaimed {
-            return machine.service.process != nil && machine.user.seesOnlyOwnProcesses
+            return machine.service.process != nil && machine.user.seesOnlyOwnProcesses && !machine.isWithoutService
                 ? .ok("a process of another user holds it; pcscd, it seems")
                 : .problem(
                     "a process that is not to be seen from here holds it", .command("sudo lsof \(device.node.path)"))
@@ -157,10 +180,8 @@ extension Check {
                 .advice("In a container, pass /dev/bus/usb on to it; elsewhere see whether udev runs."))
         }
         let mode = String(node.mode, radix: 8)
-        if let user = machine.service.processUser, user != 0, user != node.owner || node.mode & 0o600 != 0o600,
-            !machine.service.processGroups.contains(node.group) || node.mode & 0o060 != 0o060,
-            node.mode & 0o006 != 0o006,
-            machine.readers.isEmpty
+        if let user = machine.service.processUser, machine.readers.isEmpty, !machine.isWithoutService,
+            !node.permits(user, in: machine.service.processGroups)
         {
             return .problem(
                 "pcscd runs as user \(user) and may not open \(node.path) (mode \(mode))",
@@ -169,14 +190,14 @@ extension Check {
                 ))
         }
         guard node.isAccessible else {
-            let rule = machine.rules(for: device).isEmpty
-            return .warning(
-                "this user may not open \(node.path) (mode \(mode)): only pcscd can drive it",
-                rule
-                    ? .advice("See usb.rule.")
-                    : .command(
-                        "sudo usermod -aG plugdev \"$USER\" && sudo udevadm trigger --action=add --subsystem-match=usb")
-            )
+            let summary = "this user may not open \(node.path) (mode \(mode))"
+            let mending: Verdict.Mending =
+                machine.rules(for: device).isEmpty
+                ? .advice("See usb.rule.")
+                : .command(
+                    "sudo usermod -aG plugdev \"$USER\" && sudo udevadm trigger --action=add --subsystem-match=usb")
+            return machine.isWithoutService
+                ? .problem(summary, mending, exitStatus: 6) : .warning("\(summary): only pcscd can drive it", mending)
         }
         return .ok("\(node.path) may be read and written")
     }
@@ -206,6 +227,13 @@ extension Check {
                 ))
         }
         return .ok(first.path)
+    }
+
+    static let usbList = Check.machine("usb.list") { machine in
+        if let refusal = machine.service.refusal {
+            return .problem("libusb finds nothing: \(refusal)", .advice(refusal.hint))
+        }
+        return .ok("\(machine.readers.count) reader\(machine.readers.count == 1 ? "" : "s")")
     }
 
     // MARK: The driver
@@ -268,7 +296,7 @@ extension Check {
             return .skipped("no driver to ask")
         }
         if driver.options & 0x01 != 0 { return .ok("escape commands are permitted") }
-        guard device.descriptors?.ccid?.level == .tpdu else {
+        guard device.descriptors?.ccid?.exchangeLevel == .tpdu else {
             return .ok("escape commands are not permitted; commands to the reader go by SCardTransmit")
         }
         return .warning(

@@ -1,6 +1,8 @@
 import ArgumentParser
 import Foundation
 import SmartCard
+import SmartCardPCSC
+import SmartCardUSB
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -12,6 +14,12 @@ struct DoctorCommand: AsyncParsableCommand {
             Exits with 0 only if a card was read and nothing stands in the way; with 4 if nothing does, but no card was \
             there.
             """)
+
+    @Option(
+        help: """
+            auto and pcsc: ask pcscd for a card. usb: leave pcscd and its driver aside, and read one straight over USB.
+            """)
+    var backend = BackendChoice.auto
 
     @Option(help: "Wait this many seconds for a card. Default: 10 on a terminal, else 0.")
     var timeout: Double?
@@ -33,8 +41,14 @@ struct DoctorCommand: AsyncParsableCommand {
         var machine = Machine(files, environment: ProcessInfo.processInfo.environment)
         // For libpcsclite, which looks there when it is first used.
         setenv("PCSCLITE_CSOCK_NAME", machine.service.socketPath, 1)
-        let patience = timeout.map { Duration.milliseconds(Int($0 * 1000)) }
-        await machine.askService(patience: patience ?? (Terminal.errorIsTerminal && !json ? .seconds(10) : .zero))
+        let limit = timeout.map { Duration.milliseconds(Int($0 * 1000)) }
+        let patience = limit ?? (Terminal.errorIsTerminal && !json ? .seconds(10) : .zero)
+        if backend == .usb {
+            machine.isWithoutService = true
+            await machine.askReaders(patience: patience) { try await USBReaders().readers() }
+        } else {
+            await machine.askReaders(patience: patience) { try await PCSCService().readers() }
+        }
         let diagnosis = Diagnosis(machine)
         if json {
             try Report.print(diagnosis)
@@ -76,7 +90,8 @@ struct Diagnosis: Encodable {
     let exitStatus: Int32
 
     init(_ machine: Machine) {
-        let verdicts = Check.all.flatMap { check in check.judge(machine).map { (check, $0) } }
+        let checks = machine.isWithoutService ? Check.withoutService : Check.all
+        let verdicts = checks.flatMap { check in check.judge(machine).map { (check, $0) } }
         findings = verdicts.map { Finding($0, $1) }
         cardWasRead = machine.readers.contains { if case .answered = $0.exchange { true } else { false } }
         exitStatus = verdicts.first { $1.result == .problem }?.1.exitStatus ?? (cardWasRead ? 0 : 4)

@@ -1,7 +1,10 @@
 import SmartCard
+import SmartCardUSB
 
 /// What `doctor` knows of a machine: facts only, without judgement.  What could not be found out is nil.
 struct Machine {
+    /// Whether readers are driven straight over USB, so that ``readers`` are those on the USB.
+    var isWithoutService = false
     /// Nil where no USB is to be seen at all.
     var usb: [USBDevice]?
     var kernel = Kernel()
@@ -34,6 +37,8 @@ struct Machine {
         /// Whether it hangs on a hub that has only what its own port gives it.
         let isOnUnpoweredHub: Bool
         let node: Node
+        /// Bus in the high, address in the low byte, as SCARD_ATTR_CHANNEL_ID has it.
+        let channel: UInt16
         /// The processes that have the node open.
         var holders: [Process]
     }
@@ -53,6 +58,12 @@ struct Machine {
         var mode: UInt32 = 0
         var owner: UInt32 = 0
         var group: UInt32 = 0
+
+        /// Whether the mode lets a user read and write it.  Access control lists are not looked at.
+        func permits(_ user: UInt32, in groups: Set<UInt32>) -> Bool {
+            let shift: UInt32 = user == owner ? 6 : groups.contains(group) ? 3 : 0
+            return user == 0 || mode >> shift & 0o6 == 0o6
+        }
     }
 
     struct Process {
@@ -107,7 +118,7 @@ struct Machine {
         var seesOnlyOwnProcesses = false
     }
 
-    /// A reader that pcscd lists.
+    /// A reader that pcscd, or USB, lists.
     struct Reader {
         let name: String
         var state = SlotState.unknown
@@ -136,6 +147,8 @@ extension Machine.USBDevice {
     var ccidInterfaces: [Machine.Interface] {
         interfaces.filter { $0.interfaceClass == 0x0B || $0.interfaceClass == 0xFF && descriptors?.ccid != nil }
     }
+
+    var quirks: Set<ReaderQuirk> { KnownReader.quirks(vendorID: vendorID, productID: productID, release: release) }
 
     var isACR122U: Bool { id == 0x072F_2200 }
 

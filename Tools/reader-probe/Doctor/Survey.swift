@@ -86,6 +86,7 @@ extension Machine.USBDevice {
             hub.flatMap { files.hexadecimal("/sys/bus/usb/devices/\($0)/bmAttributes") as UInt8? }
             .map { $0 & 0x40 == 0 } ?? false
         let (bus, device) = (text("busnum").flatMap { Int($0) } ?? 0, text("devnum").flatMap { Int($0) } ?? 0)
+        channel = UInt16(truncatingIfNeeded: bus << 8 | device & 0xFF)
         let path = "/dev/bus/usb/\(decimal(bus))/\(decimal(device))"
         if let status = files.status(path) {
             node = Machine.Node(
@@ -137,12 +138,16 @@ extension Machine.Driver {
     fileprivate static let folder = "/usr/lib/pcsc/drivers"
 
     private struct InfoPlist: Decodable {
-        var CFBundleName: String?
-        var CFBundleShortVersionString: String?
+        var version: String?
         var ifdDriverOptions: String?
         var ifdVendorID: [String]?
         var ifdProductID: [String]?
         var ifdFriendlyName: [String]?
+
+        private enum CodingKeys: String, CodingKey {
+            case version = "CFBundleShortVersionString"
+            case ifdDriverOptions, ifdVendorID, ifdProductID, ifdFriendlyName
+        }
     }
 
     fileprivate init?(_ files: FileTree, bundle: String) {
@@ -155,7 +160,7 @@ extension Machine.Driver {
         }
         self.path = files.link(path).flatMap { $0.hasPrefix("/") ? $0 : nil } ?? path
         name = bundle.split(separator: "/").last.map { $0.replacingOccurrences(of: ".bundle", with: "") } ?? ""
-        version = list.CFBundleShortVersionString
+        version = list.version
         options = list.ifdDriverOptions.flatMap(number) ?? 0
         var readers: [UInt32: String] = [:]
         let ids = zip(list.ifdVendorID ?? [], list.ifdProductID ?? [])

@@ -5,13 +5,16 @@ extension Machine {
     /// How long anything that pcscd is asked may take.
     private static let limit = Duration.seconds(20)
 
-    /// Asks pcscd for its readers, each reader what it is, and a card, if one comes, for an answer.
+    /// Asks each reader what it is, and a card, if one comes, for an answer.
     ///
     /// - Parameter patience: how long to wait for a card where none is.
-    mutating func askService(patience: Duration) async {
-        let found: [PCSCReader]
+    /// - Parameter list: what lists the readers.  Where it fails, that is the service's refusal.
+    mutating func askReaders(
+        patience: Duration, _ list: @escaping @Sendable () async throws -> [any CardReader]
+    ) async {
+        let found: [any CardReader]
         do {
-            found = try await withTimeLimit(Self.limit) { try await PCSCService().readers() }
+            found = try await withTimeLimit(Self.limit) { try await list() }
         } catch {
             let error = error.asCardError
             if error.kind != .noReader { service.refusal = error }
@@ -36,21 +39,21 @@ extension Machine {
         }
     }
 
-    private static func look(at reader: PCSCReader) async -> Reader {
-        var facts = Reader(name: reader.name)
+    private static func look(at reader: any CardReader) async -> Reader {
+        var facts = Reader(name: reader.identity.name)
         do {
             facts.state = try await reader.currentState()
         } catch {
             facts.failure = error.asCardError
             return facts
         }
-        if reader.name.contains("ACR122") {
+        if reader.identity.name.contains("ACR122") {
             do {
                 let (answer, route) = try await withTimeLimit(limit) {
-                    try await reader.transmitToReaderWithRoute([0xFF, 0x00, 0x48, 0x00, 0x00])
+                    try await reader.transmitNamingRoute([0xFF, 0x00, 0x48, 0x00, 0x00])
                 }
                 facts.firmware = String(decoding: answer, as: UTF8.self)
-                facts.route = route.name
+                facts.route = route
             } catch {
                 facts.routeFailure = error.asCardError
             }
@@ -60,7 +63,7 @@ extension Machine {
     }
 
     /// One command that changes nothing, with whatever answers it.
-    private static func exchange(with reader: PCSCReader, _ state: SlotState) async -> Exchange? {
+    private static func exchange(with reader: any CardReader, _ state: SlotState) async -> Exchange? {
         let technology: String
         let command: [UInt8]
         switch state {
@@ -92,9 +95,21 @@ extension Machine {
     }
 }
 
+extension CardReader {
+    /// As ``transmitToReader(_:)``, with the way that the command went, for a person.
+    func transmitNamingRoute(_ command: [UInt8]) async throws -> (answer: [UInt8], route: String) {
+        guard let reader = self as? PCSCReader else {
+            return (
+                try await transmitToReader(command), identity.backend == .usb ? "CCID over USB" : "the built-in reader"
+            )
+        }
+        let (answer, route) = try await reader.transmitToReaderWithRoute(command)
+        return (answer, route.name)
+    }
+}
+
 extension PCSCRoute {
-    /// For a person.
-    var name: String {
+    fileprivate var name: String {
         switch self {
         case .cardConnection: "the connection to the card"
         case .directConnection: "SCardTransmit on a direct connection"

@@ -1,0 +1,36 @@
+import ArgumentParser
+import SmartCard
+import SmartCardPN532
+
+struct BeepCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "beep", abstract: "Lets each reader beep and says which it is. For ACR122U.")
+
+    @Option(help: "How many times, 1 to 20.")
+    var times = 2
+
+    @OptionGroup var readerOptions: ReaderOptions
+
+    func validate() throws {
+        guard (1...20).contains(times) else { throw ValidationError("--times takes 1 to 20") }
+    }
+
+    func run() async throws {
+        let blinking = Blinking(on: 1, off: 1, times: UInt8(times), buzzer: .whileOn)
+        try await readerOptions.onEachReader { try await $0.setLights([], blinking: blinking) }
+    }
+}
+
+extension ReaderOptions {
+    /// Does something with one ACR122U after the other, and names each as it does.
+    ///
+    /// - Throws: what the last one threw that would not; the others are seen to first.
+    func onEachReader(_ body: (ACR122U) async throws -> Void) async throws {
+        var failure: (any Error)?
+        for reader in try await readers() {
+            Terminal.print(Terminal.styled(reader.identity.name, .bold))
+            do { try await body(ACR122U(over: reader)) } catch { failure = error }
+        }
+        if let failure { throw failure }
+    }
+}
