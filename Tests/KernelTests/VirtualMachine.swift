@@ -52,7 +52,7 @@ struct VirtualMachine {
     /// Boots, runs all steps and powers off.
     ///
     /// - Parameter port: of the USB/IP server.
-    /// - Parameter wishes: what the steps can ask for, by name.
+    /// - Parameter wishes: what the steps can ask for, once each, by name.
     /// After three minutes it is ended, wherever it is.
     static func run(port: UInt16, wishes: [String: @Sendable () throws -> Void]) async throws -> VirtualMachine {
         let results = FileManager.default.temporaryDirectory.appendingPathComponent("kernel-tests-\(UUID().uuidString)")
@@ -67,12 +67,13 @@ struct VirtualMachine {
 
         """.write(to: results.appendingPathComponent("environment"), atomically: true, encoding: .utf8)
 
+        // The request stays: the machine may still be looking at the file that it has made.
         let granting = Task {
+            var open = wishes
             while !Task.isCancelled {
-                for (name, grant) in wishes {
-                    guard
-                        (try? FileManager.default.removeItem(at: results.appendingPathComponent("ask-\(name)"))) != nil
-                    else { continue }
+                for (name, grant) in open
+                where FileManager.default.fileExists(atPath: results.appendingPathComponent("ask-\(name)").path) {
+                    open[name] = nil
                     try grant()
                     try Data().write(to: results.appendingPathComponent("done-\(name)"))
                 }
