@@ -107,14 +107,17 @@ public final class PrivatePCSCD: Sendable {
 
     /// Stops the service, closes the mock bus that it saw, and removes its files.  Returns when all is done; calls after
     /// the first do nothing.
-    public func stop() {
+    ///
+    /// - Parameter keepsBus: the mock bus stays, for its owner to close.
+    public func stop(keepsBus: Bool = false) {
         process.withLock { process in
             guard let (shell, lifeline) = process else { return }
+            if keepsBus { try? writeFile("\(directory)/keep-bus", "") }
             // A line stops pcscd.  The shell stays until the lifeline ends, and then removes what there is: should this
             // process end in between, that is the bus as well.
             _ = write(lifeline, "\n", 1)
             while access("\(directory)/exited", F_OK) != 0, shell.poll() == nil { usleep(2000) }
-            if case .usb(let host) = hardware { host.close() }
+            if case .usb(let host) = hardware, !keepsBus { host.close() }
             close(lifeline)
             shell.wait()
             process = nil
@@ -157,7 +160,8 @@ public final class PrivatePCSCD: Sendable {
         wait $pid
         : >"$dir/exited"
         wait
-        rm -rf "$bus" "$dir"
+        [ -e "$dir/keep-bus" ] || rm -rf "$bus"
+        rm -rf "$dir"
         """
 
     private static func program(_ name: String, package: String) throws -> String {

@@ -63,6 +63,22 @@ struct KernelTests {
                 """)
     }
 
+    /// The kernel's driver is asked to let go, and gets the interface back afterwards.
+    @Test("straight over USB the card is read all the same, and the kernel's driver gets the reader back")
+    func straightOverUSB() async throws {
+        let report = try object(try await step("probe-usb").output)
+        #expect((report["reader"] as? [String: Any])?["backend"] as? String == "usb")
+        let application = try #require((report["applications"] as? [[String: Any]])?.first)
+        #expect(application["aid"] as? String == "A0000000031010")
+        _ = try await step("driver-again")
+    }
+
+    @Test("doctor names the module that holds the reader") func doctorNamesTheModule() async throws {
+        let doctor = try await Self.machine.value.step("doctor")
+        #expect(doctor.output.contains("pn533_usb"), "\(doctor.output)\(doctor.error)")
+        #expect(doctor.output.contains("contactless-readers-blacklist.conf"), "\(doctor.output)")
+    }
+
     /// `udev/contactless-readers-blacklist.conf`.
     @Test("the shipped blacklist keeps the kernel's driver away") func theShippedBlacklist() async throws {
         for name in ["blacklist", "unplug", "replug"] { _ = try await step(name) }
