@@ -56,10 +56,15 @@ public struct ChildProcess: Sendable {
         return Self.exitStatus(status)
     }
 
-    /// - Returns: as ``wait()``; nil if it still runs.
+    /// - Returns: as ``wait()``; nil if it still runs.  The status is told once, and is 0 from then on.
     public func poll() -> Int32? {
         var status: Int32 = 0
-        return waitpid(pid, &status, WNOHANG) == pid ? Self.exitStatus(status) : nil
+        switch waitpid(pid, &status, WNOHANG) {
+        case pid: return Self.exitStatus(status)
+        case 0: return nil
+        // There is no such child any more: it has been waited for.
+        default: return 0
+        }
     }
 
     private static func exitStatus(_ status: Int32) -> Int32 {

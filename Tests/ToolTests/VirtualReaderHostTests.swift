@@ -233,3 +233,17 @@ private final class Counter: Sendable {
         set { count.withLock { $0 = newValue } }
     }
 }
+
+@Suite struct ChildProcessTests {
+    /// Who polls in a loop until a program has ended must find it so as often as it asks.
+    @Test func aProgramThatHasEndedStaysEnded() async throws {
+        let child = try ChildProcess(["/bin/sh", "-c", "exit 3"], environment: [:])
+        var status: Int32?
+        for _ in 0..<1000 where status == nil {
+            status = child.poll()
+            try await Task.sleep(for: .milliseconds(5))
+        }
+        #expect(status == 3)
+        #expect(child.poll() == 0 && child.wait() == 0)
+    }
+}
