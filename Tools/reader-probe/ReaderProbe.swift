@@ -11,7 +11,7 @@ struct ReaderProbe: AsyncParsableCommand {
 
             EXIT STATUS
               0  read
-              2  the command line or the data given is wrong
+              2  the command line or the data given is wrong, or the output cannot be written
               3  no reader
               4  no card
               5  the card or the reader failed
