@@ -125,7 +125,8 @@ let package = Package(
         .testTarget(
             name: "ToolTests",
             dependencies: [
-                "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport", "first-program",
+                "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport", "USBTestSupport",
+                "first-program",
                 "reader-probe", "virtual-reader",
             ],
             swiftSettings: settings),

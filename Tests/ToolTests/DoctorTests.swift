@@ -100,7 +100,7 @@ import Testing
         Condition(
             "not blacklisted", "kernel.modules", "warning", says: "may be loaded", command: "/etc/modprobe.d/",
             status: 0
-        ) { $0.remove("etc/modprobe.d") },
+        ) { $0.remove("etc/modprobe.d/contactless-readers-blacklist.conf") },
         Condition(
             "the wrong modules blacklisted", "kernel.modules", "warning", says: "nfc and pn533 does not stop it",
             command: "pn533_usb", status: 0
@@ -130,6 +130,11 @@ import Testing
         ) { $0.remove("proc/812/fd/9") },
         Condition("no device node", "usb.access", "problem", says: "/dev/bus/usb/001/004 is missing", status: 5) {
             $0.remove("dev")
+        },
+        Condition(
+            "this user may not open it", "usb.access", "warning", says: "only pcscd", command: "plugdev", status: 0
+        ) {
+            $0.forbidNode()
         },
         Condition(
             "pcscd may not open it", "usb.access", "problem", says: "user 998 and may not", command: "udevadm trigger",
@@ -290,6 +295,23 @@ import Testing
         },
     ]
 
+    /// Those whose command changes files.
+    static let curable = [
+        "not authorized", "put to sleep", "not blacklisted", "the wrong modules blacklisted", "no udev rule",
+        "a udev rule too late", "old firmware", "no escape",
+    ]
+
+    /// The command is carried out, on the test's machine and without sudo, and the doctor asked again.
+    @Test(arguments: conditions.filter { curable.contains($0.testDescription) })
+    func commandsMend(_ condition: Condition) async throws {
+        let machine = try DoctorMachine()
+        try condition.make(machine)
+        let before = try await machine.doctor().diagnosis.findings.filter { $0.check == condition.check }
+        try await machine.carryOut(try #require(before.first?.command))
+        let after = try await machine.doctor().diagnosis.findings.filter { $0.check == condition.check }
+        #expect(after.map(\.result) == ["ok"], "\(before) \(after)")
+    }
+
     @Test(arguments: conditions)
     func finds(_ condition: Condition) async throws {
         let machine = try DoctorMachine()
@@ -312,5 +334,77 @@ import Testing
             let syntax = try await Program.run(["sh", "-n"], input: command)
             #expect(syntax.status == 0, "\(command): \(syntax.error)")
         }
+    }
+
+    // MARK: Without pcscd
+
+    static let withoutService: [Condition] = [
+        Condition(
+            "pcscd holds it", "usb.holder", "problem", says: "pcscd (process 812)", command: "systemctl stop", status: 5
+        ) { _ in },
+        Condition(
+            "the kernel holds it", "kernel.driver", "warning", says: "is sent away", command: "modprobe -r pn533_usb",
+            status: 4
+        ) { try $0.setDriver("pn533_usb") },
+        Condition(
+            "this user may not open it", "usb.access", "problem", says: "may not open", command: "plugdev", status: 6
+        ) {
+            try $0.setDriver(nil)
+            $0.forbidNode()
+        },
+    ]
+
+    /// There are no readers on this machine's own USB, or none that matter: the files alone are judged.
+    @Test(arguments: withoutService)
+    func findsWithoutService(_ condition: Condition) async throws {
+        let machine = try DoctorMachine()
+        try condition.make(machine)
+        let (outcome, diagnosis) = try await machine.doctor("--backend", "usb")
+        let finding = try #require(
+            diagnosis.findings.first { $0.check == condition.check && $0.result == condition.result }, "\(outcome)")
+        #expect(finding.summary.contains(condition.says), "\(finding)")
+        if let command = condition.command { #expect(finding.command?.contains(command) == true, "\(finding)") }
+        #expect(outcome.status == condition.status, "\(outcome)")
+        #expect(!diagnosis.findings.contains { $0.check.hasPrefix("service.") || $0.check.hasPrefix("driver.") })
+    }
+
+    // MARK: How it speaks
+
+    @Test func textSaysWhatTheJSONSays() async throws {
+        let machine = try DoctorMachine()
+        try machine.setDriver("pn533_usb")
+        try machine.startService(readers: [])
+        let outcome = try await Program.run(
+            [Program.built("reader-probe"), "doctor", "--root", machine.root],
+            environment: ["PCSCLITE_CSOCK_NAME": machine.socket])
+        #expect(outcome.status == 5 && outcome.error.isEmpty)
+        let lines = outcome.output.split(separator: "\n").map(String.init)
+        let index = try #require(lines.firstIndex { $0.hasPrefix("problem   kernel.driver ") }, "\(outcome)")
+        #expect(
+            lines[index].hasSuffix(
+                "1-2 072F:2200: the kernel's driver pn533_usb holds it; pcscd gets LIBUSB_ERROR_BUSY"))
+        #expect(lines[index + 1].hasPrefix("          $ printf 'blacklist"))
+        #expect(lines.last?.hasPrefix("No card can be read.") == true)
+    }
+
+    @Test(arguments: [["--timeout", "-1"], ["--backend", "serial"], ["visa"]])
+    func refusesNonsense(_ arguments: [String]) async throws {
+        let outcome = try await Program.run([Program.built("reader-probe"), "doctor"] + arguments)
+        #expect(outcome.status == 2 && outcome.output.isEmpty, "\(outcome)")
+    }
+
+    /// Whatever sysfs and the drivers' files hold.
+    @Test(arguments: ["", "zz\n", "-1\n", "ffffffffffffffffff\n", String(repeating: "9", count: 70_000), "\u{1B}[2J"])
+    func survivesNonsense(_ text: String) async throws {
+        let machine = try DoctorMachine()
+        for file in [
+            "bcdDevice", "speed", "busnum", "devnum", "product", "serial", "descriptors", "power/control",
+        ] { try machine.write("\(machine.device)/\(file)", text) }
+        for file in ["proc/modules", "etc/libccid_Info.plist", "var/lib/dpkg/status", "proc/812/status"] {
+            try machine.write(file, text)
+        }
+        let (outcome, _) = try await machine.doctor()
+        #expect([0, 5, 6].contains(outcome.status), "\(outcome)")
+        #expect(!outcome.output.contains("\u{1B}"))
     }
 }

@@ -26,6 +26,7 @@ struct ReaderProbe: AsyncParsableCommand {
         defaultSubcommand: OverviewCommand.self)
 
     static func main() async {
+        var status: Int32 = 0
         do {
             var command = try parseAsRoot()
             if var command = command as? any AsyncParsableCommand {
@@ -33,16 +34,10 @@ struct ReaderProbe: AsyncParsableCommand {
             } else {
                 try command.run()
             }
-            end(0)
         } catch {
-            end(Terminal.report(error, of: self))
+            status = Terminal.report(error, of: self)
         }
-    }
-
-    /// Ends the program without what libpcsclite does at exit: it frees its list of contexts, in which threads that are
-    /// just ending a wait may still look (pcsc-lite 1.9.9, winscard_clnt.c, destructor).
-    private static func end(_ status: Int32) -> Never {
-        fflush(nil)
-        _exit(status)
+        await DirectReaders.giveBack()
+        Glibc.exit(status)
     }
 }

@@ -3,6 +3,7 @@ import SmartCard
 import SmartCardPCSC
 import SmartCardSimulator
 import SmartCardUSB
+import Synchronization
 
 extension ReaderOptions {
     /// The readers asked for, at least one.
@@ -13,14 +14,14 @@ extension ReaderOptions {
         switch (virtual, backend) {
         case (true, _): all = [try virtualReader()]
         case (_, .pcsc): all = try await pcscReaders()
-        case (_, .usb): all = try await USBReaders().readers()
+        case (_, .usb): all = try await DirectReaders.readers()
         case (_, .auto):
             do {
                 let readers = try await pcscReaders()
                 let suffice = !matching(readers).isEmpty
-                all = suffice ? readers : readers + ((try? await USBReaders().readers()) ?? [])
+                all = suffice ? readers : readers + ((try? await DirectReaders.readers()) ?? [])
             } catch let error as CardError where Self.leavesUSB.contains(error.kind) {
-                all = (try? await USBReaders().readers()) ?? []
+                all = (try? await DirectReaders.readers()) ?? []
                 // What is wrong with pcscd is what has to be mended.
                 if all.isEmpty { throw error }
             }
@@ -157,5 +158,27 @@ extension ReaderOptions {
             await card.disconnect(.leave)
             throw error
         }
+    }
+}
+
+/// The readers that this process drives over USB.
+enum DirectReaders {
+    private static let known = Mutex<[USBReader]>([])
+
+    static func readers() async throws -> [any CardReader] {
+        let readers = try await USBReaders().readers()
+        remember(readers)
+        return readers
+    }
+
+    static func remember(_ readers: [USBReader]) { known.withLock { $0 += readers } }
+
+    /// To be called before the process ends: a kernel driver gets its device back by this alone.
+    static func giveBack() async {
+        let readers = known.withLock { known in
+            defer { known = [] }
+            return known
+        }
+        for reader in readers { await reader.close() }
     }
 }

@@ -33,6 +33,7 @@ struct WatchCommand: AsyncParsableCommand {
         for try await event in USBReaders().events() {
             switch event {
             case .attached(let reader):
+                DirectReaders.remember([reader])
                 try show(WatchEvent("readerAttached", reader.identity.name))
                 watches[reader.id] = Task { [self] in
                     do {

@@ -2,7 +2,6 @@ import ArgumentParser
 import Foundation
 import SmartCard
 import SmartCardPCSC
-import SmartCardUSB
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -45,7 +44,7 @@ struct DoctorCommand: AsyncParsableCommand {
         let patience = limit ?? (Terminal.errorIsTerminal && !json ? .seconds(10) : .zero)
         if backend == .usb {
             machine.isWithoutService = true
-            await machine.askReaders(patience: patience) { try await USBReaders().readers() }
+            await machine.askReaders(patience: patience) { try await DirectReaders.readers() }
         } else {
             await machine.askReaders(patience: patience) { try await PCSCService().readers() }
         }
