@@ -164,7 +164,7 @@ private final class LibUSBLink: USBLink {
     private let interface: UInt8
     /// bmAttributes by endpoint.
     private let types: [UInt8: UInt8]
-    private let state: Mutex<State>
+    private let state: Lock<State>
     /// Signalled once for each transfer that ends while the link closes.
     private let ended = DispatchSemaphore(value: 0)
 
@@ -195,7 +195,7 @@ private final class LibUSBLink: USBLink {
             libusb_close(handle)
             throw .claiming(device, driver: driver, status)
         }
-        state = Mutex(State(handle: handle))
+        state = Lock(State(handle: handle))
         USBUse.add(handles: 1)
     }
 
@@ -390,9 +390,33 @@ private final class LibUSBTransfer: @unchecked Sendable {
     }
 }
 
+/// A value behind a lock of the kind that the thread sanitizer knows: libusb's own thread and Swift's meet here, and it
+/// shall see that they do so in turn.
+private final class Lock<Value>: @unchecked Sendable {
+    // Unchecked: `value` is only touched with `mutex` held.
+    private var value: Value
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+
+    init(_ value: Value) {
+        self.value = value
+        pthread_mutex_init(mutex, nil)
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    func withLock<R>(_ body: (inout Value) throws -> R) rethrows -> R {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return try body(&value)
+    }
+}
+
 /// What this process has of libusb at the moment, so that a test sees that nothing is left over.
 package enum USBUse {
-    private static let counts = Mutex((handles: 0, transfers: 0))
+    private static let counts = Lock((handles: 0, transfers: 0))
     /// How often the thread that waits for libusb's events has had something to do.
     package static let wakeUps = Atomic(0)
 
