@@ -1,5 +1,4 @@
 import SmartCard
-import Synchronization
 
 /// A reader's CCID interface, open and claimed: the pipe for commands, the interrupt endpoint and the slots.
 ///
@@ -7,8 +6,8 @@ import Synchronization
 final class CCIDInterface: Sendable {
     let pipe: CCIDPipe
     let slots: [CCIDSlot]
-    private let isGone = Mutex(false)
-    private let errors = Mutex(0)
+    private let isGone = Lock(false)
+    private let errors = Lock(0)
 
     private init(_ pipe: CCIDPipe) {
         self.pipe = pipe
@@ -22,13 +21,15 @@ final class CCIDInterface: Sendable {
     ///
     /// - Throws: ``CardError`` of kind `readerBusy`, `permissionDenied`, `readerGone`, `readerTimeout`, ….
     static func open(
-        _ device: USBDevice, _ function: CCIDFunction, on bus: any USBBus, timeouts: CCIDTimeouts
+        _ device: USBDevice, _ function: CCIDFunction, on bus: any USBBus, timeouts: CCIDTimeouts,
+        deviceTurn: Turn
     ) async throws -> CCIDInterface {
         let link = try await bus.open(device, interface: function.interface)
         let quirks = KnownReader.quirks(
             vendorID: device.vendorID, productID: device.productID, release: device.release)
         let pipe = CCIDPipe(
-            link, function, quirks: quirks, timeouts: timeouts, sequence: UInt8.random(in: 0...255))
+            link, function, quirks: quirks, timeouts: timeouts, sequence: UInt8.random(in: 0...255),
+            deviceTurn: quirks.contains(.oneInterfaceAtATime) ? deviceTurn : nil)
         do {
             await pipe.drain()
             try await resynchronise(pipe)

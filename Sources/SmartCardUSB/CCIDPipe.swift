@@ -1,5 +1,4 @@
 import SmartCard
-import Synchronization
 
 /// The bulk endpoints of a CCID interface: one command after the other, each with its own bSeq, and its answer.
 ///
@@ -36,19 +35,23 @@ final class CCIDPipe: Sendable {
     let function: CCIDFunction
     let quirks: Set<ReaderQuirk>
     let timeouts: CCIDTimeouts
+    /// Where the interfaces of a device take turns, theirs.
+    private let deviceTurn: Turn?
     private let readSize: Int
-    private let state: Mutex<State>
+    private let state: Lock<State>
 
     /// - Parameter sequence: the bSeq to begin with.  Two sessions should not begin alike: an answer that the last one
     ///   left behind would pass for one of this.
+    /// - Parameter deviceTurn: shared by the interfaces of a device that cannot take commands at the same time.
     init(
         _ link: any USBLink, _ function: CCIDFunction, quirks: Set<ReaderQuirk>, timeouts: CCIDTimeouts,
-        sequence: UInt8
+        sequence: UInt8, deviceTurn: Turn? = nil
     ) {
+        self.deviceTurn = deviceTurn
         (self.link, self.function, self.quirks, self.timeouts) = (link, function, quirks, timeouts)
         let packets = function.descriptor.maximumAnswer / function.packetSize + 1
         readSize = packets * function.packetSize
-        state = Mutex(State(sequence: sequence))
+        state = Lock(State(sequence: sequence))
     }
 
     /// Sends a command and returns its answer, be it a success or a failure.
@@ -57,6 +60,15 @@ final class CCIDPipe: Sendable {
     /// - Throws: ``CardError`` of kind `readerGone`, `readerTimeout`, `malformedAnswer`, `notTransacted`;
     ///   `CancellationError` at once when the task is cancelled.
     func perform(_ command: CCIDCommand, timeout: Duration? = nil) async throws -> CCIDAnswer {
+        guard let deviceTurn else { return try await send(command, timeout) }
+        return try await toTheEnd { [self] in
+            try await deviceTurn.take()
+            defer { deviceTurn.pass() }
+            return try await send(command, timeout)
+        }
+    }
+
+    private func send(_ command: CCIDCommand, _ timeout: Duration?) async throws -> CCIDAnswer {
         try await clearStalls()
         let timeout = timeout ?? timeouts.duration(of: command.kind)
         return try await Delivery<CCIDAnswer>.receive { delivery in
@@ -200,7 +212,7 @@ final class Delivery<T: Sendable>: Sendable {
         case over
     }
 
-    private let phase = Mutex(Phase.new)
+    private let phase = Lock(Phase.new)
 
     /// Calls `start` and waits for what it, or somebody later, delivers.
     ///
@@ -254,7 +266,7 @@ final class Turn: Sendable {
         var waiting: [Delivery<Void>] = []
     }
 
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     /// - Throws: `CancellationError`, at once, when the task is cancelled; the turn is not taken then.
     func take() async throws {

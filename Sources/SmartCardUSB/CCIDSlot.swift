@@ -1,5 +1,4 @@
 import SmartCard
-import Synchronization
 
 /// One slot of a reader: the card in it, the session with it, and who watches it.
 final class CCIDSlot: Sendable {
@@ -34,7 +33,7 @@ final class CCIDSlot: Sendable {
     let number: UInt8
     private let pipe: CCIDPipe
     private let turn = Turn()
-    private let state = Mutex(State())
+    private let state = Lock(State())
 
     init(_ pipe: CCIDPipe, number: UInt8) {
         self.pipe = pipe

@@ -6,7 +6,7 @@ package import Synchronization
 
 /// The machine's USB through libusb.  This file alone calls it.
 final class LibUSBBus: USBBus {
-    private let context = Mutex<LibUSBContext?>(nil)
+    private let context = Lock<LibUSBContext?>(nil)
 
     init() {}
 
@@ -46,7 +46,7 @@ private final class LibUSBContext: @unchecked Sendable {
     // libusb locks by itself what is reached through it.
     let pointer: OpaquePointer
     let queue = DispatchQueue(label: "libusb")
-    private let watchers = Mutex<[Int: AsyncStream<Void>.Continuation]>([:])
+    private let watchers = Lock<[Int: AsyncStream<Void>.Continuation]>([:])
     private let watcherCount = Atomic(0)
 
     init() throws(CardError) {
@@ -387,30 +387,6 @@ private final class LibUSBTransfer: @unchecked Sendable {
         case LIBUSB_TRANSFER_OVERFLOW: .failure(.overflow)
         default: .failure(.io)
         }
-    }
-}
-
-/// A value behind a lock of the kind that the thread sanitizer knows: libusb's own thread and Swift's meet here, and it
-/// shall see that they do so in turn.
-private final class Lock<Value>: @unchecked Sendable {
-    // Unchecked: `value` is only touched with `mutex` held.
-    private var value: Value
-    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
-
-    init(_ value: Value) {
-        self.value = value
-        pthread_mutex_init(mutex, nil)
-    }
-
-    deinit {
-        pthread_mutex_destroy(mutex)
-        mutex.deallocate()
-    }
-
-    func withLock<R>(_ body: (inout Value) throws -> R) rethrows -> R {
-        pthread_mutex_lock(mutex)
-        defer { pthread_mutex_unlock(mutex) }
-        return try body(&value)
     }
 }
 

@@ -17,6 +17,8 @@ public enum ReaderQuirk: String, Hashable, Sendable, CaseIterable {
     case emptyATRWithoutCard = "empty-atr-without-card"
     /// The first GetSlotStatus may take a second.
     case slowStart = "slow-start"
+    /// Of its interfaces only one at a time takes commands.
+    case oneInterfaceAtATime = "one-interface-at-a-time"
     /// Commands cannot be aborted.
     case noAbort = "no-abort"
     /// Messages whose length is a multiple of the packet size need an empty transfer after them.
@@ -77,6 +79,12 @@ public struct KnownReader: Hashable, Sendable {
         KnownReader(
             0x072F, 0x90CC, anyRelease, "ACS ACR122 (Touchatag)",
             [.commandsByXfrBlock, .anyVoltage, .noAbort, .blockingLights]),
+        // libccid keeps the interfaces of these apart in time.
+        KnownReader(0x072F, 0x221A, anyRelease, "ACS ACR1251", [.oneInterfaceAtATime]),
+        KnownReader(0x072F, 0x223B, anyRelease, "ACS ACR1252", [.oneInterfaceAtATime]),
+        KnownReader(0x072F, 0x2259, anyRelease, "ACS ACR1252IMP", [.oneInterfaceAtATime]),
+        KnownReader(0x072F, 0x2303, anyRelease, "ACS ACR1552", [.oneInterfaceAtATime]),
+        KnownReader(0x076B, 0x5422, anyRelease, "HID OMNIKEY 5422", [.oneInterfaceAtATime]),
         // libccid waits longer for the first slot status of these.
         KnownReader(0x04E6, 0x5293, anyRelease, "Identiv SCL011", [.slowStart]),
         KnownReader(0x04E6, 0x5790, anyRelease, "Identiv uTrust 3700 F", [.slowStart]),

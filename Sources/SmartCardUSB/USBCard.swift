@@ -1,5 +1,4 @@
 public import SmartCard
-import Synchronization
 
 /// A connection to a card in a reader that this process drives itself.
 ///
@@ -10,14 +9,14 @@ public final class USBCard: CardConnection {
     public let transmissionProtocol: TransmissionProtocol
     private let interface: CCIDInterface
     private let slot: CCIDSlot
-    private let session: Mutex<CCIDSlot.Session?>
-    private let lastATR: Mutex<ATR>
+    private let session: Lock<CCIDSlot.Session?>
+    private let lastATR: Lock<ATR>
 
     init(reader: USBReader, interface: CCIDInterface, slot: CCIDSlot, session: CCIDSlot.Session) {
         (self.reader, self.interface, self.slot) = (reader, interface, slot)
         transmissionProtocol = session.transmissionProtocol
-        lastATR = Mutex(session.atr)
-        self.session = Mutex(session)
+        lastATR = Lock(session.atr)
+        self.session = Lock(session)
     }
 
     public var atr: ATR { lastATR.withLock { $0 } }

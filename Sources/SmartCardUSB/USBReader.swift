@@ -1,5 +1,4 @@
 public import SmartCard
-import Synchronization
 
 /// A reader on the USB, driven by this process without pcscd: one slot of it.
 ///
@@ -19,7 +18,7 @@ public final class USBReader: CardReader {
     public let release: UInt16
 
     private let claims: InterfaceClaims
-    private let interface = Mutex<CCIDInterface?>(nil)
+    private let interface = Lock<CCIDInterface?>(nil)
 
     init(_ found: FoundReader, claims: InterfaceClaims) {
         id = found.id

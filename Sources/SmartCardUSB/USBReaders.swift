@@ -1,5 +1,4 @@
 import SmartCard
-import Synchronization
 
 /// The readers on the machine's USB, for a process that drives them itself.
 ///
@@ -135,7 +134,7 @@ final class InterfaceClaims: Sendable {
     let bus: any USBBus
     private let timeouts: CCIDTimeouts
     private let turn = Turn()
-    private let open = Mutex<[Key: Entry]>([:])
+    private let open = Lock<[Key: Entry]>([:])
 
     private struct Key: Hashable {
         let bus: UInt8
@@ -145,6 +144,8 @@ final class InterfaceClaims: Sendable {
 
     private struct Entry: Sendable {
         weak var interface: CCIDInterface?
+        /// Shared by the interfaces of a device.
+        let deviceTurn: Turn
     }
 
     init(_ bus: any USBBus, timeouts: CCIDTimeouts) {
@@ -166,12 +167,14 @@ final class InterfaceClaims: Sendable {
             let key = Key(
                 bus: found.device.bus, address: found.device.address, interface: found.function.interface)
             if let interface = open.withLock({ $0[key]?.interface }), interface.isOpen { return interface }
+            let deviceTurn =
+                open.withLock { open in
+                    open = open.filter { $0.value.interface != nil }
+                    return open.first { $0.key.bus == key.bus && $0.key.address == key.address }?.value.deviceTurn
+                } ?? Turn()
             let interface = try await CCIDInterface.open(
-                found.device, found.function, on: bus, timeouts: timeouts)
-            open.withLock { open in
-                open = open.filter { $0.value.interface != nil }
-                open[key] = Entry(interface: interface)
-            }
+                found.device, found.function, on: bus, timeouts: timeouts, deviceTurn: deviceTurn)
+            open.withLock { $0[key] = Entry(interface: interface, deviceTurn: deviceTurn) }
             return interface
         }
     }
