@@ -66,6 +66,11 @@ import Testing
         #expect(outcome.status == 2 && outcome.output.isEmpty, "\(outcome)")
     }
 
+    @Test(arguments: ["doctor", "reader", "beep", "led"]) func help(_ subcommand: String) async throws {
+        let outcome = try await Program.run([tool, subcommand, "--help"])
+        #expect(outcome.status == 0 && outcome.output.contains("USAGE: reader-probe \(subcommand)"), "\(outcome)")
+    }
+
     @Test(arguments: ["reader", "beep"]) func withoutAnyReader(_ command: String) async throws {
         let machine = try DoctorMachine()
         try machine.startService(readers: [])
