@@ -92,7 +92,7 @@ extension CardError {
         case .noService:
             (
                 "the smart card service does not answer", .repairSetup,
-                "Install and start it: sudo apt-get install pcscd && sudo systemctl start pcscd.socket"
+                "Install it, sudo apt-get install pcscd, and start it: sudo systemctl start pcscd.socket (without systemd: sudo pcscd)."
             )
         case .versionMismatch:
             (

@@ -22,6 +22,8 @@ public struct GetResponseLayer: CardChannel {
             response = try await base.transmit(.getResponse(cla: cla, ne: response.status.ne))
             if case .wrongLe = response.status {
                 response = try await base.transmit(.getResponse(cla: cla, ne: response.status.ne))
+                // Passed on, it would have the command itself repeated.
+                if case .wrongLe = response.status { throw CardError(.malformedAnswer, "6Cxx without end") }
             }
             data += response.data
         }

@@ -129,14 +129,19 @@ public enum SensitiveData {
         }
     }
 
-    /// Whether a part of `digits` is an account number: a first digit from 2 to 6 and the right check digit.
+    /// Whether a part of `digits` is an account number: the first digits of an issuer and the right check digit.
     private static func hasAccountNumber(in digits: [UInt8]) -> Bool {
         digits.indices.contains { start in
-            (2...6).contains(digits[start])
+            startsIssuer(digits[start...])
                 && (13...19).contains { length in
                     start + length <= digits.count && checks(digits[start..<start + length])
                 }
         }
+    }
+
+    /// The first digits of those who issue payment cards: 2 to 6; 81, UnionPay and RuPay; 9792, Troy.
+    private static func startsIssuer(_ digits: ArraySlice<UInt8>) -> Bool {
+        (2...6).contains(digits.first ?? 0) || digits.starts(with: [8, 1]) || digits.starts(with: [9, 7, 9, 2])
     }
 
     /// The Luhn formula (ISO/IEC 7812-1, Annex B).

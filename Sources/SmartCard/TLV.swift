@@ -187,6 +187,20 @@ extension TLV: Hashable {
     public func hash(into hasher: inout Hasher) { hasher.combine(encoded) }
 }
 
+extension TLV: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// Tag and value, masked as ``SensitiveData`` has it: `5A:476173******0010`.
+    public var description: String { SensitiveData.maskedTLV(Array(encoded)) ?? "\(tag), \(value.count) bytes" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
+}
+
+extension TLVList: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The objects, masked as ``SensitiveData`` has it: `70[ 5A:476173******0010 ]`.
+    public var description: String { map(\.description).joined(separator: " ") }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
+}
+
 /// Turns bytes into nodes, without recursion, so that no input can exhaust the stack.
 private struct TLVReader {
     let padding: TLVList.Padding

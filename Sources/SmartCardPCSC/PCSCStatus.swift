@@ -46,7 +46,7 @@ extension PCSCStatus {
     public static let serviceStopped = PCSCStatus(SCARD_E_SERVICE_STOPPED)
     public static let unsupportedFeature = PCSCStatus(SCARD_E_UNSUPPORTED_FEATURE)
     public static let iccInstallation = PCSCStatus(SCARD_E_ICC_INSTALLATION)
-    public static let iccCreateorder = PCSCStatus(SCARD_E_ICC_CREATEORDER)
+    public static let iccCreateOrder = PCSCStatus(SCARD_E_ICC_CREATEORDER)
     public static let dirNotFound = PCSCStatus(SCARD_E_DIR_NOT_FOUND)
     public static let fileNotFound = PCSCStatus(SCARD_E_FILE_NOT_FOUND)
     public static let noDir = PCSCStatus(SCARD_E_NO_DIR)
@@ -117,7 +117,7 @@ extension PCSCStatus: CustomStringConvertible {
         .serviceStopped: "SCARD_E_SERVICE_STOPPED",
         .unsupportedFeature: "SCARD_E_UNSUPPORTED_FEATURE",
         .iccInstallation: "SCARD_E_ICC_INSTALLATION",
-        .iccCreateorder: "SCARD_E_ICC_CREATEORDER",
+        .iccCreateOrder: "SCARD_E_ICC_CREATEORDER",
         .dirNotFound: "SCARD_E_DIR_NOT_FOUND",
         .fileNotFound: "SCARD_E_FILE_NOT_FOUND",
         .noDir: "SCARD_E_NO_DIR",

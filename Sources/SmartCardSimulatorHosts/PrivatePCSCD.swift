@@ -54,6 +54,13 @@ public final class PrivatePCSCD: Sendable {
         }
         socket = "\(directory)/run/pcscd.comm"
         self.log = log ?? "\(directory)/log"
+        let logFile = open(self.log, O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0o600)
+        guard logFile >= 0 else {
+            let reason = String(cString: strerror(errno))
+            removeDirectory(directory)
+            throw HostError("\(self.log): \(reason)", hint: "Name a file that can be written.")
+        }
+        close(logFile)
         mkdir("\(directory)/run", 0o755)
         mkdir("\(directory)/reader.conf.d", 0o755)
         var pipe: (read: Int32, write: Int32) = (-1, -1)
@@ -116,7 +123,7 @@ public final class PrivatePCSCD: Sendable {
             // A line stops pcscd.  The shell stays until the lifeline ends, and then removes what there is: should this
             // process end in between, that is the bus as well.
             _ = write(lifeline, "\n", 1)
-            while access("\(directory)/exited", F_OK) != 0, shell.poll() == nil { usleep(2000) }
+            for _ in 0..<2500 where access("\(directory)/exited", F_OK) != 0 && shell.poll() == nil { usleep(2000) }
             if case .usb(let host) = hardware, !keepsBus { host.close() }
             close(lifeline)
             shell.wait()
@@ -180,11 +187,15 @@ public final class PrivatePCSCD: Sendable {
                 [unshare] + options + ["true"], environment: ChildProcess.environment, descriptors: [2: quiet])
             if trial.wait() == 0 { return options }
         }
+        let settings = ["kernel.unprivileged_userns_clone=1", "user.max_user_namespaces=10000"].filter { setting in
+            let name = setting.prefix { $0 != "=" }.map { $0 == "." ? "/" : $0 }
+            return access("/proc/sys/\(String(name))", F_OK) == 0
+        }
         throw HostError(
-            "this machine does not permit a namespace for a pcscd of one's own",
-            hint:
-                "Run as root, or permit user namespaces: sudo sysctl kernel.unprivileged_userns_clone=1 user.max_user_namespaces=10000"
-        )
+            "this machine does not permit a mount namespace for a pcscd of one's own",
+            hint: geteuid() == 0
+                ? "A plain chroot has none: use a container or pivot_root; with Docker, --cap-add SYS_ADMIN."
+                : "Run as root, or permit user namespaces: sudo sysctl \(settings.joined(separator: " "))")
     }
 
     /// pcscd 2.0 and later ask polkit who may connect; in a namespace nobody answers.

@@ -45,9 +45,9 @@ import Testing
     /// DF01 is no one's, and 50 a label: neither is a place for an account number.
     @Test func accountNumbersInOtherObjectsAreHidden() {
         let record = bytes(
-            "70 1E DF 01 08 47 61 73 90 01 01 00 10 50 10 34 37 36 31 37 33 39 30 30 31 30 31 30 30 31 30")
+            "70 1D DF 01 08 47 61 73 90 01 01 00 10 50 10 34 37 36 31 37 33 39 30 30 31 30 31 30 30 31 30")
         let stars = String(repeating: "*", count: 16)
-        let shown = "701EDF0108\(stars)5010\(stars)\(stars)"
+        let shown = "701DDF0108\(stars)5010\(stars)\(stars)"
         #expect(SensitiveData.maskedHex(record, answering: Self.readRecord) == shown)
         #expect(SensitiveData.maskedTLV(record) == "70[ DF01:\(stars) 50:\(stars)\(stars) ]")
         // An account number by chance: EMV Book 2's certificates and cryptograms are random.

@@ -11,8 +11,8 @@ import Testing
     private let tool = Program.built("reader-probe")
     private let virtualReader = Program.built("virtual-reader")
 
-    static let hasService = ["pcscd", "unshare"].allSatisfy(Program.isInstalled)
-    static let needsService = "pcscd or util-linux is not installed"
+    static let hasService = PrivatePCSCD.obstacle == nil
+    static let needsService = PrivatePCSCD.obstacle ?? ""
 
     /// Without hardware and without a service.
     private func alone(_ arguments: String...) async throws -> Program.Outcome {
@@ -352,19 +352,31 @@ import Testing
         Issue.record("a reader that was unplugged stays listed")
     }
 
-    /// What a reader or a card can do wrong.  Whatever comes is an answer or a complaint, in time, and never a crash.
-    @Test(
-        .enabled(if: hasService, "\(needsService)"),
-        arguments: [
-            "empty-answers", "one-byte-answers", "status-only-answers", "broken-atr", "field-loss=1", "field-loss=7",
-            "field-loss=12", "stale-frame", "sequence-behind", "slow=50", "time-extension=1", "truncated-answers=2",
-            "truncated-answers=9", "oversized-length=400", "oversized-length=65000", "unplug=40", "unplug=55",
-        ])
-    func faultsAreSurvived(_ fault: String) async throws {
-        let outcome = try await throughPCSC(["--card", "visa", "--fault", fault], "emv", "--json", "--timeout", "3")
-        #expect([0, 3, 4, 5].contains(outcome.status), "\(fault): \(outcome)")
-        if outcome.status != 0 { #expect(isComplaint(outcome.error), "\(fault): \(outcome)") }
+    /// What a reader or a card can do wrong, and what is to come of it: an answer, or a complaint that fits.
+    static let faults: [(String, Int32, String)] = [
+        ("empty-answers", 5, "no answer"), ("one-byte-answers", 5, "makes no sense"),
+        ("status-only-answers", 5, "no EMV application"), ("broken-atr", 5, ""), ("field-loss=1", 5, ""),
+        ("field-loss=7", 5, ""), ("field-loss=12", 5, ""), ("stale-frame", 0, ""), ("sequence-behind", 0, ""),
+        ("slow=50", 0, ""), ("time-extension=1", 0, ""), ("truncated-answers=2", 5, "failed"),
+        ("truncated-answers=9", 5, "failed"), ("oversized-length=400", 5, "failed"),
+        ("oversized-length=65000", 5, "failed"),
+    ]
+
+    @Test(.enabled(if: hasService, "\(needsService)"), arguments: faults)
+    func faultsAreToldApart(_ fault: String, _ status: Int32, _ complaint: String) async throws {
+        let outcome = try await throughPCSC(["--card", "visa", "--fault", fault], "emv", "--json", "--timeout", "10")
+        #expect(outcome.status == status, "\(fault): \(outcome)")
+        #expect(outcome.error.contains(complaint), "\(fault): \(outcome)")
+        if status != 0 { #expect(isComplaint(outcome.error), "\(fault): \(outcome)") }
         if !outcome.output.isEmpty { _ = try json(outcome) }
+    }
+
+    /// Wherever the reader is when it leaves the bus: in time, and never a crash.
+    @Test(.enabled(if: hasService, "\(needsService)"), arguments: [30, 40, 45, 50, 55])
+    func aReaderThatLeavesTheBus(_ transfer: Int) async throws {
+        let outcome = try await throughPCSC(
+            ["--card", "visa", "--fault", "unplug=\(transfer)"], "emv", "--json", "--timeout", "3")
+        #expect([0, 3, 4, 5, 125].contains(outcome.status), "\(transfer): \(outcome)")
     }
 
     /// One line that says what is wrong, one that says what to do.

@@ -21,11 +21,14 @@ struct APDUCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        let commands = try hex.map { text in
+        let commands = try zip(1..., hex).map { number, text in
             do {
                 return try CommandAPDU([UInt8](hex: text))
             } catch {
-                throw ProbeError.usage("“\(text)” is no command APDU: \(error)", "See reader-probe apdu --help.")
+                // The text is not repeated: it may be a PIN.
+                throw ProbeError.usage(
+                    "argument \(number) is no command APDU: \(error)",
+                    "Each argument is one APDU; quote one with spaces: \"00 A4 04 00 00\".")
             }
         }
         if commands.allSatisfy(\.isForReader), let reader = try await readerOptions.readers().first {

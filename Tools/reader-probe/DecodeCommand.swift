@@ -66,11 +66,12 @@ struct DecodeCommand: ParsableCommand {
         do {
             bytes = try [UInt8](hex: text)
         } catch {
-            throw ProbeError.usage("the input is \(error)", "Give an even number of hexadecimal digits.")
+            throw ProbeError.usage(
+                "the input is no hexadecimal text: \(error)", "For a binary file: xxd -p FILE | reader-probe decode")
         }
         guard !bytes.isEmpty else {
             throw ProbeError.usage(
-                "no input", "Give BER-TLV as hexadecimal digits: reader-probe decode 9F02060000000001 00")
+                "no input", "Give BER-TLV as hexadecimal digits: reader-probe decode 9F0206000000001000")
         }
         // Objects like FF8105 begin with what cards use as filling; so filling is only looked for where that fails.
         if let list = try? TLVList(bytes, padding: .zeros) { return list }

@@ -30,17 +30,24 @@ struct ReaderOptions: ParsableArguments {
             """)
     var backend = BackendChoice.auto
 
-    @Option(name: .shortAndLong, help: "Use the reader whose name contains TEXT.")
+    @Option(name: .shortAndLong, help: .init("Use the reader whose name contains this.", valueName: "text"))
     var reader: String?
 
     @Flag(help: "Use the built-in virtual reader; no hardware and no service is needed.")
     var virtual = false
 
-    @Option(help: "The card on the virtual reader: a built-in one (see virtual-reader --list-cards) or a card file.")
-    var card = "visa"
+    @Option(
+        help: .init(
+            """
+            The card on the virtual reader, which this brings along: visa, mastercard, two-applications and others of \
+            virtual-reader --list-cards, or a card file. Default: visa.
+            """, valueName: "name|file"))
+    var card: String?
 
     @Option(
-        help: "Wait at most this many seconds for a card. Default: no limit on a terminal, else 5.")
+        help: .init(
+            "Wait at most this many seconds for a card. Default: no limit on a terminal, else 5.", valueName: "seconds")
+    )
     var timeout: Double?
 
     @Flag(name: .shortAndLong, help: "Write the APDU traffic to standard error, card data masked.")
@@ -51,6 +58,8 @@ struct ReaderOptions: ParsableArguments {
             throw ValidationError("--timeout takes 0 to 86400 seconds")
         }
     }
+
+    var isVirtual: Bool { virtual || card != nil }
 
     /// How long to wait for a card; nil for as long as it takes.
     var patience: Duration? {

@@ -6,8 +6,10 @@ struct ReaderProbe: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reader-probe",
         abstract: "Shows which contactless readers are attached, and what the card on them says.",
+        usage: "reader-probe [<subcommand>] [<options>]",
         discussion: """
             Without a subcommand: lists the readers, then reads the first contactless card it finds, or waits for one.
+            Without hardware: reader-probe --virtual. The options: reader-probe help emv.
 
             EXIT STATUS
               0  read

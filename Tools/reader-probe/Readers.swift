@@ -11,7 +11,7 @@ extension ReaderOptions {
     /// - Throws: ``CardError`` of kind `noReader`, `noService`, … .
     func readers() async throws -> [any CardReader] {
         let all: [any CardReader]
-        switch (virtual, backend) {
+        switch (isVirtual, backend) {
         case (true, _): all = [try virtualReader()]
         case (_, .pcsc): all = try await pcscReaders()
         case (_, .usb): all = try await DirectReaders.readers()
@@ -70,6 +70,7 @@ extension ReaderOptions {
         .noReader, hint: "Plug in a reader and check that lsusb shows it; or try --virtual, which needs none.")
 
     private func virtualCard() throws -> any VirtualCard {
+        let card = card ?? "visa"
         if let builtIn = VirtualCards.named(card) { return builtIn }
         guard let text = FileManager.default.contents(atPath: card) else {
             throw ProbeError.usage(
@@ -79,7 +80,10 @@ extension ReaderOptions {
         do {
             return try CardFile(parsing: [UInt8](text)).makeCard()
         } catch {
-            throw ProbeError.usage("\(card): \(error)", "The card file format is documented with SmartCardSimulator.")
+            throw ProbeError.usage(
+                "\(card): \(error)",
+                "The format: Sources/SmartCardSimulator/Documentation.docc/CardFileFormat.md; examples: Sources/SmartCardSimulator/Cards."
+            )
         }
     }
 

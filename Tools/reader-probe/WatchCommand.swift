@@ -13,7 +13,7 @@ struct WatchCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        if readerOptions.virtual {
+        if readerOptions.isVirtual {
             for reader in try await readerOptions.readers() {
                 try show(WatchEvent("readerAttached", reader.identity.name))
                 for try await state in reader.slotStates() { try show(WatchEvent(reader.identity.name, state)) }

@@ -227,7 +227,11 @@ func readCard(_ name: String) throws -> any VirtualCard {
     do {
         return try CardFile(parsing: bytes).makeCard()
     } catch {
-        throw HostError("\(name): \(error)", hint: "Mend the card file there.")
+        throw HostError(
+            "\(name): \(error)",
+            hint:
+                "The format: Sources/SmartCardSimulator/Documentation.docc/CardFileFormat.md; examples: Sources/SmartCardSimulator/Cards."
+        )
     }
 }
 

@@ -1,4 +1,5 @@
 public import SmartCard
+import Synchronization
 
 /// Reads all that an EMV card tells anybody who asks, and says what is out of order.
 ///
@@ -11,6 +12,10 @@ public import SmartCard
 public struct CardInspector: Sendable {
     public static let maximumApplications = 32
     public static let maximumRecords = 128
+    /// How many exchanges one inspection makes at most, and how many bytes of answers it takes.  A card that needs more
+    /// is hostile, and the inspection ends with an ``CardInspection/interruption``.
+    public static let maximumExchanges = 4096
+    public static let maximumAnswers = 1 << 20
     /// In bytes (EMV Book 3, Annex A1).
     private static let maximumAFL = 252
 
@@ -56,6 +61,7 @@ public struct CardInspector: Sendable {
     public func inspect(
         _ channel: any CardChannel, onlyDirectory: Bool = false, progress: @Sendable (String) -> Void = { _ in }
     ) async throws -> CardInspection {
+        let channel = Budget(channel)
         var inspection = CardInspection()
         do {
             try await findApplications(channel, progress, &inspection)
@@ -71,6 +77,25 @@ public struct CardInspector: Sendable {
             inspection.interruption = error
         }
         return inspection
+    }
+}
+
+/// Ends an inspection of which there is no end.
+private final class Budget: CardChannel {
+    private let base: any CardChannel
+    private let spent = Mutex((exchanges: 0, answers: 0))
+
+    init(_ base: any CardChannel) { self.base = base }
+
+    func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        let response = try await base.transmit(command)
+        let isOver = spent.withLock { spent in
+            spent.exchanges += 1
+            spent.answers += response.data.count
+            return spent.exchanges > CardInspector.maximumExchanges || spent.answers > CardInspector.maximumAnswers
+        }
+        guard !isOver else { throw CardError(.malformedAnswer, "more answers than any card has to give") }
+        return response
     }
 }
 

@@ -19,7 +19,7 @@ public final class VirtualReader: CardReader {
     public init(_ device: SoftwareACR122U, timeout: Duration = .seconds(3)) {
         self.device = device
         identity = ReaderIdentity(
-            name: "ACS ACR122U PICC Interface 00 00 (virtual)", backend: .virtual, vendor: "ACS")
+            name: "ACS ACR122U PICC Interface 00 00", backend: .virtual, vendor: "ACS")
         let slot = VirtualSlot(device, timeout: timeout)
         self.slot = slot
         watch = Task { await slot.watch() }
