@@ -122,6 +122,7 @@ private final class SoftwareUSBLink: USBLink {
         (self.device, self.bus) = (device, bus)
         device.observe { [weak self] event in
             guard let self else { return }
+            let bus = self.bus
             switch event {
             case .ready(let endpoint, let bytes, let delay):
                 let bytes = endpoint == 0x82 ? bus.tamper.withLock { $0 }?(bytes) ?? bytes : bytes
