@@ -336,6 +336,29 @@ import Testing
         }
     }
 
+    // MARK: The system's own pcscd, libccid and sysfs
+
+    @Test(
+        .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"),
+        arguments: [("2.16", "ACR122U216"), ("2.07", "ACR122U207")])
+    func aVirtualReaderThroughTheSystemStack(_ version: String, _ firmware: String) async throws {
+        let outcome = try await Program.run(
+            [
+                Program.built("virtual-reader"), "--usb", "--card", "visa", "--firmware", version, "--",
+                Program.built("reader-probe"), "doctor", "--json", "--timeout", "5",
+            ], timeout: .seconds(60))
+        #expect(outcome.status == 0, "\(outcome)")
+        let findings = try JSONDecoder().decode(DoctorMachine.Diagnosis.self, from: Data(outcome.output.utf8)).findings
+        func summary(_ check: String) -> String? { findings.first { $0.check == check && $0.result == "ok" }?.summary }
+        #expect(summary("usb.reader") == "ACS ACR122U PICC Interface, release \(version)")
+        #expect(summary("usb.power") == "12 Mbit/s, 200 mA")
+        #expect(summary("usb.genuine") != nil)
+        #expect(summary("driver.reader")?.contains("ACS ACR122U PICC Interface") == true)
+        #expect(summary("service.reader") == "ACS ACR122U PICC Interface 00 00")
+        #expect(summary("reader.firmware") == firmware)
+        #expect(summary("card.exchange")?.hasSuffix("FFCA000000 was answered with 9000 normal processing") == true)
+    }
+
     // MARK: Without pcscd
 
     static let withoutService: [Condition] = [
