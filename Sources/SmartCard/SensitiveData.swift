@@ -45,7 +45,10 @@ public enum SensitiveData {
     /// of an issuer's own do.
     public static func exposure(of value: some Collection<UInt8>, in tag: TLVTag) -> Exposure? {
         if let exposure = exposures[tag] { return exposure }
-        return !randomObjects.contains(tag) && containsAccountNumber(Array(value)) ? .nothing : nil
+        // Letters taken for packed digits make account numbers by chance: VISA DEBIT is 56 49 53 41 20 44 45 42 49 54.
+        let isText = value.allSatisfy { (0x20...0x7E).contains($0) }
+        let isHidden = !randomObjects.contains(tag) && containsAccountNumber(Array(value), packed: !isText)
+        return isHidden ? .nothing : nil
     }
 
     /// `value` of the object `tag` as hexadecimal digits, with `*` for each digit that must not be shown.
@@ -119,11 +122,11 @@ public enum SensitiveData {
         command.cla != 0xFF && openInstructions.contains(command.ins)
     }
 
-    /// Whether there are 13 to 19 digits in a row, packed or as text, that check as an account number
-    /// (ISO/IEC 7812-1, Annex B).
-    static func containsAccountNumber(_ data: [UInt8]) -> Bool {
+    /// Whether there are 13 to 19 digits in a row, as text or, unless `packed` is false, packed, that check as an account
+    /// number (ISO/IEC 7812-1, Annex B).
+    static func containsAccountNumber(_ data: [UInt8], packed isPacked: Bool = true) -> Bool {
         func digit(_ character: UInt8) -> UInt8? { (0x30...0x39).contains(character) ? character - 0x30 : nil }
-        let packed = data.flatMap { [$0 >> 4, $0 & 0x0F] }.map { $0 < 10 ? $0 : nil }
+        let packed = isPacked ? data.flatMap { [$0 >> 4, $0 & 0x0F] }.map { $0 < 10 ? $0 : nil } : []
         return [packed, data.map(digit)].contains { symbols in
             symbols.split(separator: nil).contains { run in hasAccountNumber(in: run.compactMap(\.self)) }
         }

@@ -50,6 +50,7 @@ import Testing
         let shown = "701DDF0108\(stars)5010\(stars)\(stars)"
         #expect(SensitiveData.maskedHex(record, answering: Self.readRecord) == shown)
         #expect(SensitiveData.maskedTLV(record) == "70[ DF01:\(stars) 50:\(stars)\(stars) ]")
+        #expect(SensitiveData.masked(Array("VISA DEBIT".utf8), of: 0x50) == "56495341204445424954")
         // An account number by chance: EMV Book 2's certificates and cryptograms are random.
         #expect(SensitiveData.masked(bytes("47 61 73 90 01 01 00 10"), of: 0x9F26) == "4761739001010010")
     }

@@ -355,8 +355,10 @@ import Testing
     /// What a reader or a card can do wrong, and what is to come of it: an answer, or a complaint that fits.
     static let faults: [(String, Int32, String)] = [
         ("empty-answers", 5, "no answer"), ("one-byte-answers", 5, "makes no sense"),
-        ("status-only-answers", 5, "no EMV application"), ("broken-atr", 5, ""), ("field-loss=1", 5, ""),
-        ("field-loss=7", 5, ""), ("field-loss=12", 5, ""), ("stale-frame", 0, ""), ("sequence-behind", 0, ""),
+        ("status-only-answers", 5, "no EMV application"), ("broken-atr", 5, "protocols"),
+        ("field-loss=1", 5, "no answer"),
+        ("field-loss=7", 5, "no answer"), ("field-loss=9", 5, "no answer"), ("stale-frame", 0, ""),
+        ("sequence-behind", 0, ""),
         ("slow=50", 0, ""), ("time-extension=1", 0, ""), ("truncated-answers=2", 5, "failed"),
         ("truncated-answers=9", 5, "failed"), ("oversized-length=400", 5, "failed"),
         ("oversized-length=65000", 5, "failed"),
@@ -366,7 +368,7 @@ import Testing
     func faultsAreToldApart(_ fault: String, _ status: Int32, _ complaint: String) async throws {
         let outcome = try await throughPCSC(["--card", "visa", "--fault", fault], "emv", "--json", "--timeout", "10")
         #expect(outcome.status == status, "\(fault): \(outcome)")
-        #expect(outcome.error.contains(complaint), "\(fault): \(outcome)")
+        #expect(complaint.isEmpty || outcome.error.contains(complaint), "\(fault): \(outcome)")
         if status != 0 { #expect(isComplaint(outcome.error), "\(fault): \(outcome)") }
         if !outcome.output.isEmpty { _ = try json(outcome) }
     }
