@@ -278,9 +278,8 @@ extension Check {
 
     /// libccid's list of bogus firmware (ifdhandler.c).
     static let driverFirmware = Check.eachDevice("driver.firmware") { device, machine in
-        guard device.isACR122U, device.release < 0x0206 else {
-            return .ok("libccid accepts firmware \(device.releaseText)")
-        }
+        guard device.isACR122U else { return .skipped("only ACR122U are looked at") }
+        guard device.release < 0x0206 else { return .ok("libccid accepts firmware \(device.releaseText)") }
         guard let driver = machine.drivers.first(where: { $0.name == "ifd-ccid" }) else {
             return .skipped("no libccid")
         }

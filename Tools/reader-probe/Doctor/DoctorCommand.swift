@@ -38,8 +38,8 @@ struct DoctorCommand: AsyncParsableCommand {
     func run() async throws {
         let files = FileTree(root: root)
         var machine = Machine(files, environment: ProcessInfo.processInfo.environment)
-        // For libpcsclite, which looks there when it is first used.
-        setenv("PCSCLITE_CSOCK_NAME", machine.service.socketPath, 1)
+        // libpcsclite looks there when it is first used.
+        if !files.root.isEmpty { setenv("PCSCLITE_CSOCK_NAME", machine.service.socketPath, 1) }
         let limit = timeout.map { Duration.milliseconds(Int($0 * 1000)) }
         let patience = limit ?? (Terminal.errorIsTerminal && !json ? .seconds(10) : .zero)
         if backend == .usb {
