@@ -357,7 +357,7 @@ import Testing
         ("empty-answers", 5, "no answer"), ("one-byte-answers", 5, "makes no sense"),
         ("status-only-answers", 5, "no EMV application"), ("broken-atr", 5, "protocols"),
         ("field-loss=1", 5, "no answer"),
-        ("field-loss=7", 5, "no answer"), ("field-loss=9", 5, "no answer"), ("stale-frame", 0, ""),
+        ("field-loss=5", 5, "no answer"), ("stale-frame", 0, ""),
         ("sequence-behind", 0, ""),
         ("slow=50", 0, ""), ("time-extension=1", 0, ""), ("truncated-answers=2", 5, "failed"),
         ("truncated-answers=9", 5, "failed"), ("oversized-length=400", 5, "failed"),
