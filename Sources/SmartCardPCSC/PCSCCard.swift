@@ -59,7 +59,7 @@ public final class PCSCCard: CardConnection {
 
     /// Sends bytes that need not be an APDU and returns the answer as it is, status word or not.
     ///
-    /// - Throws: ``CardError`` of kind `noAnswer` if the answer is empty: drivers report a silent card as success.
+    /// - Throws: `CardError` of kind `noAnswer` if the answer is empty: drivers report a silent card as success.
     public func transmit(bytes command: [UInt8]) async throws -> [UInt8] {
         guard command.count <= cscard_max_buffer_size_extended() else {
             throw CardError(.tooLong, "\(command.count) bytes")
@@ -81,7 +81,7 @@ public final class PCSCCard: CardConnection {
     /// - Parameters:
     ///   - timeout: how long to wait for other transactions to end; nil for ``sharingTimeout``.
     ///   - disposition: what becomes of the card at the end.
-    /// - Throws: what `body` throws, ``CardError``, or `CancellationError` if the task is cancelled while it waits to
+    /// - Throws: what `body` throws, `CardError`, or `CancellationError` if the task is cancelled while it waits to
     ///   begin.
     public func withTransaction<R>(
         timeout: Duration? = nil, endingWith disposition: CardDisposition = .leave,
@@ -134,7 +134,7 @@ public final class PCSCCard: CardConnection {
         try await reconnect(sharing: sharing, protocols: protocols, initialization: .powerOff)
     }
 
-    /// Connects anew on the same connection, as is due after ``CardError/Kind/cardReset``.
+    /// Connects anew on the same connection, as is due after `CardError.Kind.cardReset`.
     ///
     /// - Parameter initialization: what happens to the card first: nothing, a warm reset, or power off and on.
     public func reconnect(
@@ -170,7 +170,7 @@ public final class PCSCCard: CardConnection {
 
     /// Sends a control code to the driver, such as those of ``features()``.
     ///
-    /// - Throws: ``CardError`` of kind `unsupported` where the driver does not take the code.
+    /// - Throws: `CardError` of kind `unsupported` where the driver does not take the code.
     public func control(_ code: UInt32, _ input: [UInt8] = []) async throws -> [UInt8] {
         guard input.count <= cscard_max_buffer_size_extended() else {
             throw CardError(.tooLong, "\(input.count) bytes")

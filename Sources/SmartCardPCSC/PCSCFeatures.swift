@@ -137,7 +137,7 @@ extension PCSCCard {
     ///
     /// Empty where the driver knows of no features.
     ///
-    /// - Throws: ``CardError``, of kind `malformedAnswer` where the list is not one.
+    /// - Throws: `CardError`, of kind `malformedAnswer` where the list is not one.
     public func features() async throws -> [PCSCFeature: UInt32] {
         let list: [UInt8]
         do {

@@ -15,7 +15,7 @@ public struct PCSCReader: CardReader, Hashable {
 
     /// The name, vendor and serial number, as far as the driver tells.
     ///
-    /// - Throws: ``CardError``, as ``connect(sharing:protocols:sharingTimeout:)`` with direct sharing does.
+    /// - Throws: `CardError`, as ``connect(sharing:protocols:sharingTimeout:)`` with direct sharing does.
     public func details() async throws -> ReaderIdentity {
         let direct = try await connect(sharing: .direct)
         var identity = identity
@@ -46,7 +46,7 @@ public struct PCSCReader: CardReader, Hashable {
     ///   - protocols: without meaning for a direct connection.
     ///   - sharingTimeout: how long to wait, in turns of at most 50 ms, for a card that somebody holds exclusively;
     ///     the default for the calls on the connection, too.
-    /// - Throws: ``CardError``.  `CancellationError`, at once, when the task is cancelled.
+    /// - Throws: `CardError`.  `CancellationError`, at once, when the task is cancelled.
     public func connect(
         sharing: CardSharing, protocols: CardProtocols = .any, sharingTimeout: Duration = .seconds(2)
     ) async throws -> PCSCCard {

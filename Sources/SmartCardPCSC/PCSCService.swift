@@ -16,7 +16,7 @@ public struct PCSCService: Sendable {
 
     /// The readers that are attached, in pcscd's order.
     ///
-    /// - Throws: ``CardError`` of kind `noService`, `permissionDenied`, `versionMismatch`, ….
+    /// - Throws: `CardError` of kind `noService`, `permissionDenied`, `versionMismatch`, ….
     public func readers() async throws -> [PCSCReader] {
         let names = try await BlockingThread { OnceOnly() }.run { _ in
             let context = try SCardContext.forOperation()
@@ -34,7 +34,7 @@ public struct PCSCService: Sendable {
     /// newest 4096 events.
     ///
     /// - Parameter waitForService: what happens while pcscd does not answer.  If false, the stream throws the
-    ///   ``CardError``.  If true, it says ``PCSCEvent/serviceUnavailable(_:)`` once and goes on when pcscd is back; since
+    ///   `CardError`.  If true, it says ``PCSCEvent/serviceUnavailable(_:)`` once and goes on when pcscd is back; since
     ///   pcscd announces itself to nobody, that is tried after 50 ms and then at growing intervals of up to 1 s.
     public func events(
         waitForService: Bool = false

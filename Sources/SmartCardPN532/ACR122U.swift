@@ -8,7 +8,7 @@ public import SmartCard
 ///     print(try await reader.firmwareVersion())        // ACR122U216
 ///     try await reader.setLights(.steady(green: true), blinking: .init(on: 1, off: 1, times: 2, buzzer: .whileOn))
 ///
-/// Every call throws ``SmartCard/CardError``.  What the reader itself said is its `cause`, an ``ACR122UStatus``; what
+/// Every call throws `CardError`.  What the reader itself said is its `cause`, an ``ACR122UStatus``; what
 /// the PN532 said, a ``PN532Error``.
 public struct ACR122U: Sendable {
     private let exchange: @Sendable ([UInt8]) async throws -> [UInt8]
@@ -71,7 +71,7 @@ public struct ACR122U: Sendable {
 
     /// Whether the buzzer sounds when a card is found (6.7).
     ///
-    /// - Throws: ``SmartCard/CardError`` of kind `unsupported` from old firmware, which does not know it.
+    /// - Throws: `CardError` of kind `unsupported` from old firmware, which does not know it.
     public func setBuzzerOnDetection(_ isOn: Bool) async throws {
         let answer = try await exchange([0xFF, 0x00, 0x52, isOn ? 0xFF : 0x00, 0x00])
         guard let status = ACR122UStatus(answer) else { throw Self.unexpected(answer, to: "buzzer on detection") }
@@ -122,7 +122,7 @@ public struct ACR122U: Sendable {
     /// Passes `payload`, from `D4` on, to the PN532, and returns its response from `D5` on (5.1).
     ///
     /// - Parameter payload: up to 255 bytes.
-    /// - Throws: ``SmartCard/CardError``: of kind `noAnswer` where the card was silent, otherwise as ``ACR122UStatus``
+    /// - Throws: `CardError`: of kind `noAnswer` where the card was silent, otherwise as ``ACR122UStatus``
     ///   says.
     public func directTransmit(_ payload: [UInt8]) async throws -> [UInt8] {
         guard (1...255).contains(payload.count) else {

@@ -1,7 +1,7 @@
 /// A tag that holds an NDEF message.
 ///
 /// Every call throws ``TagError`` where the tag is not as it should be, ``NDEFError`` where its message is not, and
-/// ``SmartCard/CardError`` where the link fails.
+/// `CardError` where the link fails.
 public protocol NDEFTag: Sendable {
     /// What the tag says of its NDEF data.
     func ndefStatus() async throws -> NDEFStatus

@@ -2,7 +2,7 @@ public import SmartCard
 
 /// A PN532 (NXP UM0701-02) behind a reader's direct transmit: its commands as an initiator.
 ///
-/// It throws ``SmartCard/CardError``; where the chip reports an error code, the cause is a ``PN532Error``.  Answers are
+/// It throws `CardError`; where the chip reports an error code, the cause is a ``PN532Error``.  Answers are
 /// read strictly: one that is too short, too long or to another command is a `malformedAnswer`.
 public struct PN532: Sendable {
     private let transmit: @Sendable ([UInt8]) async throws -> [UInt8]

@@ -13,7 +13,7 @@ extension ACR122U {
     /// are released before.  The chip cannot be asked for its retries and parameters: they become what they are after
     /// a reset, automatic RATS as the operating parameter has it.
     ///
-    /// - Throws: what `body` throws; else ``SmartCard/CardError`` where the reader cannot be taken or put back.
+    /// - Throws: what `body` throws; else `CardError` where the reader cannot be taken or put back.
     public func withChip<R: Sendable>(_ body: (PN532) async throws -> R) async throws -> R {
         let before = try await operatingParameter()
         let result: Result<R, any Error>
@@ -75,7 +75,7 @@ extension PN532 {
     ///   - time: how long to look; at least one round is made.
     ///   - pause: between rounds.
     /// - Returns: nil if no card came in time.
-    /// - Throws: ``SmartCard/CardError``, and `CancellationError` when the task is cancelled.
+    /// - Throws: `CardError`, and `CancellationError` when the task is cancelled.
     public func poll(
         _ technologies: [PollingTechnology], within time: Duration, pause: Duration = .milliseconds(100)
     ) async throws -> PollingOutcome? {

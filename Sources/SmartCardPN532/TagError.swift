@@ -1,6 +1,6 @@
 /// A tag refuses, or is not what it is taken for.
 ///
-/// Where the link fails instead, the error is a ``SmartCard/CardError``.
+/// Where the link fails instead, the error is a `CardError`.
 public enum TagError: Error, Hashable, Sendable {
     /// The key does not open the sector of this block; or the block is not there.  The tag has been selected anew.
     case authenticationFailed(block: UInt8)

@@ -17,7 +17,7 @@ public protocol VirtualCard: AnyObject, Sendable {
     /// A native exchange below ISO-DEP, without checksum: `30 04`, `A2 04 …` (ISO/IEC 14443-3; NFC Forum Type 2 Tag;
     /// MIFARE Classic, where `60`/`61` block, key, UID stands for the whole authentication as it does for a PN532).
     ///
-    /// After a refusal such a card is silent until ``reset()``, that is until the reader selects it anew, as the chips
+    /// After a refusal such a card is silent until `reset()`, that is until the reader selects it anew, as the chips
     /// fall back to IDLE.
     ///
     /// - Returns: what the card answers, empty for an acknowledgement; nil for a refusal or silence.

@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// It runs in a mount namespace in which /run/pcscd is a temporary directory and USB is empty, so it works as root, and
 /// without root where the machine allows user namespaces.  A shell stands between this process and pcscd: it stops pcscd
-/// and removes what is left when ``stop()`` is called, and also when this process ends in any other way.
+/// and removes what is left when ``stop(keepsBus:)`` is called, and also when this process ends in any other way.
 ///
 /// The calls block: do not make them on a thread that others need.
 public final class PrivatePCSCD: Sendable {

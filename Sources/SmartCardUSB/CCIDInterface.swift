@@ -19,7 +19,7 @@ final class CCIDInterface: Sendable {
 
     /// Opens the interface, throws away what an earlier user left in it, and comes to terms about bSeq.
     ///
-    /// - Throws: ``CardError`` of kind `readerBusy`, `permissionDenied`, `readerGone`, `readerTimeout`, ….
+    /// - Throws: `CardError` of kind `readerBusy`, `permissionDenied`, `readerGone`, `readerTimeout`, ….
     static func open(
         _ device: USBDevice, _ function: CCIDFunction, on bus: any USBBus, timeouts: CCIDTimeouts,
         deviceTurn: Turn

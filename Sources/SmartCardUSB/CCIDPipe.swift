@@ -57,7 +57,7 @@ final class CCIDPipe: Sendable {
     /// Sends a command and returns its answer, be it a success or a failure.
     ///
     /// - Parameter timeout: how long the reader may take, and once more for each time that it asks for.
-    /// - Throws: ``CardError`` of kind `readerGone`, `readerTimeout`, `malformedAnswer`, `notTransacted`;
+    /// - Throws: `CardError` of kind `readerGone`, `readerTimeout`, `malformedAnswer`, `notTransacted`;
     ///   `CancellationError` at once when the task is cancelled.
     func perform(_ command: CCIDCommand, timeout: Duration? = nil) async throws -> CCIDAnswer {
         guard let deviceTurn else { return try await send(command, timeout) }

@@ -168,7 +168,7 @@ private final class LibUSBLink: USBLink {
     /// Signalled once for each transfer that ends while the link closes.
     private let ended = DispatchSemaphore(value: 0)
 
-    /// - Throws: ``CardError`` that says who is in the way.
+    /// - Throws: `CardError` that says who is in the way.
     init(_ context: LibUSBContext, _ device: USBDevice, interface: UInt8) throws(CardError) {
         self.context = context
         self.interface = interface

@@ -6,18 +6,18 @@ import SmartCard
 package protocol USBBus: Sendable {
     /// The devices that are present, none opened.
     ///
-    /// - Throws: ``CardError``.
+    /// - Throws: `CardError`.
     func devices() async throws -> [USBDevice]
 
     /// Opens `device` and claims the interface numbered `interface`.  A kernel driver that has it gives way, until
     /// the link is closed.
     ///
-    /// - Throws: ``CardError`` of kind `readerBusy`, `permissionDenied`, `readerGone`, ….
+    /// - Throws: `CardError` of kind `readerBusy`, `permissionDenied`, `readerGone`, ….
     func open(_ device: USBDevice, interface: UInt8) async throws -> any USBLink
 
     /// Says when devices may have come or gone, until the task that reads it is cancelled.
     ///
-    /// - Throws: ``CardError`` if the system cannot tell.
+    /// - Throws: `CardError` if the system cannot tell.
     func changes() throws -> AsyncStream<Void>
 }
 

@@ -32,7 +32,7 @@ public final class USBCard: CardConnection {
 
     /// Sends bytes that need not be an APDU and returns the answer as it is, status word or not.
     ///
-    /// - Throws: ``CardError`` of kind `noAnswer` if the answer is empty: readers report a silent card as success.
+    /// - Throws: `CardError` of kind `noAnswer` if the answer is empty: readers report a silent card as success.
     public func transmit(bytes command: [UInt8]) async throws -> [UInt8] {
         try await slot.transmit(command, session: openSession().number)
     }

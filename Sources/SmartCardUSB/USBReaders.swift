@@ -20,14 +20,14 @@ public struct USBReaders: Sendable {
 
     /// The readers that are plugged in, by bus and port; of a reader with several slots each one.
     ///
-    /// - Throws: ``CardError``, if there is no USB to look at.
+    /// - Throws: `CardError`, if there is no USB to look at.
     public func readers() async throws -> [USBReader] {
         try await claims.readers().map { USBReader($0, claims: claims) }
     }
 
     /// The reader `id`.
     ///
-    /// - Throws: ``CardError`` of kind `readerGone` if it is not plugged in.
+    /// - Throws: `CardError` of kind `readerGone` if it is not plugged in.
     public func reader(_ id: USBReaderID) async throws -> USBReader {
         guard let reader = try await readers().first(where: { $0.id == id }) else {
             throw CardError(.readerGone, "\(id)")

@@ -57,7 +57,7 @@ public struct CardInspector: Sendable {
     /// Never throws for what a card does: a card that leaves or goes mute shows in ``CardInspection/interruption``.
     ///
     /// - Parameter onlyDirectory: find the applications and leave them unread.
-    /// - Throws: `CancellationError`, and what is no ``CardError``.
+    /// - Throws: `CancellationError`, and what is no `CardError`.
     public func inspect(
         _ channel: any CardChannel, onlyDirectory: Bool = false, progress: @Sendable (String) -> Void = { _ in }
     ) async throws -> CardInspection {

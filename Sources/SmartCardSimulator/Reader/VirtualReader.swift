@@ -368,7 +368,7 @@ private final class Inbox: Sendable {
 
     /// The next frame, once it is due; nil when the deadline passes first.
     ///
-    /// - Throws: ``CardError`` of kind `readerGone`; `CancellationError`.
+    /// - Throws: `CardError` of kind `readerGone`; `CancellationError`.
     func next(by deadline: ContinuousClock.Instant?) async throws -> [UInt8]? {
         while true {
             try Task.checkCancellation()

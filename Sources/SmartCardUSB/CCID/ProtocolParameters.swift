@@ -63,7 +63,7 @@ struct ProtocolChoice: Hashable, Sendable {
     /// Whether the reader is to be told.
     let setsParameters: Bool
 
-    /// - Throws: ``CardError`` of kind `protocolMismatch` if the reader speaks none of the card's protocols.
+    /// - Throws: `CardError` of kind `protocolMismatch` if the reader speaks none of the card's protocols.
     init(_ atr: ATR, _ descriptor: CCIDDescriptor) throws(CardError) {
         let offered = atr.protocols.compactMap { $0 == 0 ? TransmissionProtocol.t0 : $0 == 1 ? .t1 : nil }
         // TA2: the card is in specific mode, without a choice (ISO/IEC 7816-3, 8.3).
