@@ -32,7 +32,7 @@ public final class UMockdevHost: Sendable {
         var lastNumber = 1
     }
 
-    private let state: Mutex<State>
+    private let state: Lock<State>
     private let departures = DispatchQueue(label: "umockdev-host")
 
     /// A bus with nothing on it.  There can be one in a process at a time: umockdev finds it by a variable.
@@ -48,7 +48,7 @@ public final class UMockdevHost: Sendable {
         }
         let testbed = Testbed()
         root = testbed.root
-        state = Mutex(State(testbed: testbed))
+        state = Lock(State(testbed: testbed))
     }
 
     deinit { close() }

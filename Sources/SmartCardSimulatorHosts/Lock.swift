@@ -1,0 +1,27 @@
+import Glibc
+
+/// A value behind a lock.
+///
+/// The lock is pthread's, which the thread sanitizer knows, where it does not see into `Mutex`: umockdev's thread and
+/// Swift's meet in these values, and nothing else puts them in order.
+final class Lock<Value>: @unchecked Sendable {
+    // Unchecked: `value` is only touched with `mutex` held.
+    private var value: Value
+    private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
+
+    init(_ value: Value) {
+        self.value = value
+        pthread_mutex_init(mutex, nil)
+    }
+
+    deinit {
+        pthread_mutex_destroy(mutex)
+        mutex.deallocate()
+    }
+
+    func withLock<R>(_ body: (inout Value) throws -> R) rethrows -> R {
+        pthread_mutex_lock(mutex)
+        defer { pthread_mutex_unlock(mutex) }
+        return try body(&value)
+    }
+}
