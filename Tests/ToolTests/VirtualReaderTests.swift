@@ -43,6 +43,11 @@ struct VirtualReaderTests {
         #expect(outcome.output == atr + "\n", "\(outcome)")
     }
 
+    @Test("a log that cannot be written is said at once") func aLogThatCannotBeWritten() async throws {
+        let outcome = try await run("--card", "visa", "--pcscd-log", "/nonexistent/log", "--", "true")
+        #expect(outcome.status == 125 && outcome.error.contains("/nonexistent/log: No such file"), "\(outcome)")
+    }
+
     @Test("opensc-tool selects the payment directory") func openscToolSelectsThePaymentDirectory() async throws {
         let outcome = try await run(
             // SELECT 2PAY.SYS.DDF01 (EMV Book B, 3.3.2)
