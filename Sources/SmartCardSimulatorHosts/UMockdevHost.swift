@@ -2,7 +2,6 @@ import CUMockdev
 import Dispatch
 import Glibc
 public import SmartCardSimulator
-import Synchronization
 
 /// Puts a software USB device on a mock USB bus, where unchanged programs find it: libusb, libccid and pcscd, lsusb.
 ///
@@ -223,7 +222,7 @@ private final class PluggedDevice: Sendable {
 /// full as long as there is nothing.
 private final class ReapableSignal: Sendable {
     private let descriptor: Int32
-    private let isSet = Mutex(false)
+    private let isSet = Lock(false)
 
     /// - Parameter path: an ordinary file, which the pipe replaces.
     init(replacing path: String) throws {

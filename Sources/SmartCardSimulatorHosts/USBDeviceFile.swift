@@ -1,7 +1,6 @@
 import Dispatch
 import Glibc
 import SmartCardSimulator
-import Synchronization
 
 /// The device file /dev/bus/usb/BBB/DDD over a software device: what the kernel's usbfs does with URBs, interfaces and
 /// opens (Linux, drivers/usb/core/devio.c), without any transport.
@@ -49,7 +48,7 @@ final class USBDeviceFile: Sendable {
     }
 
     private let device: any SoftwareUSBDevice
-    private let state = Mutex(State())
+    private let state = Lock(State())
     private let timers = DispatchQueue(label: "usb-device-file")
     /// Called whenever a transfer has become ready to be reaped, and with false when there is none left.
     private let reapable: @Sendable (Bool) -> Void
