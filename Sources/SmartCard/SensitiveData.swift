@@ -96,8 +96,8 @@ public enum SensitiveData {
 
     /// Response data as hexadecimal digits, digit for digit, with `*` for each that must not be shown.
     ///
-    /// In BER-TLV those are the values that ``exposure(of:in:)`` names.  Data of another shape is hidden altogether if it is a record,
-    /// or if digits in it, packed or as text, check as an account number.
+    /// In BER-TLV those are the values that ``exposure(of:in:)`` names.  Data of another shape is hidden altogether if it
+    /// is a record, or if digits in it, packed or as text, check as an account number.
     public static func maskedHex(_ data: [UInt8], answering command: CommandAPDU) -> String {
         guard let list = try? TLVList(data), !list.isEmpty else {
             let isRecord = command.cla != 0xFF && command.ins == 0xB2

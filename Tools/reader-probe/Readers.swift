@@ -96,8 +96,8 @@ extension ReaderOptions {
 
     /// Waits for a contactless card on one of `readers`; with a reader named, for any card.
     ///
-    /// - Throws: ``CardError`` of kind `cardAbsent` or `cardMute` when ``patience`` is at its end; a reader's own error when none is
-    ///   left to wait for.
+    /// - Throws: ``CardError`` of kind `cardAbsent` or `cardMute` when ``patience`` is at its end; a reader's own error when
+    ///   none is left to wait for.
     func waitForCard(on readers: [any CardReader]) async throws -> any CardReader {
         let patience = patience
         let anyCard = reader != nil

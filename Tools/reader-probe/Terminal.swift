@@ -90,7 +90,9 @@ enum Terminal {
                 write(command.fullMessage(for: error) + "\n")
                 return 0
             }
-            (status, summary, hint) = (2, command.message(for: error), "See reader-probe --help.")
+            (status, summary, hint) = (
+                2, command.message(for: error), "See reader-probe --help; a subcommand stands before its options."
+            )
         }
         complain(printable(summary), printable(hint))
         return status
