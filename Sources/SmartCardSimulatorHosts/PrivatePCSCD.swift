@@ -95,7 +95,7 @@ public final class PrivatePCSCD: Sendable {
     /// - Throws: ``HostError`` with pcscd's last words, when it ends, the reader leaves or `timeout` has passed.  A card
     ///   that is not seen within three seconds is no error: it may be mute.
     @discardableResult
-    public func waitForReader(withCard: Bool = false, timeout: Duration = .seconds(10)) throws -> String {
+    public func waitForReader(withCard: Bool = false, timeout: Duration = .seconds(60)) throws -> String {
         let start = ContinuousClock.now
         var listed: ContinuousClock.Instant?
         while true {

@@ -70,12 +70,12 @@ struct Requirement: Sendable, CustomTestStringConvertible {
 
 private let selectPPSE = CommandAPDU.select(Array("2PAY.SYS.DDF01".utf8))
 
-/// The next state that `matches`, within five seconds.
+/// The next state that `matches`, within half a minute.
 private func next(
     _ states: any AsyncSequence<SlotState, any Error> & Sendable,
     where matches: @escaping @Sendable (SlotState) -> Bool
 ) async throws -> SlotState? {
-    try await within(.seconds(5)) {
+    try await within(.seconds(30)) {
         for try await state in states where matches(state) { return state }
         return nil
     }
@@ -100,7 +100,7 @@ private func within<R: Sendable>(_ limit: Duration, _ body: @escaping @Sendable 
 /// The kind of the ``CardError`` that `body` throws; nil if it does not, or throws another.
 private func kind<R: Sendable>(of body: @escaping @Sendable () async throws -> R) async throws -> CardError.Kind? {
     do {
-        _ = try await within(.seconds(10), body)
+        _ = try await within(.seconds(30), body)
         return nil
     } catch let error as CardError {
         return error.kind
@@ -292,7 +292,7 @@ extension Requirement {
             let card = try await bench.reader.connect()
             let states = bench.reader.slotStates()
             try bench.unplug()
-            try await within(.seconds(10)) {
+            try await within(.seconds(30)) {
                 do {
                     for try await _ in states {}
                 } catch let error as CardError where error.kind == .readerGone {}

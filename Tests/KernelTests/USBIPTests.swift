@@ -391,7 +391,7 @@ private func wire(_ text: String) -> String { (try? bytes(text).hex(separator: "
 
 /// Whether something becomes true within two seconds.
 private func eventually(_ isTrue: () -> Bool) -> Bool {
-    for _ in 0..<400 {
+    for _ in 0..<4000 {
         if isTrue() { return true }
         usleep(5000)
     }

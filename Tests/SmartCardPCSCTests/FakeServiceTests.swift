@@ -41,9 +41,10 @@ func cardError(_ body: () async throws -> Void) async -> CardError? {
     return nil
 }
 
-/// Waits, a second at most, for something that happens elsewhere.
+/// Waits, `.promptly` at most, for something that happens elsewhere.
 func eventually(_ condition: () -> Bool) async throws -> Bool {
-    for _ in 0..<200 {
+    let end = ContinuousClock.now + .promptly
+    while .now < end {
         if condition() { return true }
         try await Task.sleep(for: .milliseconds(5))
     }

@@ -35,9 +35,10 @@ final class Collector<Element: Sendable & Equatable>: Sendable {
     var isOver: Bool { sink.state.withLock { $0.isOver } }
     var error: (any Error)? { sink.state.withLock { $0.error } }
 
-    /// Waits, two seconds at most, until the stream has delivered `count` elements, and returns them.
+    /// Waits, `.promptly` at most, until the stream has delivered `count` elements, and returns them.
     func first(_ count: Int) async throws -> [Element] {
-        for _ in 0..<400 where elements.count < count && !isOver { try await Task.sleep(for: .milliseconds(5)) }
+        let end = ContinuousClock.now + .promptly
+        while .now < end, elements.count < count, !isOver { try await Task.sleep(for: .milliseconds(5)) }
         return elements
     }
 

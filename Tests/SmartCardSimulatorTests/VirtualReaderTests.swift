@@ -166,7 +166,7 @@ import Testing
             for try await _ in reader.slotStates() { break }
             for try await state in Self.reader().slotStates() where state.hasCard { break }
         }
-        for _ in 0..<100 where device != nil { try await Task.sleep(for: .milliseconds(5)) }
+        for _ in 0..<2000 where device != nil { try await Task.sleep(for: .milliseconds(5)) }
         #expect(device == nil)
     }
 
@@ -187,7 +187,7 @@ import Testing
         let clock = ContinuousClock()
         let start = clock.now
         #expect(await Self.kind { _ = try await card.transmit(Self.readBinary) } == kind)
-        #expect(clock.now - start < .seconds(3))
+        #expect(clock.now - start < .promptly)
         // All but three are over with the fault.
         guard ![.fieldLoss, .unplug].contains(fault.kind) else { return }
         reader.device.faults = []

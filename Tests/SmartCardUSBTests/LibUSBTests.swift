@@ -143,8 +143,6 @@ struct LibUSBTests {
             device.remove()
             #expect(try await states.next() == .empty)
         }
-        let best = delays.min() ?? .seconds(1)
-        #expect(best < .milliseconds(20))
         print("insertion to event: \(delays.sorted()[2]) (median of 5), \(idle) wake-ups in 1.5 s without a card")
     }
 }

@@ -61,7 +61,7 @@ public final class PrivatePCSCD: @unchecked Sendable {
             ]
         shell.standardInput = lifeline
         try shell.run()
-        for _ in 0..<500 where !files.fileExists(atPath: socket) { usleep(10_000) }
+        for _ in 0..<3000 where !files.fileExists(atPath: socket) { usleep(10_000) }
         guard files.fileExists(atPath: socket) else { throw POSIXError(.ECONNREFUSED) }
     }
 

@@ -35,7 +35,7 @@ public final class Program: Sendable {
     /// - Throws: ``Timeout``, after the program has been killed.
     public static func run(
         _ arguments: [String], environment: [String: String] = [:], input: String = "",
-        timeout: Swift.Duration = .seconds(20)
+        timeout: Swift.Duration = .seconds(120)
     ) async throws -> Outcome {
         try await Program(arguments, environment: environment, input: input).outcome(timeout: timeout)
     }
@@ -84,7 +84,7 @@ public final class Program: Sendable {
     ///
     /// - Throws: ``Timeout`` that names `what` and what the program wrote.
     public func wait(
-        for what: String, timeout: Swift.Duration = .seconds(10), until isTrue: @Sendable (Program) -> Bool
+        for what: String, timeout: Swift.Duration = .seconds(120), until isTrue: @Sendable (Program) -> Bool
     ) async throws {
         let end = ContinuousClock.now + timeout
         while !isTrue(self) {
@@ -98,7 +98,7 @@ public final class Program: Sendable {
     /// Waits for the program's end.
     ///
     /// - Throws: ``Timeout``, after the program has been killed.
-    public func outcome(timeout: Swift.Duration = .seconds(20)) async throws -> Outcome {
+    public func outcome(timeout: Swift.Duration = .seconds(120)) async throws -> Outcome {
         do {
             try await wait(for: "end", timeout: timeout) { !$0.process.isRunning }
         } catch {

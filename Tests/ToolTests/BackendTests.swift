@@ -12,8 +12,7 @@ struct BackendTests {
 
     private func probe(_ arguments: [String]) async throws -> Program.Outcome {
         try await Program.run(
-            [Program.built("reader-probe")] + arguments, environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"],
-            timeout: .seconds(30))
+            [Program.built("reader-probe")] + arguments, environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"])
     }
 
     @Test func everySubcommandOverUSB() async throws {

@@ -257,8 +257,7 @@ final class DoctorMachine {
         if let user { command = ["setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups"] + command }
         let outcome = try await Program.run(
             command,
-            environment: ["PCSCLITE_CSOCK_NAME": socket, "SSH_CONNECTION": ""].merging(environment) { $1 },
-            timeout: .seconds(40))
+            environment: ["PCSCLITE_CSOCK_NAME": socket, "SSH_CONNECTION": ""].merging(environment) { $1 })
         return (outcome, try JSONDecoder().decode(Diagnosis.self, from: Data(outcome.output.utf8)))
     }
 }

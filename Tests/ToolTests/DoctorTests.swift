@@ -346,7 +346,7 @@ import Testing
             [
                 Program.built("virtual-reader"), "--usb", "--card", "visa", "--firmware", version, "--",
                 Program.built("reader-probe"), "doctor", "--json", "--timeout", "5",
-            ], timeout: .seconds(60))
+            ])
         #expect(outcome.status == 0, "\(outcome)")
         let findings = try JSONDecoder().decode(DoctorMachine.Diagnosis.self, from: Data(outcome.output.utf8)).findings
         func summary(_ check: String) -> String? { findings.first { $0.check == check && $0.result == "ok" }?.summary }

@@ -24,7 +24,7 @@ import Testing
             }
         }
         let outcome = try await Program.run(
-            [tool] + arguments, environment: ["PCSCLITE_CSOCK_NAME": machine.socket], timeout: .seconds(30))
+            [tool] + arguments, environment: ["PCSCLITE_CSOCK_NAME": machine.socket])
         return (outcome, sent.commands.withLock { $0 })
     }
 

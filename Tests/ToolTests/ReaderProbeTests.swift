@@ -24,7 +24,7 @@ import Testing
         _ reader: [String], _ arguments: String..., environment: [String: String] = [:]
     ) async throws -> Program.Outcome {
         try await Program.run(
-            [virtualReader] + reader + ["--", tool] + arguments, environment: environment, timeout: .seconds(60))
+            [virtualReader] + reader + ["--", tool] + arguments, environment: environment)
     }
 
     private func json(_ outcome: Program.Outcome) throws -> [String: Any] {
@@ -272,7 +272,7 @@ import Testing
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).card").path
         try text.write(toFile: path, atomically: true, encoding: .utf8)
         defer { try? FileManager.default.removeItem(atPath: path) }
-        return try await Program.run([tool] + arguments + ["--virtual", "--card", path], timeout: .seconds(60))
+        return try await Program.run([tool] + arguments + ["--virtual", "--card", path])
     }
 
     private static let visaCard = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
@@ -341,7 +341,7 @@ import Testing
         #expect(mute.status == 5 && mute.error.contains("the card does not answer"), "\(mute)")
         let reader = try await VirtualReaderProcess(host: "umockdev")
         try reader.perform("unplug")
-        for _ in 0..<50 {
+        for _ in 0..<300 {
             let noReader = try await Program.run([tool, "list"], environment: ["PCSCLITE_CSOCK_NAME": reader.socket])
             if noReader.status == 3 {
                 #expect(isComplaint(noReader.error), "\(noReader)")

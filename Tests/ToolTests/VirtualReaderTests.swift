@@ -96,7 +96,7 @@ struct VirtualReaderTests {
             #expect(try control.send("plug") == "ok")
         }
         let name = program.output.split(separator: "'").dropFirst().first.map(String.init) ?? ""
-        let end = ContinuousClock.now + .seconds(15)
+        let end = ContinuousClock.now + .seconds(60)
         var atr = ""
         while atr != "3b:8c:80:01:50:12:23:45:56:12:53:54:4e:33:81:c3:55\n" {
             try #require(.now < end, "the last answer was \(atr)")
@@ -236,7 +236,7 @@ struct VirtualReaderTests {
         #expect(processes(mentioning: directory).count >= 3)  // the tool, pcscd and its shell, the command
         program.signal(signal)
         _ = try await program.outcome()
-        try await program.wait(for: "clean end", timeout: .seconds(5)) { _ in
+        try await program.wait(for: "clean end") { _ in
             processes(mentioning: directory).isEmpty
                 && (try? FileManager.default.contentsOfDirectory(atPath: directory)) == []
         }

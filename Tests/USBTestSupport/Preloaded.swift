@@ -25,7 +25,7 @@ public struct Preloaded: SuiteTrait, TestScoping {
         guard !Self.isHere else { return try await function() }
         let outcome = try await Program.run(
             [Program.this, "--testing-library", "swift-testing", "--no-parallel", "--filter", "\(test.name)"],
-            environment: ["LD_PRELOAD": Self.library, "PRELOADED_SUITE": test.name], timeout: .seconds(180))
+            environment: ["LD_PRELOAD": Self.library, "PRELOADED_SUITE": test.name], timeout: .seconds(600))
         let passed = (outcome.output + outcome.error).split(separator: "\n").last { $0.contains("Test run with") } ?? ""
         print("\(test.name), in a process of its own: \(passed)\n\(outcome.output)")
         #expect(outcome.status == 0 && passed.contains(" passed"), "\(outcome)")
