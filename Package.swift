@@ -56,7 +56,7 @@ let package = Package(
         .target(
             name: "SmartCardSimulatorHosts", dependencies: ["SmartCardSimulator", "SmartCard", "CUMockdev"],
             swiftSettings: settings),
-        .target(name: "EMVContactless", dependencies: ["SmartCard"], swiftSettings: settings),
+        .target(name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"], swiftSettings: settings),
 
         // Tools.
         .executableTarget(

@@ -1,4 +1,6 @@
 #pragma once
-#include <openssl/evp.h>
+#include <openssl/bn.h>
 #include <openssl/err.h>
+#include <openssl/evp.h>
 #include <openssl/provider.h>
+#include <openssl/sha.h>

@@ -22,6 +22,9 @@ public struct ExpirationDate: Hashable, Sendable {
         guard (2...3).contains(bytes.count) else { return nil }
         self.init(yymm: bytes.prefix(2).hex)
     }
+
+    /// Whether the last day of the month is before `date`.
+    public func isOver(on date: CalendarDate) -> Bool { (year, month) < (date.year, date.month) }
 }
 
 extension ExpirationDate: CustomStringConvertible {

@@ -1,0 +1,144 @@
+import SmartCard
+
+/// The file format of certification authority public keys.
+///
+///     # A comment reaches to the end of the line.
+///     key test A000000003 99 expires 2031-12-31 exponent 03
+///         checksum 4ABFFD6B1C51212D05552E431C5B17007D2F5E6D
+///         modulus  AB79FCC9520896967E776E64444E5DCD D6E13611874F3985722520425295EEA4 BD0C2781DE7F31CD3D041F565F747306
+///                  …
+///     revoked A000000003 99 000102
+///
+/// A line that begins with white space continues the one before it.  A `key` has its environment, `live` or `test`, its
+/// RID and its index, then, in this order: `expires` and the last day of its use, which may be left away; `exponent`;
+/// `checksum`; `modulus` and as many groups of digits as it takes.  A certificate is `revoked` by RID, index of the
+/// certification authority public key, and serial number.  All but the day is hexadecimal.
+extension CAPublicKeys {
+    /// Reads the text of such a file.
+    ///
+    /// - Throws: ``CAPublicKeyFileError`` at the first line that does not fit, or whose key does not match its checksum.
+    public init(parsing text: some StringProtocol) throws(CAPublicKeyFileError) {
+        self.init()
+        var statement = Words(line: 0)
+        var number = 0
+        // A carriage return and the line feed after it are one character.
+        for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
+            number += 1
+            let content = line.prefix { $0 != "#" }
+            let words = content.split { $0 == " " || $0 == "\t" }
+            if let first = content.first, first == " " || first == "\t" {
+                guard words.isEmpty || !statement.isEmpty else {
+                    throw CAPublicKeyFileError(line: number, reason: "there is no line that this one continues")
+                }
+                statement.append(words, line: number)
+            } else if !words.isEmpty {
+                try read(&statement)
+                statement = Words(line: number)
+                statement.append(words, line: number)
+            }
+        }
+        try read(&statement)
+    }
+
+    private mutating func read(_ words: inout Words) throws(CAPublicKeyFileError) {
+        guard !words.isEmpty else { return }
+        switch try words.next("key or revoked") {
+        case "key": try readKey(&words)
+        case "revoked":
+            let rid = try words.bytes("a RID", 5)
+            let index = try words.bytes("an index", 1)[0]
+            let serialNumber = try words.bytes("a certificate serial number", 3)
+            revoked.insert(RevokedCertificate(rid: rid, index: index, serialNumber: serialNumber))
+        default: throw words.error("a line begins with key or revoked")
+        }
+        guard words.isEmpty else { throw words.error("there is more on the line than belongs there") }
+    }
+
+    private mutating func readKey(_ words: inout Words) throws(CAPublicKeyFileError) {
+        let start = words.line
+        guard let environment = CAPublicKey.Environment(rawValue: try words.next("live or test")) else {
+            throw words.error("the environment is live or test")
+        }
+        let rid = try words.bytes("a RID", 5)
+        let index = try words.bytes("an index", 1)[0]
+        let expiration = words.skip("expires") ? try words.date() : nil
+        try words.expect("exponent")
+        let exponent = try words.bytes("an exponent", nil)
+        try words.expect("checksum")
+        let checksum = try words.bytes("a checksum", 20)
+        try words.expect("modulus")
+        var modulus = try words.bytes("a modulus", nil)
+        while !words.isEmpty { modulus += try words.bytes("a modulus", nil) }
+        guard self[environment, rid, index] == nil else {
+            throw CAPublicKeyFileError(line: start, reason: "the key stands here twice")
+        }
+        do {
+            insert(
+                try CAPublicKey(
+                    environment: environment, rid: rid, index: index, modulus: modulus, exponent: exponent,
+                    checksum: checksum, expiration: expiration))
+        } catch {
+            throw CAPublicKeyFileError(line: start, reason: "\(error)")
+        }
+    }
+}
+
+/// Text that is not a file of certification authority public keys.
+public struct CAPublicKeyFileError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// The line, from 1.
+    public let line: Int
+    /// What is wrong there, and what would be right.
+    public let reason: String
+
+    public var description: String { "line \(line): \(reason)" }
+}
+
+/// The words of a statement, taken from the left.
+private struct Words {
+    private var words: ArraySlice<(text: String, line: Int)> = []
+    /// The line of the word that was taken last.
+    private(set) var line: Int
+
+    init(line: Int) { self.line = line }
+
+    var isEmpty: Bool { words.isEmpty }
+
+    mutating func append(_ more: [some StringProtocol], line: Int) {
+        words += more.map { (String($0), line) }
+    }
+
+    func error(_ reason: String) -> CAPublicKeyFileError { CAPublicKeyFileError(line: line, reason: reason) }
+
+    mutating func next(_ what: String) throws(CAPublicKeyFileError) -> String {
+        guard let word = words.popFirst() else { throw error("\(what) is missing") }
+        line = word.line
+        return word.text
+    }
+
+    mutating func skip(_ keyword: String) -> Bool {
+        guard words.first?.text == keyword else { return false }
+        words.removeFirst()
+        return true
+    }
+
+    mutating func expect(_ keyword: String) throws(CAPublicKeyFileError) {
+        guard try next(keyword) == keyword else { throw error("\(keyword) is missing") }
+    }
+
+    mutating func bytes(_ what: String, _ count: Int?) throws(CAPublicKeyFileError) -> [UInt8] {
+        let word = try next(what)
+        guard let bytes = try? [UInt8](hex: word), !word.contains(where: { $0 == ":" || $0 == "-" }), !bytes.isEmpty
+        else { throw error("\(what) is written in hexadecimal digits") }
+        guard count == nil || bytes.count == count else { throw error("\(what) has \(count ?? 0) bytes") }
+        return bytes
+    }
+
+    mutating func date() throws(CAPublicKeyFileError) -> CalendarDate {
+        let parts = try next("a day").split(separator: "-", omittingEmptySubsequences: false)
+        let numbers = parts.compactMap { $0.utf8.allSatisfy { (0x30...0x39).contains($0) } ? Int($0) : nil }
+        guard parts.map(\.count) == [4, 2, 2], numbers.count == 3,
+            let date = CalendarDate(year: numbers[0], month: numbers[1], day: numbers[2])
+        else { throw error("a day is written 2031-12-31") }
+        return date
+    }
+}

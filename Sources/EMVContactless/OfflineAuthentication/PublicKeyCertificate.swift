@@ -1,0 +1,140 @@
+import SmartCard
+
+/// What a signature with recovery gives back (EMV Book 2, A2.1): `6A`, what was signed of the message, its hash, `BC`.
+struct RecoveredData {
+    private let bytes: [UInt8]
+    let subject: AuthenticationFailure.Subject
+
+    /// How many bytes stand before and behind what was signed.
+    private static let frame = 22
+
+    /// - Parameter format: what the byte after the header has to be.
+    init(
+        _ subject: AuthenticationFailure.Subject, _ signature: [UInt8], by key: RSAPublicKey, format: UInt8,
+        minimumLength: Int
+    ) throws(AuthenticationFailure) {
+        self.subject = subject
+        // EMV Book 2, steps 1 to 4 of 5.3, 5.4, 6.4, 6.5.2 and 6.6.2.
+        guard signature.count == key.modulus.count, signature.count >= Self.frame + minimumLength else {
+            throw AuthenticationFailure(subject, .length)
+        }
+        guard let bytes = key.recover(signature) else { throw AuthenticationFailure(subject, .range) }
+        self.bytes = bytes
+        try require(bytes[bytes.count - 1] == 0xBC, .trailer)
+        try require(bytes[0] == 0x6A, .header)
+        try require(bytes[1] == format, .format)
+    }
+
+    /// What was signed, from the format byte on.  Indices count from zero there.
+    var message: ArraySlice<UInt8> { bytes[1..<bytes.count - 21] }
+
+    /// The byte at `offset` of the recovered data, the header being at 0.
+    subscript(offset: Int) -> UInt8 { bytes[offset] }
+    subscript(range: Range<Int>) -> ArraySlice<UInt8> { bytes[range] }
+    /// Where the hash begins.
+    var end: Int { bytes.count - 21 }
+
+    /// Verifies the hash over what was signed and `rest`, the part of the message that is not in the signature.
+    func verify(algorithm: UInt8, rest: [UInt8]) throws(AuthenticationFailure) {
+        try require(algorithm == 0x01, .hashAlgorithm)
+        try require(sha1(bytes[1..<end] + rest) == Array(bytes[end..<end + 20]), .hash)
+    }
+
+    func require(_ condition: Bool, _ reason: AuthenticationFailure.Reason) throws(AuthenticationFailure) {
+        guard condition else { throw AuthenticationFailure(subject, reason) }
+    }
+}
+
+/// A public key certificate that was recovered and checked.
+struct PublicKeyCertificate {
+    /// The three forms of certificates, which differ in little (EMV Book 2, tables 6, 14 and 23).
+    struct Form {
+        let subject: AuthenticationFailure.Subject
+        let certificate: TLVTag
+        let remainder: TLVTag
+        let exponent: TLVTag
+        let format: UInt8
+        /// How many bytes the issuer identifier or the account number has.
+        let identifierLength: Int
+
+        static let issuer = Form(
+            subject: .issuerCertificate, certificate: 0x90, remainder: 0x92, exponent: 0x9F32, format: 0x02,
+            identifierLength: 4)
+        static let icc = Form(
+            subject: .iccCertificate, certificate: 0x9F46, remainder: 0x9F48, exponent: 0x9F47, format: 0x04,
+            identifierLength: 10)
+        static let pinEncipherment = Form(
+            subject: .pinEnciphermentCertificate, certificate: 0x9F2D, remainder: 0x9F2F, exponent: 0x9F2E,
+            format: 0x04, identifierLength: 10)
+    }
+
+    /// Packed digits, filled with trailing `F`.
+    let identifier: ArraySlice<UInt8>
+    /// 3 bytes.
+    let serialNumber: [UInt8]
+    let key: RSAPublicKey
+
+    /// Recovers a certificate, and checks all but the identifier and the revocation list.
+    ///
+    /// - Parameters:
+    ///   - data: the value of a data object of the card.
+    ///   - staticData: what the certificate signs besides its own contents.
+    init(
+        _ form: Form, _ data: (TLVTag) -> [UInt8]?, by authority: RSAPublicKey, staticData: [UInt8] = [],
+        on date: CalendarDate
+    ) throws(AuthenticationFailure) {
+        func object(_ tag: TLVTag) throws(AuthenticationFailure) -> [UInt8] {
+            guard let value = data(tag), !value.isEmpty else {
+                throw AuthenticationFailure(form.subject, .missing(tag))
+            }
+            return value
+        }
+        let certificate = try object(form.certificate)
+        let exponent = try object(form.exponent)
+        // The fields behind the identifier: expiration 2, serial number 3, hash algorithm, key algorithm, length of the
+        // modulus, length of the exponent; then the modulus or as much of it as there is room for.
+        let fields = 2 + form.identifierLength
+        let keyStart = fields + 9
+        let recovered = try RecoveredData(
+            form.subject, certificate, by: authority, format: form.format, minimumLength: keyStart)
+        let keyLength = Int(recovered[fields + 7])
+        let room = recovered.end - keyStart
+
+        // EMV Book 2, 5.1 and 6.1: what has no room in the certificate is the remainder, which a card leaves away, or
+        // gives empty, if there is none.
+        let remainder = data(form.remainder) ?? []
+        if keyLength > room, remainder.isEmpty { throw AuthenticationFailure(form.subject, .missing(form.remainder)) }
+        try recovered.require(keyLength <= room || remainder.count == keyLength - room, .keyLength)
+        try recovered.require(Int(recovered[fields + 8]) == exponent.count, .exponent)
+
+        // EMV Book 2, 5.3 steps 5 to 7, 6.4 steps 5 to 7.
+        try recovered.verify(algorithm: recovered[fields + 5], rest: remainder + exponent + staticData)
+
+        // EMV Book 2, 5.3 step 9, 6.4 step 9: valid to the last day of the month.  The field is MMYY.
+        guard let expiration = ExpirationDate(packed: [recovered[fields + 1], recovered[fields]]) else {
+            throw AuthenticationFailure(form.subject, .malformed(form.certificate))
+        }
+        try recovered.require(!expiration.isOver(on: date), .expired)
+
+        // EMV Book 2, 5.3 step 11, 6.4 step 10.
+        try recovered.require(recovered[fields + 6] == 0x01, .keyAlgorithm)
+        try recovered.require((1...RSAPublicKey.maximumLength).contains(keyLength), .keyLength)
+
+        // EMV Book 2, 5.3 step 12, 6.4 step 11: `BB` fills the room that the modulus leaves.
+        let modulus = recovered[keyStart..<recovered.end] + remainder
+        guard let key = RSAPublicKey(modulus: Array(modulus.prefix(keyLength)), exponent: exponent) else {
+            throw AuthenticationFailure(form.subject, .exponent)
+        }
+        identifier = recovered[2..<fields]
+        serialNumber = Array(recovered[fields + 2..<fields + 5])
+        self.key = key
+    }
+
+    /// The digits of the identifier; nil if it holds anything else before its filling.
+    var digits: String? {
+        let hex = identifier.hex
+        let digits = hex.prefix { $0 != "F" }
+        let isPlain = digits.utf8.allSatisfy { (0x30...0x39).contains($0) }
+        return isPlain && hex.dropFirst(digits.count).allSatisfy { $0 == "F" } ? String(digits) : nil
+    }
+}

@@ -1,0 +1,51 @@
+import CCryptoLegacy
+
+/// The RSA algorithm with a public key, without any padding (EMV Book 2, B2.1.3).
+///
+/// The only file of this target that calls libcrypto.
+struct RSAPublicKey: Hashable, Sendable {
+    /// The longest modulus: 1984 bits (EMV Book 2, D1.1).
+    static let maximumLength = 248
+
+    /// Most significant byte first.
+    let modulus: [UInt8]
+    /// Most significant byte first, as it was coded.
+    let exponent: [UInt8]
+
+    /// 3 and 2^16 + 1 are the exponents that EMV knows (EMV Book 2, 5.1).
+    init?(modulus: [UInt8], exponent: [UInt8]) {
+        let value = exponent.reduce(0) { $0 << 8 | UInt32($1) }
+        guard (1...Self.maximumLength).contains(modulus.count), (1...3).contains(exponent.count),
+            value == 3 || value == 0x1_0001
+        else { return nil }
+        self.modulus = modulus
+        self.exponent = exponent
+    }
+
+    /// What the owner of the private key signed, as many bytes as the modulus has.
+    ///
+    /// - Returns: nil if `signature` is no number below the modulus coded in as many bytes.
+    func recover(_ signature: some Collection<UInt8>) -> [UInt8]? {
+        let signature = Array(signature)
+        guard signature.count == modulus.count, let context = BN_CTX_new() else { return nil }
+        defer { BN_CTX_free(context) }
+        BN_CTX_start(context)
+        defer { BN_CTX_end(context) }
+        let (n, e, s) = (BN_CTX_get(context), BN_CTX_get(context), BN_CTX_get(context))
+        var result = [UInt8](repeating: 0, count: modulus.count)
+        guard s != nil, BN_bin2bn(modulus, Int32(modulus.count), n) != nil,
+            BN_bin2bn(exponent, Int32(exponent.count), e) != nil,
+            BN_bin2bn(signature, Int32(signature.count), s) != nil,
+            BN_cmp(s, n) < 0, BN_mod_exp(s, s, e, n, context) == 1,
+            BN_bn2binpad(s, &result, Int32(result.count)) == Int32(result.count)
+        else { return nil }
+        return result
+    }
+}
+
+/// SHA-1, hash algorithm indicator 01 (EMV Book 2, B3.1): 20 bytes.
+func sha1(_ message: [UInt8]) -> [UInt8] {
+    var digest = [UInt8](repeating: 0, count: Int(SHA_DIGEST_LENGTH))
+    SHA1(message, message.count, &digest)
+    return digest
+}

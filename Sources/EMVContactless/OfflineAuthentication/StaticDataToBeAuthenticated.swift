@@ -1,0 +1,59 @@
+import SmartCard
+
+/// The records that the issuer signed, in the order of the AFL (EMV Book 3, 10.3).
+///
+/// The bytes are kept as the card sent them: they are hashed, never coded anew.
+public struct StaticDataToBeAuthenticated: Hashable, Sendable {
+    private var bytes: [UInt8] = []
+    private var isWhole = true
+
+    public init() {}
+
+    /// Adds a record that takes part in offline data authentication.
+    ///
+    /// A record that is not coded as a template 70 is remembered: authentication fails then, and the transaction goes on.
+    ///
+    /// - Parameters:
+    ///   - record: the data field of the response to READ RECORD, without status word.
+    ///   - sfi: the short file identifier of the file it comes from.
+    public mutating func append(record: some Collection<UInt8>, sfi: UInt8) {
+        let record = Array(record)
+        // EMV Book 3, 10.3: of files 1 to 10 the tag and the length of the record are left out.
+        guard let start = Self.valueStart(record) else {
+            isWhole = false
+            return
+        }
+        bytes += sfi <= 10 ? record[start...] : record[...]
+    }
+
+    /// Where the value of the template 70 begins; nil if there is none, or it is cut off.
+    private static func valueStart(_ record: [UInt8]) -> Int? {
+        guard record.count >= 2, record[0] == 0x70 else { return nil }
+        let first = record[1]
+        guard first >= 0x80 else { return Int(first) <= record.count - 2 ? 2 : nil }
+        let count = Int(first & 0x7F)
+        guard (1...4).contains(count), record.count - 2 >= count else { return nil }
+        let length = record[2..<2 + count].reduce(0) { $0 << 8 | Int($1) }
+        return length <= record.count - 2 - count ? 2 + count : nil
+    }
+
+    /// What is hashed: the records, and last the AIP if the static data authentication tag list asks for it.
+    ///
+    /// - Parameter data: the value of a data object of the card.
+    func input(_ data: (TLVTag) -> [UInt8]?) throws(AuthenticationFailure) -> [UInt8] {
+        // EMV Book 3, 10.3: records that are not coded with tag 70 make offline data authentication fail.
+        guard isWhole else { throw AuthenticationFailure(.staticData, .template) }
+        // EMV Book 2, 5.4 step 5 and 6.4 step 5: a list that holds any other tag than 82 makes it fail.
+        guard let list = data(0x9F4A) else { return bytes }
+        guard list == [0x82] else { throw AuthenticationFailure(.staticData, .tagList) }
+        guard let profile = data(0x82) else { throw AuthenticationFailure(.staticData, .missing(0x82)) }
+        return bytes + profile
+    }
+}
+
+extension StaticDataToBeAuthenticated: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The number of bytes only: records hold account numbers and names.
+    public var description: String { "\(bytes.count) bytes" + (isWhole ? "" : ", and a record that is no template 70") }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
+}
