@@ -1,0 +1,54 @@
+import SmartCard
+
+/// An application of the card that a combination of the reader supports (EMV Contactless Book B, 3.3.2.5).
+struct Candidate: Hashable, Sendable {
+    let combination: Combination
+    /// What the application is selected by: its ADF name, with the extended selection if that is appended (3.3.3.3).
+    let name: [UInt8]
+    let priority: ApplicationPriority
+}
+
+/// The combinations that card and reader have in common, the one to be tried first in front.
+struct CandidateList: Hashable, Sendable {
+    private var candidates: [Candidate] = []
+
+    init() {}
+
+    /// - Parameters:
+    ///   - directory: the FCI of the PPSE.
+    ///   - combinations: those of the reader that are allowed.
+    init(_ directory: TLVList, _ combinations: [Combination]) {
+        // 3.3.2.4: 61 in BF0C in A5 in 6F.
+        let entries = (directory[0x6F]?.children[0xA5]?.children[0xBF0C]?.children).map { $0.filter { $0.tag == 0x61 } }
+        // By order in the PPSE, and within one entry by that of the reader's combinations, any one of which will do
+        // (3.3.3.2).
+        for entry in entries ?? [] {
+            candidates += combinations.compactMap { Candidate($0, entry.children) }
+        }
+        // The sort is stable.
+        candidates.sort { $0.priority < $1.priority }
+    }
+
+    /// 3.3.3.1, 3.3.3.2
+    var first: Candidate? { candidates.first }
+
+    mutating func removeFirst() { if !candidates.isEmpty { candidates.removeFirst() } }
+}
+
+extension Candidate {
+    /// - Returns: nil unless `combination` supports the application of the directory entry.
+    fileprivate init?(_ combination: Combination, _ entry: TLVList) {
+        // A, B
+        guard let name = entry[0x4F].flatMap({ AID($0.value) }), name.matches(prefix: combination.aid) else { return nil }
+        // C: the default comes from the matching AID.
+        guard let kernel = KernelIdentifier.requested(by: entry[0x9F2A]?.value, aid: combination.aid) else { return nil }
+        // D
+        guard kernel == .any || kernel == combination.kernel else { return nil }
+        // E
+        self.combination = combination
+        priority = ApplicationPriority(entry[0x87]?.value)
+        // 3.3.3.3
+        let extended = combination.extendedSelection == true ? entry[0x9F29].map { Array($0.value) } : nil
+        self.name = name.bytes + (extended ?? []).prefix(16)
+    }
+}

@@ -1,0 +1,169 @@
+public import SmartCard
+
+/// What a reader is set up to accept (EMV Contactless Book A, 5.3 to 5.5): the terminal's own data and, for each
+/// application, kernel and type of transaction, limits and options.
+///
+/// It is written in code, or read from JSON with any decoder.  A decoded one has been validated; ``validate()`` checks one
+/// that was written or changed.
+///
+///     {
+///       "environment": "test",
+///       "terminal": { "9F1A": "0276", "9F35": "22" },
+///       "combinations": [
+///         { "aid": "A0000000031010", "kernel": "03", "transactionTypes": ["purchase", "refund"],
+///           "transactionLimit": 100000, "cvmRequiredLimit": 5000, "floorLimit": 0,
+///           "terminalTransactionQualifiers": "36004000" }
+///       ]
+///     }
+///
+/// Tags, AIDs, kernel identifiers (as tag 9F2A has them) and values are hexadecimal digits, amounts numbers in the
+/// currency's minor unit.  What is left out is absent, which is not the same as zero or false.  A key that is not known is
+/// an error.
+public struct ReaderConfiguration: Hashable, Sendable {
+    /// Whose certification authority keys are trusted.
+    public var environment: CAPublicKey.Environment
+    /// The terminal's data objects, by tag.
+    public var terminal: [TLVTag: [UInt8]]
+    /// In no particular order: the card's priorities decide.
+    public var combinations: [Combination]
+
+    public init(
+        environment: CAPublicKey.Environment, terminal: [TLVTag: [UInt8]], combinations: [Combination]
+    ) throws(ConfigurationError) {
+        self.environment = environment
+        self.terminal = terminal
+        self.combinations = combinations
+        try validate()
+    }
+}
+
+/// An application that the reader accepts, with the kernel that processes it, for some types of transactions
+/// (Book A, 5.4; Book B, 3.1).
+public struct Combination: Hashable, Sendable {
+    /// The AID, or the beginning of it that all applications in question share.
+    public var aid: AID
+    public var kernel: KernelIdentifier
+    public var transactionTypes: Set<Transaction.Kind>
+    /// Reader Contactless Transaction Limit: amounts from this one on are not accepted.  All limits are in the minor
+    /// unit of the transaction's currency; nil: there is none.
+    public var transactionLimit: UInt64?
+    /// Reader Contactless Floor Limit: amounts above it go online.
+    public var floorLimit: UInt64?
+    /// Reader CVM Required Limit: from this amount on the cardholder has to be verified.
+    public var cvmRequiredLimit: UInt64?
+    /// nil for kernels without TTQ.
+    public var terminalTransactionQualifiers: TerminalTransactionQualifiers?
+    /// Status Check Support flag: whether a single unit of the currency goes online.
+    public var statusCheck: Bool?
+    /// Zero Amount Allowed flag.
+    public var zeroAmountAllowed: Bool?
+    /// Extended Selection Support flag: whether tag 9F29 extends the name by which the application is selected.
+    public var extendedSelection: Bool?
+    /// The terminal's data for this combination, which go before ``ReaderConfiguration/terminal``.
+    public var data: [TLVTag: [UInt8]]
+
+    public init(
+        aid: AID, kernel: KernelIdentifier, transactionTypes: Set<Transaction.Kind> = Set(Transaction.Kind.allCases),
+        transactionLimit: UInt64? = nil, floorLimit: UInt64? = nil, cvmRequiredLimit: UInt64? = nil,
+        terminalTransactionQualifiers: TerminalTransactionQualifiers? = nil, statusCheck: Bool? = nil,
+        zeroAmountAllowed: Bool? = nil, extendedSelection: Bool? = nil, data: [TLVTag: [UInt8]] = [:]
+    ) {
+        self.aid = aid
+        self.kernel = kernel
+        self.transactionTypes = transactionTypes
+        self.transactionLimit = transactionLimit
+        self.floorLimit = floorLimit
+        self.cvmRequiredLimit = cvmRequiredLimit
+        self.terminalTransactionQualifiers = terminalTransactionQualifiers
+        self.statusCheck = statusCheck
+        self.zeroAmountAllowed = zeroAmountAllowed
+        self.extendedSelection = extendedSelection
+        self.data = data
+    }
+
+    /// Tag 9F1B, binary.
+    var terminalFloorLimit: UInt64? { data[0x9F1B].map { $0.reduce(0) { $0 << 8 | UInt64($1) } } }
+}
+
+/// A configuration that cannot be meant.
+public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
+    /// Where: `combinations[2].data.9F1B`.
+    public let path: String
+    public let reason: String
+
+    public var description: String { "configuration: \(path): \(reason)" }
+}
+
+extension ReaderConfiguration {
+    /// - Throws: ``ConfigurationError`` at the first thing that is wrong.
+    public func validate() throws(ConfigurationError) {
+        try Self.validate(terminal, "terminal")
+        guard !combinations.isEmpty else { throw ConfigurationError(path: "combinations", reason: "there is none") }
+        struct Key: Hashable {
+            let aid: AID
+            let kernel: KernelIdentifier
+            let type: Transaction.Kind
+        }
+        var seen: Set<Key> = []
+        for (index, combination) in combinations.enumerated() {
+            let path = "combinations[\(index)]"
+            try combination.validate(path)
+            for type in combination.transactionTypes
+            where !seen.insert(Key(aid: combination.aid, kernel: combination.kernel, type: type)).inserted {
+                throw ConfigurationError(
+                    path: path, reason: "\(combination.aid), \(combination.kernel) and \(type) stand there before")
+            }
+        }
+    }
+
+    /// What comes from the transaction or from pre-processing, and may not be set.
+    private static let reserved: Set<TLVTag> = [
+        0x9F02, 0x9F03, 0x5F2A, 0x5F36, 0x9A, 0x9F21, 0x9C, 0x9F37, 0x9F41, 0x9F66, 0x95, 0x9B,
+    ]
+
+    fileprivate static func validate(_ data: [TLVTag: [UInt8]], _ path: String) throws(ConfigurationError) {
+        for (tag, value) in data.sorted(by: { $0.key < $1.key }) {
+            let path = "\(path).\(tag)"
+            guard !reserved.contains(tag) else {
+                throw ConfigurationError(path: path, reason: "comes with each transaction, and cannot be set")
+            }
+            guard !tag.isConstructed else { throw ConfigurationError(path: path, reason: "is a template") }
+            // Where the schemes disagree on a tag there is no one rule for it.
+            guard let element = DataElement[tag], DataElement.meanings(of: tag).count == 1 else { continue }
+            guard element.length.contains(value.count) else {
+                throw ConfigurationError(
+                    path: path, reason: "\(value.count) bytes, where \(element.name) has \(element.length.text)")
+            }
+            if element.format == .numeric, value.hex.contains(where: { !$0.isNumber }) {
+                throw ConfigurationError(path: path, reason: "\(element.name) has decimal digits only")
+            }
+        }
+    }
+}
+
+extension Combination {
+    fileprivate func validate(_ path: String) throws(ConfigurationError) {
+        guard kernel != .any else { throw ConfigurationError(path: "\(path).kernel", reason: "no kernel") }
+        guard !transactionTypes.isEmpty else {
+            throw ConfigurationError(path: "\(path).transactionTypes", reason: "there is none")
+        }
+        let limits = [
+            ("transactionLimit", transactionLimit), ("floorLimit", floorLimit), ("cvmRequiredLimit", cvmRequiredLimit),
+        ]
+        for (name, limit) in limits where limit.map({ $0 > Transaction.maximumAmount }) == true {
+            throw ConfigurationError(path: "\(path).\(name)", reason: "more than twelve digits")
+        }
+        if kernel == 3, terminalTransactionQualifiers == nil {
+            throw ConfigurationError(
+                path: "\(path).terminalTransactionQualifiers", reason: "Kernel 3 needs them (Book C-3, 2.4.1)")
+        }
+        try ReaderConfiguration.validate(data, "\(path).data")
+    }
+}
+
+extension ClosedRange<Int> {
+    /// `6 bytes`, `1 to 16 bytes`
+    fileprivate var text: String {
+        count == 1 ? "\(lowerBound) byte\(lowerBound == 1 ? "" : "s")" : "\(lowerBound) to \(upperBound) bytes"
+    }
+}
