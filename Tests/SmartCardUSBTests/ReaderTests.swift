@@ -1,6 +1,7 @@
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 import USBTestSupport
 

@@ -39,9 +39,13 @@ extension Candidate {
     /// - Returns: nil unless `combination` supports the application of the directory entry.
     fileprivate init?(_ combination: Combination, _ entry: TLVList) {
         // A, B
-        guard let name = entry[0x4F].flatMap({ AID($0.value) }), name.matches(prefix: combination.aid) else { return nil }
+        guard let name = entry[0x4F].flatMap({ AID($0.value) }), name.matches(prefix: combination.aid) else {
+            return nil
+        }
         // C: the default comes from the matching AID.
-        guard let kernel = KernelIdentifier.requested(by: entry[0x9F2A]?.value, aid: combination.aid) else { return nil }
+        guard let kernel = KernelIdentifier.requested(by: entry[0x9F2A]?.value, aid: combination.aid) else {
+            return nil
+        }
         // D
         guard kernel == .any || kernel == combination.kernel else { return nil }
         // E

@@ -108,7 +108,9 @@ public struct EntryPoint: Sendable {
         case (.idle, .startB(let transaction)), (.finished, .startB(let transaction)):
             begin(transaction)
             // 3.2.1.1
-            combinations = combinations(for: transaction).map { ($0, PreProcessingIndicators(withoutPreProcessing: $0)) }
+            combinations = combinations(for: transaction).map {
+                ($0, PreProcessingIndicators(withoutPreProcessing: $0))
+            }
             return activateProtocol(after: nil)
         case (.fieldOff(let outcome), .fieldIsOff):
             return proceed(after: outcome)

@@ -1,0 +1,103 @@
+public import SmartCard
+
+/// Performs transactions: asks ``EntryPoint`` what to do, and does it in a reader's field.
+///
+///     let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
+///     let report = try await terminal.perform(transaction, in: CardReaderField(reader)) { print($0) }
+///     if report.outcome.kind == .onlineRequest { … }
+public struct ContactlessTerminal: Sendable {
+    /// One command and how long it took.
+    public struct Exchange: Hashable, Sendable {
+        /// CLA, INS, P1 and P2.
+        public let header: [UInt8]
+        /// From the call to its return: the card's, the reader's and the transport's time together.
+        public let duration: Duration
+        /// nil if there was no response.
+        public let status: StatusWord?
+    }
+
+    /// What came of a transaction.
+    public struct Report: Sendable {
+        public fileprivate(set) var final: FinalOutcome
+        public fileprivate(set) var exchanges: [Exchange] = []
+        /// Why what happened happened: sentences without card data.
+        public fileprivate(set) var notes: [String] = []
+
+        public var outcome: Outcome { final.outcome }
+        /// All exchanges together.
+        public var cardTime: Duration { exchanges.reduce(.zero) { $0 + $1.duration } }
+    }
+
+    private let entryPoint: EntryPoint
+
+    public init(_ entryPoint: EntryPoint) { self.entryPoint = entryPoint }
+
+    /// Performs one transaction.
+    ///
+    /// A card that leaves, breaks off or misbehaves leads to an outcome.  Cancelling the task ends the transaction at the
+    /// next exchange or wait; whether the card has counted it is not known then.
+    ///
+    /// - Parameters:
+    ///   - field: is left on, with the card in it.
+    ///   - preProcessing: false begins at Start B, for a reader that does not know the amount in advance.
+    ///   - layers: what goes between the kernel and the card, such as a traffic log or a recorder.
+    ///   - show: shows a message to the cardholder; called in the order in which they come.
+    ///   - authorise: asks the issuer, and returns nil if it could not be reached.  Called for an outcome that may be
+    ///     restarted; without it such an outcome is the last.
+    /// - Throws: ``CardError`` when the reader fails; `CancellationError`.
+    public func perform(
+        _ transaction: Transaction, in field: some ContactlessField, preProcessing: Bool = true,
+        layers: (any CardChannel) -> any CardChannel = { $0 },
+        authorise: (@Sendable (FinalOutcome) async throws -> OnlineResponse?)? = nil,
+        show: (UserInterfaceRequest) -> Void
+    ) async throws -> Report {
+        var entryPoint = entryPoint
+        var exchanges: [Exchange] = []
+        var notes: [String] = []
+        var channel: (any CardChannel)?
+        var event = preProcessing ? EntryPoint.Event.startA(transaction) : .startB(transaction)
+        let clock = ContinuousClock()
+        while true {
+            try Task.checkCancellation()
+            let step = entryPoint.next(event)
+            step.userInterfaceRequests.forEach(show)
+            notes += step.notes
+            switch step.action {
+            case .activateField:
+                switch try await field.activate() {
+                case .card(let card):
+                    channel = layers(card)
+                    event = .cardPresent
+                case .collision: event = .collision
+                case .collisionOver: event = .collisionOver
+                case .communicationError(let error): event = .communicationError(error)
+                }
+            case .send(let command):
+                let start = clock.now
+                var status: StatusWord?
+                do {
+                    guard let channel else { throw CardError(.cardAbsent) }
+                    let response = try await channel.transmit(command)
+                    status = response.status
+                    event = .response(response, after: clock.now - start)
+                } catch let error as CardError {
+                    guard let communicationError = CommunicationError(error) else { throw error }
+                    event = .communicationError(communicationError)
+                    notes.append("\(error)")
+                }
+                exchanges.append(
+                    Exchange(
+                        header: [command.cla, command.ins, command.p1, command.p2], duration: clock.now - start,
+                        status: status))
+            case .switchFieldOff(let milliseconds):
+                try await field.deactivate(for: .milliseconds(milliseconds))
+                event = .fieldIsOff
+            case .finish(let final):
+                guard let authorise, final.outcome.start != nil, let response = try await authorise(final),
+                    final.outcome.isRestarted(by: response)
+                else { return Report(final: final, exchanges: exchanges, notes: notes) }
+                event = .onlineResponse(response)
+            }
+        }
+    }
+}
