@@ -2,6 +2,7 @@ import Glibc
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 @testable import SmartCardSimulatorHosts

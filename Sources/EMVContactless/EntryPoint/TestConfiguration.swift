@@ -1,0 +1,67 @@
+import SmartCard
+
+extension ReaderConfiguration {
+    /// An attended test terminal in Germany that goes online, for the applications of every scheme that has a contactless
+    /// kernel.  It accepts cards of test environments only: no amount of money can be taken with it.
+    ///
+    /// Limits: 10,000.00 a transaction, no offline floor, cardholder verification from 50.00 on.
+    public static let test = Self(
+        unchecked: .test, terminal: testTerminal,
+        combinations: testApplications.flatMap { kernel, aids in
+            aids.compactMap { AID($0) }.map { testCombination($0, kernel) }
+        })
+
+    private init(
+        unchecked environment: CAPublicKey.Environment, terminal: [TLVTag: [UInt8]], combinations: [Combination]
+    ) {
+        self.environment = environment
+        self.terminal = terminal
+        self.combinations = combinations
+    }
+
+    private static let testTerminal: [TLVTag: [UInt8]] = [
+        0x9F1A: [0x02, 0x76],  // terminal country code: Germany
+        0x9F35: [0x22],  // terminal type: attended, offline with online capability
+        0x9F33: [0xE0, 0xF8, 0xC8],  // terminal capabilities
+        0x9F40: [0x60, 0x00, 0xF0, 0xA0, 0x01],  // additional terminal capabilities
+        0x9F15: [0x59, 0x99],  // merchant category code
+        0x9F16: Array("TEST MERCHANT  ".utf8),  // merchant identifier
+        0x9F1C: Array("TESTTERM".utf8),  // terminal identification
+        0x9F4E: Array("TEST SHOP".utf8),  // merchant name and location
+    ]
+
+    /// As the schemes have published them.
+    private static let testApplications: [(kernel: KernelIdentifier, aids: [[UInt8]])] = [
+        (
+            3,
+            [
+                [0xA0, 0x00, 0x00, 0x00, 0x03, 0x10, 0x10],  // Visa credit or debit
+                [0xA0, 0x00, 0x00, 0x00, 0x03, 0x20, 0x10],  // Visa Electron
+                [0xA0, 0x00, 0x00, 0x00, 0x03, 0x20, 0x20],  // V PAY
+                [0xA0, 0x00, 0x00, 0x00, 0x03, 0x80, 0x10],  // Plus
+            ]
+        ),
+        (
+            2,
+            [
+                [0xA0, 0x00, 0x00, 0x00, 0x04, 0x10, 0x10],  // Mastercard
+                [0xA0, 0x00, 0x00, 0x00, 0x04, 0x30, 0x60],  // Maestro
+            ]
+        ),
+        (4, [[0xA0, 0x00, 0x00, 0x00, 0x25, 0x01]]),  // American Express
+        (5, [[0xA0, 0x00, 0x00, 0x00, 0x65, 0x10, 0x10]]),  // JCB
+        (6, [[0xA0, 0x00, 0x00, 0x01, 0x52, 0x30, 0x10]]),  // Discover
+        (7, [[0xA0, 0x00, 0x00, 0x03, 0x33, 0x01, 0x01]]),  // UnionPay debit, credit and quasi-credit
+    ]
+
+    private static func testCombination(_ aid: AID, _ kernel: KernelIdentifier) -> Combination {
+        Combination(
+            aid: aid, kernel: kernel, transactionLimit: 1_000_000, floorLimit: 0, cvmRequiredLimit: 5_000,
+            terminalTransactionQualifiers: kernel == 3
+                ? [
+                    .emvMode, .emvContactChip, .onlinePIN, .signature, .offlineDataAuthenticationForOnline,
+                    .consumerDeviceCVM,
+                ] : nil,
+            statusCheck: false, zeroAmountAllowed: true)
+    }
+}

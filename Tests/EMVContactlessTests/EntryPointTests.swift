@@ -1,0 +1,494 @@
+import EMVContactless
+import SmartCard
+import Testing
+
+/// EMV Contactless Book B.  A kernel that does what it is told stands for the real ones.
+@Suite struct EntryPointTests {
+    // MARK: Pre-processing (3.1)
+
+    /// Amounts at, below and above each limit.
+    @Test(
+        arguments: [
+            // 3.1.1.5: the transaction limit is reached by the amount that equals it.
+            (Combination.visa(transactionLimit: 1000), 999, [], []),
+            (.visa(transactionLimit: 1000), 1000, [.notAllowed], []),
+            // 3.1.1.6: the floor limit is exceeded by more than it.
+            (.visa(floorLimit: 1000), 1000, [], []),
+            (.visa(floorLimit: 1000), 1001, [.floorLimit], [.onlineCryptogramRequired]),
+            // 3.1.1.7: the terminal's floor limit, binary, stands in for it.
+            (.visa(data: [0x9F1B: [0x00, 0x00, 0x03, 0xE8]]), 1000, [], []),
+            (.visa(data: [0x9F1B: [0x00, 0x00, 0x03, 0xE8]]), 1001, [.floorLimit], [.onlineCryptogramRequired]),
+            (.visa(floorLimit: 2000, data: [0x9F1B: [0x00, 0x00, 0x03, 0xE8]]), 1001, [], []),
+            // 3.1.1.8, 3.1.1.12: the CVM limit is reached by the amount that equals it.
+            (.visa(cvmRequiredLimit: 1000), 999, [], []),
+            (.visa(cvmRequiredLimit: 1000), 1000, [.cvmLimit], [.cvmRequired]),
+            // 3.1.1.3, 3.1.1.10: one unit of the currency.
+            (.visa(statusCheck: true), 100, [.statusCheck], [.onlineCryptogramRequired]),
+            (.visa(statusCheck: true), 101, [], []), (.visa(statusCheck: true), 1, [], []),
+            (.visa(statusCheck: false), 100, [], []), (.visa(), 100, [], []),
+            // 3.1.1.4, 3.1.1.11: nothing at all.
+            (.visa(), 0, [.zeroAmount], [.onlineCryptogramRequired]),
+            (.visa(zeroAmountAllowed: true), 0, [.zeroAmount], [.onlineCryptogramRequired]),
+            (.visa(zeroAmountAllowed: false), 0, [.notAllowed], []),
+            (.visa(qualifiers: [.emvMode, .offlineOnlyReader]), 0, [.zeroAmount, .notAllowed], [.offlineOnlyReader]),
+            // 3.1.1.2: what the configuration says of both bits is forgotten.
+            (.visa(qualifiers: [.emvMode, .onlineCryptogramRequired, .cvmRequired]), 1, [], []),
+        ] as [(Combination, UInt64, Set<Indicator>, TerminalTransactionQualifiers)])
+    func preProcessing(
+        _ combination: Combination, _ amount: UInt64, _ expected: Set<Indicator>, _ bits: TerminalTransactionQualifiers
+    ) throws {
+        let indicators = PreProcessingIndicators(combination, try purchase(amount))
+        #expect(Indicator.all(in: indicators) == expected)
+        #expect(indicators.terminalTransactionQualifiers == bits.union(.emvMode))
+    }
+
+    /// 3.1.1.3: of a currency without minor unit, one is one.
+    @Test func aUnitOfYen() throws {
+        let indicators = PreProcessingIndicators(.visa(statusCheck: true), try purchase(1, currency: "JPY"))
+        #expect(indicators.statusCheckRequested)
+    }
+
+    /// 3.1.1.13
+    @Test func nothingAllowed() throws {
+        var play = Play([.visa(transactionLimit: 10), .mastercard(transactionLimit: 10)])
+        let step = play.next(.startA(try purchase(10)))
+        let final = try #require(step.final)
+        #expect(final.outcome.kind == .tryAnotherInterface && final.outcome.start == nil)
+        #expect(step.userInterfaceRequests == [.init(.insertOrSwipeCard, .processingError)])
+    }
+
+    @Test func combinationsOfOtherTransactionTypesDoNotCount() throws {
+        var refunds = Combination.visa()
+        refunds.transactionTypes = [.refund]
+        var play = Play([refunds])
+        #expect(play.next(.startA(try purchase(10))).final?.outcome.kind == .tryAnotherInterface)
+    }
+
+    // MARK: Protocol activation (3.2)
+
+    /// 3.2.1.1: begun at Start B there was no pre-processing, and the TTQ are as configured.
+    @Test func startB() throws {
+        var play = Play([.visa(cvmRequiredLimit: 1, qualifiers: [.emvMode, .cvmRequired])])
+        _ = play.next(.startB(try purchase(10_000)))
+        let final = try play.select(ppse: "61 09 4F 07 A0 00 00 00 03 10 10", kernelSays: .approved)
+        #expect(final.outcome.dataRecord?[0x9F66]?.hex == "20400000")
+        #expect(final.outcome.discretionaryData?[0xDF01] == [0])
+    }
+
+    /// 3.2.1.2, 3.2.1.4, 3.2.1.5
+    @Test func collision() throws {
+        var play = Play([.visa()])
+        #expect(play.next(.startA(try purchase(1))).shows([(.presentCard, .readyToRead)], then: "field"))
+        #expect(play.next(.collision).shows([(.presentOneCardOnly, .processingError)], then: "field"))
+        #expect(play.next(.collisionOver).shows([(.presentOneCardOnly, .readyToRead)], then: "field"))
+        #expect(play.next(.cardPresent).shows([], then: "00A404000E325041592E5359532E444446303100"))
+    }
+
+    // MARK: Combination selection (3.3)
+
+    /// What stands in the PPSE, and in which order applications are selected, with every SELECT refused.
+    @Test(
+        arguments: [
+            // 3.3.2.3, 3.3.2.4: a PPSE without entries, empty, or nonsense
+            ("6F 14 84 0E 32 50 41 59 2E 53 59 53 2E 44 44 46 30 31 A5 02 88 00", []), ("", []), ("6F 05 84", []),
+            // 3.3.2.5 A: no name, a name of four bytes, one of 17
+            (ppse("61 03 87 01 01"), []), (ppse("61 06 4F 04 A0 00 00 00"), []),
+            (ppse("61 13 4F 11 A0 00 00 00 03 10 10 00 00 00 00 00 00 00 00 00 00"), []),
+            // A sound entry behind one that is none.
+            (ppse("61 03 87 01 01 61 09 4F 07 A0 00 00 00 03 10 10"), ["A0000000031010"]),
+            // 3.3.2.5 B: the name may be longer than the reader's AID, not shorter.
+            (ppse("61 0A 4F 08 A0 00 00 00 03 10 10 01"), ["A000000003101001"]),
+            (ppse("61 08 4F 06 A0 00 00 00 03 10"), []), (ppse("61 09 4F 07 A0 00 00 00 03 20 10"), []),
+            // 3.3.2.5 C, D: the kernel that the entry asks for; zero and none at all, an empty one, another's, a domestic one
+            (ppse("61 0D 4F 07 A0 00 00 00 03 10 10 9F 2A 01 00"), ["A0000000031010"]),
+            (ppse("61 0C 4F 07 A0 00 00 00 03 10 10 9F 2A 00"), ["A0000000031010"]),
+            (ppse("61 0D 4F 07 A0 00 00 00 03 10 10 9F 2A 01 03"), ["A0000000031010"]),
+            (ppse("61 14 4F 07 A0 00 00 00 03 10 10 9F 2A 08 03 00 00 00 00 00 00 00"), ["A0000000031010"]),
+            (ppse("61 0D 4F 07 A0 00 00 00 03 10 10 9F 2A 01 02"), []),
+            (ppse("61 0D 4F 07 A0 00 00 00 03 10 10 9F 2A 01 43"), []),
+            (ppse("61 0D 4F 07 A0 00 00 00 03 10 10 9F 2A 01 83"), []),
+            (ppse("61 0F 4F 07 A0 00 00 00 03 10 10 9F 2A 03 83 00 01"), []),
+            // 3.3.3.1, 3.3.3.2: by priority; without one, or with 0, last; bit 8 does not count; equals as they stand
+            (
+                ppse("61 0C 4F 07 A0 00 00 00 03 10 10 87 01 02 61 0C 4F 07 A0 00 00 00 04 10 10 87 01 01"),
+                ["A0000000041010", "A0000000031010"]
+            ),
+            (
+                ppse("61 09 4F 07 A0 00 00 00 03 10 10 61 0C 4F 07 A0 00 00 00 04 10 10 87 01 0F"),
+                ["A0000000041010", "A0000000031010"]
+            ),
+            (
+                ppse("61 0C 4F 07 A0 00 00 00 03 10 10 87 01 80 61 0C 4F 07 A0 00 00 00 04 10 10 87 01 0F"),
+                ["A0000000041010", "A0000000031010"]
+            ),
+            (
+                ppse("61 0C 4F 07 A0 00 00 00 03 10 10 87 01 81 61 0C 4F 07 A0 00 00 00 04 10 10 87 01 02"),
+                ["A0000000031010", "A0000000041010"]
+            ),
+            (
+                ppse("61 0C 4F 07 A0 00 00 00 04 10 10 87 01 01 61 0C 4F 07 A0 00 00 00 03 10 10 87 01 01"),
+                ["A0000000041010", "A0000000031010"]
+            ),
+            // The same AID twice, as cards with two ADFs have it.
+            (
+                ppse("61 0A 4F 08 A0 00 00 00 03 10 10 01 61 0A 4F 08 A0 00 00 00 03 10 10 02"),
+                ["A000000003101001", "A000000003101002"]
+            ),
+        ] as [(String, [String])])
+    func candidates(_ fci: String, _ names: [String]) throws {
+        var play = Play([.visa(), .mastercard()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        var step = play.next(try answer(fci + " 90 00"))
+        for name in names {
+            #expect(step.command == "00A40400" + hex(name.count / 2) + name + "00")
+            step = play.next(try answer("6A 82"))
+        }
+        // 3.3.2.7
+        #expect(step.final?.outcome.kind == .endApplication)
+        #expect(step.userInterfaceRequests == [.init(.insertSwipeOrTryAnotherCard, .readyToRead)])
+    }
+
+    /// 3.3.2.3: whatever the status word, an FCI beside it does not count.
+    @Test(arguments: ["6A 82", "62 83", "6E 00"]) func noPPSE(_ status: String) throws {
+        var play = Play([.visa()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        let step = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + status))
+        #expect(step.final?.outcome.kind == .endApplication)
+    }
+
+    /// 3.3.2.5: combinations that are not allowed do not take part.
+    @Test func whatIsNotAllowedIsNoCandidate() throws {
+        var play = Play([.visa(transactionLimit: 1), .mastercard()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        let step = play.next(
+            try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10 61 09 4F 07 A0 00 00 00 04 10 10") + "90 00"))
+        #expect(step.command == "00A4040007A000000004101000")
+    }
+
+    /// 3.3.3.3
+    @Test(arguments: [(nil, ""), (false, ""), (true, "0102")] as [(Bool?, String)])
+    func extendedSelection(_ isSupported: Bool?, _ appended: String) throws {
+        var combination = Combination.visa()
+        combination.extendedSelection = isSupported
+        var play = Play([combination])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        let step = play.next(try answer(ppse("61 0E 4F 07 A0 00 00 00 03 10 10 9F 29 02 01 02") + "90 00"))
+        #expect(step.command == "00A40400" + (appended.isEmpty ? "07" : "09") + "A0000000031010" + appended + "00")
+    }
+
+    /// 3.3.3.6: a Visa card whose PDOL does not ask for the TTQ is none of Kernel 3's.
+    @Test(arguments: [
+        "6F 0B 84 07 A0 00 00 00 03 10 10 A5 00",  // no PDOL
+        "6F 11 84 07 A0 00 00 00 03 10 10 A5 06 9F 38 03 9F 37 04",  // PDOL: unpredictable number alone
+    ])
+    func withoutTTQ(_ fci: String) throws {
+        for hasKernel1 in [false, true] {
+            var play = Play([.visa()], kernels: hasKernel1 ? [1: Obedient.self, 3: Obedient.self] : [3: Obedient.self])
+            _ = play.next(.startA(try purchase(1)))
+            _ = play.next(.cardPresent)
+            _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
+            let step = play.next(try answer(fci + "90 00"))
+            if hasKernel1 {
+                #expect(step.command == Obedient.command)
+                #expect(play.next(try answer("03 90 00")).final?.kernel == 1)
+            } else {
+                #expect(step.final?.outcome.kind == .endApplication)
+                #expect(step.notes.contains { $0.contains("Kernel 1") })
+            }
+        }
+    }
+
+    /// 3.3.3.7
+    @Test func communicationErrorsLeadBackToTheField() throws {
+        var play = Play([.visa()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        #expect(play.next(.communicationError(.timeout)).shows([(.presentCard, .readyToRead)], then: "field"))
+        #expect(play.next(.communicationError(.protocol)).shows([(.presentCard, .readyToRead)], then: "field"))
+        _ = play.next(.cardPresent)
+        _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
+        #expect(play.next(.communicationError(.transmission)).shows([(.presentCard, .readyToRead)], then: "field"))
+        #expect(play.next(.cardPresent).command == "00A404000E325041592E5359532E444446303100")
+    }
+
+    /// A card that never gets further is given up.
+    @Test func notForEver() throws {
+        var play = Play([.visa()])
+        _ = play.next(.startA(try purchase(1)))
+        for _ in 1..<EntryPoint.maximumActivations {
+            #expect(play.next(.communicationError(.timeout)).command == "field")
+        }
+        #expect(play.next(.communicationError(.timeout)).final?.outcome.kind == .endApplication)
+    }
+
+    // MARK: Kernel activation (3.4)
+
+    /// 3.4.1.1: a kernel that the reader does not have is named, and the next one is taken.
+    @Test func kernelsThatAreMissing() throws {
+        var play = Play([.visa(), .mastercard()], kernels: [3: Obedient.self])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        let two = ppse("61 0C 4F 07 A0 00 00 00 04 10 10 87 01 01 61 0C 4F 07 A0 00 00 00 03 10 10 87 01 02")
+        #expect(play.next(try answer(two + "90 00")).command == "00A4040007A000000004101000")
+        let step = play.next(try answer("6F 02 A5 00 90 00"))
+        #expect(step.notes.contains { $0.contains("Kernel 2 (Mastercard)") })
+        #expect(step.command == "00A4040007A000000003101000")
+    }
+
+    /// 3.4.1.2, 3.4.1.3: what the kernel is given.
+    @Test func whatAKernelIsGiven() throws {
+        var play = Play([.visa(cvmRequiredLimit: 1234)])
+        _ = play.next(.startA(try purchase(1234)))
+        let record = try #require(
+            try play.select(ppse: "61 0A 4F 08 A0 00 00 00 03 10 10 01", kernelSays: .approved).outcome.dataRecord)
+        #expect(record[0x9F66]?.hex == "20400000")  // CVM required
+        #expect(record[0x9F02]?.hex == "000000001234")
+        #expect(record[0x9F03]?.hex == "000000000000")
+        #expect(record[0x5F2A]?.hex == "0978")
+        #expect(record[0x9A]?.hex == "261121")
+        #expect(record[0x9F21]?.hex == "123456")
+        #expect(record[0x9C]?.hex == "00")
+        #expect(record[0x9F37]?.hex == "01020304")
+        #expect(record[0x9F41]?.hex == "00000042")
+        #expect(record[0x9F06]?.hex == "A0000000031010")
+        #expect(record[0x9F1A]?.hex == "0276")
+        #expect(record[0x84]?.hex == "A000000003101001")
+    }
+
+    // MARK: Outcome processing (3.5)
+
+    /// 3.5.1.1, 3.5.1.2, 3.5.1.3: see the phone, the field off for 1.3 s, and from Start B with the message kept.
+    @Test func tryAgain() throws {
+        var play = Play([.visa()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
+        _ = play.next(try answer(visaFCI + "90 00"))
+        let off = play.next(try answer("01 90 00"))
+        #expect(off.userInterfaceRequests == [.init(.seePhone, .processingError)])
+        #expect(off.command == "off 1300")
+        #expect(play.next(.fieldIsOff).shows([(.presentCardAgain, .readyToRead)], then: "field"))
+        #expect(play.next(.cardPresent).command == "00A404000E325041592E5359532E444446303100")
+    }
+
+    /// 3.5.1.4
+    @Test func selectNext() throws {
+        var play = Play([.visa(), .mastercard()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(
+            try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10 61 09 4F 07 A0 00 00 00 04 10 10") + "90 00"))
+        _ = play.next(try answer(visaFCI + "90 00"))
+        #expect(play.next(try answer("00 90 00")).command == "00A4040007A000000004101000")
+        _ = play.next(try answer("6F 00 90 00"))
+        #expect(play.next(try answer("00 90 00")).final?.outcome.kind == .endApplication)
+    }
+
+    /// 3.5.1.5, and what comes back from the issuer: Start B with data for the card skips the PPSE (3.3.2.1).
+    @Test func onlineResponses() throws {
+        let issuer = OnlineResponse(
+            authorisationResponseCode: Array("00".utf8), issuerAuthenticationData: [1, 2, 3, 4])
+        var play = Play([.visa()])
+        _ = play.next(.startA(try purchase(1)))
+        let final = try play.select(ppse: "61 09 4F 07 A0 00 00 00 03 10 10", kernelSays: .onlineRequest)
+        #expect(final.name?.hex == "A0000000031010" && final.kernel == 3)
+        #expect(final.outcome.isRestarted(by: issuer))
+        #expect(!final.outcome.isRestarted(by: OnlineResponse(authorisationResponseCode: Array("00".utf8))))
+        #expect(play.next(.onlineResponse(issuer)).shows([(.presentCardAgain, .readyToRead)], then: "field"))
+        #expect(play.next(.cardPresent).command == "00A4040007A000000003101000")
+        var refused = play
+        // 3.3.3.5
+        #expect(refused.next(try answer("6A 82")).final?.outcome.kind == .endApplication)
+        #expect(play.next(try answer(visaFCI + "90 00")).command == Obedient.command)
+        #expect(play.next(try answer("03 90 00")).final?.outcome.dataRecord?[0x91]?.hex == "01020304")
+    }
+
+    @Test func anOnlineResponseThatNobodyAskedFor() throws {
+        var play = Play([.visa()])
+        _ = play.next(.startA(try purchase(1)))
+        let final = try play.select(ppse: "61 09 4F 07 A0 00 00 00 03 10 10", kernelSays: .approved)
+        let response = OnlineResponse(issuerAuthenticationData: [1])
+        #expect(!final.outcome.isRestarted(by: response))
+        #expect(play.next(.onlineResponse(response)).final?.outcome.kind == .endApplication)
+    }
+
+    /// A kernel that would go on for ever.
+    @Test func aKernelWithoutEnd() throws {
+        var play = Play([.visa()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
+        var step = play.next(try answer(visaFCI + "90 00"))
+        var commands = 0
+        while step.command == Obedient.command {
+            commands += 1
+            step = play.next(try answer("FF 90 00"))
+        }
+        #expect(commands == EntryPoint.maximumCommands)
+        #expect(step.final?.outcome.kind == .endApplication)
+    }
+
+    @Test func eventsOutOfOrderEndTheTransaction() throws {
+        var play = Play([.visa()])
+        #expect(play.next(.cardPresent).final?.outcome.kind == .endApplication)
+        _ = play.next(.startA(try purchase(1)))
+        #expect(play.next(.fieldIsOff).final?.outcome.kind == .endApplication)
+        // And another one can begin.
+        #expect(play.next(.startA(try purchase(1))).command == "field")
+    }
+}
+
+// MARK: - What the tests speak in
+
+enum Indicator: Hashable {
+    case notAllowed, zeroAmount, statusCheck, floorLimit, cvmLimit
+
+    static func all(in indicators: PreProcessingIndicators) -> Set<Indicator> {
+        Set(
+            [
+                indicators.contactlessApplicationNotAllowed ? .notAllowed : nil,
+                indicators.zeroAmount ? .zeroAmount : nil, indicators.statusCheckRequested ? .statusCheck : nil,
+                indicators.floorLimitExceeded ? .floorLimit : nil,
+                indicators.cvmRequiredLimitExceeded ? .cvmLimit : nil,
+            ].compactMap { $0 })
+    }
+}
+
+/// The FCI of a PPSE with these directory entries.
+private func ppse(_ entries: String) -> String {
+    let bytes = (try? [UInt8](hex: entries)) ?? []
+    return TLVTag(0x6F).encode(
+        TLVTag(0x84).encode(Array("2PAY.SYS.DDF01".utf8)) + TLVTag(0xA5).encode(TLVTag(0xBF0C).encode(bytes))
+    ).hex
+}
+
+/// FCI: DF name, PDOL: TTQ
+private let visaFCI = "6F 11 84 07 A0 00 00 00 03 10 10 A5 06 9F 38 03 9F 66 04"
+
+private func answer(_ text: String) throws -> EntryPoint.Event {
+    .response(try ResponseAPDU([UInt8](hex: text)), after: .milliseconds(10))
+}
+
+private func hex(_ number: Int) -> String { [UInt8(number)].hex }
+
+func purchase(_ amount: UInt64, currency: String = "EUR") throws -> Transaction {
+    let date = try #require(CalendarDate(year: 2026, month: 11, day: 21))
+    let time = try #require(TerminalTime(date, hour: 12, minute: 34, second: 56))
+    let currency = try #require(Currency[currency])
+    return try #require(
+        Transaction(
+            .purchase, amount: amount, currency: currency, time: time, unpredictableNumber: [1, 2, 3, 4],
+            sequenceCounter: 42))
+}
+
+extension Combination {
+    fileprivate static func visa(
+        transactionLimit: UInt64? = nil, floorLimit: UInt64? = nil, cvmRequiredLimit: UInt64? = nil,
+        qualifiers: TerminalTransactionQualifiers = .emvMode, statusCheck: Bool? = nil, zeroAmountAllowed: Bool? = nil,
+        data: [TLVTag: [UInt8]] = [:]
+    ) -> Combination {
+        Combination(
+            aid: visaAID, kernel: 3, transactionLimit: transactionLimit,
+            floorLimit: floorLimit, cvmRequiredLimit: cvmRequiredLimit, terminalTransactionQualifiers: qualifiers,
+            statusCheck: statusCheck, zeroAmountAllowed: zeroAmountAllowed, data: data)
+    }
+
+    fileprivate static func mastercard(transactionLimit: UInt64? = nil) -> Combination {
+        Combination(
+            aid: mastercardAID, kernel: 2, transactionLimit: transactionLimit)
+    }
+}
+
+/// An Entry Point with kernels that do what the card tells them.
+private struct Play {
+    private var entryPoint: EntryPoint
+
+    init(
+        _ combinations: [Combination],
+        kernels: [KernelIdentifier: any Kernel.Type] = [2: Obedient.self, 3: Obedient.self]
+    ) {
+        var configuration = ReaderConfiguration.test
+        configuration.combinations = combinations
+        entryPoint = EntryPoint(configuration: configuration, kernels: kernels)
+    }
+
+    mutating func next(_ event: EntryPoint.Event) -> EntryPoint.Step { entryPoint.next(event) }
+
+    /// From a card in the field to an outcome.
+    mutating func select(ppse entries: String, kernelSays kind: Outcome.Kind) throws -> FinalOutcome {
+        _ = next(.cardPresent)
+        _ = next(try answer(ppse(entries) + "90 00"))
+        _ = next(try answer(visaFCI + "90 00"))
+        return try #require(next(try answer([Obedient.code(of: kind)].hex + "90 00")).final)
+    }
+}
+
+/// A kernel that asks the card what its outcome is to be.
+private struct Obedient: Kernel {
+    static let command = "80CA9F3600"
+    private let activation: KernelActivation
+
+    init(_ activation: KernelActivation) { self.activation = activation }
+
+    static func code(of kind: Outcome.Kind) -> UInt8 { UInt8(Outcome.Kind.allCases.firstIndex(of: kind) ?? 0) }
+
+    mutating func next(_ event: KernelEvent) -> KernelStep {
+        guard case .response(let response, _) = event, let code = response.data.first,
+            Outcome.Kind.allCases.indices.contains(Int(code))
+        else { return KernelStep(.send(.getData(0x9F36))) }
+        var outcome = Outcome(Outcome.Kind.allCases[Int(code)], reason: "the card says so")
+        switch outcome.kind {
+        case .tryAgain:
+            outcome.start = .b
+            outcome.fieldOff = 1300
+            outcome.userInterfaceRequest = .init(.seePhone, .processingError)
+            outcome.userInterfaceRequestOnRestart = .init(.presentCardAgain, .readyToRead)
+        case .onlineRequest:
+            outcome.start = .b
+            outcome.onlineResponseData = .emvData
+            outcome.userInterfaceRequestOnRestart = .init(.presentCardAgain, .readyToRead)
+        default: break
+        }
+        var record = DataRecord(activation.terminalData.map { .init($0, $1) })
+        record[0x84] = activation.name
+        record[0x91] = activation.onlineResponse?.issuerAuthenticationData
+        outcome.dataRecord = record
+        outcome.discretionaryData = DataRecord([.init(0xDF01, [activation.indicators.cvmRequiredLimitExceeded ? 1 : 0])]
+        )
+        return KernelStep(.outcome(outcome))
+    }
+}
+
+extension EntryPoint.Step {
+    fileprivate var final: FinalOutcome? {
+        if case .finish(let final) = action { final } else { nil }
+    }
+
+    /// The command in hexadecimal digits, or a word for another action.
+    fileprivate var command: String {
+        switch action {
+        case .send(let command): command.bytes.hex
+        case .activateField: "field"
+        case .switchFieldOff(let milliseconds): "off \(milliseconds)"
+        case .finish(let final): "\(final.outcome.kind): \(final.outcome.reason)"
+        }
+    }
+
+    fileprivate func shows(
+        _ requests: [(UserInterfaceRequest.Message, UserInterfaceRequest.Status)], then command: String
+    ) -> Bool {
+        userInterfaceRequests == requests.map { .init($0, $1) } && self.command == command
+    }
+}
+
+private func aid(_ bytes: UInt8...) -> AID {
+    guard let aid = AID(bytes) else { preconditionFailure("an AID has 5 to 16 bytes") }
+    return aid
+}
+
+private let visaAID = aid(0xA0, 0, 0, 0, 3, 0x10, 0x10)
+private let mastercardAID = aid(0xA0, 0, 0, 0, 4, 0x10, 0x10)
