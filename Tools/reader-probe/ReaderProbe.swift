@@ -22,7 +22,8 @@ struct ReaderProbe: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             OverviewCommand.self, ListCommand.self, WatchCommand.self, CardCommand.self, EMVCommand.self,
-            APDUCommand.self, DecodeCommand.self, ReaderCommand.self, BeepCommand.self, LEDCommand.self,
+            PayCommand.self, APDUCommand.self, DecodeCommand.self, ReaderCommand.self, BeepCommand.self,
+            LEDCommand.self,
             DoctorCommand.self,
         ],
         defaultSubcommand: OverviewCommand.self)

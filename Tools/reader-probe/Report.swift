@@ -140,17 +140,19 @@ struct Redactor {
     init() {}
 
     init(hiding inspection: CardInspection) {
-        for application in inspection.applications {
-            for element in application.elements {
-                let value = element.object.value
-                switch SensitiveData.exposures[element.object.tag] {
-                case .accountNumber:
-                    hide(digits: String(value.hex.prefix { ("0"..."9").contains($0) }))
-                case .nothing where [0x5F20, 0x9F0B].contains(element.object.tag):
-                    let name = String(decoding: value, as: UTF8.self).trimmingCharacters(in: .whitespaces)
-                    if name.count >= 5 { hide(name, shown: String(repeating: "*", count: name.count)) }
-                default: break
-                }
+        self.init(
+            hiding: inspection.applications.flatMap(\.elements).map { ($0.object.tag, Array($0.object.value)) })
+    }
+
+    init(hiding objects: [(tag: TLVTag, value: [UInt8])]) {
+        for (tag, value) in objects {
+            switch SensitiveData.exposures[tag] {
+            case .accountNumber:
+                hide(digits: String(value.hex.prefix { ("0"..."9").contains($0) }))
+            case .nothing where [0x5F20, 0x9F0B].contains(tag):
+                let name = String(decoding: value, as: UTF8.self).trimmingCharacters(in: .whitespaces)
+                if name.count >= 5 { hide(name, shown: String(repeating: "*", count: name.count)) }
+            default: break
             }
         }
         // The longest first, so that none leaves a part of another behind.

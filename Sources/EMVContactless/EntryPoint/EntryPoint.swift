@@ -342,6 +342,7 @@ extension EntryPoint {
     /// An outcome of Entry Point's own.
     private mutating func finish(_ outcome: Outcome) -> Step.Action {
         if let request = outcome.userInterfaceRequest { requests.append(request) }
+        selected = nil
         return hand(out: outcome)
     }
 

@@ -1,0 +1,228 @@
+import ArgumentParser
+import EMVContactless
+import Foundation
+import SmartCard
+
+struct PayCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "pay", abstract: "Performs a contactless transaction, as a test bench would.",
+        discussion: """
+            Runs Entry Point and the kernel that the card asks for, and prints the outcome with all its parameters, the \
+            data record and what the kernel has verified. No issuer is asked and no money moves: an online request is \
+            the end, unless --online-response gives the issuer's answer.
+
+            The exit status is 0 for every outcome, a decline and “try another interface” among them.
+
+            reader-probe pay --virtual --amount 12.34 --currency EUR
+            """)
+
+    @Option(help: "The amount, with the currency's decimals: 12.34")
+    var amount: String
+
+    @Option(help: .init("The part of it that is cashback; with --type cashback.", valueName: "amount"))
+    var cashback: String?
+
+    @Option(help: "Three letters or three digits of ISO 4217.")
+    var currency = "EUR"
+
+    enum Kind: String, ExpressibleByArgument, CaseIterable {
+        case purchase, cash, cashback, refund
+
+        var transactionKind: Transaction.Kind {
+            switch self {
+            case .purchase: .purchase
+            case .cash: .cash
+            case .cashback: .purchaseWithCashback
+            case .refund: .refund
+            }
+        }
+    }
+
+    @Option(help: "The type of transaction.")
+    var type = Kind.purchase
+
+    @Option(
+        help: .init(
+            """
+            What the reader accepts, in JSON; see the documentation of ReaderConfiguration. Default: a test terminal \
+            for all schemes.
+            """, valueName: "file"))
+    var config: String?
+
+    @Option(help: .init("Certification authority keys to trust beside the published ones.", valueName: "file"))
+    var caKeys: String?
+
+    @Option(
+        help: .init(
+            "The issuer's answer to an online request: BER-TLV of 8A, 91, 71 and 72. Default: none.", valueName: "hex"))
+    var onlineResponse: String?
+
+    @OptionGroup var readerOptions: ReaderOptions
+    @OptionGroup var output: OutputOptions
+
+    func run() async throws {
+        let transaction = try transaction()
+        let configuration = try configuration()
+        let keys = try keys()
+        let issuer = try issuerResponse()
+        let reader = try await readerOptions.waitForCard(on: try await readerOptions.readers())
+        let field = CardReaderField(reader, patience: readerOptions.patience)
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: configuration, kernels: Kernels.all, keys: keys))
+        var messages: [UserInterfaceRequest] = []
+        let logger = readerOptions.logger
+        let result: ContactlessTerminal.Report
+        do {
+            result = try await terminal.perform(
+                transaction, in: field, layers: { $0.layered(logger: logger) }, authorise: { _ in issuer }
+            ) { request in
+                messages.append(request)
+                Terminal.progress(request.text)
+            }
+            Terminal.endProgress()
+            await field.release(.leave)
+        } catch {
+            await field.release(.leave)
+            throw error
+        }
+        let report = Report.Payment(
+            reader: reader.identity, transaction: transaction, messages: messages, result: result,
+            reveal: output.reveal)
+        let redactor = output.reveal ? Redactor() : Redactor(hiding: result.outcome)
+        if output.json {
+            try Report.print(report, redactor: redactor)
+        } else {
+            Terminal.print(redactor.redacted(PaymentText(report).text))
+        }
+    }
+
+    // MARK: What was asked for
+
+    private func transaction() throws -> Transaction {
+        guard let currency = Currency[currency.uppercased()] else {
+            throw ProbeError.usage("“\(currency)” is no currency", "Name one by ISO 4217: --currency EUR")
+        }
+        let other = try cashback.map { try minorUnits($0, of: currency) } ?? 0
+        var random = SystemRandomNumberGenerator()
+        guard
+            let transaction = Transaction(
+                type.transactionKind, amount: try minorUnits(amount, of: currency), amountOther: other,
+                currency: currency, time: .now,
+                unpredictableNumber: (0..<4).map { _ in UInt8.random(in: 0...255, using: &random) })
+        else {
+            throw ProbeError.usage(
+                "cashback goes with --type cashback only, and is no more than the amount",
+                "For example: --type cashback --amount 50.00 --cashback 20.00")
+        }
+        return transaction
+    }
+
+    private func minorUnits(_ text: String, of currency: Currency) throws -> UInt64 {
+        let exponent = currency.exponent ?? 0
+        let parts = text.split(separator: ".", omittingEmptySubsequences: false)
+        let decimals = parts.count == 2 ? parts[1] : ""
+        let isDecimal = parts.allSatisfy { !$0.isEmpty && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }
+        guard (1...2).contains(parts.count), isDecimal, decimals.count <= exponent,
+            let units = UInt64(parts[0] + decimals + String(repeating: "0", count: exponent - decimals.count)),
+            units <= Transaction.maximumAmount
+        else {
+            let example = currency.format("1234").prefix { $0 != " " }
+            throw ProbeError.usage(
+                "“\(text)” is no amount in \(currency.code)",
+                "Up to twelve digits, \(exponent) of them decimals: --amount \(example)")
+        }
+        return units
+    }
+
+    private func configuration() throws -> ReaderConfiguration {
+        guard let config else { return .test }
+        do {
+            return try JSONDecoder().decode(ReaderConfiguration.self, from: try contents(of: config))
+        } catch let error as DecodingError {
+            throw ProbeError.usage("\(config): \(error.place)", "The format: reader-probe(1), CONFIGURATION.")
+        } catch let error as ConfigurationError {
+            throw ProbeError.usage("\(config): \(error)", "The format: reader-probe(1), CONFIGURATION.")
+        }
+    }
+
+    private func keys() throws -> CAPublicKeys {
+        guard let caKeys else { return .published }
+        var keys = CAPublicKeys.published
+        do {
+            keys.merge(try CAPublicKeys(parsing: String(decoding: contents(of: caKeys), as: UTF8.self)))
+        } catch let error as CAPublicKeyFileError {
+            throw ProbeError.usage("\(caKeys): \(error)", "The format: reader-probe(1), KEYS.")
+        }
+        return keys
+    }
+
+    private func contents(of path: String) throws -> Data {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw ProbeError.usage("\(path) cannot be read", "Check that the file is there and readable.")
+        }
+        return data
+    }
+
+    private func issuerResponse() throws -> OnlineResponse? {
+        guard let onlineResponse else { return nil }
+        guard let bytes = try? [UInt8](hex: onlineResponse), let objects = try? TLVList(bytes), !objects.isEmpty,
+            objects.allSatisfy({ [0x8A, 0x91, 0x71, 0x72].contains($0.tag) })
+        else {
+            throw ProbeError.usage(
+                "--online-response is not BER-TLV of 8A, 91, 71 and 72",
+                "An approval with issuer authentication data: --online-response 8A0230309108AABBCCDD11223344")
+        }
+        return OnlineResponse(
+            authorisationResponseCode: objects[0x8A].map { Array($0.value) },
+            issuerAuthenticationData: objects[0x91].map { Array($0.value) },
+            scripts: objects.filter { [0x71, 0x72].contains($0.tag) }.map { Array($0.encoded) })
+    }
+}
+
+extension TerminalTime {
+    /// This machine's, in its time zone; a clock that has no such date gives the first of January 2000.
+    static var now: TerminalTime {
+        let parts = Calendar(identifier: .gregorian).dateComponents(
+            [.year, .month, .day, .hour, .minute, .second], from: Date())
+        return CalendarDate(year: parts.year ?? 0, month: parts.month ?? 0, day: parts.day ?? 0).flatMap {
+            TerminalTime($0, hour: parts.hour ?? 0, minute: parts.minute ?? 0, second: min(parts.second ?? 0, 59))
+        } ?? .epoch
+    }
+
+    private static var epoch: TerminalTime {
+        guard let date = CalendarDate(year: 2000, month: 1, day: 1), let time = TerminalTime(date) else {
+            preconditionFailure("a day of the calendar")
+        }
+        return time
+    }
+}
+
+extension DecodingError {
+    /// Where in the JSON, and what is wrong there.
+    fileprivate var place: String {
+        let context: Context
+        var extra: (any CodingKey)?
+        switch self {
+        case .typeMismatch(_, let found), .valueNotFound(_, let found), .dataCorrupted(let found): context = found
+        case .keyNotFound(let key, let found): (context, extra) = (found, key)
+        @unknown default: return "\(self)"
+        }
+        let path = (context.codingPath + [extra].compactMap(\.self)).reduce("") { path, key in
+            key.intValue.map { "\(path)[\($0)]" } ?? (path.isEmpty ? "" : "\(path).") + key.stringValue
+        }
+        return (path.isEmpty ? "" : "\(path): ") + (extra == nil ? context.debugDescription : "is missing")
+    }
+}
+
+extension UserInterfaceRequest {
+    /// For a person: the message and what the reader is doing.
+    var text: String {
+        let amount = value.map { value in
+            switch value {
+            case .amount(let units, let currency): currency.format("\(units)")
+            case .balance(let units, let currency): "balance \(currency.format("\(units)"))"
+            }
+        }
+        return [message.map { "\($0)" } ?? "", amount ?? ""].filter { !$0.isEmpty }.joined(separator: "  ")
+    }
+}

@@ -1,0 +1,151 @@
+import EMVContactless
+import SmartCard
+
+extension Report {
+    /// For `pay`.
+    struct Payment: Encodable {
+        struct Message: Encodable {
+            /// Two hexadecimal digits (EMV Contactless Book A, table 9-3); null if there is no text.
+            @OrNull var identifier: String?
+            let text: String
+            /// `readyToRead`, `processingError`, …
+            let status: String
+            let holdTime: Int
+            let languages: [String]
+        }
+
+        struct Exchange: Encodable {
+            /// CLA, INS, P1, P2
+            let command: String
+            @OrNull var status: String?
+            /// In milliseconds.
+            let duration: Double
+        }
+
+        let reader: Reader
+        let amount: Int
+        let currency: String
+        let type: String
+        /// `approved`, `declined`, `onlineRequest`, `tryAnotherInterface`, `endApplication`
+        let outcome: String
+        let reason: String
+        @OrNull var aid: String?
+        @OrNull var kernel: Int?
+        @OrNull var cvm: String?
+        @OrNull var start: String?
+        @OrNull var onlineResponseData: String?
+        @OrNull var alternateInterface: String?
+        let receipt: Bool
+        @OrNull var fieldOff: Int?
+        let removalTimeout: Int
+        let messages: [Message]
+        let dataRecord: [Element]
+        let discretionaryData: [Element]
+        let exchanges: [Exchange]
+        let notes: [String]
+
+        init(
+            reader: ReaderIdentity, transaction: Transaction, messages: [UserInterfaceRequest],
+            result: ContactlessTerminal.Report, reveal: Bool
+        ) {
+            let outcome = result.outcome
+            self.reader = Reader(reader)
+            amount = Int(transaction.amount)
+            currency = transaction.currency.code
+            type = "\(transaction.kind)"
+            self.outcome = outcome.kind.rawValue
+            reason = outcome.reason
+            aid = result.final.name?.hex
+            kernel = result.final.kernel.map { Int($0.rawValue) }
+            cvm = outcome.cvm?.rawValue
+            start = outcome.start?.rawValue
+            onlineResponseData = outcome.onlineResponseData?.rawValue
+            alternateInterface = outcome.alternateInterfacePreference?.rawValue
+            receipt = outcome.receipt
+            fieldOff = outcome.fieldOff
+            removalTimeout = outcome.removalTimeout
+            self.messages = messages.map {
+                Message(
+                    identifier: $0.message.map { [$0.rawValue].hex }, text: $0.text, status: "\($0.status)",
+                    holdTime: $0.holdTime, languages: $0.languagePreference)
+            }
+            let scope = result.final.kernel.map { DataElement.Scope(kernel: $0) } ?? .common
+            func elements(_ record: DataRecord?) -> [Element] {
+                (record?.elements ?? []).map {
+                    Element(Annotation(tag: $0.tag, value: $0.value, scope: scope), reveal: reveal)
+                }
+            }
+            dataRecord = elements(outcome.dataRecord)
+            discretionaryData = elements(outcome.discretionaryData)
+            exchanges = result.exchanges.map {
+                Exchange(
+                    command: $0.header.hex, status: $0.status.map { [$0.sw1, $0.sw2].hex },
+                    duration: ($0.duration / .microseconds(1)).rounded() / 1000)
+            }
+            notes = result.notes
+        }
+    }
+}
+
+extension Redactor {
+    init(hiding outcome: Outcome) {
+        self.init(
+            hiding: [outcome.dataRecord, outcome.discretionaryData].flatMap { $0?.elements ?? [] }
+                .map { ($0.tag, $0.value) })
+    }
+}
+
+/// The outcome of a transaction for a person to read.
+struct PaymentText {
+    private let report: Report.Payment
+
+    init(_ report: Report.Payment) { self.report = report }
+
+    var text: String {
+        var lines = [
+            field("Reader", "\(report.reader.name)  (\(report.reader.backend))"),
+            field("Transaction", "\(report.type), \(Currency[report.currency]?.format("\(report.amount)") ?? "")"),
+        ]
+        if let aid = report.aid { lines.append(field("Application", aid)) }
+        if let kernel = report.kernel { lines.append(field("Kernel", "\(KernelIdentifier(rawValue: UInt32(kernel)))")) }
+        lines.append(field("Outcome", Terminal.styled(report.outcome.words, .bold)))
+        lines.append(field("Because", report.reason))
+        let parameters: [(String, String?)] = [
+            ("CVM", report.cvm?.words), ("Start", report.start),
+            ("Online data", report.onlineResponseData?.words), ("Instead", report.alternateInterface?.words),
+            ("Receipt", report.receipt ? "yes" : nil), ("Field off", report.fieldOff.map { "\($0) ms" }),
+            ("Removal", report.removalTimeout > 0 ? "within \(report.removalTimeout) ms" : nil),
+        ]
+        lines += parameters.compactMap { name, value in value.map { field(name, $0) } }
+        for (index, message) in report.messages.enumerated() {
+            let text = message.text.isEmpty ? "(no message)" : message.text
+            lines.append(field(index == 0 ? "Messages" : "", "\(text)  \(Terminal.styled(message.status.words, .dim))"))
+        }
+        let time = report.exchanges.reduce(0) { $0 + $1.duration }
+        lines.append(field("Exchanges", "\(report.exchanges.count), \((time * 10).rounded() / 10) ms"))
+        for exchange in report.exchanges {
+            lines.append(
+                field("", "\(exchange.command)  \(exchange.status ?? "no response")  \(exchange.duration) ms"))
+        }
+        lines += report.notes.map { "   " + Terminal.styled("! \($0)", .warning) }
+        for (title, elements) in [
+            ("data record", report.dataRecord), ("discretionary data", report.discretionaryData),
+        ] where !elements.isEmpty {
+            lines.append("   " + Terminal.styled(title, .dim))
+            lines += elements.flatMap { ElementText.lines($0, indent: 5) }
+        }
+        return lines.joined(separator: "\n")
+    }
+
+    private func field(_ name: String, _ value: String) -> String { CardText.field(name, value) }
+}
+
+extension String {
+    /// `onlineRequest`: `online request`
+    fileprivate var words: String {
+        reduce(into: "") { words, character in
+            if character.isUppercase, words.last?.isLowercase == true { words += " " }
+            words += words.isEmpty || words.last == " " ? character.lowercased() : String(character)
+        }
+    }
+}
