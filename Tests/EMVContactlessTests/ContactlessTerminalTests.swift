@@ -1,0 +1,217 @@
+import EMVContactless
+import SmartCard
+import Synchronization
+import Testing
+
+/// The driver over a field that is a script.
+@Suite struct ContactlessTerminalTests {
+    private static let selectPPSE = "00A404000E325041592E5359532E444446303100"
+
+    private func terminal() -> ContactlessTerminal {
+        ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Confirming.self]))
+    }
+
+    /// A card whose only application is Visa's, by its whole name.
+    private static let directory = Answer.response(
+        "6F 20 84 0E 32 50 41 59 2E 53 59 53 2E 44 44 46 30 31 A5 0E BF 0C 0B 61 09 4F 07 A0 00 00 00 03 10 10 90 00")
+    private static let fci = Answer.response("6F 11 84 07 A0 00 00 00 03 10 10 A5 06 9F 38 03 9F 66 04 90 00")
+
+    @Test func aTransactionAndItsTimes() async throws {
+        let field = ScriptedField([.card([Self.directory, Self.fci, .response("01 90 00")])])
+        let shown = Mutex<[UserInterfaceRequest]>([])
+        let report = try await terminal().perform(purchase(1234), in: field) { request in
+            shown.withLock { $0.append(request) }
+        }
+        #expect(report.outcome.kind == .approved)
+        #expect(shown.withLock { $0 } == [.init(.presentCard, .readyToRead)])
+        #expect(
+            field.commands == [Self.selectPPSE, "00A4040007A000000003101000", Confirming.command])
+        #expect(report.exchanges.map(\.header.hex) == ["00A40400", "00A40400", "80CA9F36"])
+        #expect(report.exchanges.map(\.status) == [0x9000, 0x9000, 0x9000])
+        #expect(report.cardTime == report.exchanges.reduce(.zero) { $0 + $1.duration } && report.cardTime > .zero)
+    }
+
+    /// What the reader reports of a card that goes, and what the kernel is told.
+    @Test(arguments: [
+        (CardError.Kind.cardRemoved, CommunicationError.timeout), (.noAnswer, .timeout), (.readerTimeout, .timeout),
+        (.cardAbsent, .timeout), (.notTransacted, .transmission), (.cardReset, .transmission),
+        (.malformedAnswer, .protocol),
+    ])
+    func aCardThatGoes(_ kind: CardError.Kind, _ expected: CommunicationError) async throws {
+        let field = ScriptedField([.card([Self.directory, Self.fci, .failure(kind)])])
+        let report = try await terminal().perform(purchase(1), in: field) { _ in }
+        #expect(report.outcome.kind == .endApplication)
+        #expect(report.outcome.reason == "\(expected)")
+        #expect(report.exchanges.last?.status == nil)
+    }
+
+    /// In the selection the card is asked for again (Book B, 3.3.3.7).
+    @Test func aCardThatGoesTooEarlyIsAskedForAgain() async throws {
+        let field = ScriptedField([
+            .communicationError(.timeout), .card([.failure(.cardRemoved)]),
+            .card([Self.directory, .failure(.notTransacted)]),
+            .card([Self.directory, Self.fci, .response("01 90 00")]),
+        ])
+        let report = try await terminal().perform(purchase(1), in: field) { _ in }
+        #expect(report.outcome.kind == .approved)
+        #expect(field.activations == 4)
+    }
+
+    @Test func collisionsAndSeePhone() async throws {
+        let field = ScriptedField([
+            .collision, .collisionOver, .card([Self.directory, Self.fci, .response("02 90 00")]),
+            .card([Self.directory, Self.fci, .response("01 90 00")]),
+        ])
+        let shown = Mutex<[UserInterfaceRequest.Message?]>([])
+        let report = try await terminal().perform(purchase(1), in: field) { request in
+            shown.withLock { $0.append(request.message) }
+        }
+        #expect(report.outcome.kind == .approved)
+        #expect(
+            shown.withLock { $0 } == [
+                .presentCard, .presentOneCardOnly, .presentOneCardOnly, .seePhone, .presentCardAgain,
+            ])
+        #expect(field.pauses == [.milliseconds(1300)])
+    }
+
+    /// Reader and program have failed, not the card.
+    @Test(arguments: [CardError.Kind.readerGone, .readerBusy, .noService, .permissionDenied, .disconnected])
+    func whatIsAnError(_ kind: CardError.Kind) async throws {
+        let field = ScriptedField([.card([Self.directory, .failure(kind)])])
+        let error = await #expect(throws: CardError.self) {
+            try await terminal().perform(purchase(1), in: field) { _ in }
+        }
+        #expect(error?.kind == kind)
+    }
+
+    @Test func theIssuerIsAskedAndTheCardToldWhatItSaid() async throws {
+        let issuer = OnlineResponse(
+            authorisationResponseCode: Array("00".utf8), issuerAuthenticationData: [0xAA, 0xBB, 0xCC, 0xDD])
+        let field = ScriptedField([
+            .card([Self.directory, Self.fci, .response("03 90 00")]), .card([Self.fci, .response("01 90 00")]),
+        ])
+        let asked = Mutex<[FinalOutcome]>([])
+        let report = try await terminal().perform(
+            purchase(1), in: field,
+            authorise: { outcome in
+                asked.withLock { $0.append(outcome) }
+                return issuer
+            }, show: { _ in })
+        #expect(asked.withLock { $0.map(\.outcome.kind) } == [.onlineRequest])
+        #expect(report.outcome.kind == .approved && report.outcome.reason == "AABBCCDD")
+    }
+
+    @Test(arguments: [nil, OnlineResponse(authorisationResponseCode: Array("05".utf8))])
+    func withoutDataForTheCardTheRequestIsTheEnd(_ response: OnlineResponse?) async throws {
+        let field = ScriptedField([.card([Self.directory, Self.fci, .response("03 90 00")])])
+        let report = try await terminal().perform(
+            purchase(1), in: field, authorise: { _ in response }, show: { _ in })
+        #expect(report.outcome.kind == .onlineRequest)
+    }
+
+    @Test func cancelled() async throws {
+        let field = ScriptedField([.never])
+        let transaction = try purchase(1)
+        let terminal = terminal()
+        let task = Task { try await terminal.perform(transaction, in: field) { _ in } }
+        while field.activations == 0 { await Task.yield() }
+        task.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await task.value }
+    }
+}
+
+private enum Answer: Sendable {
+    case response(String)
+    case failure(CardError.Kind)
+}
+
+/// A field in which one thing after the other happens.
+private final class ScriptedField: ContactlessField {
+    enum Event: Sendable {
+        case card([Answer]), collision, collisionOver, communicationError(CommunicationError), never
+    }
+
+    private struct State {
+        var events: [Event]
+        var activations = 0
+        var answers: [Answer] = []
+        var commands: [String] = []
+        var pauses: [Duration] = []
+    }
+    private let state: Mutex<State>
+
+    init(_ events: [Event]) { state = Mutex(State(events: events)) }
+
+    var activations: Int { state.withLock { $0.activations } }
+    var commands: [String] { state.withLock { $0.commands } }
+    var pauses: [Duration] { state.withLock { $0.pauses } }
+
+    func activate() async throws -> FieldEvent {
+        let event = state.withLock { state in
+            state.activations += 1
+            return state.events.isEmpty ? nil : state.events.removeFirst()
+        }
+        switch event {
+        case .card(let answers):
+            state.withLock { $0.answers = answers }
+            return .card(Card(field: self))
+        case .collision: return .collision
+        case .collisionOver: return .collisionOver
+        case .communicationError(let error): return .communicationError(error)
+        case .never:
+            try await Task.sleep(for: .seconds(3600))
+            throw CardError(.cardAbsent)
+        case nil: throw CardError(.cardAbsent)
+        }
+    }
+
+    func deactivate(for duration: Duration) async throws { state.withLock { $0.pauses.append(duration) } }
+
+    private struct Card: CardChannel {
+        let field: ScriptedField
+
+        func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+            let answer = field.state.withLock { state in
+                state.commands.append(command.bytes.hex)
+                return state.answers.isEmpty ? nil : state.answers.removeFirst()
+            }
+            switch answer {
+            case .response(let text): return try ResponseAPDU([UInt8](hex: text))
+            case .failure(let kind): throw CardError(kind)
+            case nil: throw CardError(.noAnswer)
+            }
+        }
+    }
+}
+
+/// A kernel that sends one command, and whose outcome the answer gives.
+private struct Confirming: Kernel {
+    static let command = "80CA9F3600"
+    private let activation: KernelActivation
+
+    init(_ activation: KernelActivation) { self.activation = activation }
+
+    mutating func next(_ event: KernelEvent) -> KernelStep {
+        switch event {
+        case .start: return KernelStep(.send(.getData(0x9F36)))
+        case .communicationError(let error): return KernelStep(.outcome(Outcome(.endApplication, reason: "\(error)")))
+        case .response(let response, _):
+            switch response.data.first {
+            case 1:
+                let data = activation.onlineResponse?.issuerAuthenticationData ?? []
+                return KernelStep(.outcome(Outcome(.approved, reason: data.hex)))
+            case 2:
+                return KernelStep(
+                    .outcome(
+                        Outcome(
+                            .tryAgain, start: .b, userInterfaceRequest: .init(.seePhone, .processingError),
+                            userInterfaceRequestOnRestart: .init(.presentCardAgain, .readyToRead), fieldOff: 1300,
+                            reason: "see phone")))
+            default:
+                return KernelStep(
+                    .outcome(
+                        Outcome(.onlineRequest, start: .b, onlineResponseData: .emvData, reason: "the issuer decides")))
+            }
+        }
+    }
+}

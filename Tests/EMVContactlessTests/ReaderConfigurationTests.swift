@@ -1,0 +1,109 @@
+import EMVContactless
+import Foundation
+import SmartCard
+import Testing
+
+@Suite struct ReaderConfigurationTests {
+    private func decode(_ json: String) throws -> ReaderConfiguration {
+        try JSONDecoder().decode(ReaderConfiguration.self, from: Data(json.utf8))
+    }
+
+    /// One combination that is sound but for `more`, which comes in the place of what it names.
+    private static func combination(_ more: String) -> String {
+        let sound = [
+            #""aid": "A0000000031010""#, #""kernel": "03""#, #""terminalTransactionQualifiers": "36004000""#,
+        ]
+        let name = more.prefix { $0 != ":" }
+        let members = sound.filter { !$0.hasPrefix(name) } + [more]
+        return """
+            {"environment": "test", "terminal": {}, "combinations": [{\(members.joined(separator: ", "))}]}
+            """
+    }
+
+    @Test func everythingInJSON() throws {
+        let configuration = try decode(
+            """
+            {
+              "environment": "live",
+              "terminal": { "9F1A": "0276", "9F35": "22", "DF8117": "60" },
+              "combinations": [
+                { "aid": "a0000000031010", "kernel": "03", "transactionTypes": ["purchase", "refund"],
+                  "transactionLimit": 100000, "floorLimit": 0, "cvmRequiredLimit": 5000,
+                  "terminalTransactionQualifiers": "36 00 40 00", "statusCheck": true, "zeroAmountAllowed": false,
+                  "extendedSelection": true, "data": { "9F1B": "00002710" } },
+                { "aid": "A000000333010101", "kernel": "9F0001" }
+              ]
+            }
+            """)
+        #expect(configuration.environment == .live)
+        #expect(configuration.terminal == [0x9F1A: [0x02, 0x76], 0x9F35: [0x22], 0xDF8117: [0x60]])
+        let first = try #require(configuration.combinations.first)
+        #expect(first.aid.bytes == [0xA0, 0, 0, 0, 3, 0x10, 0x10] && first.kernel == 3)
+        #expect(first.transactionTypes == [.purchase, .refund])
+        #expect(first.transactionLimit == 100_000 && first.floorLimit == 0 && first.cvmRequiredLimit == 5_000)
+        // qVSDC, contact chip, online PIN, signature; CDCVM (Book A, table 5-4)
+        #expect(
+            first.terminalTransactionQualifiers == [
+                .emvMode, .emvContactChip, .onlinePIN, .signature, .consumerDeviceCVM,
+            ])
+        #expect(first.statusCheck == true && first.zeroAmountAllowed == false && first.extendedSelection == true)
+        #expect(first.data == [0x9F1B: [0, 0, 0x27, 0x10]])
+        // Absent is not zero.
+        let second = try #require(configuration.combinations.last)
+        #expect(second.kernel.rawValue == 0x9F0001)
+        #expect(second.transactionTypes == Set(Transaction.Kind.allCases))
+        #expect(second.transactionLimit == nil && second.floorLimit == nil && second.cvmRequiredLimit == nil)
+        #expect(second.terminalTransactionQualifiers == nil && second.statusCheck == nil)
+        #expect(second.zeroAmountAllowed == nil && second.extendedSelection == nil && second.data.isEmpty)
+        #expect(
+            try JSONDecoder().decode(ReaderConfiguration.self, from: JSONEncoder().encode(configuration))
+                == configuration)
+    }
+
+    @Test func theTestConfigurationIsSound() throws {
+        try ReaderConfiguration.test.validate()
+        #expect(ReaderConfiguration.test.environment == .test)
+        // Every kernel that a combination can ask for (Book B, table 3-6)
+        #expect(Set(ReaderConfiguration.test.combinations.map(\.kernel)) == [2, 3, 4, 5, 6, 7])
+    }
+
+    @Test(arguments: [
+        (#"{"terminal": {}, "combinations": []}"#, "environment"),
+        (#"{"environment": "test", "terminal": {}, "combinations": []}"#, "there is none"),
+        (#"{"environment": "prod", "terminal": {}, "combinations": []}"#, "prod"),
+        (#"{"environment": "test", "terminals": {}, "combinations": []}"#, "terminals"),
+        (combination(#""aid": "A0""#), "5 to 16 bytes"), (combination(#""kernel": "00""#), "kernel identifier"),
+        (combination(#""kernel": "0002""#), "kernel identifier"),
+        (combination(#""transactionTypes": ["tip"]"#), "tip"),
+        (combination(#""transactionTypes": []"#), "there is none"),
+        (combination(#""floorlimit": 1"#), "floorlimit"), (combination(#""floorLimit": -1"#), ""),
+        (combination(#""floorLimit": 1000000000000"#), "twelve digits"),
+        (combination(#""terminalTransactionQualifiers": "360040""#), "4 bytes"),
+        (combination(#""data": {"9F1B": "0"}"#), "odd number"), (combination(#""data": {"9F": "00"}"#), "no tag"),
+        (combination(#""data": {"9F1A": "02"}"#), "9F1A"), (combination(#""data": {"9F1A": "02AB"}"#), "decimal"),
+        (combination(#""data": {"9F02": "000000000001"}"#), "each transaction"),
+        (combination(#""data": {"E1": "00"}"#), "template"),
+    ])
+    func whatCannotBeMeant(_ json: String, _ complaint: String) throws {
+        do {
+            _ = try decode(json)
+            Issue.record("taken")
+        } catch {
+            #expect(complaint.isEmpty || "\(error)".contains(complaint), "\(error)")
+        }
+    }
+
+    @Test func theSameCombinationTwice() throws {
+        var configuration = ReaderConfiguration.test
+        configuration.combinations.append(configuration.combinations[0])
+        let found = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+        #expect(found?.path == "combinations[\(configuration.combinations.count - 1)]")
+    }
+
+    @Test func kernel3NeedsQualifiers() throws {
+        var configuration = ReaderConfiguration.test
+        configuration.combinations[0].terminalTransactionQualifiers = nil
+        let found = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+        #expect(found?.path == "combinations[0].terminalTransactionQualifiers")
+    }
+}
