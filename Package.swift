@@ -107,7 +107,8 @@ let package = Package(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
-            name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], swiftSettings: settings),
+            name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], exclude: ["Rules"],
+            swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
