@@ -76,6 +76,17 @@ let package = Package(
             name: "first-program", dependencies: ["SmartCard", "SmartCardPCSC", "EMVContactless"],
             path: "Examples/first-program", swiftSettings: settings),
 
+        // Benchmarks: a part of this package for the sake of the seams that have package access.
+        .target(
+            name: "CBaseline", dependencies: ["CSmartCardPCSC", "CSmartCardUSB"], path: "Benchmarks/CBaseline"),
+        .executableTarget(
+            name: "benchmarks",
+            dependencies: [
+                "CBaseline", "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator",
+                "SmartCardSimulatorHosts",
+            ],
+            path: "Benchmarks/benchmarks", swiftSettings: settings),
+
         // Tests.
         .target(
             name: "TestSupport", dependencies: ["SmartCard"], path: "Tests/TestSupport", swiftSettings: settings),

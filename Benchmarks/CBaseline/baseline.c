@@ -1,6 +1,6 @@
 #include "baseline.h"
 
-#include <libusb-1.0/libusb.h>
+#include <libusb.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>

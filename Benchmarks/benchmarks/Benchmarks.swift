@@ -13,7 +13,8 @@ struct Benchmarks {
         try startWithMockBus()
         let part = CommandLine.arguments.dropFirst().first ?? ""
         let all: [(String, () async throws -> Void)] = [
-            ("tlv", tlv), ("layers", layers), ("usb", usb), ("pcsc", pcsc),
+            ("tlv", tlv), ("layers", layers), ("usb", usb), ("usb-events", usbEvents), ("pcsc", pcsc),
+            ("pcsc-events", pcscEvents),
         ]
         for (name, run) in all where part.isEmpty || name.contains(part) { try await run() }
     }
@@ -59,17 +60,40 @@ struct Benchmarks {
     /// What our layers add over a transport that costs nothing.
     static func layers() async throws {
         let channel = InstantChannel()
-        let layered = channel.layered()
-        let rounds = 20_000
-        let command = CommandAPDU.readRecord(1, sfi: 1)
-        var bare: [Double] = []
-        var wrapped: [Double] = []
-        for _ in 0..<31 {
-            bare.append(try await time { for _ in 0..<rounds { _ = try await channel.transmit(command) } })
-            wrapped.append(try await time { for _ in 0..<rounds { _ = try await layered.transmit(command) } })
-        }
-        let added = (median(wrapped) - median(bare)) / Double(rounds)
+        let added = try await added(to: { _ = try await channel.transmit(readRecord) }, by: channel.layered())
         print("layers: GET RESPONSE and wrong Le add \(microseconds(added)) an APDU (limit 3 µs)")
+        try await usbLayers("short APDU level", vendorID: 0x072F, productID: 0x2200, features: [0x40, 0, 2, 0])
+        try await usbLayers("extended APDU level", vendorID: 0x076B, productID: 0x5022, features: [0xBA, 4, 4, 0])
+    }
+
+    private static func usbLayers(_ name: String, vendorID: UInt16, productID: UInt16, features: [UInt8]) async throws {
+        let bus = InstantBus(vendorID: vendorID, productID: productID, features: features)
+        guard let reader = try await USBReaders(on: bus).readers().first else { throw CardError(.noReader) }
+        let message = [0x6F, 5, 0, 0, 0, 0, 1, 0, 0, 0] + readRecord.bytes
+        let link = InstantLink()
+        let added = try await added(
+            to: {
+                link.write(message, to: 0x02, endsWithEmptyPacket: false, timeout: .zero) { _ in }
+                link.read(320, from: 0x82, timeout: .zero) { _ in }
+            }, by: try await reader.connect().layered())
+        print("layers: with those of SmartCardUSB, \(name), \(microseconds(added)) an APDU (limit 3 µs)")
+        await reader.close()
+    }
+
+    private static let readRecord = CommandAPDU.readRecord(1, sfi: 1)
+
+    /// How much longer an APDU takes through `channel` than by `bare`, in nanoseconds: medians of 31 runs by turns.
+    private static func added(
+        to bare: () async throws -> Void, by channel: some CardChannel
+    ) async throws -> Double {
+        let rounds = 20_000
+        var without: [Double] = []
+        var with: [Double] = []
+        for _ in 0..<31 {
+            without.append(try await time { for _ in 0..<rounds { try await bare() } })
+            with.append(try await time { for _ in 0..<rounds { _ = try await channel.transmit(readRecord) } })
+        }
+        return (median(with) - median(without)) / Double(rounds)
     }
 
     // MARK: With a reader
@@ -139,21 +163,70 @@ struct Benchmarks {
         print(
             "pcsc: a cancelled wait wakes in \(microseconds(median(wakes))), at most \(microseconds(wakes.max() ?? 0)) (limit 50 ms)"
         )
+    }
 
-        // How soon a card is seen, and how often the process wakes while there is none.
-        var insertions: [Double] = []
-        for _ in 0..<20 {
+    // MARK: Events
+
+    /// How soon a card is seen over the interrupt endpoint, and how often the process wakes while there is none.
+    static func usbEvents() async throws {
+        let host = try UMockdevHost()
+        defer { host.close() }
+        let device = promptReader()
+        try host.plug(device)
+        guard let reader = try await USBReaders().readers().first else { throw CardError(.noReader) }
+        try await events(of: reader, device, name: "usb", limit: "20 ms")
+        await reader.close()
+    }
+
+    static func pcscEvents() async throws {
+        let host = try UMockdevHost()
+        let device = promptReader()
+        try host.plug(device)
+        let service = try PrivatePCSCD(.usb(host))
+        defer { service.stop() }
+        try service.waitForReader(withCard: false)
+        for (name, value) in service.environment { setenv(name, value, 1) }
+        guard let reader = try await PCSCService().readers().first else { throw CardError(.noReader) }
+        try await events(of: reader, device, name: "pcsc", limit: nil)
+    }
+
+    /// A reader that reports a card as soon as it comes, so that what is measured is everything but its own polling.
+    private static func promptReader() -> SoftwareACR122U {
+        var profile = ACR122UProfile.firmware216
+        profile.detectionDelay = .zero
+        return SoftwareACR122U(profile: profile)
+    }
+
+    private static func events(
+        of reader: some CardReader, _ device: SoftwareACR122U, name: String, limit: String?
+    ) async throws {
+        // Turns of five seconds, with nobody at the reader and with one who waits for a card.
+        var added: [Double] = []
+        for _ in 0..<3 {
+            let without = try await wakeUpsInFiveSeconds()
             let waiting = Task { try await reader.waitForCard() }
-            try await Task.sleep(for: .milliseconds(100))
-            insertions.append(
-                await time {
-                    if let card = VirtualCards.named("visa") { device.insert(card) }
-                    _ = await waiting.result
+            try await Task.sleep(for: .milliseconds(500))
+            added.append(Double(try await wakeUpsInFiveSeconds() - without) / 5)
+            waiting.cancel()
+            _ = await waiting.result
+        }
+        print("\(name): waiting for a card wakes the process \(tenths(max(median(added), 0))) times a second (limit 1)")
+
+        guard let card = VirtualCards.named("visa") else { return }
+        var delays: [Double] = []
+        var states = reader.slotStates().makeAsyncIterator()
+        while let state = try await states.next(), state.hasCard {}
+        for _ in 0..<21 {
+            delays.append(
+                try await time {
+                    device.insert(card)
+                    while let state = try await states.next(), !state.hasCard {}
                 })
             device.remove()
-            try await reader.waitForRemoval()
+            while let state = try await states.next(), state.hasCard {}
         }
-        print("pcsc: a card is seen \(microseconds(median(insertions))) after it comes; the reader looks every 250 ms")
+        let limit = limit.map { " (limit \($0))" } ?? ""
+        print("\(name): a card is seen \(microseconds(median(delays))) after it comes\(limit)")
     }
 }
 

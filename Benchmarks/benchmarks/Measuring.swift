@@ -1,3 +1,5 @@
+import Foundation
+
 /// How long `body` takes, in nanoseconds.
 func time(_ body: () async throws -> Void) async rethrows -> Double {
     let start = ContinuousClock.now
@@ -34,6 +36,29 @@ func report(
     let ratio = "\(hundredths / 100).\(hundredths % 100 < 10 ? "0" : "")\(hundredths % 100)"
     print("  \(baseline): \(microseconds(a))")
     print("  \(ours): \(microseconds(b)), \(ratio) times" + (limit.map { " (limit \($0))" } ?? ""))
+}
+
+/// How often threads of this process are woken in five seconds, by the kernel's count of how often they went to sleep
+/// (proc(5)); once for each that ends.
+func wakeUpsInFiveSeconds() async throws -> Int {
+    let before = voluntarySwitches()
+    try await Task.sleep(for: .seconds(5))
+    let after = voluntarySwitches()
+    return after.reduce(0) { $0 + $1.value - (before[$1.key] ?? 0) } + before.keys.count { after[$0] == nil }
+}
+
+private func voluntarySwitches() -> [String: Int] {
+    let threads = (try? FileManager.default.contentsOfDirectory(atPath: "/proc/self/task")) ?? []
+    return threads.reduce(into: [:]) { switches, thread in
+        let status = (try? String(contentsOfFile: "/proc/self/task/\(thread)/status", encoding: .utf8)) ?? ""
+        let line = status.split(separator: "\n").first { $0.hasPrefix("voluntary_ctxt_switches:") }
+        switches[thread] = line?.split(whereSeparator: \.isWhitespace).last.flatMap { Int($0) }
+    }
+}
+
+func tenths(_ value: Double) -> String {
+    let tenths = Int(value * 10 + 0.5)
+    return "\(tenths / 10).\(tenths % 10)"
 }
 
 func microseconds(_ nanoseconds: Double) -> String {

@@ -1,3 +1,0 @@
-#pragma once
-#include <libusb-1.0/libusb.h>
-#include <winscard.h>
