@@ -179,8 +179,7 @@ struct VPCDProtocol {
     private func pseudoAPDU(_ command: [UInt8]) -> [UInt8] {
         guard command.count >= 4, command[1] == 0xCA else { return [0x6E, 0x00] }
         switch (command[2], card.radio) {
-        case (0x00, .typeA(let uid, _, _, _)): return uid + [0x90, 0x00]
-        case (0x00, .typeB(let atqb)): return Array(atqb.dropFirst().prefix(4)) + [0x90, 0x00]
+        case (0x00, let radio): return radio.identifier + [0x90, 0x00]
         case (0x01, .typeA(_, _, _, let ats?)): return ats + [0x90, 0x00]
         default: return [0x6A, 0x81]
         }
@@ -196,14 +195,19 @@ extension VirtualCardRadio {
             case .typeA(_, _, _, let ats?) where ats.count > 1:
                 Array(ats.dropFirst(2 + (ats[1] & 0x70).nonzeroBitCount).prefix(15))
             case .typeA(_, _, _, .some): []
-            // The workgroup's RID, ISO 14443 A part 3, and the name by SAK.
-            case .typeA(_, _, let sak, nil):
-                [0x80, 0x4F, 0x0C, 0xA0, 0x00, 0x00, 0x03, 0x06, 0x03] + Self.storageCardName(sak) + [0, 0, 0, 0]
+            // ISO 14443 A part 3, and the name by SAK.
+            case .typeA(_, _, let sak, nil): Self.storageCard(standard: 0x03, name: Self.storageCardName(sak))
+            case .felica: Self.storageCard(standard: 0x11, name: [0x00, 0x3B])
             // Application data and protocol info; the MBLI of the answer to ATTRIB is not known.
             case .typeB(let atqb): Array(atqb.dropFirst(5).prefix(7)) + [0x00]
             }
         let checked = [0x80 | UInt8(historicalBytes.count), 0x80, 0x01] + historicalBytes
         return [0x3B] + checked + [checked.reduce(0, ^)]
+    }
+
+    /// `80 4F 0C`, the RID of the PC/SC workgroup, the standard, the name.
+    private static func storageCard(standard: UInt8, name: [UInt8]) -> [UInt8] {
+        [0x80, 0x4F, 0x0C, 0xA0, 0x00, 0x00, 0x03, 0x06, standard] + name + [0x00, 0x00, 0x00, 0x00]
     }
 
     /// PC/SC part 3 supplement, table 2.

@@ -178,6 +178,30 @@ import Testing
         #expect(try await chip.listTargets(.felica424, most: 2).isEmpty)
     }
 
+    /// The three examples of ACS's ACR122L Communication Protocol V1.03: polling, a block written, the block read.
+    @Test func felicaExchange() async throws {
+        let chip = Self.chip([
+            "FF 00 00 00 09 D4 4A 01 01 00 FF FF 01 00":
+                "D5 4B 01 01 14 01 01 01 05 01 86 04 02 02 03 00 4B 02 4F 49 8A 8A 80 08 90 00",
+            "FF 00 00 00 23 D4 40 01 20 08 01 01 05 01 86 04 02 02 01 09 01 01 80 00 00 AA 55 AA 55 AA 55 AA 55 AA 55 AA 55 AA 55 AA":
+                "D5 41 00 0C 09 01 01 05 01 86 04 02 02 00 00 90 00",
+            "FF 00 00 00 13 D4 40 01 10 06 01 01 05 01 86 04 02 02 01 09 01 01 80 00":
+                "D5 41 00 1D 07 01 01 05 01 86 04 02 02 00 00 01 00 AA 55 AA 55 AA 55 AA 55 AA 55 AA 55 AA 55 AA 90 00",
+        ])
+        let target = try #require(try await chip.listTargets(.felica212).first)
+        #expect(
+            target.card
+                == .felica(
+                    idm: bytes("01 01 05 01 86 04 02 02"), pmm: bytes("03 00 4B 02 4F 49 8A 8A"), systemCode: 0x8008))
+        #expect(target.identifier == bytes("01 01 05 01 86 04 02 02") && !target.speaksISODEP)
+        let block = "00 AA 55 AA 55 AA 55 AA 55 AA 55 AA 55 AA 55 AA"
+        let place = "01 01 05 01 86 04 02 02 01 09 01 01 80 00"
+        let written = try await chip.exchange(bytes("20 08 \(place) \(block)"), with: target.number)
+        #expect(written == bytes("0C 09 01 01 05 01 86 04 02 02 00 00"))
+        let read = try await chip.exchange(bytes("10 06 \(place)"), with: target.number)
+        #expect(read == bytes("1D 07 01 01 05 01 86 04 02 02 00 00 01 \(block)"))
+    }
+
     /// Everything that can be cut off or added.
     @Test(arguments: [
         (PollingTechnology.typeA, "01 01 03 44 20 07 04 33 6C 1D 82 59 80 06 75 77 81 02 80"),

@@ -313,6 +313,112 @@ import Testing
         #expect(chip(bus, "D4 44 01") == "D5 45 27 90 00")
     }
 
+    // MARK: FeliCa
+
+    /// The card of ACS's ACR122L Communication Protocol V1.03, whose PN532 is reached by the same commands.
+    static let felica = """
+        card felica {
+        type-f {
+        idm 01 01 05 01 86 04 02 02
+        pmm 03 00 4B 02 4F 49 8A 8A
+        }
+        system 8008 {
+        service 0109 {
+        block 0 00000000 00000000 00000000 00000000
+        }
+        }
+        }
+        """
+
+    /// That document's three examples: polling, a block written, the block read.
+    @Test func felicaTranscript() throws {
+        let bus = ACR122UBus(card: try CardFile(parsing: Self.felica).makeCard())
+        #expect(
+            bus.apdu("FF 00 00 00 09 D4 4A 01 01 00 FF FF 01 00")
+                == "D5 4B 01 01 14 01 01 01 05 01 86 04 02 02 03 00 4B 02 4F 49 8A 8A 80 08 90 00")
+        #expect(
+            bus.apdu(
+                "FF 00 00 00 23 D4 40 01 20 08 01 01 05 01 86 04 02 02 01 09 01 01 80 00"
+                    + "00 AA 55 AA 55 AA 55 AA 55 AA 55 AA 55 AA 55 AA")
+                == "D5 41 00 0C 09 01 01 05 01 86 04 02 02 00 00 90 00")
+        #expect(
+            bus.apdu("FF 00 00 00 13 D4 40 01 10 06 01 01 05 01 86 04 02 02 01 09 01 01 80 00")
+                == "D5 41 00 1D 07 01 01 05 01 86 04 02 02 00 00 01 "
+                + "00 AA 55 AA 55 AA 55 AA 55 AA 55 AA 55 AA 55 AA 90 00")
+        // GetGeneralStatus (API v2.04, 7.5): 212 kbit/s both ways, FeliCa.
+        #expect(chip(bus, "D4 04") == "D5 05 00 01 01 01 01 01 10 80 90 00")
+        // The same through InCommunicateThru, as nfcpy speaks to FeliCa cards: the length first.
+        #expect(
+            chip(bus, "D4 42 06 00 FF FF 00 00")
+                == "D5 43 00 12 01 01 01 05 01 86 04 02 02 03 00 4B 02 4F 49 8A 8A 90 00")
+        #expect(chip(bus, "D4 42 06 00 12 FC 00 00") == "D5 43 01 90 00", "another system")
+        #expect(chip(bus, "D4 40 01 02 06") == "", "no answer")
+    }
+
+    /// API v2.04, 7.3: the ATR, the UID, and a block read without a pseudo-APDU, to which the reader adds 90 00.
+    @Test func felicaThroughPCSC() throws {
+        let bus = ACR122UBus(card: try CardFile(parsing: Self.felica).makeCard())
+        #expect(bus.apdu("10 06 01 01 05 01 86 04 02 02 01 09 01 01 80 00") == "", "nothing is selected yet")
+        #expect(bus.powerOn() == "3B 8F 80 01 80 4F 0C A0 00 00 03 06 03 F0 11 00 00 00 00 8A")
+        #expect(bus.apdu("FF CA 00 00 00") == "01 01 05 01 86 04 02 02 90 00")
+        #expect(bus.apdu("FF CA 01 00 00") == "6A 81")
+        #expect(
+            bus.apdu("10 06 01 01 05 01 86 04 02 02 01 09 01 01 80 00")
+                == "1D 07 01 01 05 01 86 04 02 02 00 00 01 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 00 90 00")
+        #expect(bus.apdu("00 A4 04 00") == "", "silence")
+        for command in ["FF B0 00 00 10", "FF D6 00 04 04 00 00 00 00"] { #expect(bus.apdu(command) == "63 00") }
+    }
+
+    /// Bits 3 and 4 of the operating parameter (API v2.04, 6.5), and 3.1.1 for the name of 424 kbit/s; PC/SC part 3
+    /// has a standard and a name of FeliCa's own (ACS, ACM1252U-Y3 reference manual, 5.2.6).
+    @Test func felicaByOperatingParameter() throws {
+        func atr(_ parameter: UInt8, _ style: ACR122UProfile.ATRStyle = .acs) throws -> String {
+            var profile = ACR122UProfile.firmware216
+            (profile.operatingParameter, profile.atrStyle) = (parameter, style)
+            return ACR122UBus(profile, card: try CardFile(parsing: Self.felica).makeCard()).powerOn()
+        }
+        #expect(try atr(0xEF) == "3B 8F 80 01 80 4F 0C A0 00 00 03 06 03 F0 11 00 00 00 00 8A")
+        #expect(try atr(0xF7) == "3B 8F 80 01 80 4F 0C A0 00 00 03 06 03 F0 12 00 00 00 00 89")
+        #expect(try atr(0xE7) == "3B 00")
+        #expect(try atr(0xFF, .standard) == "3B 8F 80 01 80 4F 0C A0 00 00 03 06 11 00 3B 00 00 00 00 42")
+    }
+
+    /// Two FeliCa cards are told apart by time slots, and at both bit rates.
+    @Test func twoFeliCaCards() throws {
+        let bus = ACR122UBus(card: try CardFile(parsing: Self.felica).makeCard())
+        bus.reader.insert(try #require(VirtualCards.named("felica")))
+        let one = "12 01 01 01 05 01 86 04 02 02 03 00 4B 02 4F 49 8A 8A"
+        let other = "12 01 02 FE 00 01 02 03 04 05 03 01 4B 02 4F 49 93 FF"
+        #expect(chip(bus, "D4 4A 02 01 00 FF FF 00 03") == "D5 4B 02 01 \(one) 02 \(other) 90 00")
+        #expect(chip(bus, "D4 4A 02 02 00 FF FF 00 0F") == "D5 4B 02 01 \(one) 02 \(other) 90 00")
+        #expect(chip(bus, "D4 04") == "D5 05 00 01 02 01 02 02 10 02 02 02 10 80 90 00")
+        #expect(
+            chip(bus, "D4 40 02 0A 04 02 FE 00 01 02 03 04 05") == "D5 41 00 0B 05 02 FE 00 01 02 03 04 05 00 90 00")
+        #expect(chip(bus, "D4 4A 01 01 00 FF FF 00 01") == "D5 4B 01 01 \(one) 90 00")
+        #expect(chip(bus, "D4 4A 02 01 00 FF FF 00 00") == "D5 4B 00 90 00", "one slot for both")
+        #expect(chip(bus, "D4 4A 02 01 00 12 FC 00 00") == "D5 4B 01 01 \(other) 90 00", "by its system")
+        #expect(chip(bus, "D4 4A 02 00") == "D5 4B 00 90 00", "none is of type A")
+    }
+
+    /// libnfc#671: initiator data that are no Polling command are answered by an error frame; so are too few of them.
+    @Test(arguments: ["D4 4A 01 01 80 40 CE 66 2F", "D4 4A 01 01", "D4 4A 01 01 00 FF FF 01", "D4 4A 01 03"])
+    func initiatorDataThatAreNone(command: String) throws {
+        let bus = ACR122UBus(card: try #require(VirtualCards.named("felica")))
+        #expect(chip(bus, command) == "63 7F")
+    }
+
+    /// A card of each type: each by its own request, and one after the other as targets 1 and 2 never.
+    @Test func cardsOfThreeTypes() throws {
+        let bus = ACR122UBus(card: try #require(VirtualCards.named("felica")))
+        for name in ["type-b", "ntag213"] { bus.reader.insert(try #require(VirtualCards.named(name))) }
+        #expect(chip(bus, "D4 4A 02 00") == "D5 4B 01 01 00 44 00 07 04 6D 2A 91 5C 70 80 90 00")
+        #expect(chip(bus, "D4 4A 02 03 00") == "D5 4B 01 01 50 12 23 45 56 12 53 54 4E 33 81 C3 01 00 90 00")
+        #expect(
+            chip(bus, "D4 4A 02 02 00 FF FF 01 03")
+                == "D5 4B 01 01 14 01 02 FE 00 01 02 03 04 05 03 01 4B 02 4F 49 93 FF 12 FC 90 00")
+        #expect(bus.powerOn().hasSuffix("03 00 03 00 00 00 00 68"), "type A is asked for first")
+    }
+
     // MARK: ATR
 
     func atr(_ card: TableCard, _ style: ACR122UProfile.ATRStyle = .acs, parameter: UInt8 = 0xFF) -> String {

@@ -97,6 +97,7 @@ import Testing
             ("mifare-classic-1k", "storage", "MIFARE Classic 1K (ISO 14443 A, part 3)"),
             ("ntag213", "storage", "MIFARE Ultralight or NTAG (ISO 14443 A, part 3)"),
             ("iso-dep", "type-a", "ISO 14443-4 type A"), ("type-b", "type-b", "ISO 14443-4 type B"),
+            ("felica", "storage", "FeliCa 212 kbit/s"),
         ])
     func cardsWithoutApplications(_ name: String, _ type: String, _ technology: String) async throws {
         let outcome = try await throughPCSC(["--card", name], "card", "--json")

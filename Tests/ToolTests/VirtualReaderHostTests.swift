@@ -175,6 +175,11 @@ import Testing
                 .typeB(atqb: [0x50, 0x12, 0x23, 0x45, 0x56, 0x12, 0x53, 0x54, 0x4E, 0x33, 0x81, 0xC3]),
                 "3B 88 80 01 12 53 54 4E 33 81 C3 00 23"
             ),
+            // FeliCa as the reference manual of ACS's ACM1252U-Y3, 5.2.6, has it.
+            (
+                .felica(idm: [1, 1, 6, 1, 0xCB, 9, 0x57, 3], pmm: [3, 0, 0, 0, 0, 0, 0, 0], systemCodes: [0x8008]),
+                "3B 8F 80 01 80 4F 0C A0 00 00 03 06 11 00 3B 00 00 00 00 42"
+            ),
         ])
     func atr(radio: VirtualCardRadio, expected: String) throws {
         var vpcd = VPCDProtocol(SilentCard(radio))

@@ -29,14 +29,15 @@ struct VirtualReaderTests {
         #expect(words.last?.trimmingCharacters(in: .whitespaces) == Self.name)
     }
 
-    /// ATRs of the PC/SC workgroup's table for storage cards (PC/SC part 3 supplement, 1), and the example of the ACS
-    /// API v2.04, 3.2, for a type B card: `3B 8C 80 01`, the whole ATQB, TCK.
+    /// ATRs of the PC/SC workgroup's table for storage cards (PC/SC part 3 supplement, 1), and the examples of the ACS
+    /// API v2.04: 3.1.2 for a type B card, `3B 8C 80 01`, the whole ATQB, TCK; 7.3 for FeliCa.
     @Test(
         "opensc-tool reads the ATR",
         arguments: [
             ("mifare-classic-1k", "3b:8f:80:01:80:4f:0c:a0:00:00:03:06:03:00:01:00:00:00:00:6a"),
             ("ntag213", "3b:8f:80:01:80:4f:0c:a0:00:00:03:06:03:00:03:00:00:00:00:68"),
             ("type-b", "3b:8c:80:01:50:12:23:45:56:12:53:54:4e:33:81:c3:55"),
+            ("felica", "3b:8f:80:01:80:4f:0c:a0:00:00:03:06:03:f0:11:00:00:00:00:8a"),
         ])
     func openscToolReadsTheATR(card: String, atr: String) async throws {
         let outcome = try await run("--card", card, "--", "opensc-tool", "--atr")

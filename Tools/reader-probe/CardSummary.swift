@@ -47,7 +47,9 @@ extension ATR {
         switch contactless {
         case .typeA: "ISO 14443-4 type A"
         case .typeB: "ISO 14443-4 type B"
-        case .storageCard(let standard, let name): "\(name) (\(standard))"
+        // The ACR122U gives its own names, F0xx, the standard of type A, which those cards are not of.
+        case .storageCard(let standard, let name):
+            name.rawValue >> 8 == 0xF0 || "\(name)" == "\(standard)" ? "\(name)" : "\(name) (\(standard))"
         case .noCard: "no card"
         case nil: convention == nil ? "unknown card" : "contact card"
         }

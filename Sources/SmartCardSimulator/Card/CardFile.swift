@@ -21,6 +21,7 @@ public struct CardFile: Sendable {
         case mifareClassic(MIFAREClassicMemory)
         case ntag213(NTAG213Memory)
         case ndefType4(Type4TagCard.Configuration)
+        case felica([FeliCaCard.System])
     }
 
     /// Reads the text of a card file.
@@ -49,6 +50,7 @@ public struct CardFile: Sendable {
         case .mifareClassic(let memory): MIFAREClassicCard(radio: radio, memory: memory)
         case .ntag213(let memory): NTAG213Card(radio: radio, memory: memory)
         case .ndefType4(let configuration): Type4TagCard(radio: radio, configuration: configuration)
+        case .felica(let systems): FeliCaCard(radio: radio, systems: systems)
         }
     }
 }

@@ -1,4 +1,4 @@
-/// The statements of `card mifare-classic-1k`, `card ntag213` and `card ndef-type4`.
+/// The statements of `card mifare-classic-1k`, `card ntag213`, `card ndef-type4` and `card felica`.
 extension CardFileReader {
     private static func uid(
         _ radio: VirtualCardRadio, _ counts: [Int], _ card: Statement
@@ -117,6 +117,58 @@ extension CardFileReader {
         configuration.mostRead = try number("mle", 15...65_535) ?? configuration.mostRead
         configuration.mostWritten = try number("mlc", 1...65_535) ?? configuration.mostWritten
         return configuration
+    }
+
+    /// The systems, whose codes go to the radio.
+    static func felica(
+        _ body: inout Section, _ radio: inout VirtualCardRadio
+    ) throws(CardFileError) -> [FeliCaCard.System] {
+        guard case .felica(let idm, let pmm, _) = radio else { throw body.head.error("this kind of card is of type F") }
+        var systems: [FeliCaCard.System] = []
+        for statement in body.all("system") {
+            let code = try codes(statement)
+            guard code.count == 1 else { throw statement.error("“system” is written: system CODE { … }") }
+            guard !systems.contains(where: { $0.code == code[0] }) else {
+                throw statement.error("the system stands here twice")
+            }
+            guard systems.count < 16 else { throw statement.error("a card has up to 16 systems") }
+            systems.append(FeliCaCard.System(code: code[0], services: try services(statement)))
+        }
+        guard !systems.isEmpty else { throw body.head.error("“felica” lacks “system”") }
+        radio = .felica(idm: idm, pmm: pmm, systemCodes: systems.map(\.code))
+        return systems
+    }
+
+    private static func services(_ system: Statement) throws(CardFileError) -> [FeliCaCard.Service] {
+        var section = try Section(system, ["service"])
+        var services: [FeliCaCard.Service] = []
+        for statement in section.all("service") {
+            let codes = try codes(statement)
+            guard !codes.isEmpty, codes.allSatisfy({ [0x09, 0x0B].contains($0 & 0x3F) }) else {
+                throw statement.error(
+                    "“service” takes codes of random services without authentication: their lower six bits are 09 or 0B"
+                )
+            }
+            guard codes.allSatisfy({ code in !services.contains { $0.codes.contains(code) } }) else {
+                throw statement.error("the service stands here twice")
+            }
+            var body = try Section(statement, ["block"])
+            var blocks: [[UInt8]] = []
+            for block in body.all("block") {
+                let number = Int(try block.number(0, "a block", 0...255))
+                guard number == blocks.count else { throw block.error("the next block is \(blocks.count)") }
+                blocks.append(try block.bytes(from: 1, 16...16))
+            }
+            services.append(FeliCaCard.Service(codes: codes, blocks: blocks))
+        }
+        return services
+    }
+
+    /// The arguments of a statement as codes of two bytes, most significant byte first.
+    private static func codes(_ statement: Statement) throws(CardFileError) -> [UInt16] {
+        let bytes = try statement.value().bytes([:])
+        guard bytes.count.isMultiple(of: 2) else { throw statement.error("a code has 2 bytes") }
+        return stride(from: 0, to: bytes.count, by: 2).map { UInt16(bytes[$0]) << 8 | UInt16(bytes[$0 + 1]) }
     }
 }
 

@@ -11,6 +11,7 @@ enum CardFileReader {
         ("mifare-classic-1k", ["sector"]),
         ("ntag213", ["ndef", "page", "lock"]),
         ("ndef-type4", ["ndef", "size", "read-only", "mle", "mlc"]),
+        ("felica", ["system"]),
     ]
 
     static func read(_ card: Statement) throws(CardFileError) -> CardFile {
@@ -22,8 +23,8 @@ enum CardFileReader {
         }
         try card.arguments(count: 1...2, "card KIND \"what it is\"")
         let summary = card.arguments.count > 1 ? card.arguments[1].text : kind.name
-        var body = try Section(card, ["type-a", "type-b"] + kind.keywords)
-        let radio = try radio(&body)
+        var body = try Section(card, ["type-a", "type-b", "type-f"] + kind.keywords)
+        var radio = try radio(&body)
         let content: CardFile.Kind
         switch kind.name {
         case "emv":
@@ -36,6 +37,8 @@ enum CardFileReader {
         case "ndef-type4":
             try requireISODEP(radio, card)
             content = .ndefType4(try ndefType4(&body))
+        case "felica":
+            content = .felica(try felica(&body, &radio))
         default:
             try requireISODEP(radio, card)
             content = .isoDEP
@@ -102,18 +105,40 @@ enum CardFileReader {
     // MARK: Radio
 
     private static func radio(_ body: inout Section) throws(CardFileError) -> VirtualCardRadio {
-        let a = try body.one("type-a")
-        let b = try body.one("type-b")
-        if let b {
-            if let a { throw a.error("a card is of type A or of type B") }
-            var section = try Section(b, ["atqb"])
-            let statement = try section.required("atqb")
-            let atqb = try statement.bytes(12...12)
-            guard atqb[0] == 0x50 else { throw statement.error("an ATQB begins with 50") }
-            return .typeB(atqb: atqb)
+        let types: [(keyword: String, read: (Statement) throws(CardFileError) -> VirtualCardRadio)] = [
+            ("type-a", typeA), ("type-b", typeB), ("type-f", typeF),
+        ]
+        var radio: VirtualCardRadio?
+        for type in types {
+            guard let statement = try body.one(type.keyword) else { continue }
+            guard radio == nil else { throw statement.error("a card is of one type") }
+            radio = try type.read(statement)
         }
-        guard let a else { throw body.head.error("the card lacks “type-a” or “type-b”") }
-        var section = try Section(a, ["uid", "atqa", "sak", "ats"])
+        guard let radio else { throw body.head.error("the card lacks “type-a”, “type-b” or “type-f”") }
+        return radio
+    }
+
+    private static func typeB(_ statement: Statement) throws(CardFileError) -> VirtualCardRadio {
+        var section = try Section(statement, ["atqb"])
+        let atqb = try section.required("atqb")
+        let bytes = try atqb.bytes(12...12)
+        guard bytes[0] == 0x50 else { throw atqb.error("an ATQB begins with 50") }
+        return .typeB(atqb: bytes)
+    }
+
+    /// The systems are not known yet.
+    private static func typeF(_ statement: Statement) throws(CardFileError) -> VirtualCardRadio {
+        var section = try Section(statement, ["idm", "pmm"])
+        let idm = try section.required("idm")
+        let bytes = try idm.bytes(8...8)
+        guard bytes[0] >> 4 == 0 else {
+            throw idm.error("the upper four bits of an IDm are the number of the system: 0 here")
+        }
+        return .felica(idm: bytes, pmm: try section.required("pmm").bytes(8...8), systemCodes: [])
+    }
+
+    private static func typeA(_ statement: Statement) throws(CardFileError) -> VirtualCardRadio {
+        var section = try Section(statement, ["uid", "atqa", "sak", "ats"])
         let uidStatement = try section.required("uid")
         let uid = try uidStatement.bytes(4...10)
         guard [4, 7, 10].contains(uid.count) else { throw uidStatement.error("a UID has 4, 7 or 10 bytes") }
@@ -134,8 +159,10 @@ enum CardFileReader {
     }
 
     private static func requireISODEP(_ radio: VirtualCardRadio, _ card: Statement) throws(CardFileError) {
-        if case .typeA(_, _, _, nil) = radio {
-            throw card.error("this kind of card speaks ISO/IEC 14443-4: bit 6 (20) in the SAK, and “ats”")
+        switch radio {
+        case .typeA(_, _, _, nil), .felica:
+            throw card.error("this kind of card speaks ISO/IEC 14443-4: type B, or bit 6 (20) in the SAK, and “ats”")
+        case .typeA, .typeB: break
         }
     }
 }

@@ -33,6 +33,7 @@ public enum VirtualCards {
             ("mifare-classic-1k", PackageResources.mifare_classic_1k_card),
             ("ntag213", PackageResources.ntag213_card),
             ("ndef-type4", PackageResources.ndef_type4_card),
+            ("felica", PackageResources.felica_card),
             ("iso-dep", PackageResources.iso_dep_card),
             ("type-b", PackageResources.type_b_card),
         ]

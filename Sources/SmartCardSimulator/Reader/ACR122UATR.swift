@@ -1,9 +1,9 @@
 extension ACR122UFirmware {
-    /// The ATR that the reader makes up (PC/SC part 3, 3.1.3.2.3; ACS API v2.04, 3).
-    static func atr(_ radio: VirtualCardRadio, speaksISODEP: Bool, style: ACR122UProfile.ATRStyle) -> [UInt8] {
+    /// The ATR that the reader makes up (PC/SC part 3, 3.1.3.2.3; ACS API v2.04, 3.1).
+    static func atr(_ target: SoftwarePN532.Target, style: ACR122UProfile.ATRStyle) -> [UInt8] {
         let historicalBytes: [UInt8] =
-            switch radio {
-            case .typeA(_, _, let sak, _) where !speaksISODEP:
+            switch target.radio {
+            case .typeA(_, _, let sak, _) where !target.speaksISODEP:
                 storageCard(name: storageCardName(sak: sak, style: style))
             case .typeA(_, _, _, let ats):
                 switch style {
@@ -15,6 +15,12 @@ extension ACR122UFirmware {
                 case .acs: atqb
                 // Application data and protocol info, then the MBLI of the answer to ATTRIB.
                 case .standard: atqb.dropFirst(5).prefix(7) + [0x00]
+                }
+            case .felica:
+                switch style {
+                // F0 11 at 212 kbit/s, F0 12 at 424, of the standard of all storage cards.
+                case .acs: storageCard(name: [0xF0, 0x10 | target.rate])
+                case .standard: storageCard(standard: 0x11, name: [0x00, 0x3B])
                 }
             }
         let h = historicalBytes.prefix(15)
@@ -36,9 +42,9 @@ extension ACR122UFirmware {
         }
     }
 
-    /// `80 4F 0C`, the RID of the PC/SC workgroup, ISO 14443 A part 3, the name.
-    private static func storageCard(name: [UInt8]) -> [UInt8] {
-        [0x80, 0x4F, 0x0C, 0xA0, 0x00, 0x00, 0x03, 0x06, 0x03] + name + [0x00, 0x00, 0x00, 0x00]
+    /// `80 4F 0C`, the RID of the PC/SC workgroup, the standard, 03 for ISO 14443 A part 3, the name.
+    private static func storageCard(standard: UInt8 = 0x03, name: [UInt8]) -> [UInt8] {
+        [0x80, 0x4F, 0x0C, 0xA0, 0x00, 0x00, 0x03, 0x06, standard] + name + [0x00, 0x00, 0x00, 0x00]
     }
 
     /// What follows TL, T0 and the interface bytes that T0 announces (ISO/IEC 14443-4, 5.2).

@@ -31,18 +31,23 @@ struct ACR122UFirmware {
     var pollsByItself: Bool { operatingParameter & 0x80 != 0 }
 
     /// Whether a card of a type that the operating parameter lets through lies on the reader.
-    var seesCard: Bool { chip.cards.contains { accepts($0.radio) } }
+    var seesCard: Bool {
+        chip.cards.contains { card in requests.contains { $0.answer(of: card.radio) != nil } }
+    }
 
     /// How long it takes until a card is noticed.
     var detectionDelay: Duration {
         profile.detectionDelay ?? .milliseconds(operatingParameter & 0x20 != 0 ? 250 : 500)
     }
 
-    private func accepts(_ radio: VirtualCardRadio) -> Bool {
-        switch radio {
-        case .typeA: operatingParameter & 0x01 != 0
-        case .typeB: operatingParameter & 0x02 != 0
-        }
+    /// What the firmware looks for, by the bits of the operating parameter: FeliCa of every system, in four time slots.
+    private var requests: [SoftwarePN532.Request] {
+        let polling: [UInt8] = [0x00, 0xFF, 0xFF, 0x00, 0x03]
+        let all: [(bit: UInt8, request: SoftwarePN532.Request)] = [
+            (0x01, .typeA()), (0x02, .typeB), (0x08, .felica(rate: 0x01, polling: polling)),
+            (0x10, .felica(rate: 0x02, polling: polling)),
+        ]
+        return all.filter { operatingParameter & $0.bit != 0 }.map(\.request)
     }
 
     /// The state of the slot, in truth.
@@ -126,7 +131,7 @@ struct ACR122UFirmware {
             lastError = CCIDError.mute
             return failure(command, CCIDError.mute)
         }
-        chip.activate(automaticRATS: operatingParameter & 0x40 != 0, faults, accepts: accepts)
+        chip.activate(requests, automaticRATS: operatingParameter & 0x40 != 0, faults)
         guard let target = chip.targets.first else {
             return success(command, [0x3B, 0x00], status: profile.idleSlotStatus == .absent ? .absent : .active)
         }
@@ -134,7 +139,7 @@ struct ACR122UFirmware {
         let atr =
             faults[.brokenATR]
             ? [UInt8](repeating: 0xFF, count: 33)
-            : Self.atr(target.radio, speaksISODEP: target.speaksISODEP, style: profile.atrStyle)
+            : Self.atr(target, style: profile.atrStyle)
         return success(command, atr, status: .active)
     }
 
@@ -158,16 +163,18 @@ struct ACR122UFirmware {
         return pseudoAPDU(bytes)
     }
 
-    /// A card that is silent, gone or not of ISO-DEP gives an empty block, and the error that sticks.
+    /// A card that is silent, gone or neither of ISO-DEP nor FeliCa gives an empty block, and the error that sticks.
     private mutating func cardAPDU(_ bytes: [UInt8]) -> [UInt8] {
-        guard chip.targets.first?.speaksISODEP == true,
+        guard let target = chip.targets.first, target.speaksISODEP || target.isFeliCa,
             let response = try? chip.exchangeWithFirst(bytes, faults: &faults), response.count <= Self.maximumData
         else {
             lastError = CCIDError.mute
             return []
         }
-        // A native response of one byte gets a status word; longer ones are left alone.
-        return response.count == 1 && !faults[.oneByteAnswers] ? response + Status.success : response
+        // A native response of one byte gets a status word, longer ones are left alone (7.2); that of FeliCa gets one
+        // (7.3).
+        let isShort = response.count == 1 && !faults[.oneByteAnswers]
+        return target.isFeliCa || isShort ? response + Status.success : response
     }
 
     private enum Status {
@@ -259,15 +266,10 @@ struct ACR122UFirmware {
         return ([0x90, lights], .milliseconds(100 * tenths))
     }
 
-    /// Get Data: UID or PUPI, whole.
+    /// Get Data: UID, PUPI or IDm, whole.
     private func identifier(_ b: [UInt8]) -> [UInt8] {
         guard b.count <= 5, let target = chip.targets.first, cardStatus == .active else { return Status.failed }
-        let uid: [UInt8] =
-            switch target.radio {
-            case .typeA(let uid, _, _, _): uid
-            case .typeB(let atqb): Array(atqb.dropFirst().prefix(4))
-            }
-        return answer(uid, le: b.count > 4 ? b[4] : 0)
+        return answer(target.radio.identifier, le: b.count > 4 ? b[4] : 0)
     }
 
     private func answerToSelect(_ b: [UInt8]) -> [UInt8] {
@@ -282,9 +284,9 @@ struct ACR122UFirmware {
 
     // MARK: Storage cards
 
-    /// A command below ISO-DEP to the card that is selected.
+    /// A command below ISO-DEP to the card of type A that is selected.
     private mutating func native(_ command: [UInt8]) -> [UInt8]? {
-        guard chip.targets.first?.speaksISODEP == false else { return nil }
+        guard let target = chip.targets.first, !target.speaksISODEP, !target.isFeliCa else { return nil }
         return try? chip.exchangeWithFirst(command, faults: &faults)
     }
 

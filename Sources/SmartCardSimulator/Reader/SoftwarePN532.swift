@@ -1,7 +1,7 @@
 /// The PN532 inside the reader (NXP UM0701-02), as its host sees it through `FF 00 00 00`: `D4` command in, `D5`
 /// response out, without the framing of the chip's own interfaces.
 ///
-/// Cards of type A and B only.  The chip speaks ISO-DEP itself; a response longer than one frame is handed out in
+/// Cards of type A, type B and FeliCa.  The chip speaks ISO-DEP itself; a response longer than one frame is handed out in
 /// parts, with the MI bit.
 struct SoftwarePN532 {
     /// What the chip reports in the status byte of an exchange (UM0701-02, 7.1).
@@ -18,6 +18,11 @@ struct SoftwarePN532 {
     struct Target {
         let card: any VirtualCard
         let radio: VirtualCardRadio
+        /// Bit rate and modulation type in GetGeneralStatus.
+        let rate: UInt8
+        let modulation: UInt8
+        /// What InListPassiveTarget tells of it after its number.
+        let description: [UInt8]
         /// Whether the exchange is by ISO-DEP: type B, or RATS has been answered.
         var speaksISODEP: Bool
         var isHalted = false
@@ -27,6 +32,14 @@ struct SoftwarePN532 {
         var gathered: [UInt8] = []
         /// The block number of the card (ISO/IEC 14443-4, 7.5.3), which only raw exchanges show.
         var blockNumber: UInt8 = 1
+
+        var isFeliCa: Bool { if case .felica = radio { true } else { false } }
+
+        /// Selects it anew: it has forgotten everything.
+        mutating func wakeUp() {
+            card.reset()
+            (isHalted, pending, gathered, blockNumber) = (false, [], [], 1)
+        }
     }
 
     /// Response data in one frame.  The chip has room for 262 bytes; a CCID message of this reader for 256 after
@@ -103,10 +116,12 @@ struct SoftwarePN532 {
         }
     }
 
-    /// GetGeneralStatus (7.2.3).  Every target here runs at 106 kbit/s and is of the modulation type 00.
+    /// GetGeneralStatus (7.2.3): of each target its number, both bit rates and its modulation type.
     private var generalStatus: [UInt8] {
         [lastError, isFieldOn ? 0x01 : 0x00, UInt8(truncatingIfNeeded: targets.count)]
-            + (0..<targets.count).flatMap { [UInt8(truncatingIfNeeded: $0 + 1), 0x00, 0x00, 0x00] } + [0x80]
+            + targets.enumerated().flatMap {
+                [UInt8(truncatingIfNeeded: $0 + 1), $1.rate, $1.rate, $1.modulation]
+            } + [0x80]
     }
 
     private func readRegisters(_ input: [UInt8]) -> [UInt8]? {
@@ -158,54 +173,98 @@ struct SoftwarePN532 {
 
     // MARK: Finding cards
 
-    /// InListPassiveTarget (7.3.5): `MaxTg BrTy [initiator data]`.
-    private mutating func listPassiveTargets(_ input: [UInt8], _ faults: inout ACR122UFaults) -> [UInt8]? {
-        guard input.count >= 2, (1...2).contains(input[0]), input[1] <= 4 else { return nil }
-        let wanted = Array(input.dropFirst(2))
-        activate(automaticRATS: parameters & Self.automaticRATS != 0, most: Int(input[0]), faults) { radio in
-            switch (radio, input[1]) {
-            case (.typeA(let uid, _, _, _), 0x00):
-                wanted.isEmpty || wanted == (uid.count > 4 ? [0x88] : []) + uid.cascaded
-            // The AFI selects a family of cards; these answer to all.
-            case (.typeB, 0x03): wanted.count == 1 || wanted.count == 2
-            default: false
+    /// What cards are asked for: BrTy of InListPassiveTarget, with the initiator data.
+    enum Request {
+        /// `00`: all of type A, or the one with this UID, its cascade tags included.
+        case typeA(uid: [UInt8] = [])
+        /// `03`: type B.  The AFI selects a family of cards; these answer to all.
+        case typeB
+        /// `01` and `02`: FeliCa at a bit rate, 01 for 212 and 02 for 424 kbit/s, by a Polling command without its length:
+        /// `00`, system code, request code, time slots.
+        case felica(rate: UInt8, polling: [UInt8])
+        /// `04`: Jewel, which no card here is.
+        case jewel
+
+        /// Nil for what the chip rejects.
+        init?(_ modulation: UInt8, _ initiatorData: [UInt8]) {
+            switch (modulation, initiatorData.count) {
+            case (0x00, _): self = .typeA(uid: initiatorData)
+            case (0x01, 5), (0x02, 5):
+                guard initiatorData[0] == 0x00 else { return nil }
+                self = .felica(rate: modulation, polling: initiatorData)
+            case (0x03, 1), (0x03, 2): self = .typeB
+            case (0x04, _): self = .jewel
+            default: return nil
             }
         }
-        return [UInt8(truncatingIfNeeded: targets.count)]
-            + targets.enumerated().flatMap { [UInt8(truncatingIfNeeded: $0 + 1)] + Self.description($1) }
+
+        /// What a card answers, as InListPassiveTarget tells it; nil for silence.
+        func answer(of radio: VirtualCardRadio) -> [UInt8]? {
+            switch (self, radio) {
+            case (.typeA(let wanted), .typeA(let uid, let atqa, let sak, _)):
+                // SENS_RES SEL_RES NFCIDLength NFCID
+                guard wanted.isEmpty || wanted == (uid.count > 4 ? [0x88] : []) + uid.cascaded else { return nil }
+                return atqa.prefix(2) + [sak, UInt8(truncatingIfNeeded: uid.count)] + uid
+            case (.typeB, .typeB(let atqb)):
+                // ATQB, then the answer to ATTRIB with its length: MBLI and CID zero.
+                return atqb.prefix(12) + [0x01, 0x00]
+            case (.felica(_, let polling), .felica): return radio.response(toPolling: polling)
+            default: return nil
+            }
+        }
     }
 
-    /// Forgets all targets, then runs the anticollision loop and selects up to `most` of the cards that `accepts`
-    /// lets through.
+    /// InListPassiveTarget (7.3.5): `MaxTg BrTy [initiator data]`.
+    private mutating func listPassiveTargets(_ input: [UInt8], _ faults: inout ACR122UFaults) -> [UInt8]? {
+        guard input.count >= 2, (1...2).contains(input[0]), let request = Request(input[1], Array(input.dropFirst(2)))
+        else { return nil }
+        activate([request], automaticRATS: parameters & Self.automaticRATS != 0, most: Int(input[0]), faults)
+        return [UInt8(truncatingIfNeeded: targets.count)]
+            + targets.enumerated().flatMap { [UInt8(truncatingIfNeeded: $0 + 1)] + $1.description }
+    }
+
+    /// Forgets all targets, then asks for cards, one request after the other, and selects up to `most` of them.
     mutating func activate(
-        automaticRATS: Bool, most: Int = 1, _ faults: ACR122UFaults, accepts: (VirtualCardRadio) -> Bool
+        _ requests: [Request], automaticRATS: Bool, most: Int = 1, _ faults: ACR122UFaults
     ) {
         targets = []
         guard isFieldOn, !faults[.muteCard] else { return }
-        for card in cards where targets.count < most {
-            let radio = card.radio
-            guard accepts(radio) else { continue }
-            card.reset()
-            let speaksISODEP =
-                switch radio {
-                case .typeA(_, _, let sak, let ats): automaticRATS && sak & 0x20 != 0 && ats != nil
-                case .typeB: true
-                }
-            targets.append(Target(card: card, radio: radio, speaksISODEP: speaksISODEP))
+        for request in requests {
+            for (card, answer) in answers(to: request) where targets.count < most {
+                guard !targets.contains(where: { $0.card === card }) else { continue }
+                card.reset()
+                targets.append(Self.target(card, request, answer, automaticRATS: automaticRATS))
+            }
         }
     }
 
-    /// What InListPassiveTarget tells of a target after its number.
-    private static func description(_ target: Target) -> [UInt8] {
-        switch target.radio {
-        case .typeA(let uid, let atqa, let sak, let ats):
-            // SENS_RES SEL_RES NFCIDLength NFCID [ATS]
-            Array(atqa.prefix(2)) + [sak, UInt8(truncatingIfNeeded: uid.count)] + uid
-                + (target.speaksISODEP ? ats ?? [] : [])
-        case .typeB(let atqb):
-            // ATQB, then the answer to ATTRIB with its length: MBLI and CID zero.
-            Array(atqb.prefix(12)) + [0x01, 0x00]
+    private static func target(
+        _ card: any VirtualCard, _ request: Request, _ answer: [UInt8], automaticRATS: Bool
+    ) -> Target {
+        let radio = card.radio
+        var (rate, modulation, ats, speaksISODEP): (UInt8, UInt8, [UInt8], Bool) = (0x00, 0x00, [], false)
+        switch (request, radio) {
+        case (_, .typeA(_, _, let sak, let answer?)) where automaticRATS && sak & 0x20 != 0:
+            (ats, speaksISODEP) = (answer, true)
+        case (_, .typeB): speaksISODEP = true
+        case (.felica(let bitRate, _), _): (rate, modulation) = (bitRate, 0x10)
+        default: break
         }
+        return Target(
+            card: card, radio: radio, rate: rate, modulation: modulation, description: answer + ats,
+            speaksISODEP: speaksISODEP)
+    }
+
+    /// The cards that a request is answered by, and their answers.
+    ///
+    /// FeliCa cards answer in time slots that they draw; here they take them in turn.  Those that share one are not
+    /// understood.
+    private func answers(to request: Request) -> [(card: any VirtualCard, answer: [UInt8])] {
+        let all = cards.compactMap { card in request.answer(of: card.radio).map { (card: card, answer: $0) } }
+        guard case .felica(_, let polling) = request else { return all }
+        let slots = Int(polling[4]) + 1
+        let alone = all.indices.filter { i in !all.indices.contains { $0 != i && $0 % slots == i % slots } }
+        return alone.map { all[$0] }
     }
 
     // MARK: Exchanging with cards
@@ -355,10 +414,7 @@ struct SoftwarePN532 {
     private mutating func select(_ tg: UInt8) throws(Failure) -> [UInt8] {
         let index = try target(tg)
         guard isPresent(targets[index]) else { throw .timeout }
-        guard targets[index].isHalted else { return [0x00] }
-        targets[index].card.reset()
-        targets[index] = Target(
-            card: targets[index].card, radio: targets[index].radio, speaksISODEP: targets[index].speaksISODEP)
+        if targets[index].isHalted { targets[index].wakeUp() }
         return [0x00]
     }
 }
