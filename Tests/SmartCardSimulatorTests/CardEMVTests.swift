@@ -80,6 +80,49 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
         }
     }
 
+    // MARK: Visa offline
+
+    /// The cryptograms were computed with PyEMV 1.5.0, `cvn.VisaCVN18(…).generate_ac`, from the values of the command and
+    /// of the answer.
+    @Test(
+        "a TC with a signature, an ARQC with one, an ARQC without",
+        arguments: [
+            // TTQ: EMV mode, online PIN, signature; nothing demanded.
+            ("26004000", "000000001234", "2000", "10010200 18010201", "90", "40", "0ABB65E43659756A", true),
+            // ODA for online authorisations, and online demanded.
+            ("27804000", "000000001234", "2000", "10010200 18010201", "A0", "80", "C949206DD053E07E", true),
+            // Online demanded.
+            ("26804000", "000000001234", "0000", "18010100", "A0", "80", "4A8CF7AC9A9378A0", false),
+        ])
+    func visaOffline(
+        ttq: String, amount: String, aip: String, afl: String, cvr: String, cid: String, cryptogram: String,
+        signed: Bool
+    ) throws {
+        let send = try CardSession("visa-offline")
+        _ = try send(Self.selectVisa)
+        let answer = try send(
+            "80 A8 00 00 23 83 21 \(ttq) \(amount) 000000000000 0276 0000000000 0978 261121 00 11223344 00")
+        let afl = try [UInt8](hex: afl)
+        #expect(
+            answer.contains(
+                try hex(
+                    "82 02 \(aip) 94 \([UInt8(afl.count)].hex) \(afl.hex) 57 11 4761739001010010D31122011143804489",
+                    "5F34 01 01 9F10 07 060112 03 \(cvr) 0000 9F26 08 \(cryptogram) 9F27 01 \(cid) 9F36 02 0042",
+                    "9F6C 02 0000")))
+        #expect(answer.contains("9F4B8180") == signed)
+        #expect(answer.hasPrefix(signed ? "7781" : "774B"))
+        #expect(answer.hasSuffix("9000"))
+    }
+
+    @Test func visaOfflineAboveItsLimit() throws {
+        let send = try CardSession("visa-offline")
+        _ = try send(Self.selectVisa)
+        let answer = try send(
+            "80 A8 00 00 23 83 21 26004000 000000005001 000000000000 0276 0000000000 0978 261121 00 11223344 00")
+        #expect(answer.contains("9F270180"))
+        #expect(!answer.contains("9F4B"))
+    }
+
     // MARK: Mastercard
 
     /// CDOL1 filled: amount, none other, Germany, TVR, EUR, date, purchase, UN, terminal type 22, DAC, dynamic number,

@@ -4,8 +4,8 @@ import Testing
 
 @Suite struct CardFileTests {
     static let names = [
-        "visa", "mastercard", "two-applications", "blocked", "mifare-classic-1k", "ntag213", "ndef-type4", "felica",
-        "iso-dep", "type-b",
+        "visa", "visa-offline", "mastercard", "two-applications", "blocked", "mifare-classic-1k", "ntag213",
+        "ndef-type4", "felica", "iso-dep", "type-b",
     ]
 
     @Test func builtIn() throws {
@@ -143,7 +143,15 @@ import Testing
         ("processing-options 77 {\n}\nrecord 0 1 {\n}", 11, "1...30"),
         ("processing-options 77 {\n}\nrecord 1 256 {\n}", 11, "1...255"),
         ("processing-options 77 {\n}\nrecord 1 1 {\n}\nrecord 1 1 {\n}", 13, "twice"),
-        ("processing-options 77 {\n}\nrecord 1 1 {\n5A atc\n}", 12, "stands for nothing"),
+        ("processing-options 77 {\n}\nrecord 1 1 {\n5A cid\n}", 12, "stands for nothing"),
+        ("processing-options 77 {\n}\nrecord 1 1 signed {\n9F69 atc\n}", 12, "stands for nothing"),
+        ("processing-options 77 {\n}\nrecord 1 1 often {\n}", 11, "[signed]"),
+        ("processing-options 77 tc {\n}", 9, "for aac"),
+        ("processing-options 77 {\n}\nprocessing-options 77 {\n}", 11, "twice for one case"),
+        ("processing-options 77 aac signed {\n}", 9, "an aac is not signed"),
+        ("processing-options 77 tc tc {\n}", 9, "[tc|arqc|aac] [signed]"),
+        ("processing-options 77 {\n9F4B signed-dynamic-data\n}", 9, "lacks the block “authentication”"),
+        ("processing-options 77 {\n}\nrecord 1 1 {\n90 issuer-certificate\n}", 11, "lacks the block “authentication”"),
         ("processing-options 77 {\n}\nstatus reset 6985", 11, "COMMAND one of"),
         ("processing-options 77 {\n}\nfci {\n9F38 9F66\n}", 8, "9F38"),
         ("processing-options 77 {\n}\noffline sometimes", 11, "offline never"),
@@ -172,6 +180,58 @@ import Testing
     func applicationErrors(text: String, line: Int, reason: String) {
         expectError("card emv {\n\(Self.radio)\napplication A0000000031010 {\n\(text)\n}\n}", line, reason)
     }
+
+    /// An application with an account number and a PDOL, then the lines from line 17 on of a block `authentication`.
+    @Test(arguments: [
+        ("", "", 16, "lacks “authority”"),
+        ("authority F2", "", 16, "lacks “issuer”"),
+        ("authority F1", "", 17, "only A000000003 F2"),
+        ("authority F2F2", "", 17, "1 byte"),
+        ("authority F2\nissuer {\nkey nobody\n}", "", 19, "no key “nobody”"),
+        ("authority F2\nissuer {\nkey issuer-1152\n}", "", 18, "lacks “expires”"),
+        ("authority F2\nissuer {\nkey issuer-1152\nexpires 491231\n}", "", 20, "2 bytes, not 3"),
+        ("authority F6\nissuer {\nkey issuer-1152\nexpires 1249\nserial 000001\n}", "", 19, "longer than the one"),
+        (
+            "authority F2\nissuer {\nkey {\nexponent 03\nmodulus {\n00\n}\nprivate-exponent {\n00\n}\n}\n}", "", 19,
+            "not an RSA key"
+        ),
+        (issuer, "9F4B signed-dynamic-data", 9, "lacks “card”"),
+        (issuer + card, "9F4B signed-dynamic-data", 9, "9F69"),
+    ])
+    func authenticationErrors(text: String, object: String, line: Int, reason: String) {
+        expectError(Self.signing(text, object), line, reason)
+    }
+
+    private static func signing(_ text: String, _ object: String) -> String {
+        """
+        card emv {
+        \(radio)
+        application A0000000031010 {
+        processing-options 77 {
+        57 4761739001010010D312
+        \(object)
+        }
+        fci {
+        9F38 9F3704 9F0206 5F2A02
+        }
+        authentication {
+        \(text)
+        }
+        }
+        }
+        """
+    }
+
+    @Test func whatASignatureNeeds() throws {
+        let text = Self.signing(Self.issuer + Self.card, "9F69 01\n9F4B signed-dynamic-data")
+        _ = try CardFile(parsing: text)
+        expectError(text.replacing("5F2A02", with: ""), 9, "5F2A of 2 bytes")
+        expectError(text.replacing("9F3704", with: "9F3708"), 9, "9F37 of 4 bytes")
+        expectError(text.replacing("57 4761739001010010D312", with: "82 2000"), 17, "need the account number")
+    }
+
+    private static let issuer = "authority F2\nissuer {\nkey issuer-1152\nexpires 1249\nserial 000001\n}\n"
+    private static let card = "card {\nkey card-1024\nexpires 1249\nserial 000002\n}\n"
 
     @Test(arguments: [
         ("sector 16 {\n}", 7, "0...15"),

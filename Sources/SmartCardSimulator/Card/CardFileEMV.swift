@@ -7,8 +7,9 @@ extension CardFileReader {
 
     /// The statements of an application.
     private static let keywords = [
-        "hidden", "label", "priority", "kernel", "directory-entry", "fci", "processing-options", "generate-ac", "afl",
-        "record", "records-readable-at-once", "data", "status", "offline", "cryptogram",
+        "hidden", "label", "priority", "kernel", "directory-entry", "fci", "processing-options",
+        "internal-authenticate", "generate-ac", "afl", "record", "records-readable-at-once", "data", "status",
+        "offline", "cryptogram", "authentication",
     ]
 
     static func emv(_ body: inout Section) throws(CardFileError) -> EMVPersonality {
@@ -43,7 +44,7 @@ extension CardFileReader {
         if let status = try section.bytes("status", 2...2) {
             personality.directoryStatus = StatusWord(status[0], status[1])
         }
-        let objects = try (section.all("6F") + section.all("bytes")).objects(live: false)
+        let objects = try (section.all("6F") + section.all("bytes")).objects(admitting: [])
         if !objects.isEmpty { personality.directory = objects.encoded() }
     }
 
@@ -53,7 +54,7 @@ extension CardFileReader {
         return TLVTag(0x6F).encode(TLVTag(0x84).encode(EMVPersonality.directoryName) + TLVTag(0xA5).encode(list))
     }
 
-    private static func check(_ response: [UInt8], _ what: String, _ at: Statement) throws(CardFileError) {
+    static func check(_ response: [UInt8], _ what: String, _ at: Statement) throws(CardFileError) {
         guard response.count <= maximumResponse else {
             throw at.error("\(what) has \(response.count) bytes, and a response holds \(maximumResponse)")
         }
@@ -75,31 +76,47 @@ extension CardFileReader {
         let hidden = try section.flag("hidden")
 
         let fci = try section.objects("fci")
-        let options = try section.required("processing-options")
-        var application = EMVApplication(
-            aid: aid, fci: selectResponse(aid, label: label, priority: priority, fci),
-            processingOptions: try response(options))
+        var application = EMVApplication(aid: aid, fci: selectResponse(aid, label: label, priority: priority, fci))
         try check(application.fci, "the FCI", statement)
-        let (records, objects) = try Self.records(section.all("record"))
-        application.records = records
-        application.afl = try section.bytes("afl", 0...252) ?? locator(records.keys.sorted())
+        let options = section.all("processing-options")
+        guard !options.isEmpty else { throw statement.error("“application” lacks “processing-options”") }
+        application.processingOptions = try responses(options, admitting: NamedValue.inProcessingOptions)
+        let generateAC = section.all("generate-ac")
+        application.generateAC = try responses(generateAC, admitting: NamedValue.inGenerateAC)
+        let internalAuthenticate = try section.one("internal-authenticate")
+        if let internalAuthenticate {
+            application.internalAuthenticate = try response(
+                internalAuthenticate, admitting: NamedValue.inInternalAuthenticate)
+        }
+        let records = section.all("record")
+        application.records = try Self.records(records)
+        application.afl = try section.bytes("afl", 0...252) ?? locator(application.records)
         application.recordsReadableAtOnce = try section.flag("records-readable-at-once")
-        application.pdol = try dol(0x9F38, in: fci, statement)
-        application.cdol1 = try dol(0x8C, in: objects, statement)
-        let generateAC = try section.one("generate-ac")
-        if let generateAC { application.generateAC = try response(generateAC) }
+        let objects = application.recordObjects
+        application.pdol = try dol(0x9F38, in: fci, statement) ?? DOL()
+        application.ddol = try dol(0x9F49, in: objects, statement) ?? DOL.defaultDDOL
+        application.cdol1 = try dol(0x8C, in: objects, statement) ?? DOL()
         if let data = try section.one("data") { try read(data, into: &application) }
         for status in section.all("status") { try read(status: status, into: &application) }
         if let decision = try section.one("offline") { application.decision = try Self.decision(decision) }
+        let account = objects + application.processingOptions.objects
         if let cryptogram = try section.one("cryptogram") {
-            application.cryptogram = try Self.cryptogram(cryptogram, objects + application.processingOptions.objects)
+            application.cryptogram = try Self.cryptogram(cryptogram, account)
+        }
+        if let statement = try section.one("authentication") {
+            try add(authentication(statement, aid, accountNumber(account)), statement, &application)
         }
 
-        let first = sampleValues(application.pdol)
-        try check(application.processingOptions, of: application, terminal: first, options)
-        if let generateAC, let response = application.generateAC {
-            let second = first.merging(sampleValues(application.cdol1)) { $1 }
-            try check(response, of: application, terminal: second, generateAC)
+        let check = CardFileCheck(application)
+        for record in records { try check.record(record) }
+        for (statement, one) in zip(options, application.processingOptions.cases) {
+            try check.processingOptions(one.response, statement)
+        }
+        for (statement, one) in zip(generateAC, application.generateAC.cases) {
+            try check.generateAC(one.response, statement)
+        }
+        if let statement = internalAuthenticate, let response = application.internalAuthenticate {
+            try check.internalAuthenticate(response, statement)
         }
         return (application, hidden ? nil : entry)
     }
@@ -117,8 +134,9 @@ extension CardFileReader {
 
     private static func dol(
         _ tag: TLVTag, in objects: [CardFileObject], _ at: Statement
-    ) throws(CardFileError) -> DOL {
-        guard let dol = DOL(objects.value(of: tag) ?? []) else {
+    ) throws(CardFileError) -> DOL? {
+        guard let bytes = objects.value(of: tag) else { return nil }
+        guard let dol = DOL(bytes) else {
             throw at.error("\(tag) is not a list of tags and lengths for at most \(DOL.maximumLength) bytes")
         }
         return dol
@@ -134,52 +152,95 @@ extension CardFileReader {
         application.statuses[command] = StatusWord(bytes[0], bytes[1])
     }
 
-    private static func response(_ statement: Statement) throws(CardFileError) -> EMVApplication.Response {
-        guard statement.arguments.count == 1, ["77", "80"].contains(statement.arguments[0].text) else {
+    /// `KEYWORD 77 [tc|arqc|aac] [signed] { objects }`, each case once, and none without an answer.
+    private static func responses(
+        _ statements: [Statement], admitting names: Set<NamedValue>
+    ) throws(CardFileError) -> EMVApplication.Responses {
+        var responses = EMVApplication.Responses()
+        for statement in statements {
+            var words = statement.arguments.dropFirst().map(\.text)[...]
+            let cryptogram = EMVApplication.Cryptogram.allCases.first { $0.name == words.first }
+            if cryptogram != nil { words.removeFirst() }
+            let isSigned = words.first == "signed" && cryptogram != .aac
+            if isSigned { words.removeFirst() }
+            guard words.isEmpty else {
+                throw statement.error(
+                    "“\(statement.keyword)” is written: \(statement.keyword) 77 [tc|arqc|aac] [signed] { objects }; "
+                        + "an aac is not signed")
+            }
+            guard !responses.cases.contains(where: { $0.cryptogram == cryptogram && $0.isSigned == isSigned }) else {
+                throw statement.error("“\(statement.keyword)” stands here twice for one case")
+            }
+            responses.cases.append(
+                EMVApplication.Responses.Case(
+                    cryptogram: cryptogram, isSigned: isSigned, response: try response(statement, admitting: names)))
+        }
+        if let first = statements.first {
+            for kind in EMVApplication.Cryptogram.allCases where responses[kind, signed: false] == nil {
+                throw first.error("no “\(first.keyword)” is for \(kind.name) without signature")
+            }
+        }
+        return responses
+    }
+
+    private static func response(
+        _ statement: Statement, admitting names: Set<NamedValue>
+    ) throws(CardFileError) -> EMVApplication.Response {
+        guard let format = statement.arguments.first?.text, ["77", "80"].contains(format) else {
             throw statement.error("“\(statement.keyword)” is written: \(statement.keyword) 77 { objects }, or 80")
         }
         return EMVApplication.Response(
-            valuesOnly: statement.arguments[0].text == "80", objects: try statement.section().objects(live: true))
+            valuesOnly: format == "80", objects: try statement.section().objects(admitting: names))
     }
 
-    /// Every record, and every object in any of them.
     private static func records(
         _ statements: [Statement]
-    ) throws(CardFileError) -> ([EMVApplication.RecordAddress: [UInt8]], [CardFileObject]) {
-        var records: [EMVApplication.RecordAddress: [UInt8]] = [:]
-        var objects: [CardFileObject] = []
+    ) throws(CardFileError) -> [EMVApplication.RecordAddress: EMVApplication.Record] {
+        var records: [EMVApplication.RecordAddress: EMVApplication.Record] = [:]
         for statement in statements {
-            try statement.arguments(count: 2...2, "record SFI NUMBER { objects }")
-            let sfi = try statement.number(0, "a short file identifier", 1...30)
-            let number = try statement.number(1, "a record number", 1...255)
-            let address = EMVApplication.RecordAddress(
-                sfi: UInt8(truncatingIfNeeded: sfi), number: UInt8(truncatingIfNeeded: number))
+            let address = try address(statement)
+            let isSigned = statement.arguments.count == 3
             guard records[address] == nil else { throw statement.error("the record stands here twice") }
-            let content = try statement.section().objects(live: false)
-            let record = content.encoded()
-            try check(record, "the record", statement)
-            records[address] = record
-            objects += content
+            records[address] = EMVApplication.Record(
+                objects: try statement.section().objects(admitting: isSigned ? [] : NamedValue.inRecord),
+                isSigned: isSigned)
         }
-        return (records, objects)
+        return records
     }
 
-    /// The AFL for the records of files 1 to 10, those in one run in one entry (EMV Book 3, 10.2).
-    private static func locator(_ addresses: [EMVApplication.RecordAddress]) -> [UInt8] {
-        var entries: [(sfi: UInt8, first: UInt8, last: UInt8)] = []
-        for address in addresses where address.sfi <= 10 {
-            if let entry = entries.last, entry.sfi == address.sfi, entry.last < 255, entry.last + 1 == address.number {
+    static func address(_ statement: Statement) throws(CardFileError) -> EMVApplication.RecordAddress {
+        let usage = "record SFI NUMBER [signed] { objects }"
+        try statement.arguments(count: 2...3, usage)
+        guard statement.arguments.count == 2 || statement.arguments[2].text == "signed" else {
+            throw statement.error("“record” is written: \(usage)")
+        }
+        let sfi = try statement.number(0, "a short file identifier", 1...30)
+        let number = try statement.number(1, "a record number", 1...255)
+        return EMVApplication.RecordAddress(
+            sfi: UInt8(truncatingIfNeeded: sfi), number: UInt8(truncatingIfNeeded: number))
+    }
+
+    /// The AFL for the records of files 1 to 10 and those that are signed, as many in one entry as follow each other, the
+    /// signed ones first (EMV Book 3, 10.2).
+    private static func locator(_ records: [EMVApplication.RecordAddress: EMVApplication.Record]) -> [UInt8] {
+        var entries: [(sfi: UInt8, first: UInt8, last: UInt8, signed: UInt8)] = []
+        for (address, record) in records.sorted(by: { $0.key < $1.key }) where address.sfi <= 10 || record.isSigned {
+            let signed: UInt8 = record.isSigned ? 1 : 0
+            if let entry = entries.last, entry.sfi == address.sfi, entry.last < 255, entry.last + 1 == address.number,
+                !record.isSigned || entry.signed == entry.last - entry.first + 1
+            {
                 entries[entries.count - 1].last = address.number
+                entries[entries.count - 1].signed += signed
             } else {
-                entries.append((address.sfi, address.number, address.number))
+                entries.append((address.sfi, address.number, address.number, signed))
             }
         }
-        return entries.flatMap { [$0.sfi << 3, $0.first, $0.last, 0] }
+        return entries.flatMap { [$0.sfi << 3, $0.first, $0.last, $0.signed] }
     }
 
     private static func read(_ data: Statement, into application: inout EMVApplication) throws(CardFileError) {
         for statement in try data.section() {
-            let object = try statement.object(live: false)
+            let object = try statement.object(admitting: [])
             let tag = try statement.tag()
             guard tag.length <= 2 else { throw statement.error("GET DATA names objects by tags of 1 or 2 bytes") }
             guard application.data[tag] == nil else { throw statement.error("the object stands here twice") }
@@ -263,46 +324,10 @@ extension CardFileReader {
     }
 
     /// The digits of 5A, else those of 57 before its separator D.
-    private static func accountNumber(_ objects: [CardFileObject]) -> [UInt8]? {
+    static func accountNumber(_ objects: [CardFileObject]) -> [UInt8]? {
         guard let value = objects.value(of: 0x5A) ?? objects.value(of: 0x57) else { return nil }
         let digits = Array(value.flatMap { [$0 >> 4, $0 & 0x0F] }.prefix { $0 < 10 })
         return (8...19).contains(digits.count) ? digits : nil
-    }
-
-    // MARK: What can be known before a card is used
-
-    /// Values as long as those that the terminal will send.
-    private static func sampleValues(_ dol: DOL) -> [TLVTag: [UInt8]] {
-        Dictionary(dol.entries.map { ($0.tag, [UInt8](repeating: 0, count: $0.length)) }) { first, _ in first }
-    }
-
-    /// The response fits, and everything that its cryptogram is over is there.
-    private static func check(
-        _ response: EMVApplication.Response, of application: EMVApplication, terminal: [TLVTag: [UInt8]],
-        _ at: Statement
-    ) throws(CardFileError) {
-        let live: [LiveValue: [UInt8]] = [
-            .afl: application.afl, .atc: [0, 0], .cid: [0], .acType: [0],
-            .cryptogram: [UInt8](repeating: 0, count: 8),
-        ]
-        try check(response.encoded(live), "the response", at)
-        guard response.objects.uses(.cryptogram) else { return }
-        guard let cryptogram = application.cryptogram else {
-            throw at.error("“cryptogram” stands here, and the application lacks the block “cryptogram”")
-        }
-        let value = { (tag: TLVTag) in application.value(of: tag, in: response, live, terminal: terminal) }
-        for datum in cryptogram.data {
-            guard let bytes = value(datum.tag) else {
-                throw at.error("\(datum.tag), which the cryptogram is over, is in no DOL and no response")
-            }
-            if let part = datum.bytes, part.upperBound > bytes.count {
-                throw at.error(
-                    "\(datum.tag) has \(bytes.count) bytes, and the cryptogram is over byte \(part.upperBound)")
-            }
-        }
-        if cryptogram.sessionKey == .mastercard, value(0x9F37)?.count != 4 {
-            throw at.error("the session key needs the unpredictable number, 9F37 of 4 bytes, in the PDOL or CDOL1")
-        }
     }
 }
 
@@ -312,16 +337,6 @@ extension [CardFileObject] {
         contains {
             guard case .primitive(tag, _) = $0 else { return false }
             return true
-        }
-    }
-
-    /// Whether the live value is in any of these or below.
-    func uses(_ live: LiveValue) -> Bool {
-        contains {
-            switch $0 {
-            case .primitive(_, let value), .raw(let value): value.pieces.contains(.live(live))
-            case .template(_, let objects): objects.uses(live)
-            }
         }
     }
 }

@@ -177,6 +177,6 @@ extension CardFileSyntax.Statement {
     func content(from first: Int = 0) throws(CardFileError) -> [UInt8] {
         guard block != nil else { return try value(from: first).bytes([:]) }
         guard arguments.count == first else { throw error("bytes stand before the brace or inside, not both") }
-        return try lines(live: false).bytes([:])
+        return try lines(admitting: []).bytes([:])
     }
 }

@@ -90,7 +90,7 @@ enum CardFileReader {
         /// Takes the data objects in the block of `keyword`; none if it is not there.
         mutating func objects(_ keyword: String) throws(CardFileError) -> [CardFileObject] {
             guard let statement = try one(keyword) else { return [] }
-            return try statement.section().objects(live: false)
+            return try statement.section().objects(admitting: [])
         }
 
         /// Takes a statement that says all by being there.

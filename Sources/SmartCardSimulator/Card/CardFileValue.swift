@@ -1,7 +1,9 @@
 import SmartCard
 
-/// What the card fills in while it is used, by its name in a card file.
-enum LiveValue: String, CaseIterable, Hashable, Sendable {
+/// What a card file calls by a name and the card works out.
+enum NamedValue: String, CaseIterable, Hashable, Sendable {
+    // In a transaction.
+
     /// Application File Locator, from the records of the application.
     case afl
     /// Application Transaction Counter, 2 bytes.
@@ -13,23 +15,59 @@ enum LiveValue: String, CaseIterable, Hashable, Sendable {
     case acType = "ac-type"
     /// The Application Cryptogram, 8 bytes.
     case cryptogram
+    /// The card's unpredictable number, 4 bytes.
+    case unpredictableNumber = "unpredictable-number"
+    /// The ICC Dynamic Number, 8 bytes.
+    case dynamicNumber = "dynamic-number"
+    /// Signed Dynamic Application Data, as long as the card's key.
+    case signedDynamicData = "signed-dynamic-data"
+
+    // From the keys of the application.
+
+    /// Certification Authority Public Key Index, 1 byte.
+    case authorityIndex = "authority-index"
+    case issuerCertificate = "issuer-certificate"
+    case issuerRemainder = "issuer-remainder"
+    case issuerExponent = "issuer-exponent"
+    case cardCertificate = "card-certificate"
+    case cardRemainder = "card-remainder"
+    case cardExponent = "card-exponent"
+    /// Signed Static Application Data, as long as the issuer's key.
+    case signedStaticData = "signed-static-data"
+
+    /// What a response to GET PROCESSING OPTIONS may name.
+    static let inProcessingOptions: Set = [
+        afl, atc, cid, acType, cryptogram, unpredictableNumber, signedDynamicData,
+    ]
+    /// What a response to GENERATE AC may name.
+    static let inGenerateAC: Set = [atc, cid, acType, cryptogram, dynamicNumber, signedDynamicData]
+    /// What a response to INTERNAL AUTHENTICATE may name.
+    static let inInternalAuthenticate: Set = [atc, dynamicNumber, signedDynamicData]
+    /// What is fixed when the card is made.
+    static let ofKeys: Set = [
+        authorityIndex, issuerCertificate, issuerRemainder, issuerExponent, cardCertificate, cardRemainder,
+        cardExponent, signedStaticData,
+    ]
+    /// What a record may name.
+    static let inRecord: Set = ofKeys.union([atc, unpredictableNumber, signedDynamicData])
 }
 
-/// A value as a card file writes it: bytes, with live values among them.
+/// A value as a card file writes it: bytes, with named values among them.
 struct CardFileValue: Hashable, Sendable {
     enum Piece: Hashable, Sendable {
         case bytes([UInt8])
-        case live(LiveValue)
+        case named(NamedValue)
     }
 
     var pieces: [Piece] = []
 
-    func bytes(_ live: [LiveValue: [UInt8]]) -> [UInt8] {
+    /// The bytes; a named value that `named` lacks has none.
+    func bytes(_ named: [NamedValue: [UInt8]]) -> [UInt8] {
         var out: [UInt8] = []
         for piece in pieces {
             switch piece {
             case .bytes(let bytes): out += bytes
-            case .live(let name): out += live[name] ?? []
+            case .named(let name): out += named[name] ?? []
             }
         }
         return out
@@ -43,33 +81,54 @@ enum CardFileObject: Hashable, Sendable {
     /// Bytes that stand where an object would.
     case raw(CardFileValue)
 
-    func encoded(_ live: [LiveValue: [UInt8]] = [:]) -> [UInt8] {
+    /// The object; nothing if all its value is the remainder of a key that has none, as EMV has no such object then.
+    func encoded(_ named: [NamedValue: [UInt8]] = [:]) -> [UInt8] {
         switch self {
-        case .primitive(let tag, let value): tag.encode(value.bytes(live))
-        case .template(let tag, let objects): tag.encode(objects.flatMap { $0.encoded(live) })
-        case .raw(let value): value.bytes(live)
+        case .primitive(let tag, let value):
+            switch value.pieces {
+            case [.named(.issuerRemainder)] where named[.issuerRemainder] == []: []
+            case [.named(.cardRemainder)] where named[.cardRemainder] == []: []
+            default: tag.encode(value.bytes(named))
+            }
+        case .template(let tag, let objects): tag.encode(objects.flatMap { $0.encoded(named) })
+        case .raw(let value): value.bytes(named)
         }
     }
 
     /// The value field of the first primitive object with `tag`, here or below.
-    func value(of wanted: TLVTag, _ live: [LiveValue: [UInt8]] = [:]) -> [UInt8]? {
+    func value(of wanted: TLVTag, _ named: [NamedValue: [UInt8]] = [:]) -> [UInt8]? {
         switch self {
-        case .primitive(let tag, let value): tag == wanted ? value.bytes(live) : nil
-        case .template(_, let objects): objects.value(of: wanted, live)
+        case .primitive(let tag, let value): tag == wanted ? value.bytes(named) : nil
+        case .template(_, let objects): objects.value(of: wanted, named)
         case .raw: nil
+        }
+    }
+
+    /// Every value that is named here or below.
+    var names: Set<NamedValue> {
+        switch self {
+        case .primitive(_, let value), .raw(let value):
+            Set(
+                value.pieces.compactMap {
+                    guard case .named(let name) = $0 else { return nil }
+                    return name
+                })
+        case .template(_, let objects): objects.names
         }
     }
 }
 
 extension [CardFileObject] {
-    func encoded(_ live: [LiveValue: [UInt8]] = [:]) -> [UInt8] { flatMap { $0.encoded(live) } }
+    func encoded(_ named: [NamedValue: [UInt8]] = [:]) -> [UInt8] { flatMap { $0.encoded(named) } }
 
-    func value(of tag: TLVTag, _ live: [LiveValue: [UInt8]] = [:]) -> [UInt8]? {
+    func value(of tag: TLVTag, _ named: [NamedValue: [UInt8]] = [:]) -> [UInt8]? {
         for object in self {
-            if let value = object.value(of: tag, live) { return value }
+            if let value = object.value(of: tag, named) { return value }
         }
         return nil
     }
+
+    var names: Set<NamedValue> { reduce(into: []) { $0.formUnion($1.names) } }
 }
 
 extension CardFileSyntax.Statement {
@@ -86,9 +145,9 @@ extension CardFileSyntax.Statement {
     }
 
     /// The arguments from the one numbered `first` on as a value: hexadecimal digits in groups as the writer likes,
-    /// quoted text, and live values where `live` admits them.
-    func value(from first: Int = 0, live: Bool = false) throws(CardFileError) -> CardFileValue {
-        try CardFileSyntax.Statement.value(arguments.dropFirst(first), live: live, line: line)
+    /// quoted text, and those of `names`.
+    func value(from first: Int = 0, admitting names: Set<NamedValue> = []) throws(CardFileError) -> CardFileValue {
+        try CardFileSyntax.Statement.value(arguments.dropFirst(first), admitting: names, line: line)
     }
 
     /// Constant bytes, `count` of them.
@@ -134,33 +193,33 @@ extension CardFileSyntax.Statement {
 
     /// The statement as a data object: `TAG value`, `TAG { objects }` for a constructed tag, `TAG { lines of value }`
     /// for a primitive one, or `bytes value`.
-    func object(live: Bool) throws(CardFileError) -> CardFileObject {
+    func object(admitting names: Set<NamedValue>) throws(CardFileError) -> CardFileObject {
         if keyword == "bytes" {
             try withoutBlock()
-            return .raw(try value(live: live))
+            return .raw(try value(admitting: names))
         }
         let tag = try tag()
-        guard let block else { return .primitive(tag, try value(live: live)) }
+        guard let block else { return .primitive(tag, try value(admitting: names)) }
         guard arguments.isEmpty else { throw error("a value stands before the brace or inside, not both") }
         if tag.isConstructed {
-            return .template(tag, try block.objects(live: live))
+            return .template(tag, try block.objects(admitting: names))
         }
-        return .primitive(tag, try lines(live: live))
+        return .primitive(tag, try lines(admitting: names))
     }
 
     /// The lines of the block, each bytes, as one value.
-    func lines(live: Bool) throws(CardFileError) -> CardFileValue {
+    func lines(admitting names: Set<NamedValue>) throws(CardFileError) -> CardFileValue {
         var pieces: [CardFileValue.Piece] = []
         for line in try section() {
             try line.withoutBlock()
             let words = [CardFileSyntax.Word(text: line.keyword)] + line.arguments
-            pieces += try CardFileSyntax.Statement.value(words[...], live: live, line: line.line).pieces
+            pieces += try CardFileSyntax.Statement.value(words[...], admitting: names, line: line.line).pieces
         }
         return CardFileValue(pieces: pieces)
     }
 
     private static func value(
-        _ words: ArraySlice<CardFileSyntax.Word>, live: Bool, line: Int
+        _ words: ArraySlice<CardFileSyntax.Word>, admitting names: Set<NamedValue>, line: Int
     ) throws(CardFileError) -> CardFileValue {
         var value = CardFileValue()
         var digits = ""
@@ -176,12 +235,12 @@ extension CardFileSyntax.Statement {
             if word.isQuoted {
                 try flush()
                 value.pieces.append(.bytes(Array(word.text.utf8)))
-            } else if let name = LiveValue(rawValue: word.text) {
-                guard live else {
+            } else if let name = NamedValue(rawValue: word.text) {
+                guard names.contains(name) else {
                     throw CardFileError(line: line, reason: "“\(word.text)” stands for nothing here; bytes are due")
                 }
                 try flush()
-                value.pieces.append(.live(name))
+                value.pieces.append(.named(name))
             } else {
                 guard
                     word.text.utf8.allSatisfy({
@@ -201,9 +260,9 @@ extension CardFileSyntax.Statement {
 }
 
 extension [CardFileSyntax.Statement] {
-    func objects(live: Bool) throws(CardFileError) -> [CardFileObject] {
+    func objects(admitting names: Set<NamedValue>) throws(CardFileError) -> [CardFileObject] {
         var objects: [CardFileObject] = []
-        for statement in self { objects.append(try statement.object(live: live)) }
+        for statement in self { objects.append(try statement.object(admitting: names)) }
         return objects
     }
 }

@@ -13,11 +13,10 @@ final class EMVCard: VirtualCard {
     private struct State {
         /// What is selected: the directory, or an application by its place.
         var selected: Selection?
-        var stage = Stage.selected
+        /// The transaction of the selected application, from GET PROCESSING OPTIONS on.
+        var transaction: Transaction?
         /// Application Transaction Counter of each application.  It outlives the field.
         var counters: [UInt16]
-        /// What the terminal has told since SELECT, by tag.
-        var terminal: [TLVTag: [UInt8]] = [:]
     }
 
     private enum Selection: Equatable {
@@ -25,9 +24,16 @@ final class EMVCard: VirtualCard {
         case application(Int)
     }
 
-    /// How far the transaction of the selected application is.
-    private enum Stage {
-        case selected, initiated, done
+    private struct Transaction {
+        /// What the terminal has told, by tag.
+        var terminal: [TLVTag: [UInt8]]
+        /// The values for the PDOL as they came, without template 83.
+        let options: [UInt8]
+        /// What GET PROCESSING OPTIONS was answered with.
+        let response: EMVApplication.Response
+        var named: [NamedValue: [UInt8]]
+        /// Whether GENERATE AC has been.
+        var isDone = false
     }
 
     init(radio: VirtualCardRadio, personality: EMVPersonality) {
@@ -39,8 +45,7 @@ final class EMVCard: VirtualCard {
     func reset() {
         state.withLock {
             $0.selected = nil
-            $0.stage = .selected
-            $0.terminal = [:]
+            $0.transaction = nil
         }
     }
 
@@ -57,9 +62,11 @@ final class EMVCard: VirtualCard {
         case (0x00, 0xA4): select(command, &state)
         case (0x00, 0xB2): readRecord(command, state)
         case (0x80, 0xA8): getProcessingOptions(command, &state)
+        case (0x00, 0x88): internalAuthenticate(command, state)
         case (0x80, 0xAE): generateAC(command, &state)
         case (0x80, 0xCA): getData(command, state)
-        case (0x00, 0xA8), (0x00, 0xAE), (0x00, 0xCA), (0x80, 0xA4), (0x80, 0xB2): ResponseAPDU(status: 0x6E00)
+        case (0x00, 0xA8), (0x00, 0xAE), (0x00, 0xCA), (0x80, 0x88), (0x80, 0xA4), (0x80, 0xB2):
+            ResponseAPDU(status: 0x6E00)
         case (0x00, _), (0x80, _): ResponseAPDU(status: 0x6D00)
         default: ResponseAPDU(status: 0x6E00)
         }
@@ -107,8 +114,7 @@ final class EMVCard: VirtualCard {
         }
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
         state.selected = found
-        state.stage = .selected
-        state.terminal = [:]
+        state.transaction = nil
         return ResponseAPDU(data: fci, status: status)
     }
 
@@ -124,7 +130,7 @@ final class EMVCard: VirtualCard {
 
     private func getProcessingOptions(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
         guard command.p1 == 0, command.p2 == 0 else { return ResponseAPDU(status: 0x6A86) }
-        guard let (index, application) = application(state), state.stage == .selected else {
+        guard let (index, application) = application(state), state.transaction == nil else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }
         // Template 83 around the values that the PDOL asks for; without PDOL `83 00`.
@@ -138,52 +144,95 @@ final class EMVCard: VirtualCard {
         // A counter at its end makes no more transactions (EMV Book 2, 8.1.1 asks for a new ATC each time).
         guard state.counters[index] < .max else { return ResponseAPDU(status: .conditionsNotSatisfied) }
 
-        state.counters[index] += 1
-        state.terminal = values
-        state.stage = .initiated
-        // Visa's reader asks for a cryptogram here: TTQ byte 2, bit 8 says that it wants one to send online (EMV
-        // Contactless Book C-3, Annex A).
+        // Visa's reader asks for a cryptogram here: TTQ byte 2, bit 8 says that it wants one to send online, byte 1, bit 1
+        // that it then authenticates the card too (EMV Contactless Book C-3, Annex A).
         let qualifiers = values[0x9F66] ?? []
         let wantsOnline = qualifiers.count > 1 && qualifiers[1] & 0x80 != 0
+        let takesSignature = qualifiers.first.map { $0 & 0x01 != 0 } ?? false
         let kind = decide(application, asked: wantsOnline ? .arqc : .tc, values)
-        return answer(application.processingOptions, kind, application, index, status, state)
+        guard let response = application.processingOptions[kind, signed: takesSignature] else {
+            return ResponseAPDU(status: 0x6F00)
+        }
+        state.counters[index] += 1
+        var transaction = Transaction(
+            terminal: values, options: Array(template.value), response: response, named: application.keyValues)
+        transaction.named[.afl] = application.afl
+        transaction.named[.atc] = Self.bytes(state.counters[index])
+        Self.draw(&transaction, from: transaction.options)
+        Self.name(kind, &transaction)
+        if response.objects.names.contains(.cryptogram) {
+            transaction.named[.cryptogram] = Self.cryptogram(application, response, transaction)
+        }
+        if response.objects.names.union(application.recordObjects.names).contains(.signedDynamicData) {
+            transaction.named[.signedDynamicData] = Self.fastSignature(kind, application, transaction)
+        }
+        state.transaction = transaction
+        return ResponseAPDU(data: response.encoded(transaction.named), status: status)
+    }
+
+    // MARK: INTERNAL AUTHENTICATE (EMV Book 3, 6.5.9)
+
+    private func internalAuthenticate(_ command: CommandAPDU, _ state: State) -> ResponseAPDU {
+        guard let (_, application) = application(state) else {
+            return ResponseAPDU(status: .conditionsNotSatisfied)
+        }
+        guard let response = application.internalAuthenticate else { return ResponseAPDU(status: 0x6D00) }
+        guard command.p1 == 0, command.p2 == 0 else { return ResponseAPDU(status: 0x6A86) }
+        guard var transaction = state.transaction else { return ResponseAPDU(status: .conditionsNotSatisfied) }
+        guard command.data.count == application.ddol.length else { return ResponseAPDU(status: 0x6700) }
+        let status = application.statuses[.internalAuthenticate] ?? .success
+        guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
+
+        Self.draw(&transaction, from: command.data)
+        // EMV Book 2, 6.5.1: the ICC Dynamic Number with its length, and hashed behind it what the command brought.
+        transaction.named[.signedDynamicData] = application.authentication?.signedDynamicData(
+            format: 0x05, dynamicData: Self.counted(transaction.named[.dynamicNumber]), terminalData: command.data)
+        return ResponseAPDU(data: response.encoded(transaction.named), status: status)
     }
 
     // MARK: GENERATE AC (EMV Book 3, 6.5.5)
 
     private func generateAC(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
-        guard let (index, application) = application(state) else {
+        guard let (_, application) = application(state) else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }
-        guard let response = application.generateAC else { return ResponseAPDU(status: 0x6D00) }
-        // Bits 8 and 7 say which cryptogram; this card signs none, so bit 5 (CDA) is not for it.
-        guard let asked = Cryptogram(rawValue: command.p1), command.p2 == 0 else {
-            return ResponseAPDU(status: 0x6A86)
+        guard !application.generateAC.cases.isEmpty else { return ResponseAPDU(status: 0x6D00) }
+        // Bits 8 and 7 say which cryptogram, bit 5 that it be signed (CDA), for cards that can.
+        let wantsSignature = command.p1 & 0x10 != 0
+        guard let asked = EMVApplication.Cryptogram(rawValue: command.p1 & ~0x10), command.p2 == 0,
+            !wantsSignature || application.generateAC.cases.contains(where: \.isSigned)
+        else { return ResponseAPDU(status: 0x6A86) }
+        guard var transaction = state.transaction, !transaction.isDone else {
+            return ResponseAPDU(status: .conditionsNotSatisfied)
         }
-        guard state.stage == .initiated else { return ResponseAPDU(status: .conditionsNotSatisfied) }
         guard let values = application.cdol1.values(in: command.data[...]) else {
             return ResponseAPDU(status: 0x6700)
         }
         let status = application.statuses[.generateAC] ?? .success
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
-        state.stage = .done
-        // What GENERATE AC brings counts more than what GET PROCESSING OPTIONS brought.
-        state.terminal.merge(values) { $1 }
-        let kind = decide(application, asked: asked, state.terminal)
-        return answer(response, kind, application, index, status, state)
-    }
 
-    /// Cryptogram Information Data, bits 8 and 7 (EMV Book 3, 6.5.5.4).
-    private enum Cryptogram: UInt8 {
-        case aac = 0x00
-        case tc = 0x40
-        case arqc = 0x80
+        transaction.isDone = true
+        // What GENERATE AC brings counts more than what GET PROCESSING OPTIONS brought.
+        transaction.terminal.merge(values) { $1 }
+        let kind = decide(application, asked: asked, transaction.terminal)
+        guard let response = application.generateAC[kind, signed: wantsSignature] else {
+            return ResponseAPDU(status: 0x6F00)
+        }
+        Self.draw(&transaction, from: command.data)
+        Self.name(kind, &transaction)
+        transaction.named[.cryptogram] = Self.cryptogram(application, response, transaction)
+        if response.objects.names.contains(.signedDynamicData) {
+            transaction.named[.signedDynamicData] = Self.combinedSignature(
+                application, response, transaction, command.data)
+        }
+        state.transaction = transaction
+        return ResponseAPDU(data: response.encoded(transaction.named), status: status)
     }
 
     /// The card gives what is asked or less: TC, ARQC, AAC in this order (EMV Book 3, 6.5.5.1).
     private func decide(
-        _ application: EMVApplication, asked: Cryptogram, _ terminal: [TLVTag: [UInt8]]
-    ) -> Cryptogram {
+        _ application: EMVApplication, asked: EMVApplication.Cryptogram, _ terminal: [TLVTag: [UInt8]]
+    ) -> EMVApplication.Cryptogram {
         switch (asked, application.decision) {
         case (.aac, _), (_, .decline): return .aac
         case (.arqc, _), (.tc, .online): return .arqc
@@ -204,24 +253,73 @@ final class EMVCard: VirtualCard {
         return number
     }
 
-    private func answer(
-        _ response: EMVApplication.Response, _ kind: Cryptogram, _ application: EMVApplication, _ index: Int,
-        _ status: StatusWord, _ state: State
-    ) -> ResponseAPDU {
-        var live: [LiveValue: [UInt8]] = [
-            .afl: application.afl,
-            .atc: Self.bytes(state.counters[index]),
-            .cid: [kind.rawValue],
-            // CVR: bits 8 and 7 = 10, no second GENERATE AC; bits 6 and 5 the cryptogram as in the CID (VIS, Annex A;
-            // M/Chip, CVR byte 1).
-            .acType: [0x80 | kind.rawValue >> 2],
-        ]
-        if response.objects.uses(.cryptogram), let cryptogram = application.cryptogram {
-            let value = cryptogram { application.value(of: $0, in: response, live, terminal: state.terminal) }
-            guard let value else { return ResponseAPDU(status: 0x6F00) }
-            live[.cryptogram] = value
+    // MARK: What a card works out
+
+    private static func name(_ kind: EMVApplication.Cryptogram, _ transaction: inout Transaction) {
+        transaction.named[.cid] = [kind.rawValue]
+        // CVR: bits 8 and 7 = 10, no second GENERATE AC; bits 6 and 5 the cryptogram as in the CID (VIS, Annex A; M/Chip,
+        // CVR byte 1).
+        transaction.named[.acType] = [0x80 | kind.rawValue >> 2]
+    }
+
+    /// Numbers that no reader can tell, and yet the same each time for the same counter and command, so that a test finds
+    /// them again.
+    private static func draw(_ transaction: inout Transaction, from data: [UInt8]) {
+        let numbers = RSAKey.sha1((transaction.named[.atc] ?? []) + data) ?? [UInt8](repeating: 0, count: 20)
+        transaction.named[.unpredictableNumber] = Array(numbers[0..<4])
+        transaction.named[.dynamicNumber] = Array(numbers[4..<12])
+    }
+
+    /// The Application Cryptogram over what the terminal sent, else what the response has, else what the response to GET
+    /// PROCESSING OPTIONS had.
+    private static func cryptogram(
+        _ application: EMVApplication, _ response: EMVApplication.Response, _ transaction: Transaction
+    ) -> [UInt8]? {
+        let named = transaction.named
+        return application.cryptogram? { tag in
+            tag == 0x9F36
+                ? named[.atc]
+                : transaction.terminal[tag] ?? response.objects.value(of: tag, named)
+                    ?? transaction.response.objects.value(of: tag, named)
         }
-        return ResponseAPDU(data: response.encoded(live), status: status)
+    }
+
+    /// The signature of fDDA (EMV Contactless Book C-3, Annex C): the ATC is the ICC Dynamic Number; format 05 goes with
+    /// an offline approval, 95 with an online authorisation.
+    private static func fastSignature(
+        _ kind: EMVApplication.Cryptogram, _ application: EMVApplication, _ transaction: Transaction
+    ) -> [UInt8]? {
+        let objects = transaction.response.objects + application.recordObjects
+        let hashed =
+            [0x9F37, 0x9F02, 0x5F2A].map { transaction.terminal[$0] ?? [] } + [
+                objects.value(of: 0x9F69, transaction.named) ?? []
+            ]
+        return application.authentication?.signedDynamicData(
+            format: kind == .tc ? 0x05 : 0x95, dynamicData: counted(transaction.named[.atc]),
+            terminalData: Array(hashed.joined()))
+    }
+
+    /// The signature of CDA (EMV Book 2, 6.6.1).
+    private static func combinedSignature(
+        _ application: EMVApplication, _ response: EMVApplication.Response, _ transaction: Transaction, _ data: [UInt8]
+    ) -> [UInt8]? {
+        let named = transaction.named
+        // Transaction Data Hash Code: what both commands brought, and the response but for the signature.
+        let others = response.objects.filter {
+            guard case .primitive(0x9F4B, _) = $0 else { return true }
+            return false
+        }
+        guard let hash = RSAKey.sha1(transaction.options + data + others.encoded(named)) else { return nil }
+        return application.authentication?.signedDynamicData(
+            format: 0x05,
+            dynamicData: counted(named[.dynamicNumber]) + (named[.cid] ?? []) + (named[.cryptogram] ?? []) + hash,
+            terminalData: transaction.terminal[0x9F37] ?? [])
+    }
+
+    /// The bytes with their number before them.
+    private static func counted(_ bytes: [UInt8]?) -> [UInt8] {
+        guard let bytes else { return [0] }
+        return [UInt8(truncatingIfNeeded: bytes.count)] + bytes
     }
 
     private static func bytes(_ counter: UInt16) -> [UInt8] {
@@ -240,7 +338,7 @@ final class EMVCard: VirtualCard {
         guard let (_, application) = application(state) else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }
-        guard sfi > 10 || application.recordsReadableAtOnce || state.stage != .selected else {
+        guard sfi > 10 || application.recordsReadableAtOnce || state.transaction != nil else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }
         let status = application.statuses[.readRecord] ?? .success
@@ -251,7 +349,12 @@ final class EMVCard: VirtualCard {
         guard let record = application.records[.init(sfi: sfi, number: command.p1)] else {
             return ResponseAPDU(status: .recordNotFound)
         }
-        return ResponseAPDU(data: record, status: status)
+        // What belongs to a transaction is not there before it.
+        guard state.transaction != nil || record.objects.names.isSubset(of: NamedValue.ofKeys) else {
+            return ResponseAPDU(status: .conditionsNotSatisfied)
+        }
+        let named = state.transaction?.named ?? application.keyValues
+        return ResponseAPDU(data: record.objects.encoded(named), status: status)
     }
 
     // MARK: GET DATA (EMV Book 3, 6.5.7)
@@ -267,17 +370,5 @@ final class EMVCard: VirtualCard {
         guard let value = application.data[tag] else { return ResponseAPDU(status: 0x6A88) }
         return ResponseAPDU(
             data: tag.encode(tag == 0x9F36 ? Self.bytes(state.counters[index]) : value), status: status)
-    }
-}
-
-extension EMVApplication {
-    /// The value of a data object in a transaction: the terminal's, else the one in the response that is being made,
-    /// else the one that GET PROCESSING OPTIONS gave.
-    func value(
-        of tag: TLVTag, in response: Response, _ live: [LiveValue: [UInt8]], terminal: [TLVTag: [UInt8]]
-    ) -> [UInt8]? {
-        if tag == 0x9F36 { return live[.atc] }
-        return terminal[tag] ?? response.objects.value(of: tag, live)
-            ?? processingOptions.objects.value(of: tag, live)
     }
 }

@@ -18,24 +18,71 @@ struct EMVApplication: Sendable {
     enum Command: String, CaseIterable, Sendable {
         case select
         case gpo
+        case internalAuthenticate = "internal-authenticate"
         case generateAC = "generate-ac"
         case readRecord = "read-record"
         case getData = "get-data"
     }
 
-    /// The response to GET PROCESSING OPTIONS or GENERATE AC (EMV Book 3, 6.5.5.4 and 6.5.8.4).
+    /// Cryptogram Information Data, bits 8 and 7 (EMV Book 3, 6.5.5.4).
+    enum Cryptogram: UInt8, CaseIterable, Sendable {
+        case aac = 0x00
+        case tc = 0x40
+        case arqc = 0x80
+
+        /// As a card file writes it.
+        var name: String {
+            switch self {
+            case .aac: "aac"
+            case .tc: "tc"
+            case .arqc: "arqc"
+            }
+        }
+    }
+
+    /// The response to GET PROCESSING OPTIONS, INTERNAL AUTHENTICATE or GENERATE AC (EMV Book 3, 6.5).
     struct Response: Sendable {
         /// Format 1, template 80: the values alone.  Else format 2, template 77: the objects.
         var valuesOnly: Bool
         var objects: [CardFileObject]
 
-        func encoded(_ live: [LiveValue: [UInt8]]) -> [UInt8] {
-            guard valuesOnly else { return TLVTag(0x77).encode(objects.encoded(live)) }
+        func encoded(_ named: [NamedValue: [UInt8]]) -> [UInt8] {
+            guard valuesOnly else { return TLVTag(0x77).encode(objects.encoded(named)) }
             return TLVTag(0x80).encode(
                 objects.flatMap { object -> [UInt8] in
-                    guard case .primitive(_, let value) = object else { return object.encoded(live) }
-                    return value.bytes(live)
+                    guard case .primitive(_, let value) = object else { return object.encoded(named) }
+                    return value.bytes(named)
                 })
+        }
+    }
+
+    /// Responses to one command, each for a case.
+    struct Responses: Sendable {
+        struct Case: Sendable {
+            /// The cryptogram it goes with; nil for any.
+            var cryptogram: Cryptogram?
+            /// Only where the reader takes a signature with the cryptogram, which an AAC never has.
+            var isSigned: Bool
+            var response: Response
+        }
+
+        var cases: [Case] = []
+
+        /// The response of the case that says most of those that apply.
+        subscript(cryptogram: Cryptogram, signed signed: Bool) -> Response? {
+            let signed = signed && cryptogram != .aac
+            return
+                cases
+                .filter { ($0.cryptogram ?? cryptogram) == cryptogram && (signed || !$0.isSigned) }
+                .max { Self.rank($0) < Self.rank($1) }?.response
+        }
+
+        private static func rank(_ one: Case) -> Int { (one.isSigned ? 2 : 0) + (one.cryptogram == nil ? 0 : 1) }
+
+        var objects: [CardFileObject] { cases.flatMap(\.response.objects) }
+        /// The response that a signature goes with: a signed one or a TC, else the first.
+        var authenticated: Response? {
+            (cases.first { $0.isSigned || $0.cryptogram == .tc } ?? cases.first)?.response
         }
     }
 
@@ -47,6 +94,12 @@ struct EMVApplication: Sendable {
         var number: UInt8
 
         static func < (a: Self, b: Self) -> Bool { (a.sfi, a.number) < (b.sfi, b.number) }
+    }
+
+    struct Record: Sendable {
+        var objects: [CardFileObject]
+        /// Whether the signatures of issuer and card cover it (EMV Book 3, 10.3).
+        var isSigned: Bool
     }
 
     /// Which cryptogram the card gives at most when it is asked to approve offline.
@@ -64,14 +117,21 @@ struct EMVApplication: Sendable {
     var fci: [UInt8]
     /// PDOL (tag 9F38): what the GET PROCESSING OPTIONS command brings.
     var pdol: DOL = DOL()
-    var processingOptions: Response
+    var processingOptions = Responses()
+    /// DDOL (tag 9F49): what the INTERNAL AUTHENTICATE command brings; the default one has the unpredictable number.
+    var ddol: DOL = DOL()
+    /// Nil for an application that knows no INTERNAL AUTHENTICATE.
+    var internalAuthenticate: Response?
     /// CDOL1 (tag 8C): what the GENERATE AC command brings.
     var cdol1: DOL = DOL()
-    /// Nil for an application that knows no GENERATE AC.
-    var generateAC: Response?
+    /// None for an application that knows no GENERATE AC.
+    var generateAC = Responses()
     var cryptogram: ApplicationCryptogram?
+    var authentication: CardAuthentication?
+    /// What follows from the keys.
+    var keyValues: [NamedValue: [UInt8]] = [:]
     var decision: Decision = .online
-    var records: [RecordAddress: [UInt8]] = [:]
+    var records: [RecordAddress: Record] = [:]
     /// Application File Locator (tag 94).
     var afl: [UInt8] = []
     /// Whether files 1 to 10 can be read before GET PROCESSING OPTIONS.
@@ -81,6 +141,8 @@ struct EMVApplication: Sendable {
     /// The counter before the first transaction.
     var atc: UInt16 = 0
     var statuses: [Command: StatusWord] = [:]
+
+    var recordObjects: [CardFileObject] { records.sorted { $0.key < $1.key }.flatMap(\.value.objects) }
 }
 
 /// A data object list (EMV Book 3, 5.4): tags and lengths, and so the form of a command's data field.
@@ -92,6 +154,8 @@ struct DOL: Hashable, Sendable {
 
     /// What a command data field holds beside the tag and length of template 83.
     static let maximumLength = 252
+    /// What INTERNAL AUTHENTICATE brings to a card without DDOL (EMV Book 2, 6.5.1): 9F37.
+    static let defaultDDOL = DOL([0x9F, 0x37, 0x04]) ?? DOL()
 
     var entries: [Entry] = []
 
@@ -117,6 +181,9 @@ struct DOL: Hashable, Sendable {
         }
         guard length <= Self.maximumLength else { return nil }
     }
+
+    /// How many bytes the list asks for `tag`; nil if it does not.
+    func length(of tag: TLVTag) -> Int? { entries.first { $0.tag == tag }?.length }
 
     /// How many bytes the list asks for.
     var length: Int { entries.reduce(0) { $0 + $1.length } }

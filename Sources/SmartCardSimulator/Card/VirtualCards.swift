@@ -27,6 +27,7 @@ public enum VirtualCards {
     private static var table: [(String, [UInt8])] {
         [
             ("visa", PackageResources.visa_card),
+            ("visa-offline", PackageResources.visa_offline_card),
             ("mastercard", PackageResources.mastercard_card),
             ("two-applications", PackageResources.two_applications_card),
             ("blocked", PackageResources.blocked_card),

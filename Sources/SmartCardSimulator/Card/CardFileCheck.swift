@@ -1,0 +1,118 @@
+import SmartCard
+
+/// What can be known of an application before it is used: that its responses fit, and that everything is there that they
+/// name.
+struct CardFileCheck {
+    private typealias Statement = CardFileSyntax.Statement
+
+    private let application: EMVApplication
+    /// Every named value that there is, as long as it will be.
+    private let named: [NamedValue: [UInt8]]
+    /// Values as long as those that the terminal will send.
+    private let options: [TLVTag: [UInt8]]
+    private let both: [TLVTag: [UInt8]]
+
+    init(_ application: EMVApplication) {
+        self.application = application
+        var named = application.keyValues
+        named[.afl] = application.afl
+        for (name, count) in [
+            (NamedValue.atc, 2), (.cid, 1), (.acType, 1), (.cryptogram, 8), (.unpredictableNumber, 4),
+            (.dynamicNumber, 8),
+        ] {
+            named[name] = [UInt8](repeating: 0, count: count)
+        }
+        named[.signedDynamicData] = application.authentication?.card.map {
+            [UInt8](repeating: 0, count: $0.key.modulus.count)
+        }
+        self.named = named
+        func sample(_ dol: DOL) -> [TLVTag: [UInt8]] {
+            Dictionary(dol.entries.map { ($0.tag, [UInt8](repeating: 0, count: $0.length)) }) { first, _ in first }
+        }
+        options = sample(application.pdol)
+        both = options.merging(sample(application.cdol1)) { $1 }
+    }
+
+    func record(_ statement: CardFileSyntax.Statement) throws(CardFileError) {
+        guard let record = application.records[try CardFileReader.address(statement)] else { return }
+        try names(record.objects.names, statement)
+        try CardFileReader.check(record.objects.encoded(named), "the record", statement)
+    }
+
+    func processingOptions(
+        _ response: EMVApplication.Response, _ at: CardFileSyntax.Statement
+    ) throws(CardFileError) {
+        try check(response, at)
+        if response.objects.names.contains(.cryptogram) { try cryptogram(response, [], options, at) }
+        let signing = response.objects + application.recordObjects
+        guard signing.names.contains(.signedDynamicData) else { return }
+        // EMV Contactless Book C-3, Annex C.
+        for (tag, length) in [(0x9F37, 4), (0x9F02, 6), (0x5F2A, 2)] as [(TLVTag, Int)]
+        where options[tag]?.count != length {
+            throw at.error("the signature is over \(tag) of \(length) bytes, which the PDOL does not ask for")
+        }
+        guard signing.value(of: 0x9F69) != nil else {
+            throw at.error("the signature is over 9F69, which is in no response and no record")
+        }
+    }
+
+    func internalAuthenticate(
+        _ response: EMVApplication.Response, _ at: CardFileSyntax.Statement
+    ) throws(CardFileError) {
+        try check(response, at)
+    }
+
+    func generateAC(_ response: EMVApplication.Response, _ at: CardFileSyntax.Statement) throws(CardFileError) {
+        try check(response, at)
+        let names = response.objects.names
+        guard names.contains(.cryptogram) || names.contains(.signedDynamicData) else { return }
+        for earlier in application.processingOptions.cases {
+            try cryptogram(response, earlier.response.objects, both, at)
+        }
+        guard names.contains(.signedDynamicData) else { return }
+        guard both[0x9F37]?.count == 4 else {
+            throw at.error("the signature is over 9F37 of 4 bytes, which neither CDOL1 nor PDOL asks for")
+        }
+    }
+
+    private func check(
+        _ response: EMVApplication.Response, _ at: CardFileSyntax.Statement
+    ) throws(CardFileError) {
+        try names(response.objects.names, at)
+        try CardFileReader.check(response.encoded(named), "the response", at)
+    }
+
+    /// Everything that is named is there.
+    private func names(_ names: Set<NamedValue>, _ at: CardFileSyntax.Statement) throws(CardFileError) {
+        for name in NamedValue.allCases where names.contains(name) && named[name] == nil {
+            let block = application.authentication == nil ? "the block “authentication”" : "“card” in “authentication”"
+            throw at.error("“\(name.rawValue)” stands here, and the application lacks \(block)")
+        }
+    }
+
+    private func cryptogram(
+        _ response: EMVApplication.Response, _ earlier: [CardFileObject], _ terminal: [TLVTag: [UInt8]],
+        _ at: CardFileSyntax.Statement
+    ) throws(CardFileError) {
+        guard let cryptogram = application.cryptogram else {
+            throw at.error("“cryptogram” stands here, and the application lacks the block “cryptogram”")
+        }
+        let value = { (tag: TLVTag) in
+            tag == 0x9F36
+                ? named[.atc]
+                : terminal[tag] ?? response.objects.value(of: tag, named) ?? earlier.value(of: tag, named)
+        }
+        for datum in cryptogram.data {
+            guard let bytes = value(datum.tag) else {
+                throw at.error("\(datum.tag), which the cryptogram is over, is in no DOL and no response")
+            }
+            if let part = datum.bytes, part.upperBound > bytes.count {
+                throw at.error(
+                    "\(datum.tag) has \(bytes.count) bytes, and the cryptogram is over byte \(part.upperBound)")
+            }
+        }
+        if cryptogram.sessionKey == .mastercard, value(0x9F37)?.count != 4 {
+            throw at.error("the session key needs the unpredictable number, 9F37 of 4 bytes, in the PDOL or CDOL1")
+        }
+    }
+}
