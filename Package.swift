@@ -119,6 +119,7 @@ let package = Package(
             exclude: ["mint-test-keys"], swiftSettings: settings),
         .testTarget(
             name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], exclude: ["Rules"],
+            name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], exclude: ["Minting"],
             swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",

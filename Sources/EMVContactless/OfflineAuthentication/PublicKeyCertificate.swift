@@ -1,37 +1,34 @@
 import SmartCard
 
 /// What a signature with recovery gives back (EMV Book 2, A2.1): `6A`, what was signed of the message, its hash, `BC`.
+///
+/// Its bytes are counted as in the tables of EMV Book 2, from the header on.
 struct RecoveredData {
     private let bytes: [UInt8]
-    let subject: AuthenticationFailure.Subject
+    private let subject: AuthenticationFailure.Subject
 
-    /// How many bytes stand before and behind what was signed.
-    private static let frame = 22
-
-    /// - Parameter format: what the byte after the header has to be.
+    /// - Parameters:
+    ///   - format: what the byte after the header has to be.
+    ///   - minimumLength: how many bytes the table has without hash and trailer, when its variable fields are empty.
     init(
         _ subject: AuthenticationFailure.Subject, _ signature: [UInt8], by key: RSAPublicKey, format: UInt8,
         minimumLength: Int
     ) throws(AuthenticationFailure) {
-        self.subject = subject
         // EMV Book 2, steps 1 to 4 of 5.3, 5.4, 6.4, 6.5.2 and 6.6.2.
-        guard signature.count == key.modulus.count, signature.count >= Self.frame + minimumLength else {
+        guard signature.count == key.modulus.count, signature.count >= minimumLength + 21 else {
             throw AuthenticationFailure(subject, .length)
         }
         guard let bytes = key.recover(signature) else { throw AuthenticationFailure(subject, .range) }
+        self.subject = subject
         self.bytes = bytes
         try require(bytes[bytes.count - 1] == 0xBC, .trailer)
         try require(bytes[0] == 0x6A, .header)
         try require(bytes[1] == format, .format)
     }
 
-    /// What was signed, from the format byte on.  Indices count from zero there.
-    var message: ArraySlice<UInt8> { bytes[1..<bytes.count - 21] }
-
-    /// The byte at `offset` of the recovered data, the header being at 0.
     subscript(offset: Int) -> UInt8 { bytes[offset] }
     subscript(range: Range<Int>) -> ArraySlice<UInt8> { bytes[range] }
-    /// Where the hash begins.
+    /// Where what was signed of the message ends, and its hash begins.
     var end: Int { bytes.count - 21 }
 
     /// Verifies the hash over what was signed and `rest`, the part of the message that is not in the signature.
