@@ -16,4 +16,11 @@ extension CommandAPDU {
     public static func generateAC(referenceControl: UInt8, data: [UInt8]) -> CommandAPDU {
         CommandAPDU(unchecked: (0x80, 0xAE, referenceControl, 0x00), data: Array(data.prefix(252)), ne: 256)
     }
+
+    /// EXTERNAL AUTHENTICATE (EMV Book 3, 6.5.4).
+    ///
+    /// - Parameter data: the issuer authentication data, 8 to 16 bytes; of more than 255 only those are sent.
+    public static func externalAuthenticate(_ data: [UInt8]) -> CommandAPDU {
+        CommandAPDU(unchecked: (0x00, 0x82, 0x00, 0x00), data: Array(data.prefix(255)))
+    }
 }

@@ -7,6 +7,19 @@ public struct ApplicationFileLocator: Hashable, Sendable {
         public let records: ClosedRange<UInt8>
         /// How many of them, from the first on, are signed: the input to offline data authentication.
         public let signedRecords: UInt8
+
+        /// The records in their order.
+        var all: some Sequence<Record> {
+            records.lazy.map { Record(sfi: sfi, number: $0, isSigned: $0 - records.lowerBound < signedRecords) }
+        }
+    }
+
+    /// One record.
+    struct Record: Hashable, Sendable {
+        let sfi: UInt8
+        let number: UInt8
+        /// Whether it takes part in offline data authentication.
+        let isSigned: Bool
     }
 
     /// In the order in which the records are to be read.
@@ -21,19 +34,7 @@ public struct ApplicationFileLocator: Hashable, Sendable {
         guard bytes.count <= 252 else { throw ApplicationFileLocatorError(reason: .length, offset: 252) }
         var entries: [Entry] = []
         for offset in stride(from: 0, to: bytes.count, by: 4) {
-            let (sfi, first, last, signed) = (
-                bytes[offset] >> 3, bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]
-            )
-            guard bytes[offset] & 0x07 == 0, (1...30).contains(sfi) else {
-                throw ApplicationFileLocatorError(reason: .sfi, offset: offset)
-            }
-            guard first > 0, last >= first else {
-                throw ApplicationFileLocatorError(reason: .records, offset: offset + 1)
-            }
-            guard Int(signed) <= Int(last) - Int(first) + 1 else {
-                throw ApplicationFileLocatorError(reason: .signedRecords, offset: offset + 3)
-            }
-            entries.append(Entry(sfi: sfi, records: first...last, signedRecords: signed))
+            entries.append(try Entry(bytes, at: offset))
         }
         self.entries = entries
     }
@@ -46,6 +47,25 @@ public struct ApplicationFileLocator: Hashable, Sendable {
         } catch {
             return [BitMeaning("\(error)", kind: .malformed)]
         }
+    }
+}
+
+extension ApplicationFileLocator.Entry {
+    /// Reads the group of four bytes at `offset`, which has to be there.
+    init(_ bytes: [UInt8], at offset: Int) throws(ApplicationFileLocatorError) {
+        let (sfi, first, last, signed) = (
+            bytes[offset] >> 3, bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]
+        )
+        guard bytes[offset] & 0x07 == 0, (1...30).contains(sfi) else {
+            throw ApplicationFileLocatorError(reason: .sfi, offset: offset)
+        }
+        guard first > 0, last >= first else {
+            throw ApplicationFileLocatorError(reason: .records, offset: offset + 1)
+        }
+        guard Int(signed) <= Int(last) - Int(first) + 1 else {
+            throw ApplicationFileLocatorError(reason: .signedRecords, offset: offset + 3)
+        }
+        self.init(sfi: sfi, records: first...last, signedRecords: signed)
     }
 }
 

@@ -64,6 +64,23 @@ public struct KernelActivation: Sendable {
     public let exceptionFile: any ExceptionFile
     /// The issuer's answer, where the kernel is activated again after an online request.
     public let onlineResponse: OnlineResponse?
+
+    public init(
+        combination: Combination, indicators: PreProcessingIndicators, name: [UInt8], selectResponse: ResponseAPDU,
+        transaction: Transaction, terminalData: [TLVTag: [UInt8]],
+        offlineDataAuthentication: OfflineDataAuthentication, exceptionFile: any ExceptionFile = NoExceptionFile(),
+        onlineResponse: OnlineResponse? = nil
+    ) {
+        self.combination = combination
+        self.indicators = indicators
+        self.name = name
+        self.selectResponse = selectResponse
+        self.transaction = transaction
+        self.terminalData = terminalData
+        self.offlineDataAuthentication = offlineDataAuthentication
+        self.exceptionFile = exceptionFile
+        self.onlineResponse = onlineResponse
+    }
 }
 
 /// What came back from the issuer.

@@ -61,12 +61,15 @@ public struct Combination: Hashable, Sendable {
     public var extendedSelection: Bool?
     /// The terminal's data for this combination, which go before ``ReaderConfiguration/terminal``.
     public var data: [TLVTag: [UInt8]]
+    /// What Kernel 3 leaves to the reader; other kernels do not look at it.
+    public var kernel3: Kernel3.Options
 
     public init(
         aid: AID, kernel: KernelIdentifier, transactionTypes: Set<Transaction.Kind> = Set(Transaction.Kind.allCases),
         transactionLimit: UInt64? = nil, floorLimit: UInt64? = nil, cvmRequiredLimit: UInt64? = nil,
         terminalTransactionQualifiers: TerminalTransactionQualifiers? = nil, statusCheck: Bool? = nil,
-        zeroAmountAllowed: Bool? = nil, extendedSelection: Bool? = nil, data: [TLVTag: [UInt8]] = [:]
+        zeroAmountAllowed: Bool? = nil, extendedSelection: Bool? = nil, data: [TLVTag: [UInt8]] = [:],
+        kernel3: Kernel3.Options = Kernel3.Options()
     ) {
         self.aid = aid
         self.kernel = kernel
@@ -79,6 +82,7 @@ public struct Combination: Hashable, Sendable {
         self.zeroAmountAllowed = zeroAmountAllowed
         self.extendedSelection = extendedSelection
         self.data = data
+        self.kernel3 = kernel3
     }
 
     /// Tag 9F1B, binary.

@@ -1,0 +1,116 @@
+import SmartCard
+
+/// What the card gave, checked, and what it decided (EMV Contactless Book C-3, 5.4).
+struct CardDecision: Sendable {
+    let pan: PAN
+    /// Tag 82.
+    let applicationInterchangeProfile: [UInt8]
+    /// nil for the reserved value.
+    let cryptogram: ApplicationCryptogramType?
+    /// nil if the card gave none.
+    let qualifiers: CardTransactionQualifiers?
+
+    /// AIP byte 1 bit 7; of contactless cards it speaks of transactions that go online only.
+    var supportsSDA: Bool { applicationInterchangeProfile[0] & 0x40 != 0 }
+    /// AIP byte 1 bit 6.
+    var supportsDDA: Bool { applicationInterchangeProfile[0] & 0x20 != 0 }
+    /// AIP byte 2 bit 8.
+    var isMagStripeMode: Bool { applicationInterchangeProfile[1] & 0x80 != 0 }
+}
+
+extension CardDecision {
+    init(_ card: CardData) throws(Kernel3.Termination) {
+        /// The value of an object that has to be there (Book C-3, 5.4.2.1), with the length that it has to have.
+        func mandatory(_ tag: TLVTag, _ length: ClosedRange<Int>) throws(Kernel3.Termination) -> [UInt8] {
+            guard let value = try optional(tag, length) else { throw .missing(tag) }
+            return value
+        }
+        func optional(_ tag: TLVTag, _ length: ClosedRange<Int>) throws(Kernel3.Termination) -> [UInt8]? {
+            guard let value = card[tag] else { return nil }
+            guard length.contains(value.count) else { throw .endApplication("\(tag) has \(value.count) bytes") }
+            return value
+        }
+
+        let profile = try mandatory(0x82, 2...2)
+        applicationInterchangeProfile = profile
+        if profile[1] & 0x80 != 0, card[0x9F26] == nil {
+            throw .endApplication("the card is in mag-stripe mode (MSD)")
+        }
+        _ = try mandatory(0x9F26, 8...8)
+        _ = try mandatory(0x9F36, 2...2)
+        let issuerData = try mandatory(0x9F10, 1...32)
+        guard let track = try? Track2(try mandatory(0x57, 1...19)) else {
+            throw card[0x57] == nil ? .missing(0x57) : .endApplication("57 is not a track")
+        }
+        pan = track.pan
+        // Book C-3, Annex A, Application PAN: what track 2 and 5A say is the same.
+        if let number = card[0x5A], PAN(packed: number) != track.pan {
+            throw .endApplication("5A and 57 have different account numbers")
+        }
+
+        // Book C-3, 5.4.3.1: bits 6 and 5 of byte 5 of the issuer application data, the second byte of Visa's card
+        // verification results, stand in for the cryptogram information data.
+        let information: UInt8
+        if let value = try optional(0x9F27, 1...1) {
+            information = value[0]
+        } else {
+            guard issuerData.count >= 5 else { throw .missing(0x9F27) }
+            information = (issuerData[4] & 0x30) << 2
+        }
+        cryptogram = ApplicationCryptogramType(cryptogramInformationData: information)
+        qualifiers = try optional(0x9F6C, 2...2).flatMap { CardTransactionQualifiers($0) }
+    }
+}
+
+/// Where a transaction stands: the indicators of Book C-3, each with its reason.
+struct Disposition: Sendable {
+    /// Online Required by Reader.
+    private(set) var online: String?
+    /// Decline Required by Reader.
+    private(set) var decline: String?
+
+    /// Neither is required: the transaction may be approved offline.
+    var isOffline: Bool { online == nil && decline == nil }
+
+    mutating func requireOnline(_ reason: String) { online = online ?? reason }
+    mutating func requireDecline(_ reason: String) { decline = decline ?? reason }
+}
+
+extension Kernel3 {
+    /// Book C-3, 5.4.2 to 5.9.
+    func decide() throws(Termination) -> Outcome {
+        let decision = try CardDecision(card)
+        var disposition = Disposition()
+        setDisposition(decision, &disposition)
+        try restrict(decision, &disposition)
+        try authenticate(decision, &disposition)
+        let cvm = verifyCardholder(decision, &disposition)
+
+        // Book C-3, 5.8 and 5.9
+        if let reason = disposition.decline { return declined(reason) }
+        guard let reason = disposition.online else { return approved(cvm) }
+        guard isOnlineCapable else { return declined("the reader is offline only: \(reason)") }
+        return onlineRequest(decision, cvm, reason)
+    }
+
+    var isOnlineCapable: Bool { !terminalTransactionQualifiers.contains(.offlineOnlyReader) }
+
+    /// Whether the card only helps with a refund, which it need not approve (Book C-3, 3.4.1.2).
+    func isRefundWithoutApproval(_ decision: CardDecision) -> Bool {
+        activation.transaction.kind == .refund && decision.cryptogram == .aac
+    }
+
+    /// Book C-3, 5.4.3.2.
+    private func setDisposition(_ decision: CardDecision, _ disposition: inout Disposition) {
+        switch decision.cryptogram {
+        case .aac where isRefundWithoutApproval(decision): break
+        case .aac: disposition.requireDecline("the card declines")
+        case .arqc: disposition.requireOnline("the card asks to go online")
+        case .tc: break
+        case nil: disposition.requireDecline("the card's decision is not known")
+        }
+        if terminalTransactionQualifiers.contains(.onlineCryptogramRequired) {
+            disposition.requireOnline("the reader requires an online cryptogram")
+        }
+    }
+}

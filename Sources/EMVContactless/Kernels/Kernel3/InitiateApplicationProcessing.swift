@@ -1,0 +1,96 @@
+import SmartCard
+
+/// Dynamic reader limits and GET PROCESSING OPTIONS (EMV Contactless Book C-3, 5.1 and 5.2).
+extension Kernel3 {
+    mutating func initiateApplicationProcessing() throws(Termination) -> CommandAPDU {
+        guard let fci = (try? TLVList(activation.selectResponse.data))?[0x6F]?.children[0xA5]?.children else {
+            throw .endApplication("the FCI cannot be read")
+        }
+        languagePreference = Self.languages(fci[0x5F2D]?.value)
+
+        guard var qualifiers = activation.indicators.terminalTransactionQualifiers else {
+            throw .endApplication("the combination has no terminal transaction qualifiers")
+        }
+        // Book C-3, 5.1.2.1
+        if let identifier = fci[0xBF0C]?.children[0x9F5A]?.value,
+            let limits = options.dynamicReaderLimits(for: Array(identifier))
+        {
+            let indicators = PreProcessingIndicators(activation.combination.with(limits), activation.transaction)
+            // Book C-3, 5.1.2.2
+            guard !indicators.contactlessApplicationNotAllowed else {
+                throw Termination(
+                    outcome: Outcome(.selectNext, start: .c, reason: "a limit for cards of this program is exceeded"))
+            }
+            qualifiers = indicators.terminalTransactionQualifiers ?? qualifiers
+        }
+        terminalTransactionQualifiers = qualifiers
+
+        // Book C-3, 5.4.2.1: the card has to have a PDOL.
+        guard let list = fci[0x9F38] else { throw .missing(0x9F38) }
+        do {
+            let data = try DataObjectList(list.value).value(scope: .visa) { terminalValue($0) }
+            // Book C-3, 5.2.2.1
+            return .getProcessingOptions(data)
+        } catch {
+            throw .endApplication("PDOL: \(error)")
+        }
+    }
+
+    /// What the terminal has for a card that asks, and for the issuer.
+    func terminalValue(_ tag: TLVTag) -> [UInt8]? {
+        switch tag {
+        case 0x9F66: terminalTransactionQualifiers.bytes
+        // Book C-3, Annex A: a purchase with cashback has the transaction type of a purchase.
+        case 0x9C where activation.transaction.kind == .purchaseWithCashback: [Transaction.Kind.purchase.rawValue]
+        // Book C-3, Annex A: no bit of it is used.
+        case 0x95: [UInt8](repeating: 0, count: 5)
+        default: activation.terminalData[tag]
+        }
+    }
+
+    mutating func takeProcessingOptions(_ response: ResponseAPDU) throws(Termination) {
+        // Book C-3, 5.2.2.2
+        switch response.status {
+        case .success: break
+        case 0x6984: throw .tryAnotherInterface(.insertCard, "GET PROCESSING OPTIONS: \(response.status)")
+        case 0x6985:
+            throw Termination(
+                outcome: Outcome(.selectNext, start: .c, reason: "GET PROCESSING OPTIONS: \(response.status)"))
+        case 0x6986: throw .seePhone(languagePreference)
+        default: throw .endApplication("GET PROCESSING OPTIONS: \(response.status)")
+        }
+
+        let objects: TLVList
+        do { objects = try TLVList(response.data) } catch {
+            throw .endApplication("GET PROCESSING OPTIONS: \(error)")
+        }
+        guard objects.count == 1, let template = objects.first else {
+            throw .endApplication("GET PROCESSING OPTIONS: not one template")
+        }
+        guard template.tag == 0x77 || template.tag == 0x80 else {
+            throw .endApplication("GET PROCESSING OPTIONS: neither template 77 nor 80")
+        }
+        do throws(RedundantData) {
+            if template.tag == 0x77 {
+                try card.add(template.children)
+            } else {
+                // EMV Book 3, 6.5.8.4: AIP, then AFL.
+                try card.add(0x82, template.value.prefix(2))
+                try card.add(0x94, template.value.dropFirst(2))
+            }
+        } catch {
+            throw .redundant(error)
+        }
+    }
+
+    /// Tag 5F2D: one to four codes of two letters, of either case.
+    private static func languages(_ value: ArraySlice<UInt8>?) -> [String] {
+        let letters = (value ?? []).map { $0 | 0x20 }
+        guard letters.count % 2 == 0, letters.count <= 8, letters.allSatisfy({ (0x61...0x7A).contains($0) }) else {
+            return []
+        }
+        return stride(from: 0, to: letters.count, by: 2).map {
+            String(decoding: letters[$0..<$0 + 2], as: UTF8.self)
+        }
+    }
+}

@@ -1,0 +1,109 @@
+import SmartCard
+
+/// Kernel 3, for Visa cards in EMV mode (EMV Contactless Book C-3): one GET PROCESSING OPTIONS asks the card for its
+/// decision, the records that it names are read, and the card may leave; the rest is decided without it.
+///
+/// Mag-stripe mode (MSD) is not supported.
+///
+/// Where the comments cite a requirement of Book C-3, the rules table of the tests says whether it could be checked
+/// against the book's text.
+public struct Kernel3: Kernel {
+    let activation: KernelActivation
+    var options: Options { activation.combination.kernel3 }
+    /// As the card is told them.
+    var terminalTransactionQualifiers: TerminalTransactionQualifiers = []
+    /// ISO 639-1 codes, from the FCI.
+    var languagePreference: [String] = []
+    var card = CardData(scope: .visa)
+    var signedRecords = StaticDataToBeAuthenticated()
+    private var state = State.idle
+
+    private enum State: Sendable {
+        case idle
+        case processingOptions
+        case records(RecordReader)
+        case issuerUpdate(IssuerUpdate)
+        case finished
+    }
+
+    /// What ends the processing before its time.
+    struct Termination: Error {
+        let outcome: Outcome
+    }
+
+    public init(_ activation: KernelActivation) { self.activation = activation }
+
+    public mutating func next(_ event: KernelEvent) -> KernelStep {
+        let step: KernelStep
+        do { step = try act(on: event) } catch { step = KernelStep(.outcome(error.outcome)) }
+        if case .outcome = step.action { state = .finished }
+        return step
+    }
+
+    private mutating func act(on event: KernelEvent) throws(Termination) -> KernelStep {
+        switch (state, event) {
+        case (.idle, .start):
+            // Book C-3, 6.1: the issuer has answered, and the card is there once more.
+            guard let response = activation.onlineResponse else {
+                state = .processingOptions
+                return KernelStep(.send(try initiateApplicationProcessing()))
+            }
+            return proceed(IssuerUpdate(response))
+        case (.processingOptions, .response(let response, _)):
+            try takeProcessingOptions(response)
+            // Book C-3, 5.3.1: there may be nothing left to be read.
+            guard let locator = card[0x94] else { return conclude() }
+            do throws(RecordReaderError) { return proceed(try RecordReader(locator)) } catch {
+                throw .endApplication("\(error)")
+            }
+        case (.records(var reader), .response(let response, _)):
+            try take(response, of: &reader)
+            return proceed(reader)
+        case (.issuerUpdate(var update), .response(let response, _)):
+            update.take(response.status)
+            return proceed(update)
+        case (.processingOptions, .communicationError), (.records, .communicationError),
+            (.issuerUpdate, .communicationError):
+            throw .tryAgain
+        default:
+            throw .endApplication("an event that does not follow from the step before")
+        }
+    }
+
+    /// Book C-3, 5.3.2.
+    private mutating func take(_ response: ResponseAPDU, of reader: inout RecordReader) throws(Termination) {
+        let objects: TLVList?
+        do throws(RecordReaderError) { objects = try reader.take(response) } catch {
+            throw .endApplication("\(error)")
+        }
+        guard let objects else { return }
+        do throws(RedundantData) { try card.add(objects) } catch { throw .redundant(error) }
+    }
+
+    private mutating func proceed(_ reader: RecordReader) -> KernelStep {
+        guard let command = reader.command else {
+            signedRecords = reader.signedRecords
+            return conclude()
+        }
+        state = .records(reader)
+        return KernelStep(.send(command))
+    }
+
+    /// Book C-3, 5.4 to 5.9.
+    private mutating func conclude() -> KernelStep {
+        // Book C-3, 5.4.1.1: the card may leave.
+        let cardRead = UserInterfaceRequest(
+            .cardReadRemoveCard, .cardReadSuccessfully, languagePreference: languagePreference)
+        let outcome: Outcome
+        do { outcome = try decide() } catch { outcome = error.outcome }
+        return KernelStep(.outcome(outcome), showing: [cardRead])
+    }
+
+    /// Book C-3, 6.2.
+    private mutating func proceed(_ update: IssuerUpdate) -> KernelStep {
+        var update = update
+        guard let command = update.next() else { return KernelStep(.outcome(complete(update))) }
+        state = .issuerUpdate(update)
+        return KernelStep(.send(command))
+    }
+}

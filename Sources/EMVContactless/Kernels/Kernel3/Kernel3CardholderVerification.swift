@@ -1,0 +1,46 @@
+import SmartCard
+
+/// Cardholder verification (EMV Contactless Book C-3, 5.7).
+extension Kernel3 {
+    /// - Returns: the method, or ``Outcome/CVM/noCVM``.
+    func verifyCardholder(_ decision: CardDecision, _ disposition: inout Disposition) -> Outcome.CVM {
+        guard disposition.decline == nil, !isRefundWithoutApproval(decision) else { return .noCVM }
+        let reader = terminalTransactionQualifiers
+
+        guard let qualifiers = decision.qualifiers else {
+            guard reader.contains(.cvmRequired) else { return .noCVM }
+            // Book C-3, 5.7.1.1: the card has no say.
+            if reader.contains(.signature) { return .obtainSignature }
+            if reader.contains(.onlinePIN) { return onlinePIN(&disposition) }
+            disposition.requireDecline("the cardholder has to be verified, and the reader cannot")
+            return .noCVM
+        }
+
+        // Book C-3, 5.7.1.2
+        if qualifiers.contains(.onlinePINRequired), reader.contains(.onlinePIN) { return onlinePIN(&disposition) }
+        if qualifiers.contains(.consumerDeviceCVMPerformed) {
+            if isConfirmed(qualifiers, decision) { return .confirmationCodeVerified }
+            disposition.requireDecline("that the device has verified the cardholder cannot be relied on")
+            return .noCVM
+        }
+        if qualifiers.contains(.signatureRequired), reader.contains(.signature) { return .obtainSignature }
+
+        // Book C-3, 5.7.1.3
+        if reader.contains(.cvmRequired) {
+            disposition.requireDecline("the cardholder has to be verified, and card and reader have no way in common")
+        }
+        return .noCVM
+    }
+
+    private func onlinePIN(_ disposition: inout Disposition) -> Outcome.CVM {
+        disposition.requireOnline("the PIN is verified online")
+        return .onlinePIN
+    }
+
+    /// Whether the qualifiers are those that the card signed or the issuer will see: bytes 6 and 7 of the card
+    /// authentication related data repeat them; without those, only an ARQC will do.
+    private func isConfirmed(_ qualifiers: CardTransactionQualifiers, _ decision: CardDecision) -> Bool {
+        guard let related = card[0x9F69] else { return decision.cryptogram == .arqc }
+        return related.count >= 7 && Array(related[5..<7]) == qualifiers.bytes
+    }
+}

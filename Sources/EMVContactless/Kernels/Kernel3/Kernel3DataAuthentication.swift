@@ -1,0 +1,80 @@
+import SmartCard
+
+/// Offline data authentication (EMV Contactless Book C-3, 5.6 and Annex C).
+extension Kernel3 {
+    func authenticate(_ decision: CardDecision, _ disposition: inout Disposition) throws(Termination) {
+        if disposition.isOffline, !isRefundWithoutApproval(decision) {
+            try authenticateOffline(decision, &disposition)
+        } else {
+            try authenticateOnline(decision, &disposition)
+        }
+    }
+
+    /// Book C-3, 5.6.1.2: what is approved offline has to be authenticated.
+    private func authenticateOffline(
+        _ decision: CardDecision, _ disposition: inout Disposition
+    ) throws(Termination) {
+        let reason: String
+        if decision.supportsDDA {
+            guard let failure = fdda(.offlineApproval) else { return }
+            reason = "offline data authentication failed: \(failure)"
+        } else {
+            reason = "the card does not support fDDA"
+        }
+        let qualifiers = decision.qualifiers ?? []
+        if qualifiers.contains(.goOnlineIfOfflineDataAuthenticationFails), isOnlineCapable {
+            disposition.requireOnline(reason)
+        } else if qualifiers.contains(.switchInterfaceIfOfflineDataAuthenticationFails),
+            terminalTransactionQualifiers.contains(.emvContactChip)
+        {
+            throw .tryAnotherInterface(.insertCard, reason)
+        } else {
+            disposition.requireDecline(reason)
+        }
+    }
+
+    /// Book C-3, 5.6.1.1: what goes online is authenticated as well, where reader and card support that.
+    private func authenticateOnline(
+        _ decision: CardDecision, _ disposition: inout Disposition
+    ) throws(Termination) {
+        guard disposition.decline == nil, decision.cryptogram == .arqc,
+            terminalTransactionQualifiers.contains(.offlineDataAuthenticationForOnline),
+            decision.supportsDDA || decision.supportsSDA
+        else { return }
+        // Book C-3, 5.4.2.1
+        let needed: [TLVTag] =
+            decision.supportsDDA ? [0x9F4B, 0x8F, 0x90, 0x9F32, 0x9F46, 0x9F47, 0x9F69] : [0x93, 0x8F, 0x90, 0x9F32]
+        for tag in needed where card[tag] == nil { throw .missing(tag) }
+
+        let failure: AuthenticationFailure?
+        if decision.supportsDDA {
+            failure = fdda(.onlineAuthorisation)
+        } else {
+            let result = activation.offlineDataAuthentication.sda(of: signedRecords, data: authenticationData)
+            failure = result.failure
+        }
+        if let failure { disposition.requireDecline("offline data authentication failed: \(failure)") }
+    }
+
+    private func fdda(_ purpose: FDDAPurpose) -> AuthenticationFailure? {
+        activation.offlineDataAuthentication.iccKey(signing: signedRecords, data: authenticationData)
+            .flatMap { $0.fdda(for: purpose, data: authenticationData) }.failure
+    }
+
+    /// Book C-3, table C-1: three values are the terminal's.
+    private func authenticationData(_ tag: TLVTag) -> [UInt8]? {
+        switch tag {
+        case 0x9F37, 0x9F02, 0x5F2A: terminalValue(tag)
+        default: card[tag]
+        }
+    }
+}
+
+extension Result {
+    fileprivate var failure: Failure? {
+        switch self {
+        case .success: nil
+        case .failure(let failure): failure
+        }
+    }
+}

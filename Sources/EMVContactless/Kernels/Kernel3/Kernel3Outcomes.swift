@@ -1,0 +1,137 @@
+import SmartCard
+
+/// The outcomes of Kernel 3 with all their parameters (EMV Contactless Book C-3, 5 and 6, and Annex B; Book A, 6.2).
+extension Kernel3 {
+    /// Book C-3, 5.9.1.1.
+    func approved(_ cvm: Outcome.CVM) -> Outcome {
+        Outcome(
+            .approved, cvm: cvm,
+            userInterfaceRequest: request(cvm == .obtainSignature ? .approvedSign : .approved),
+            dataRecord: dataRecord, discretionaryData: discretionaryData, reason: "approved offline")
+    }
+
+    /// Book C-3, 5.9.1.2.
+    func declined(_ reason: String) -> Outcome {
+        Outcome(
+            .declined, cvm: .noCVM, userInterfaceRequest: request(.notAuthorised), discretionaryData: discretionaryData,
+            reason: reason)
+    }
+
+    /// Book C-3, 5.8.1.1 and 5.8.1.2.
+    func onlineRequest(_ decision: CardDecision, _ cvm: Outcome.CVM, _ reason: String) -> Outcome {
+        var outcome = Outcome(
+            .onlineRequest, cvm: cvm, userInterfaceRequest: request(cvm == .onlinePIN ? .enterPIN : .authorising),
+            dataRecord: dataRecord, discretionaryData: discretionaryData, reason: reason)
+        // The card may be presented once more, for what the issuer sends it.
+        if terminalTransactionQualifiers.contains(.issuerUpdateProcessing),
+            decision.qualifiers?.contains(.issuerUpdateProcessingSupported) == true
+        {
+            outcome.start = .b
+            outcome.onlineResponseData = .emvData
+            outcome.userInterfaceRequestOnRestart = UserInterfaceRequest(
+                .presentCardAgain, .readyToRead, languagePreference: languagePreference)
+        }
+        return outcome
+    }
+
+    /// Book C-3, 6.2: the transaction has been decided; what the card made of the issuer's message is handed out.
+    func complete(_ update: IssuerUpdate) -> Outcome {
+        let results = update.scriptResults
+        return Outcome(
+            .endApplication,
+            userInterfaceRequest: UserInterfaceRequest(.cardReadRemoveCard, .cardReadSuccessfully),
+            discretionaryData: results.isEmpty ? nil : DataRecord([.init(0x9F5B, results)]),
+            reason: "the issuer's message has been passed on to the card")
+    }
+
+    private func request(_ message: UserInterfaceRequest.Message) -> UserInterfaceRequest {
+        UserInterfaceRequest(
+            message, .cardReadSuccessfully, languagePreference: languagePreference,
+            value: balance.map { .balance($0, currency: activation.transaction.currency) })
+    }
+
+    /// Book C-3, 4.3.1.1: tag 9F5D, twelve digits.
+    private var balance: UInt64? {
+        guard options.displaysAvailableOfflineSpendingAmount, let value = card[0x9F5D], value.count == 6 else {
+            return nil
+        }
+        return UInt64(value.hex)
+    }
+
+    private var discretionaryData: DataRecord? {
+        guard balance != nil, let value = card[0x9F5D] else { return nil }
+        return DataRecord([.init(0x9F5D, value)])
+    }
+
+    /// Book C-3, Annex B, EMV mode.
+    private var dataRecord: DataRecord {
+        var record = DataRecord()
+        for (tag, source) in Self.dataRecordElements {
+            record[tag] =
+                switch source {
+                case .card: card[tag]
+                case .terminal: terminalValue(tag)
+                }
+        }
+        if activation.transaction.kind != .purchaseWithCashback { record[0x9F03] = nil }
+        // Book C-3, 4.1.1.1: the reader has no say in the lower half of byte 4, the payment transaction technology.
+        if var formFactor = card[0x9F6E], formFactor.count >= 4 {
+            formFactor[3] &= 0xF0
+            record[0x9F6E] = formFactor
+        }
+        // POS entry mode: contactless chip (ISO 8583; Book C-3, Annex A).
+        record[0x9F39] = [0x07]
+        return record
+    }
+
+    private enum Source { case card, terminal }
+
+    private static let dataRecordElements: [(TLVTag, Source)] = [
+        (0x9F02, .terminal), (0x9F03, .terminal), (0x9F26, .card), (0x82, .card), (0x9F36, .card), (0x5F34, .card),
+        (0x9F7C, .card), (0x9F6E, .card), (0x9F24, .card), (0x9F10, .card), (0x9F39, .terminal),
+        (0x9F33, .terminal), (0x9F1A, .terminal), (0x95, .terminal), (0x57, .card), (0x5F2A, .terminal),
+        (0x9A, .terminal), (0x9C, .terminal), (0x9F37, .terminal),
+    ]
+}
+
+extension Kernel3.Termination {
+    static func endApplication(_ reason: String) -> Self {
+        Self(
+            outcome: Outcome(
+                .endApplication,
+                userInterfaceRequest: UserInterfaceRequest(.insertSwipeOrTryAnotherCard, .processingError),
+                reason: reason))
+    }
+
+    static func missing(_ tag: TLVTag) -> Self { endApplication("the card does not give \(tag)") }
+
+    static func redundant(_ error: RedundantData) -> Self { endApplication("the card gives \(error.tag) twice") }
+
+    /// Book C-3, 5.2.2.2, 5.5.1.3, 5.5.1.4 and 5.9.1.3.
+    static func tryAnotherInterface(_ message: UserInterfaceRequest.Message, _ reason: String) -> Self {
+        Self(
+            outcome: Outcome(
+                .tryAnotherInterface, userInterfaceRequest: UserInterfaceRequest(message, .processingError),
+                alternateInterfacePreference: message == .insertCard ? .contactChip : nil, reason: reason))
+    }
+
+    /// Book C-3, 5.2.2.2: the cardholder has to do something on the device, for which there are 1.3 seconds.
+    static func seePhone(_ languages: [String]) -> Self {
+        Self(
+            outcome: Outcome(
+                .tryAgain, start: .b,
+                userInterfaceRequest: UserInterfaceRequest(
+                    .seePhone, .processingError, holdTime: 1300, languagePreference: languages),
+                userInterfaceRequestOnRestart: UserInterfaceRequest(nil, .readyToRead, languagePreference: languages),
+                fieldOff: 1300, reason: "the cardholder has to confirm on the device"))
+    }
+
+    /// Book C-3, 4.1.1.2: the card left, or cannot be understood.
+    static var tryAgain: Self {
+        Self(
+            outcome: Outcome(
+                .tryAgain, start: .b,
+                userInterfaceRequestOnRestart: UserInterfaceRequest(.presentCardAgain, .readyToRead),
+                reason: "communication error"))
+    }
+}

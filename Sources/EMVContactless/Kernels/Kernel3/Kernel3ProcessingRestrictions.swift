@@ -1,0 +1,69 @@
+import SmartCard
+
+/// Processing restrictions (EMV Contactless Book C-3, 5.5).
+extension Kernel3 {
+    func restrict(_ decision: CardDecision, _ disposition: inout Disposition) throws(Termination) {
+        checkExpiration(decision, &disposition)
+        checkExceptionFile(decision, &disposition)
+        try checkUsage(decision, &disposition)
+        checkUsageAtATM(decision, &disposition)
+    }
+
+    /// Book C-3, 5.5.1.1: of cards that approve offline.
+    private func checkExpiration(_ decision: CardDecision, _ disposition: inout Disposition) {
+        guard decision.cryptogram == .tc else { return }
+        // A card that has no date, or none that can be, counts as expired.
+        let expiration = card[0x5F24].flatMap { CalendarDate(packed: $0) }
+        if let expiration, expiration >= activation.transaction.time.date { return }
+        if decision.qualifiers?.contains(.goOnlineIfApplicationExpired) == true, isOnlineCapable {
+            disposition.requireOnline("the application has expired")
+        } else {
+            disposition.requireDecline("the application has expired")
+        }
+    }
+
+    /// Book C-3, 5.5.1.2: of cards that approve offline.
+    private func checkExceptionFile(_ decision: CardDecision, _ disposition: inout Disposition) {
+        guard options.checksExceptionFile, decision.cryptogram == .tc else { return }
+        let sequenceNumber = card[0x5F34].flatMap { $0.count == 1 ? $0[0] : nil }
+        if activation.exceptionFile.contains(decision.pan, sequenceNumber: sequenceNumber) {
+            disposition.requireDecline("the account number stands in the exception file")
+        }
+    }
+
+    /// Book C-3, 5.5.1.3 and 5.5.1.4.
+    private func checkUsage(_ decision: CardDecision, _ disposition: inout Disposition) throws(Termination) {
+        let domestic: ApplicationUsageControl
+        let international: ApplicationUsageControl
+        let switchInterface: CardTransactionQualifiers
+        switch activation.transaction.kind {
+        case .cash where options.checksUsageForCash:
+            (domestic, international) = (.domesticCash, .internationalCash)
+            switchInterface = .switchInterfaceForCash
+        case .purchaseWithCashback where options.checksUsageForCashback:
+            (domestic, international) = (.domesticCashback, .internationalCashback)
+            switchInterface = .switchInterfaceForCashback
+        default: return
+        }
+        // A card that does not say what it is for, or where it comes from, is not for this.
+        if let usage = card[0x9F07].flatMap({ ApplicationUsageControl($0) }), let issuer = card[0x5F28],
+            let terminal = terminalValue(0x9F1A), usage.contains(issuer == terminal ? domestic : international)
+        {
+            return
+        }
+        let reason = "the card is not for \(activation.transaction.kind) here"
+        if decision.qualifiers?.contains(switchInterface) == true {
+            throw .tryAnotherInterface(.insertOrSwipeCard, reason)
+        }
+        disposition.requireDecline(reason)
+    }
+
+    /// Book C-3, 5.5.1.5.
+    private func checkUsageAtATM(_ decision: CardDecision, _ disposition: inout Disposition) {
+        guard options.checksUsageAtATM else { return }
+        let usage = card[0x9F07].flatMap { ApplicationUsageControl($0) }
+        if decision.qualifiers?.contains(.notValidForContactlessATM) == true || usage?.contains(.atms) == false {
+            disposition.requireDecline("the card is not for ATMs")
+        }
+    }
+}

@@ -1,0 +1,102 @@
+import EMVContactless
+import SmartCard
+import Testing
+
+/// Plays Entry Point and card against Kernel 3.
+struct Kernel3Bench {
+    /// A card that asks for TTQ, amount, currency and unpredictable number.
+    var fci = """
+        6F 27 84 07 A0 00 00 00 03 10 10
+           A5 1C 50 04 56 49 53 41  5F 2D 04 64 65 45 4E    # VISA; de, EN
+                 9F 38 0C  9F 66 04  9F 02 06  5F 2A 02  9F 37 04
+        """
+    /// EMV mode, contact chip, online PIN, signature; issuer updates, CDCVM.
+    var qualifiers = "36 00 C0 00"
+    var kind = Transaction.Kind.purchase
+    var amount: UInt64 = 12_34
+    var amountOther: UInt64 = 0
+    var transactionLimit: UInt64?
+    var floorLimit: UInt64?
+    var cvmRequiredLimit: UInt64?
+    var options = Kernel3.Options()
+    /// 9F1A: Germany.
+    var country: String? = "02 76"
+    var date = "26 11 21"
+    var keys = CAPublicKeys()
+    var exceptionFile: any ExceptionFile = NoExceptionFile()
+    var onlineResponse: OnlineResponse?
+
+    /// What the card has been told after ``fci``, for the default bench.
+    static let gpo = "80 A8 00 00 12 83 10  36 00 C0 00  00 00 00 00 12 34  09 78  11 22 33 44  00"
+
+    func activation() throws -> KernelActivation {
+        let aid = try #require(AID(bytes("A0 00 00 00 03 10 10")))
+        let day = try #require(CalendarDate(packed: bytes(date)))
+        let currency = try #require(Currency["EUR"])
+        let time = try #require(TerminalTime(day, hour: 12))
+        let unpredictableNumber = try bytes("11 22 33 44")
+        let transaction = try #require(
+            Transaction(
+                kind, amount: amount, amountOther: amountOther, currency: currency, time: time,
+                unpredictableNumber: unpredictableNumber))
+        let combination = Combination(
+            aid: aid, kernel: 3, transactionLimit: transactionLimit, floorLimit: floorLimit,
+            cvmRequiredLimit: cvmRequiredLimit,
+            terminalTransactionQualifiers: TerminalTransactionQualifiers(try bytes(qualifiers)), kernel3: options)
+        var data = transaction.dataObjects
+        data[0x9F1A] = try country.map(bytes)
+        data[0x9F33] = try bytes("E0 28 C8")
+        return KernelActivation(
+            combination: combination, indicators: PreProcessingIndicators(combination, transaction), name: aid.bytes,
+            selectResponse: ResponseAPDU(data: try bytes(fci), status: .success), transaction: transaction,
+            terminalData: data,
+            offlineDataAuthentication: OfflineDataAuthentication(
+                keys: keys, environment: .test, aid: aid, date: day),
+            exceptionFile: exceptionFile, onlineResponse: onlineResponse)
+    }
+
+    /// Runs the kernel to its outcome.  The card has one response for each command; `-` stands for none.
+    func run(_ responses: String...) throws -> Run {
+        var kernel = Kernel3(try activation())
+        var run = Run()
+        var event = KernelEvent.start
+        var rest = responses[...]
+        while true {
+            let step = kernel.next(event)
+            run.requests += step.userInterfaceRequests
+            switch step.action {
+            case .outcome(let outcome):
+                #expect(rest.isEmpty, "the kernel did not ask for \(rest.count) responses")
+                run.outcome = outcome
+                return run
+            case .send(let command):
+                run.commands.append(command.bytes.hex)
+                let response = try #require(rest.first, "one command too many: \(command)")
+                rest = rest.dropFirst()
+                event =
+                    response == "-"
+                    ? .communicationError(.timeout)
+                    : .response(try ResponseAPDU(bytes(response)), after: .milliseconds(10))
+            }
+        }
+    }
+
+    struct Run {
+        /// In hexadecimal.
+        var commands: [String] = []
+        /// Those shown before the outcome.
+        var requests: [UserInterfaceRequest] = []
+        var outcome = Outcome(.endApplication, reason: "")
+    }
+}
+
+/// Hexadecimal with comments, which reach from `#` to the end of the line.
+func bytes(_ text: String) throws -> [UInt8] {
+    let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { $0.prefix { $0 != "#" } }
+    return try [UInt8](hex: lines.joined(separator: " "))
+}
+
+/// A template with its length, around objects in hexadecimal.
+func template(_ tag: TLVTag, _ objects: String..., status: String = "90 00") throws -> String {
+    tag.encode(try objects.flatMap { try bytes($0) }).hex + status
+}
