@@ -118,9 +118,8 @@ let package = Package(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
             exclude: ["mint-test-keys"], swiftSettings: settings),
         .testTarget(
-            name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], exclude: ["Rules"],
-            name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], exclude: ["Minting"],
-            swiftSettings: settings),
+            name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"],
+            exclude: ["Rules", "Minting"], swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",
             dependencies: [

@@ -1,4 +1,4 @@
-public import SmartCard
+import SmartCard
 
 /// What a kernel or Entry Point wants shown to the people at the reader (EMV Contactless Book A, 6.3 and 9).
 public struct UserInterfaceRequest: Hashable, Sendable {

@@ -1,0 +1,175 @@
+import EMVContactless
+import SmartCard
+
+/// A card that does whatever a string of bytes tells it, from plausible answers to nonsense, against Entry Point and
+/// the kernels.  A fuzzer writes the string.
+struct HostileCard {
+    private var bytes: ArraySlice<UInt8>
+
+    init(_ bytes: some Collection<UInt8>) { self.bytes = ArraySlice(bytes) }
+
+    /// What came of a transaction: how many commands there were, and the outcomes; nil if it had no end.
+    struct Result {
+        var commands = 0
+        var final: FinalOutcome?
+    }
+
+    /// Plays a whole transaction, with the issuer's answer where one is asked for.
+    mutating func play(_ entryPoint: EntryPoint, _ transaction: Transaction) -> Result {
+        var entryPoint = entryPoint
+        var result = Result()
+        var event = EntryPoint.Event.startA(transaction)
+        var isAuthorised = false
+        // More than every bound of Entry Point's allows.
+        for _ in 0..<(EntryPoint.maximumCommands * EntryPoint.maximumActivations * 2) {
+            switch entryPoint.next(event).action {
+            case .activateField: event = activate()
+            case .switchFieldOff: event = .fieldIsOff
+            case .send(let command):
+                result.commands += 1
+                event = answer(command)
+            case .finish(let final):
+                let response = OnlineResponse(
+                    authorisationResponseCode: take(2), issuerAuthenticationData: take(8),
+                    scripts: [TLVTag(0x71).encode(TLVTag(0x86).encode(take(Int(take() & 0x1F))))])
+                guard !isAuthorised, final.outcome.isRestarted(by: response) else {
+                    result.final = final
+                    return result
+                }
+                isAuthorised = true
+                event = .onlineResponse(response)
+            }
+        }
+        return result
+    }
+
+    private mutating func take() -> UInt8 { bytes.popFirst() ?? 0 }
+
+    private mutating func take(_ count: Int) -> [UInt8] { (0..<count).map { _ in take() } }
+
+    private mutating func activate() -> EntryPoint.Event {
+        switch take() & 0x1F {
+        case 0x1D: .collision
+        case 0x1E: .collisionOver
+        case 0x1F: .communicationError(.timeout)
+        default: .cardPresent
+        }
+    }
+
+    private mutating func answer(_ command: CommandAPDU) -> EntryPoint.Event {
+        let data: [UInt8]
+        switch take() & 0x0F {
+        case 0x0F: return .communicationError(CommunicationError(rawValue: take() % 3 + 1) ?? .timeout)
+        case 0x0E: return response([], StatusWord(take(), take()))
+        case 0x0D: data = take(Int(take()))
+        default: data = plausible(command)
+        }
+        return response(data, 0x9000)
+    }
+
+    private func response(_ data: [UInt8], _ status: StatusWord) -> EntryPoint.Event {
+        .response(ResponseAPDU(data: data, status: status), after: .milliseconds(20))
+    }
+
+    // MARK: Plausible answers
+
+    private mutating func plausible(_ command: CommandAPDU) -> [UInt8] {
+        switch command.ins {
+        case 0xA4 where command.data.starts(with: Array("2PAY".utf8)): directory()
+        case 0xA4: template(0x6F, [(0x84, command.data), (0xA5, fci())])
+        case 0xA8 where take() & 0x0F == 0: TLVTag(0x80).encode(take(2) + locator())
+        case 0xA8: template(0x77, objects(Self.processingOptions))
+        case 0xB2: template(0x70, objects(Self.record))
+        case 0xAE, 0x88: template(0x77, objects(Self.cryptogram))
+        case 0xCA: TLVTag(rawValue: UInt32(command.p1) << 8 | UInt32(command.p2)).encode(take(Int(take() & 0x07)))
+        default: []
+        }
+    }
+
+    private mutating func directory() -> [UInt8] {
+        let entries = (0...Int(take() & 0x03)).flatMap { _ -> [UInt8] in
+            let kernel = take()
+            let name: [UInt8] = [0xA0, 0, 0, 0, kernel & 0x80 == 0 ? 3 : 4, 0x10, 0x10] + take(Int(take() & 0x03))
+            return template(0x61, [(0x4F, name), (0x87, take(1)), (0x9F2A, [kernel & 0x0F])])
+        }
+        return template(0x6F, [(0x84, Array("2PAY.SYS.DDF01".utf8)), (0xA5, TLVTag(0xBF0C).encode(entries))])
+    }
+
+    private mutating func fci() -> [UInt8] {
+        let list: [UInt8] = [
+            0x9F, 0x66, 0x04, 0x9F, 0x02, 0x06, 0x9F, 0x03, 0x06, 0x9F, 0x1A, 0x02, 0x95, 0x05, 0x5F, 0x2A, 0x02, 0x9A,
+            0x03, 0x9C, 0x01, 0x9F, 0x37, 0x04,
+        ]
+        return template(
+            nil,
+            [
+                (0x50, Array("VISA".utf8)), (0x9F38, list + take(Int(take() & 0x03))), (0x5F2D, Array("ende".utf8)),
+                (0xBF0C, template(nil, [(0x9F5A, [0x11, 0x08, 0x40, 0x08, 0x40])])),
+            ])
+    }
+
+    private mutating func locator() -> [UInt8] {
+        (0..<Int(take() & 0x03)).flatMap { _ -> [UInt8] in
+            let byte = take()
+            return byte == 0xFF ? take(4) : [(byte & 0x0F) << 3, 1, 1 + byte >> 6, byte >> 4 & 0x01]
+        }
+    }
+
+    private enum Value {
+        /// So many bytes that the string tells.
+        case told(Int)
+        case fixed([UInt8])
+        case locator
+    }
+
+    private static let track2: [UInt8] = [
+        0x47, 0x61, 0x73, 0x90, 0x01, 0x01, 0x00, 0x10, 0xD3, 0x11, 0x22, 0x01, 0x11, 0x43, 0x80, 0x44, 0x89,
+    ]
+
+    private static let processingOptions: [(TLVTag, Value)] = [
+        (0x82, .told(2)), (0x94, .locator), (0x57, .fixed(track2)), (0x5F34, .told(1)), (0x9F10, .told(7)),
+        (0x9F26, .told(8)), (0x9F27, .told(1)), (0x9F36, .told(2)), (0x9F6C, .told(2)), (0x9F6E, .told(4)),
+        (0x9F4B, .told(128)), (0x9F5D, .told(6)), (0x9F7C, .told(8)), (0x5F20, .told(4)),
+    ]
+
+    private static let record: [(TLVTag, Value)] = [
+        (0x5A, .fixed(Array(track2.prefix(8)))), (0x57, .fixed(track2)), (0x5F24, .fixed([0x31, 0x12, 0x31])),
+        (0x5F25, .told(3)), (0x5F28, .fixed([0x08, 0x40])), (0x9F07, .told(2)), (0x9F08, .told(2)), (0x8F, .told(1)),
+        (0x90, .told(128)), (0x92, .told(20)), (0x9F32, .fixed([0x03])), (0x9F46, .told(128)), (0x9F47, .fixed([0x03])),
+        (0x9F48, .told(42)), (0x9F4A, .fixed([0x82])), (0x9F69, .told(7)), (0x93, .told(128)), (0x8C, .told(6)),
+        (0x8D, .told(6)), (0x8E, .told(12)), (0x9F42, .told(2)), (0x5F20, .told(8)),
+    ]
+
+    private static let cryptogram: [(TLVTag, Value)] = [
+        (0x9F27, .told(1)), (0x9F36, .told(2)), (0x9F26, .told(8)), (0x9F10, .told(18)), (0x9F4B, .told(128)),
+    ]
+
+    /// The objects, each left out, sent twice or changed in length where the string says so.
+    private mutating func objects(_ table: [(TLVTag, Value)]) -> [(TLVTag, [UInt8])] {
+        table.flatMap { tag, value -> [(TLVTag, [UInt8])] in
+            let whim = take()
+            if whim > 0xF0 { return [] }
+            var content: [UInt8] =
+                switch value {
+                case .fixed(let bytes): bytes
+                case .told(let count): take(count)
+                case .locator: locator()
+                }
+            if whim > 0xE8 { content = Array(content.dropLast()) }
+            if whim > 0xE0 && whim <= 0xE8 { content.append(take()) }
+            return whim == 0xE0 ? [(tag, content), (tag, content)] : [(tag, content)]
+        }
+    }
+
+    /// A template, or its value alone; what lies in it may be padded, cut off or of a length that lies.
+    private mutating func template(_ tag: TLVTag?, _ objects: [(TLVTag, [UInt8])]) -> [UInt8] {
+        var value = objects.flatMap { $0.0.encode($0.1) }
+        switch take() {
+        case 0xFF: value = value.dropLast()
+        case 0xFE: value += [0x00, 0x00]
+        case 0xFD: value.append(take())
+        default: break
+        }
+        return tag?.encode(value) ?? value
+    }
+}
