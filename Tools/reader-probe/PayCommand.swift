@@ -2,6 +2,7 @@ import ArgumentParser
 import EMVContactless
 import Foundation
 import SmartCard
+import SmartCardSimulator
 
 struct PayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -145,9 +146,16 @@ struct PayCommand: AsyncParsableCommand {
         }
     }
 
+    /// The published ones, those of the virtual cards, and those of the file.
     private func keys() throws -> CAPublicKeys {
-        guard let caKeys else { return .published }
         var keys = CAPublicKeys.published
+        for key in VirtualCards.certificationAuthorityKeys {
+            keys.insert(
+                try CAPublicKey(
+                    environment: .test, rid: key.rid, index: key.index, modulus: key.modulus, exponent: key.exponent,
+                    checksum: key.checksum, expiration: CalendarDate(packed: key.expires)))
+        }
+        guard let caKeys else { return keys }
         do {
             keys.merge(try CAPublicKeys(parsing: String(decoding: contents(of: caKeys), as: UTF8.self)))
         } catch let error as CAPublicKeyFileError {

@@ -141,11 +141,13 @@ struct PaymentText {
 }
 
 extension String {
-    /// `onlineRequest`: `online request`
+    /// `onlineRequest`: `online request`; `noCVM`: `no CVM`
     fileprivate var words: String {
-        reduce(into: "") { words, character in
+        var words = ""
+        for (character, next) in zip(self, Array(dropFirst()) + ["."]) {
             if character.isUppercase, words.last?.isLowercase == true { words += " " }
-            words += words.isEmpty || words.last == " " ? character.lowercased() : String(character)
+            words += next.isLowercase ? character.lowercased() : String(character)
         }
+        return words
     }
 }
