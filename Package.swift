@@ -89,7 +89,8 @@ let package = Package(
 
         // Tests.
         .target(
-            name: "TestSupport", dependencies: ["SmartCard"], path: "Tests/TestSupport", swiftSettings: settings),
+            name: "TestSupport", dependencies: ["SmartCard", "SmartCardSimulator"], path: "Tests/TestSupport",
+            swiftSettings: settings),
         .target(
             name: "USBTestSupport",
             dependencies: [
@@ -130,8 +131,8 @@ let package = Package(
         .testTarget(
             name: "KernelTests",
             dependencies: [
-                "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport", "reader-probe",
-                "virtual-reader",
+                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "SmartCardSimulatorHosts",
+                "TestSupport", "reader-probe", "virtual-reader",
             ],
             exclude: ["Guest"], swiftSettings: settings),
         .testTarget(

@@ -3,23 +3,10 @@ import SmartCardPCSC
 import SmartCardSimulator
 import TestSupport
 
-/// A reader of some tier, and the hands that put cards on it.
-protocol Bench: Sendable {
-    var reader: any CardReader { get }
-    /// Whether the reader itself takes commands, and can be unplugged.
-    var isACR122U: Bool { get }
-
-    /// Puts a built-in card on the reader, in place of what lies there.
-    func insert(_ card: String) throws
-    func remove() throws
-    func unplug() throws
-}
-
 /// Everything in this process.
 struct InProcessBench: Bench {
     let device = SoftwareACR122U()
     let reader: any CardReader
-    let isACR122U = true
 
     init() { reader = VirtualReader(device) }
 
@@ -36,7 +23,6 @@ struct InProcessBench: Bench {
 /// libpcsclite and pcscd as Debian has them, over the tool virtual-reader.
 struct PCSCBench: Bench {
     let reader: any CardReader
-    let isACR122U: Bool
     private let process: VirtualReaderProcess
 
     init(host: String) async throws {
@@ -44,7 +30,6 @@ struct PCSCBench: Bench {
         PCSCSocket.point(to: process.socket)
         guard let first = try await PCSCService().readers().first else { throw CardError(.noReader) }
         reader = first
-        isACR122U = host == "umockdev"
     }
 
     func insert(_ card: String) throws {

@@ -1,12 +1,12 @@
 import SmartCard
 import SmartCardSimulator
 import SmartCardUSB
+import TestSupport
 import USBTestSupport
 
 /// The USB driver over a software reader in this process.
 struct SoftwareUSBBench: Bench {
     let reader: any CardReader
-    let isACR122U = true
     private let device = SoftwareACR122U()
     private let bus: SoftwareUSBBus
 
@@ -27,7 +27,6 @@ struct SoftwareUSBBench: Bench {
 /// The USB driver over libusb as Debian has it, and the reader on a mock bus.
 struct LibUSBBench: Bench {
     let reader: any CardReader
-    let isACR122U = true
     private let device = SoftwareACR122U()
 
     init() async throws { reader = try await MockBus.shared().replug(device) }

@@ -30,24 +30,22 @@ struct USBIPToolTests {
 
     @Test("without a command it prints the line that attaches the reader, and obeys the control socket")
     func withoutACommand() async throws {
-        let socket = "/tmp/usbip-\(UUID().uuidString.prefix(8)).control"
-        let program = try Program([tool, "--host", "usbip", "--port", "0", "--control", socket])
-        try await program.wait(for: "readiness") { $0.error.contains("is ready") }
-        let words = program.output.split(whereSeparator: \.isWhitespace).map(String.init)
+        let reader = try await USBIPReader()
+        let words = reader.attachCommand
         try #require(words.count == 8)
         let port = words[2]
-        #expect(program.output == "usbip --tcp-port \(port) attach -r 127.0.0.1 -b 1-1\n")
+        #expect(reader.program.output == "usbip --tcp-port \(port) attach -r 127.0.0.1 -b 1-1\n")
 
         func list() async throws -> String {
             try await Program.run(["usbip", "--tcp-port", port, "list", "--remote", "127.0.0.1"]).output
         }
         #expect(try await list() == Self.listed)
-        try VirtualReaderProcess.perform("unplug", at: socket)
+        try reader.perform("unplug")
         #expect(try await list() == "")
-        try VirtualReaderProcess.perform("plug", at: socket)
+        try reader.perform("plug")
         #expect(try await list() == Self.listed)
-        program.signal(SIGINT)
-        #expect(try await program.outcome().status == 0)
+        reader.program.signal(SIGINT)
+        #expect(try await reader.program.outcome().status == 0)
     }
 
     @Test(

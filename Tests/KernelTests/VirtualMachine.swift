@@ -7,11 +7,26 @@ import TestSupport
 /// It runs `Guest/steps` to its end and powers off.  The server of the reader that the steps attach is this machine's
 /// loopback interface.
 struct VirtualMachine {
+    /// Booted once, for all tests.
+    static let shared = Task {
+        let reader = try await USBIPReader(["--card", "visa"])
+        let machine = try await run(attaching: reader)
+        for step in machine.steps { print("virtual machine: \(step.uptime) s \(step.name): exit \(step.status)") }
+        print("virtual machine: \(machine.duration) in all")
+        return machine
+    }
+
+    /// Whether this process runs in it.
+    static var isHere: Bool { ProcessInfo.processInfo.environment["IN_VIRTUAL_MACHINE"] != nil }
+
     /// One command of `Guest/steps`.
     struct Step {
+        let name: String
         let status: Int
         let output: String
         let error: String
+        /// What the kernel said meanwhile.
+        let kernel: String
         /// Seconds since the kernel's start, at the step's end.
         let uptime: Double
     }
@@ -42,7 +57,7 @@ struct VirtualMachine {
     private static let image = repository.appendingPathComponent(".build/kernel-image")
 
     /// In the order of their ends.
-    let steps: [(name: String, step: Step)]
+    let steps: [Step]
     /// What the kernel said, and then QEMU.
     let console: String
     /// From QEMU's start to its end.
@@ -51,45 +66,59 @@ struct VirtualMachine {
 
     /// Boots, runs all steps and powers off.
     ///
-    /// - Parameter port: of the USB/IP server.
-    /// - Parameter wishes: what the steps can ask for, once each, by name.
-    /// After three minutes it is ended, wherever it is.
-    static func run(port: UInt16, wishes: [String: @Sendable () throws -> Void]) async throws -> VirtualMachine {
+    /// The steps attach the reader, and ask for what is to be done to it.  After a quarter of an hour the machine is ended,
+    /// wherever it is.
+    private static func run(attaching reader: USBIPReader) async throws -> VirtualMachine {
         let results = FileManager.default.temporaryDirectory.appendingPathComponent("kernel-tests-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: results, withIntermediateDirectories: false)
+        let requests = results.appendingPathComponent("requests")
+        try FileManager.default.createDirectory(at: requests, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: results) }
         try FileManager.default.copyItem(
             at: guest.appendingPathComponent("steps"), to: results.appendingPathComponent("steps"))
+        // This machine's 127.0.0.1 is 10.0.2.2 there.
+        let attach = reader.attachCommand.joined(separator: " ").replacingOccurrences(of: "127.0.0.1", with: "10.0.2.2")
         try """
-        PORT=\(port)
+        ATTACH='\(attach)'
         BIN='\(Program.built(""))'
+        TESTS='\(Program.this)'
         UDEV='\(repository.appendingPathComponent("udev").path)'
 
         """.write(to: results.appendingPathComponent("environment"), atomically: true, encoding: .utf8)
 
-        // The request stays: the machine may still be looking at the file that it has made.
-        let granting = Task {
-            var open = wishes
-            while !Task.isCancelled {
-                for (name, grant) in open
-                where FileManager.default.fileExists(atPath: results.appendingPathComponent("ask-\(name)").path) {
-                    open[name] = nil
-                    try grant()
-                    try Data().write(to: results.appendingPathComponent("done-\(name)"))
-                }
-                try await Task.sleep(for: .milliseconds(50))
-            }
-        }
-        defer { granting.cancel() }
+        let serving = Task { try await serve(requests, reader) }
+        defer { serving.cancel() }
         let start = ContinuousClock.now
         let complaint: String
         do {
-            complaint = try await Program.run(arguments(results: results.path), timeout: .seconds(180)).error
+            complaint = try await Program.run(arguments(results: results.path), timeout: .seconds(900)).error
         } catch let timeout as Program.Timeout {
             // The steps that were done are told all the same.
             complaint = timeout.description
         }
         return try VirtualMachine(results: results, complaint: complaint, duration: .now - start)
+    }
+
+    /// Carries out what is asked for, one file a request: `ID.request` with a line for the reader, to which `ID.answer` says
+    /// `ok`, or what went wrong.
+    private static func serve(_ requests: URL, _ reader: USBIPReader) async throws {
+        while true {
+            for name in try FileManager.default.contentsOfDirectory(atPath: requests.path)
+            where name.hasSuffix(".request") {
+                let request = requests.appendingPathComponent(name)
+                let answer: String
+                do {
+                    try reader.perform(try String(contentsOf: request, encoding: .utf8))
+                    answer = "ok"
+                } catch {
+                    answer = "\(error)"
+                }
+                try FileManager.default.removeItem(at: request)
+                try answer.write(
+                    to: request.deletingPathExtension().appendingPathExtension("answer"), atomically: true,
+                    encoding: .utf8)
+            }
+            try await Task.sleep(for: .milliseconds(20))
+        }
     }
 
     private static func arguments(results: String) -> [String] {
@@ -105,7 +134,6 @@ struct VirtualMachine {
             "-initrd", image.appendingPathComponent("initramfs").path,
             "-append", "console=ttyS0 quiet panic=-1 mitigations=off",
             "-serial", "file:\(results)/console",
-            // This machine's 127.0.0.1 is 10.0.2.2 there.
             "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=",
         ] + share("/", "host", "multidevs=remap,readonly=on") + share(results, "results", "readonly=off")
     }
@@ -120,10 +148,10 @@ struct VirtualMachine {
                 return nil
             }
             let uptime = Double(text("\(name)/uptime").trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0
-            let step = Step(
-                status: status, output: text("\(name)/output"), error: text("\(name)/error"), uptime: uptime)
-            return (name, step)
-        }.sorted { $0.1.uptime < $1.1.uptime }
+            return Step(
+                name: name, status: status, output: text("\(name)/output"), error: text("\(name)/error"),
+                kernel: text("\(name)/kernel"), uptime: uptime)
+        }.sorted { $0.uptime < $1.uptime }
         logs = Dictionary(
             uniqueKeysWithValues: names.filter { $0.hasSuffix(".log") }.map { ($0, text($0)) })
         console = text("console") + complaint
@@ -132,11 +160,27 @@ struct VirtualMachine {
 
     /// - Throws: ``Missing`` if the step did not come to its end.
     func step(_ name: String) throws -> Step {
-        guard let step = steps.first(where: { $0.name == name })?.step else {
+        guard let step = steps.first(where: { $0.name == name }) else {
             throw Missing(
                 description: "step \(name) is missing; done: \(steps.map(\.name)); console:\n\(console.suffix(4000))")
         }
         return step
+    }
+
+    /// What there is to say about a step that went wrong.
+    ///
+    /// - Parameter output: what of its output.
+    func account(of step: Step, output: String? = nil) -> String {
+        let logs = logs.sorted { $0.key < $1.key }.map { name, text in
+            "\(name):\n\(text.split(separator: "\n").suffix(40).joined(separator: "\n"))"
+        }
+        return """
+            \(step.name): exit \(step.status)
+            \(output ?? step.output + step.error)
+            kernel:
+            \(step.kernel)
+            \(logs.joined(separator: "\n"))
+            """
     }
 
     /// What a step left as a log; empty if none.
