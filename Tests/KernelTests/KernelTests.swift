@@ -9,9 +9,8 @@ import Testing
 @Suite(.enabled(if: VirtualMachine.obstacle == nil, "\(VirtualMachine.obstacle ?? "")"))
 struct KernelTests {
     private func step(_ name: String, _ status: Int = 0) async throws -> VirtualMachine.Step {
-        let machine = try await VirtualMachine.shared.value
-        let step = try machine.step(name)
-        #expect(step.status == status, "\(machine.account(of: step))")
+        let step = try await VirtualMachine.shared.value.step(name)
+        #expect(step.status == status, "\(step.account("output: \(step.output)\nerror: \(step.error)"))")
         return step
     }
 

@@ -25,10 +25,13 @@ struct VirtualMachine {
         let status: Int
         let output: String
         let error: String
-        /// What the kernel said meanwhile.
-        let kernel: String
+        /// What the kernel and pcscd had said last.
+        let circumstances: String
         /// Seconds since the kernel's start, at the step's end.
         let uptime: Double
+
+        /// - Parameter written: what of it is worth telling.
+        func account(_ written: String) -> String { "\(name): exit \(status)\n\(written)\n\(circumstances)" }
     }
 
     /// Why it cannot be had on this machine; nil if it can.
@@ -150,7 +153,7 @@ struct VirtualMachine {
             let uptime = Double(text("\(name)/uptime").trimmingCharacters(in: .whitespacesAndNewlines)) ?? 0
             return Step(
                 name: name, status: status, output: text("\(name)/output"), error: text("\(name)/error"),
-                kernel: text("\(name)/kernel"), uptime: uptime)
+                circumstances: text("\(name)/circumstances"), uptime: uptime)
         }.sorted { $0.uptime < $1.uptime }
         logs = Dictionary(
             uniqueKeysWithValues: names.filter { $0.hasSuffix(".log") }.map { ($0, text($0)) })
@@ -165,22 +168,6 @@ struct VirtualMachine {
                 description: "step \(name) is missing; done: \(steps.map(\.name)); console:\n\(console.suffix(4000))")
         }
         return step
-    }
-
-    /// What there is to say about a step that went wrong.
-    ///
-    /// - Parameter output: what of its output.
-    func account(of step: Step, output: String? = nil) -> String {
-        let logs = logs.sorted { $0.key < $1.key }.map { name, text in
-            "\(name):\n\(text.split(separator: "\n").suffix(40).joined(separator: "\n"))"
-        }
-        return """
-            \(step.name): exit \(step.status)
-            \(output ?? step.output + step.error)
-            kernel:
-            \(step.kernel)
-            \(logs.joined(separator: "\n"))
-            """
     }
 
     /// What a step left as a log; empty if none.
