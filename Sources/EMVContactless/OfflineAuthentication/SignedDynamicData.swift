@@ -54,9 +54,8 @@ extension ICCPublicKey {
     ) -> Result<SignedCryptogram, AuthenticationFailure> {
         Result { () throws(AuthenticationFailure) in
             let subject = AuthenticationFailure.Subject.signedDynamicData
-            guard let template = (try? TLVList(response))?.first, template.tag == 0x77 else {
-                throw AuthenticationFailure(subject, .malformed(0x77))
-            }
+            guard let list = try? TLVList(response), let template = list.first, template.tag == 0x77, list.count == 1
+            else { throw AuthenticationFailure(subject, .malformed(0x77)) }
             let objects = template.children
             guard let signature = objects[0x9F4B] else { throw AuthenticationFailure(subject, .missing(0x9F4B)) }
             guard let information = objects[0x9F27] else { throw AuthenticationFailure(subject, .missing(0x9F27)) }

@@ -18,23 +18,27 @@ public struct StaticDataToBeAuthenticated: Hashable, Sendable {
     ///   - sfi: the short file identifier of the file it comes from.
     public mutating func append(record: some Collection<UInt8>, sfi: UInt8) {
         let record = Array(record)
-        // EMV Book 3, 10.3: of files 1 to 10 the tag and the length of the record are left out.
         guard let start = Self.valueStart(record) else {
             isWhole = false
             return
         }
+        // EMV Book 3, 10.3: of files 1 to 10 the tag and the length of the template are left out; all other bytes of the
+        // response count, filling among them.
         bytes += sfi <= 10 ? record[start...] : record[...]
     }
 
-    /// Where the value of the template 70 begins; nil if there is none, or it is cut off.
+    /// Where the value of the template 70 begins; nil if there is none, or it is not the whole record but for filling.
+    ///
+    /// Its length field is not hashed.  Were more than filling allowed behind it, a shorter length would hide signed data.
     private static func valueStart(_ record: [UInt8]) -> Int? {
         guard record.count >= 2, record[0] == 0x70 else { return nil }
-        let first = record[1]
-        guard first >= 0x80 else { return Int(first) <= record.count - 2 ? 2 : nil }
-        let count = Int(first & 0x7F)
-        guard (1...4).contains(count), record.count - 2 >= count else { return nil }
-        let length = record[2..<2 + count].reduce(0) { $0 << 8 | Int($1) }
-        return length <= record.count - 2 - count ? 2 + count : nil
+        let lengthBytes = record[1] < 0x80 ? 0 : Int(record[1] & 0x7F)
+        guard record[1] < 0x80 || (1...4).contains(lengthBytes), record.count >= 2 + lengthBytes else { return nil }
+        let start = 2 + lengthBytes
+        let length = lengthBytes == 0 ? Int(record[1]) : record[2..<start].reduce(0) { $0 << 8 | Int($1) }
+        guard length <= record.count - start else { return nil }
+        let isFilling = record[(start + length)...].allSatisfy { $0 == 0x00 || $0 == 0xFF }
+        return isFilling ? start : nil
     }
 
     /// What is hashed: the records, and last the AIP if the static data authentication tag list asks for it.

@@ -126,7 +126,7 @@ def frame(signer, message, rest, form):
 def certificate(signer, key, identifier, format, expires, serial, static=b"", form=Form()):
     """Tables 2 and 13: returns certificate, remainder, exponent."""
     room = signer.length - 22 - 1 - len(identifier) - 9
-    modulus = key.modulus
+    modulus = form("modulus", key.modulus)
     part = modulus[:room].ljust(room, b"\xBB")
     remainder = form("remainder", modulus[room:])
     exponent = form("exponent", key.exponent)
@@ -276,6 +276,15 @@ def swapped(signer, value):
     return "trailer"
 
 
+def absurd(modulus, value):
+    """As swapped, for a key that is none."""
+    n, block = int.from_bytes(modulus, "big"), int.from_bytes(value, "big")
+    if block >= n:
+        return "range"
+    assert pow(block, 3, n) & 0xFF != 0xBC
+    return "trailer"
+
+
 def failures(chain, other, stranger):
     """Cards of the chain with one thing wrong, signed as if it were right: objects that differ, and what fails."""
     def issuer(reason, **wrong):
@@ -324,6 +333,14 @@ def failures(chain, other, stranger):
         ("signedStaticData", swapped(
             chain.issuer, signed_static(stranger.issuer, b"\xDA\xC5", chain.static())),
          {"93": signed_static(stranger.issuer, b"\xDA\xC5", chain.static())}),
+        # An issuer whose key is too short to sign, and ones whose modulus is 0, 1, even or full of ones.
+        ("iccCertificate", "length", chain.issuer_certificate(keyLength=20)),
+    ] + [
+        ("iccCertificate", absurd(modulus, chain.icc_certificate()["9F46"]), chain.issuer_certificate(modulus=modulus))
+        for modulus in (
+            bytes(176), bytes(175) + b"\x01", chain.issuer.modulus[:-1] + bytes([chain.issuer.modulus[-1] & 0xFE]),
+            b"\xFF" * 176)
+    ] + [
         # The parts changed for each other.
         ("issuerCertificate", swapped(chain.ca, chain.icc_certificate()["9F46"]),
          {"90": chain.icc_certificate()["9F46"]}),

@@ -1,0 +1,411 @@
+import EMVContactless
+import SmartCard
+import Testing
+
+/// Cards minted by a program that knows nothing of the code here: see `Minting/mint.py`.  Account numbers are published
+/// test numbers of the schemes, or made up from them.
+@Suite("Offline data authentication: minted cards")
+struct OfflineAuthenticationTests {
+    static let minted = Minted.all
+    static let names = minted.cards.map(\.name)
+
+    private func card(_ name: String) throws -> (Minted.Card, Card) {
+        let minted = try #require(Self.minted.cards.first { $0.name == name })
+        return (minted, Card(minted))
+    }
+
+    private var ordinary: (Minted.Card, Card) { get throws { try card("ordinary") } }
+
+    // MARK: What verifies
+
+    @Test(
+        "Every size of keys, both exponents, remainders and filling: the keys are those that were minted",
+        arguments: names)
+    func keys(_ name: String) throws {
+        let (minted, card) = try card(name)
+        let key = try card.iccKey().get()
+        #expect(key.modulus.hex == minted.iccKey.modulus)
+        #expect(key.exponent.hex == minted.iccKey.exponent)
+        #expect(key.serialNumber.hex == "000102")
+        #expect(key.issuerKey.modulus.hex == minted.issuerKey.modulus)
+        #expect(key.issuerKey.exponent.hex == minted.issuerKey.exponent)
+        #expect(key.issuerKey.serialNumber.hex == "0A0B0C")
+        #expect(key.issuerKey.caIndex == bytes(minted.index)[0])
+        #expect(try card.issuerKey().get() == key.issuerKey)
+        let pinKey = try card.pinEnciphermentKey().get()
+        #expect(pinKey.modulus == key.modulus)
+        #expect(pinKey.serialNumber.hex == "000103")
+    }
+
+    @Test("The minted cards have the sizes that they are for")
+    func sizes() throws {
+        let sizes = Self.minted.cards.map { card in
+            [card.caKey, card.issuerKey, card.iccKey].map { $0.modulus.utf8.count * 4 }
+        }
+        #expect(
+            sizes == [
+                [1408, 1408, 1152], [1152, 1008, 992], [1984, 1408, 640], [1408, 1120, 784], [1984, 1984, 1984],
+                [1016, 904, 808],
+            ])
+        #expect(Set(Self.minted.cards.map(\.caKey.exponent)) == ["03", "010001"])
+        let withRemainder = Self.minted.cards.filter { $0.objects["92"] != nil }.map(\.name)
+        #expect(withRemainder == ["ordinary", "odd", "longest", "bytes"])
+    }
+
+    @Test("SDA", arguments: names)
+    func sda(_ name: String) throws {
+        let (_, card) = try card(name)
+        let data = try card.sda().get()
+        #expect(data.dataAuthenticationCode.hex == "DAC5")
+        #expect(data.issuerKey == (try card.issuerKey().get()))
+    }
+
+    @Test("DDA", arguments: names)
+    func dda(_ name: String) throws {
+        let (minted, card) = try card(name)
+        let data = try card.iccKey().get().dda(
+            bytes(minted.dda), terminalData: Self.minted.unpredictableNumber
+        ).get()
+        #expect(data.iccDynamicNumber.hex == "0102030405060708")
+        #expect(data.rest.isEmpty)
+    }
+
+    @Test("CDA at both GENERATE AC, over filling and lengths as they were sent", arguments: names)
+    func cda(_ name: String) throws {
+        let (minted, card) = try card(name)
+        let key = try card.iccKey().get()
+        let first = try key.cda(
+            response: bytes(minted.cdaFirst), transactionData: Self.minted.firstTransactionData,
+            unpredictableNumber: Self.minted.unpredictableNumber
+        ).get()
+        #expect(first.cryptogramInformationData == 0x80)
+        #expect(first.applicationCryptogram.hex == Self.minted.cryptogram)
+        #expect(first.dynamicData.iccDynamicNumber.hex == "C0FFEE00C0FFEE00")
+        #expect(first.dynamicData.rest.hex == (key.modulus.count >= 128 ? "A55A" : ""))
+        let second = try key.cda(
+            response: bytes(minted.cdaSecond), transactionData: Self.minted.secondTransactionData,
+            unpredictableNumber: Self.minted.secondUnpredictableNumber
+        ).get()
+        #expect(second.cryptogramInformationData == 0x40)
+        #expect(second.dynamicData.iccDynamicNumber.hex == "0102")
+    }
+
+    @Test("fDDA for an offline approval and for a transaction that goes online", arguments: names)
+    func fdda(_ name: String) throws {
+        let (minted, card) = try card(name)
+        let key = try card.iccKey().get()
+        let offline = Self.minted.fddaData(minted.fddaOffline)
+        let online = Self.minted.fddaData(minted.fddaOnline)
+        #expect(try key.fdda(for: .offlineApproval) { offline[$0] }.get().iccDynamicNumber.hex == "0011")
+        #expect(try key.fdda(for: .onlineAuthorisation) { online[$0] }.get().iccDynamicNumber.hex == "0011")
+        // A signature for the one is none for the other.
+        let wrong = AuthenticationFailure(.signedDynamicData, .format)
+        #expect(key.fdda(for: .offlineApproval) { online[$0] } == .failure(wrong))
+        #expect(key.fdda(for: .onlineAuthorisation) { offline[$0] } == .failure(wrong))
+    }
+
+    @Test("The account number is that of track 2 where there is no 5A, and that of 5A where there is")
+    func accountNumber() throws {
+        var (_, card) = try card("filled")
+        #expect(card.objects[0x5A] == nil)
+        card.objects[0x57] = nil
+        #expect(card.issuerKey() == .failure(AuthenticationFailure(.accountNumber, .missing(0x5A))))
+        card.objects[0x57] = "4761739001010000003F"
+        #expect(card.issuerKey() == .failure(AuthenticationFailure(.accountNumber, .malformed(0x57))))
+        card.objects[0x5A] = "47617390010100000A3F"
+        #expect(card.issuerKey() == .failure(AuthenticationFailure(.accountNumber, .malformed(0x5A))))
+        card.objects[0x5A] = "4761739001010000003F"
+        #expect(throws: Never.self) { try card.iccKey().get() }
+        // Filled to the ten bytes that format cn may have, as 5A may be.
+        (_, card) = try ordinary
+        card.objects[0x5A] = "4761739001010010FFFF"
+        #expect(throws: Never.self) { try card.iccKey().get() }
+    }
+
+    @Test("Certificates are valid to the last day of the month they name")
+    func expiry() throws {
+        var (_, card) = try ordinary
+        card.date = (2030, 11, 30)
+        #expect(throws: Never.self) { try card.iccKey().get() }
+        card.date = (2030, 12, 1)
+        #expect(card.iccKey() == .failure(AuthenticationFailure(.iccCertificate, .expired)))
+        #expect(card.pinEnciphermentKey() == .failure(AuthenticationFailure(.pinEnciphermentCertificate, .expired)))
+        card.date = (2031, 12, 31)
+        #expect(throws: Never.self) { try card.issuerKey().get() }
+        card.date = (2032, 1, 1)
+        #expect(card.issuerKey() == .failure(AuthenticationFailure(.issuerCertificate, .expired)))
+    }
+
+    @Test("A revoked certificate, and others that are not")
+    func revoked() throws {
+        var (_, card) = try ordinary
+        let rid = bytes("A000000003")
+        card.keys.revoked = [
+            RevokedCertificate(rid: rid, index: 0xE2, serialNumber: bytes("0A0B0C")),
+            RevokedCertificate(rid: rid, index: 0xE1, serialNumber: bytes("0A0B0D")),
+            RevokedCertificate(rid: bytes("A000000004"), index: 0xE1, serialNumber: bytes("0A0B0C")),
+        ]
+        #expect(throws: Never.self) { try card.iccKey().get() }
+        card.keys.revoked.insert(RevokedCertificate(rid: rid, index: 0xE1, serialNumber: bytes("0A0B0C")))
+        let failure = AuthenticationFailure(.issuerCertificate, .revoked)
+        #expect(card.issuerKey() == .failure(failure))
+        #expect(card.iccKey() == .failure(failure))
+        #expect(card.sda() == .failure(failure))
+    }
+
+    @Test("A CA key that the terminal has not, or not in this environment")
+    func authority() throws {
+        var (_, card) = try ordinary
+        let unknown = AuthenticationFailure(.caPublicKey, .unknownKey)
+        card.environment = .live
+        #expect(card.iccKey() == .failure(unknown))
+        card.environment = .test
+        card.aid = "A0000000041010"
+        #expect(card.iccKey() != .failure(unknown))  // The key of another scheme, of the same index.
+        card.aid = "A0000000251010"
+        #expect(card.iccKey() == .failure(unknown))
+        card.aid = "A0000000031010"
+        card.objects[0x8F] = "E7"
+        #expect(card.iccKey() == .failure(unknown))
+        card.objects[0x8F] = "E1E1"
+        #expect(card.iccKey() == .failure(AuthenticationFailure(.caPublicKey, .malformed(0x8F))))
+        card.objects[0x8F] = ""
+        #expect(card.iccKey() == .failure(AuthenticationFailure(.caPublicKey, .malformed(0x8F))))
+    }
+
+    // MARK: What does not
+
+    @Test("One thing wrong that was signed as if it were right", arguments: minted.failures.indices)
+    func failures(_ index: Int) throws {
+        let failure = Self.minted.failures[index]
+        var (_, card) = try ordinary
+        card.set(failure.objects)
+        let found: AuthenticationFailure?
+        switch failure.subject {
+        case "signedStaticData":
+            #expect(throws: Never.self) { try card.iccKey().get() }
+            found = card.sda().failure
+        default: found = card.iccKey().failure
+        }
+        #expect(found?.subjectName == failure.subject)
+        #expect(found?.reasonName == failure.reason)
+        #expect(found?.isDataMissing == false)
+        if failure.subject == "issuerCertificate" {
+            #expect(card.issuerKey().failure == found)
+            #expect(card.sda().failure == found)
+            #expect(card.pinEnciphermentKey().failure == found)
+        }
+    }
+
+    @Test("Dynamic signatures with one thing wrong", arguments: minted.dynamicFailures.indices)
+    func dynamicFailures(_ index: Int) throws {
+        let failure = Self.minted.dynamicFailures[index]
+        let key = try ordinary.1.iccKey().get()
+        let found: AuthenticationFailure?
+        switch failure.method {
+        case "dda":
+            found = key.dda(bytes(failure.value), terminalData: Self.minted.unpredictableNumber).failure
+        case "fdda":
+            let data = Self.minted.fddaData(failure.value)
+            found = key.fdda(for: .offlineApproval) { data[$0] }.failure
+        default:
+            found =
+                key.cda(
+                    response: bytes(failure.value), transactionData: Self.minted.firstTransactionData,
+                    unpredictableNumber: Self.minted.unpredictableNumber
+                ).failure
+        }
+        #expect(found?.subject == .signedDynamicData)
+        #expect(found?.reasonName == failure.reason)
+    }
+
+    @Test(
+        "What the card did not give",
+        arguments: [
+            (0x8F, .caPublicKey), (0x90, .issuerCertificate), (0x92, .issuerCertificate), (0x9F32, .issuerCertificate),
+            (0x9F46, .iccCertificate), (0x9F47, .iccCertificate), (0x9F48, .iccCertificate),
+        ] as [(TLVTag, AuthenticationFailure.Subject)])
+    func missing(_ tag: TLVTag, _ subject: AuthenticationFailure.Subject) throws {
+        var (_, card) = try ordinary
+        let failure = AuthenticationFailure(subject, .missing(tag))
+        #expect(failure.isDataMissing)
+        card.objects[tag] = nil
+        #expect(card.iccKey() == .failure(failure))
+        if tag != 0x8F {
+            card.objects[tag] = ""
+            #expect(card.iccKey() == .failure(failure))
+        }
+    }
+
+    @Test("What the card did not give for SDA, PIN encipherment and dynamic signatures")
+    func missingElsewhere() throws {
+        var (minted, card) = try ordinary
+        let key = try card.iccKey().get()
+        card.objects[0x93] = nil
+        #expect(card.sda() == .failure(AuthenticationFailure(.signedStaticData, .missing(0x93))))
+        #expect(card.sda().failure?.isDataMissing == true)
+        card.objects[0x9F2F] = nil
+        #expect(
+            card.pinEnciphermentKey() == .failure(AuthenticationFailure(.pinEnciphermentCertificate, .missing(0x9F2F))))
+
+        let complete = Self.minted.fddaData(minted.fddaOffline)
+        for (tag, subject) in [
+            (0x9F4B, .signedDynamicData), (0x9F69, .cardAuthenticationRelatedData), (0x9F37, .signedDynamicData),
+            (0x9F02, .signedDynamicData), (0x5F2A, .signedDynamicData),
+        ] as [(TLVTag, AuthenticationFailure.Subject)] {
+            let found = key.fdda(for: .offlineApproval) { $0 == tag ? nil : complete[$0] }
+            #expect(found == .failure(AuthenticationFailure(subject, .missing(tag))))
+        }
+        func cda(_ response: String) -> AuthenticationFailure? {
+            key.cda(response: bytes(response), transactionData: [], unpredictableNumber: []).failure
+        }
+        #expect(cda("77059F27018000") == AuthenticationFailure(.signedDynamicData, .missing(0x9F4B)))
+        #expect(cda("77049F4B0100") == AuthenticationFailure(.signedDynamicData, .missing(0x9F27)))
+        for response in ["", "77", "7705", "80020000", "770580", "00", "77059F27018000" + "9F2600", "7700" + "7700"] {
+            #expect(cda(response)?.reason == .malformed(0x77))
+        }
+    }
+
+    @Test("fDDA: the version, the length, and every input is in the hash")
+    func fddaInputs() throws {
+        let (minted, card) = try ordinary
+        let key = try card.iccKey().get()
+        let complete = Self.minted.fddaData(minted.fddaOffline)
+        func found(_ tag: TLVTag, _ value: String) -> AuthenticationFailure? {
+            key.fdda(for: .offlineApproval) { $0 == tag ? bytes(value) : complete[$0] }.failure
+        }
+        let hash = AuthenticationFailure(.signedDynamicData, .hash)
+        #expect(found(0x9F37, "01234566") == hash)
+        #expect(found(0x9F02, "000000001235") == hash)
+        #expect(found(0x5F2A, "0840") == hash)
+        #expect(found(0x9F69, "01AABBCCDD8001") == hash)
+        #expect(found(0x9F69, "01AABBCCDD") == hash)
+        for version in ["00", "02", "FF"] {
+            #expect(
+                found(0x9F69, version + "AABBCCDD8000")
+                    == AuthenticationFailure(.cardAuthenticationRelatedData, .version))
+        }
+        for value in ["", "01AABBCC", String(repeating: "01", count: 17)] {
+            #expect(found(0x9F69, value) == AuthenticationFailure(.cardAuthenticationRelatedData, .malformed(0x9F69)))
+        }
+    }
+
+    // MARK: One bit
+
+    @Test("One bit flipped anywhere in a certificate, a remainder or an exponent")
+    func flippedCertificates() throws {
+        let (_, card) = try card("odd")
+        for (tag, subject) in [
+            (0x90, .issuerCertificate), (0x92, .issuerCertificate), (0x9F32, .issuerCertificate),
+            (0x9F46, .iccCertificate),
+            (0x9F48, .iccCertificate), (0x9F47, .iccCertificate),
+        ] as [(TLVTag, AuthenticationFailure.Subject)] {
+            for flipped in flips(of: card.data(tag) ?? []) {
+                var card = card
+                card.objects[tag] = flipped.hex
+                let failure = try #require(card.iccKey().failure)
+                #expect(failure.subject == subject)
+                // A part that is not in the signature makes another message; one that is, another signature.
+                let reasons: [AuthenticationFailure.Reason] =
+                    tag == 0x90 || tag == 0x9F46 ? [.range, .trailer, .header, .format] : [.hash]
+                #expect(reasons.contains(failure.reason))
+            }
+        }
+    }
+
+    @Test("One bit flipped anywhere in signed data, or in what is signed beside them")
+    func flippedSignatures() throws {
+        let (minted, card) = try card("odd")
+        let key = try card.iccKey().get()
+        let signature: [AuthenticationFailure.Reason] = [.range, .trailer, .header, .format]
+        for flipped in flips(of: bytes(minted.dda)) {
+            let failure = try #require(
+                key.dda(flipped, terminalData: Self.minted.unpredictableNumber).failure)
+            #expect(signature.contains(failure.reason))
+        }
+        for flipped in flips(of: card.data(0x93) ?? []) {
+            var card = card
+            card.objects[0x93] = flipped.hex
+            #expect(signature.contains(try #require(card.sda().failure).reason))
+        }
+        for flipped in flips(of: Self.minted.unpredictableNumber) {
+            #expect(
+                key.dda(bytes(minted.dda), terminalData: flipped)
+                    == .failure(AuthenticationFailure(.signedDynamicData, .hash)))
+        }
+        for flipped in flips(of: Self.minted.firstTransactionData) {
+            #expect(
+                key.cda(
+                    response: bytes(minted.cdaFirst), transactionData: flipped,
+                    unpredictableNumber: Self.minted.unpredictableNumber)
+                    == .failure(AuthenticationFailure(.signedDynamicData, .transactionData)))
+        }
+        // The response as a whole: its structure, the signature, or the objects beside it.
+        for flipped in flips(of: bytes(minted.cdaFirst)) {
+            let found = key.cda(
+                response: flipped, transactionData: Self.minted.firstTransactionData,
+                unpredictableNumber: Self.minted.unpredictableNumber)
+            // The byte between the objects is filling, and no part of them: FF is, too, but is no one bit away.
+            #expect(found.failure != nil)
+        }
+    }
+
+    @Test("One bit flipped anywhere in a signed record or in the AIP")
+    func flippedRecords() throws {
+        let (_, card) = try ordinary
+        for index in card.records.indices {
+            for flipped in flips(of: card.records[index].bytes) {
+                var changed = card
+                changed.records[index].bytes = flipped
+                guard let failure = changed.iccKey().failure else {
+                    // Of files 1 to 10 the length is not hashed: filling may be inside the template or behind it.
+                    #expect(try objects(flipped) == objects(card.records[index].bytes))
+                    continue
+                }
+                #expect([.iccCertificate, .staticData].contains(failure.subject))
+            }
+        }
+        for flipped in flips(of: bytes("3D01")) {
+            var card = card
+            card.objects[0x82] = flipped.hex
+            #expect(card.iccKey() == .failure(AuthenticationFailure(.iccCertificate, .hash)))
+        }
+    }
+
+    private func objects(_ record: [UInt8]) throws -> [TLV] {
+        try TLVList(record).flattened.filter { !$0.tag.isConstructed }
+    }
+
+    private func flips(of bytes: [UInt8]) -> [[UInt8]] {
+        (0..<bytes.count * 8).map { bit in
+            var flipped = bytes
+            flipped[bit / 8] ^= 0x80 >> (bit % 8)
+            return flipped
+        }
+    }
+
+    // MARK: Hostile cards
+
+    @Test("Objects cut off at any length, or longer than they may be")
+    func lengths() throws {
+        let (_, card) = try ordinary
+        for tag in [0x8F, 0x90, 0x92, 0x9F32, 0x9F46, 0x9F47, 0x9F48, 0x93, 0x5A, 0x9F4A, 0x82] as [TLVTag] {
+            let value = card.data(tag) ?? []
+            for length in 0..<value.count {
+                var card = card
+                card.objects[tag] = value.prefix(length).hex
+                let first = card.iccKey().failure, second = card.sda().failure
+                #expect(first != nil || second != nil, "\(tag) of \(length) bytes")
+            }
+            var longer = card
+            longer.objects[tag] = (value + [UInt8](repeating: 0x00, count: 300)).hex
+            #expect(longer.iccKey().failure != nil || longer.sda().failure != nil)
+        }
+    }
+}
+
+extension Result {
+    var failure: Failure? {
+        if case .failure(let failure) = self { failure } else { nil }
+    }
+}
