@@ -175,10 +175,19 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
         (gpo, "80 03 20 00 10 90 00", "GPO: template 80 of 3 bytes"),
         (gpo, "90 00", "GPO: an empty answer"),
         (gpo, "67 00", "GPO: 6700 wrong length"),
-        (gpo, "77 0A 82 02 20 00 94 04 10 00 02 01 90 00", "AFL entry 10000201 names no records"),
-        (gpo, "77 0A 82 02 20 00 94 04 10 03 02 01 90 00", "AFL entry 10030201 names no records"),
-        (gpo, "77 0A 82 02 20 00 94 04 F8 01 02 01 90 00", "AFL entry F8010201 names no records"),
-        (gpo, "77 0A 82 02 20 00 94 04 10 01 02 03 90 00", "AFL entry 10010203 has more records signed than it names"),
+        (
+            gpo, "77 0A 82 02 20 00 94 04 10 00 02 01 90 00",
+            "AFL entry 10000201: the record numbers do not begin at 1 or later, or end before they begin"
+        ),
+        (
+            gpo, "77 0A 82 02 20 00 94 04 10 03 02 01 90 00",
+            "AFL entry 10030201: the record numbers do not begin at 1 or later, or end before they begin"
+        ),
+        (
+            gpo, "77 0A 82 02 20 00 94 04 F8 01 02 01 90 00",
+            "AFL entry F8010201: the short file identifier is not one of 1 to 30"
+        ),
+        (gpo, "77 0A 82 02 20 00 94 04 10 01 02 03 90 00", "AFL entry 10010203: more signed records than records"),
         (gpo, "77 09 82 02 20 00 94 03 10 01 02 90 00", "AFL of 3 bytes, not a multiple of 4"),
         (gpo, "77 0E 82 02 20 00 94 08 10 01 01 00 10 01 01 00 90 00", "AFL entry 10010100 names record 2.1 once more"),
         ("00 B2 01 14", "70 81 FF 5A 08 90 00", "record 2.1: TLV: the length claims 255 bytes, 2 are left (offset 1)"),

@@ -8,9 +8,9 @@ public struct ApplicationFileLocator: Hashable, Sendable {
         /// How many of them, from the first on, are signed: the input to offline data authentication.
         public let signedRecords: UInt8
 
-        /// The records in their order.
-        var all: some Sequence<Record> {
-            records.lazy.map { Record(sfi: sfi, number: $0, isSigned: $0 - records.lowerBound < signedRecords) }
+        /// ``records`` one by one, in their order.
+        var each: [Record] {
+            records.map { Record(sfi: sfi, number: $0, isSigned: $0 - records.lowerBound < signedRecords) }
         }
     }
 
@@ -21,6 +21,9 @@ public struct ApplicationFileLocator: Hashable, Sendable {
         /// Whether it takes part in offline data authentication.
         let isSigned: Bool
     }
+
+    /// How many records are read of one application.  A card that names more is hostile.
+    static let maximumRecords = 128
 
     /// In the order in which the records are to be read.
     public let entries: [Entry]

@@ -11,7 +11,7 @@ import Synchronization
 /// applications are read, and of each at most ``maximumRecords`` records.
 public struct CardInspector: Sendable {
     public static let maximumApplications = 32
-    public static let maximumRecords = 128
+    public static let maximumRecords = ApplicationFileLocator.maximumRecords
     /// How many exchanges one inspection makes at most, and how many bytes of answers it takes.  A card that needs more
     /// is hostile, and the inspection ends with an ``CardInspection/interruption``.
     public static let maximumExchanges = 4096
@@ -249,36 +249,38 @@ extension CardInspector {
         if afl.count % 4 != 0 { application.findings.append("AFL of \(afl.count) bytes, not a multiple of 4") }
         var seen: Set<[UInt8]> = []
         for start in stride(from: 0, to: afl.count - afl.count % 4, by: 4) {
-            let (sfi, first, last, signed) = (afl[start] >> 3, afl[start + 1], afl[start + 2], afl[start + 3])
-            let entry = "AFL entry \(afl[start..<start + 4].hex)"
-            guard afl[start] & 0x07 == 0, (1...30).contains(sfi), first >= 1, first <= last else {
-                application.findings.append("\(entry) names no records")
-                continue
+            let group = "AFL entry \(afl[start..<start + 4].hex)"
+            var entry: ApplicationFileLocator.Entry?
+            do throws(ApplicationFileLocatorError) {
+                entry = try ApplicationFileLocator.Entry(afl, at: start)
+            } catch {
+                application.findings.append("\(group): \(error.reason.rawValue)")
+                // Records that are not what they should be signed are records still.
+                afl[start + 3] = 0
+                entry = try? ApplicationFileLocator.Entry(afl, at: start)
             }
-            if Int(signed) > Int(last) - Int(first) + 1 {
-                application.findings.append("\(entry) has more records signed than it names")
-            }
-            for number in first...last {
-                guard seen.insert([sfi, number]).inserted else {
-                    application.findings.append("\(entry) names record \(sfi).\(number) once more")
+            for record in entry?.each ?? [] {
+                let name = "record \(record.sfi).\(record.number)"
+                guard seen.insert([record.sfi, record.number]).inserted else {
+                    application.findings.append("\(group) names \(name) once more")
                     continue
                 }
                 guard seen.count <= Self.maximumRecords else {
                     application.findings.append("more than \(Self.maximumRecords) records; the rest is not read")
                     return
                 }
-                let response = try await channel.transmit(.readRecord(number, sfi: sfi))
+                let response = try await channel.transmit(.readRecord(record.number, sfi: record.sfi))
                 var objects: TLVList?
                 if response.status == .success {
-                    objects = self.objects(response.data, of: "record \(sfi).\(number)", &application.findings)
-                    if let objects, sfi <= 10, objects.map(\.tag) != [0x70] {
-                        application.findings.append("record \(sfi).\(number) is not one template 70")
+                    objects = self.objects(response.data, of: name, &application.findings)
+                    if let objects, record.sfi <= 10, objects.map(\.tag) != [0x70] {
+                        application.findings.append("\(name) is not one template 70")
                     }
                 } else {
-                    application.findings.append("record \(sfi).\(number): \(response.status)")
+                    application.findings.append("\(name): \(response.status)")
                 }
                 application.records.append(
-                    .init(sfi: sfi, number: number, isSigned: number - first < signed, objects: objects))
+                    .init(sfi: record.sfi, number: record.number, isSigned: record.isSigned, objects: objects))
             }
         }
     }

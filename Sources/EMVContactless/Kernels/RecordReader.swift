@@ -4,9 +4,6 @@ import SmartCard
 ///
 /// It is a value: it says which command comes next, and takes the response.
 struct RecordReader: Sendable {
-    /// How many records one card may have a terminal read.  A card that names more is hostile.
-    static let maximumRecords = 128
-
     private var records: ArraySlice<ApplicationFileLocator.Record>
     /// The records that take part in offline data authentication.
     private(set) var signedRecords = StaticDataToBeAuthenticated()
@@ -15,8 +12,10 @@ struct RecordReader: Sendable {
     init(_ locator: [UInt8]) throws(RecordReaderError) {
         let entries: [ApplicationFileLocator.Entry]
         do { entries = try ApplicationFileLocator(locator).entries } catch { throw .locator(error) }
-        guard entries.reduce(0, { $0 + $1.records.count }) <= Self.maximumRecords else { throw .tooManyRecords }
-        records = entries.flatMap(\.all)[...]
+        guard entries.reduce(0, { $0 + $1.records.count }) <= ApplicationFileLocator.maximumRecords else {
+            throw .tooManyRecords
+        }
+        records = entries.flatMap(\.each)[...]
     }
 
     /// READ RECORD for the next record; nil when all have been read.
@@ -57,7 +56,7 @@ extension RecordReaderError: CustomStringConvertible {
     var description: String {
         switch self {
         case .locator(let error): "\(error)"
-        case .tooManyRecords: "AFL: more than \(RecordReader.maximumRecords) records"
+        case .tooManyRecords: "AFL: more than \(ApplicationFileLocator.maximumRecords) records"
         case .status(let status): "READ RECORD: \(status)"
         case .malformed(let error): "record: \(error)"
         case .template: "record: not one template 70"
