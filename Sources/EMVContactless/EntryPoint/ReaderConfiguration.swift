@@ -12,7 +12,9 @@ public import SmartCard
 ///       "combinations": [
 ///         { "aid": "A0000000031010", "kernel": "03", "transactionTypes": ["purchase", "refund"],
 ///           "transactionLimit": 100000, "cvmRequiredLimit": 5000, "floorLimit": 0,
-///           "terminalTransactionQualifiers": "36004000" }
+///           "terminalTransactionQualifiers": "36004000",
+///           "kernel3": { "checksUsageAtATM": true,
+///             "dynamicReaderLimits": [ { "applicationProgramIdentifier": "3102682620", "floorLimit": 1000 } ] } }
 ///       ]
 ///     }
 ///
@@ -157,9 +159,16 @@ extension Combination {
         for (name, limit) in limits where limit.map({ $0 > Transaction.maximumAmount }) == true {
             throw ConfigurationError(path: "\(path).\(name)", reason: "more than twelve digits")
         }
-        if kernel == 3, terminalTransactionQualifiers == nil {
-            throw ConfigurationError(
-                path: "\(path).terminalTransactionQualifiers", reason: "Kernel 3 needs them (Book C-3, 2.4.1)")
+        if kernel == 3 {
+            guard let qualifiers = terminalTransactionQualifiers else {
+                throw ConfigurationError(
+                    path: "\(path).terminalTransactionQualifiers", reason: "Kernel 3 needs them (Book C-3, 2.4.1)")
+            }
+            guard qualifiers.contains(.emvMode), !qualifiers.contains(.magStripeMode) else {
+                throw ConfigurationError(
+                    path: "\(path).terminalTransactionQualifiers",
+                    reason: "Kernel 3 has EMV mode, and no mag-stripe mode")
+            }
         }
         try ReaderConfiguration.validate(data, "\(path).data")
     }

@@ -55,7 +55,8 @@ extension Combination: Codable {
             statusCheck: container.decodeIfPresent(Bool.self, forKey: "statusCheck"),
             zeroAmountAllowed: container.decodeIfPresent(Bool.self, forKey: "zeroAmountAllowed"),
             extendedSelection: container.decodeIfPresent(Bool.self, forKey: "extendedSelection"),
-            data: container.decodeDataObjects("data"))
+            data: container.decodeDataObjects("data"),
+            kernel3: container.decodeIfPresent(Kernel3.Options.self, forKey: "kernel3") ?? Kernel3.Options())
     }
 
     public func encode(to encoder: any Encoder) throws {
@@ -72,6 +73,67 @@ extension Combination: Codable {
         try container.encodeIfPresent(zeroAmountAllowed, forKey: "zeroAmountAllowed")
         try container.encodeIfPresent(extendedSelection, forKey: "extendedSelection")
         if !data.isEmpty { try container.encode(DataObjects(data), forKey: "data") }
+        if kernel3 != Kernel3.Options() { try container.encode(kernel3, forKey: "kernel3") }
+    }
+}
+
+extension Kernel3.Options: Codable {
+    private static let flags: [(key: Key, path: any WritableKeyPath<Self, Bool> & Sendable)] = [
+        ("displaysAvailableOfflineSpendingAmount", \.displaysAvailableOfflineSpendingAmount),
+        ("checksExceptionFile", \.checksExceptionFile), ("checksUsageForCash", \.checksUsageForCash),
+        ("checksUsageForCashback", \.checksUsageForCashback), ("checksUsageAtATM", \.checksUsageAtATM),
+    ]
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(
+            keyedBy: Key.self, allowing: Set(Self.flags.map(\.key.stringValue) + ["dynamicReaderLimits"]))
+        self.init()
+        dynamicReaderLimits =
+            try container.decodeIfPresent([Kernel3.DynamicReaderLimits].self, forKey: "dynamicReaderLimits") ?? []
+        for (key, path) in Self.flags {
+            if let flag = try container.decodeIfPresent(Bool.self, forKey: key) { self[keyPath: path] = flag }
+        }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(dynamicReaderLimits, forKey: "dynamicReaderLimits")
+        for (key, path) in Self.flags { try container.encode(self[keyPath: path], forKey: key) }
+    }
+}
+
+extension Kernel3.DynamicReaderLimits: Codable {
+    private static let limits: [(key: Key, path: any WritableKeyPath<Self, UInt64?> & Sendable)] = [
+        ("transactionLimit", \.transactionLimit), ("floorLimit", \.floorLimit),
+        ("cvmRequiredLimit", \.cvmRequiredLimit),
+    ]
+    private static let flags: [(key: Key, path: any WritableKeyPath<Self, Bool?> & Sendable)] = [
+        ("statusCheck", \.statusCheck), ("zeroAmountAllowed", \.zeroAmountAllowed),
+    ]
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(
+            keyedBy: Key.self,
+            allowing: Set(
+                Self.limits.map(\.key.stringValue) + Self.flags.map(\.key.stringValue)
+                    + ["applicationProgramIdentifier"]))
+        let identifier = try container.decodeBytes("applicationProgramIdentifier")
+        guard let limits = Self(applicationProgramIdentifier: identifier) else {
+            throw DecodingError.dataCorruptedError(
+                forKey: "applicationProgramIdentifier", in: container, debugDescription: "it has 1 to 16 bytes")
+        }
+        self = limits
+        for (key, path) in Self.limits {
+            self[keyPath: path] = try container.decodeIfPresent(UInt64.self, forKey: key)
+        }
+        for (key, path) in Self.flags { self[keyPath: path] = try container.decodeIfPresent(Bool.self, forKey: key) }
+    }
+
+    public func encode(to encoder: any Encoder) throws {
+        var container = encoder.container(keyedBy: Key.self)
+        try container.encode(applicationProgramIdentifier.hex, forKey: "applicationProgramIdentifier")
+        for (key, path) in Self.limits { try container.encodeIfPresent(self[keyPath: path], forKey: key) }
+        for (key, path) in Self.flags { try container.encodeIfPresent(self[keyPath: path], forKey: key) }
     }
 }
 
@@ -105,7 +167,7 @@ private struct Key: CodingKey, ExpressibleByStringLiteral {
     static let configuration: Set<String> = ["environment", "terminal", "combinations"]
     static let combination: Set<String> = [
         "aid", "kernel", "transactionTypes", "transactionLimit", "floorLimit", "cvmRequiredLimit",
-        "terminalTransactionQualifiers", "statusCheck", "zeroAmountAllowed", "extendedSelection", "data",
+        "terminalTransactionQualifiers", "statusCheck", "zeroAmountAllowed", "extendedSelection", "data", "kernel3",
     ]
 }
 

@@ -58,10 +58,8 @@ extension ReaderConfiguration {
         Combination(
             aid: aid, kernel: kernel, transactionLimit: 1_000_000, floorLimit: 0, cvmRequiredLimit: 5_000,
             terminalTransactionQualifiers: kernel == 3
-                ? [
-                    .emvMode, .emvContactChip, .onlinePIN, .signature, .offlineDataAuthenticationForOnline,
-                    .consumerDeviceCVM,
-                ] : nil,
+                ? [.emvMode, .emvContactChip, .onlinePIN, .signature, .issuerUpdateProcessing, .consumerDeviceCVM]
+                : nil,
             statusCheck: false, zeroAmountAllowed: true)
     }
 }
