@@ -83,7 +83,7 @@ let package = Package(
             name: "benchmarks",
             dependencies: [
                 "CBaseline", "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator",
-                "SmartCardSimulatorHosts",
+                "SmartCardSimulatorHosts", "EMVContactless",
             ],
             path: "Benchmarks/benchmarks", swiftSettings: settings),
 

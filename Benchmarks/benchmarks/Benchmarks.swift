@@ -13,7 +13,8 @@ struct Benchmarks {
         try startWithMockBus()
         let part = CommandLine.arguments.dropFirst().first ?? ""
         let all: [(String, () async throws -> Void)] = [
-            ("tlv", tlv), ("layers", layers), ("usb", usb), ("usb-events", usbEvents), ("pcsc", pcsc),
+            ("tlv", tlv), ("kernel", kernel), ("layers", layers), ("usb", usb), ("usb-events", usbEvents),
+            ("pcsc", pcsc),
             ("pcsc-events", pcscEvents),
         ]
         for (name, run) in all where part.isEmpty || name.contains(part) { try await run() }

@@ -66,7 +66,7 @@ func microseconds(_ nanoseconds: Double) -> String {
     return "\(hundredths / 100).\(hundredths % 100 < 10 ? "0" : "")\(hundredths % 100) µs"
 }
 
-private func nanoseconds(_ duration: Duration) -> Double {
+func nanoseconds(_ duration: Duration) -> Double {
     let (seconds, attoseconds) = duration.components
     return Double(seconds) * 1e9 + Double(attoseconds) / 1e9
 }

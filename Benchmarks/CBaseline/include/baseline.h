@@ -21,3 +21,6 @@ void baseline_usb_close(struct baseline_usb *usb);
 
 // Walks the BER-TLV in `bytes` down to its leaves; returns how many objects there are, or -1.
 int baseline_tlv_walk(const uint8_t *bytes, size_t count);
+
+// How many times this process has asked for memory: malloc, calloc, realloc and their like.
+size_t baseline_allocations(void);
