@@ -74,7 +74,7 @@ struct Benchmarks {
         let link = InstantLink()
         let added = try await added(
             to: {
-                link.write(message, to: 0x02, endsWithEmptyPacket: false, timeout: .zero) { _ in }
+                link.write(message, to: 0x02, timeout: .zero) { _ in }
                 link.read(320, from: 0x82, timeout: .zero) { _ in }
             }, by: try await reader.connect().layered())
         print("layers: with those of SmartCardUSB, \(name), \(microseconds(added)) an APDU (limit 3 µs)")

@@ -33,10 +33,7 @@ final class InstantLink: USBLink {
     /// bMessageType and bSeq of the message to be answered; 0 when there is none.
     private let message = Atomic<UInt>(0)
 
-    func write(
-        _ bytes: [UInt8], to endpoint: UInt8, endsWithEmptyPacket: Bool, timeout: Duration,
-        _ completion: @escaping Completion
-    ) {
+    func write(_ bytes: [UInt8], to endpoint: UInt8, timeout: Duration, _ completion: @escaping Completion) {
         message.store(UInt(bytes[0]) << 8 | UInt(bytes[6]), ordering: .relaxed)
         completion(.success([]))
     }

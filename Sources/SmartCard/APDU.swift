@@ -181,9 +181,10 @@ public struct ResponseAPDU: Hashable, Sendable {
     ///
     /// - Throws: ``APDUError/truncated(offset:)`` for fewer than two bytes.
     public init(_ bytes: some BidirectionalCollection<UInt8>) throws(APDUError) {
-        guard bytes.count >= 2 else { throw .truncated(offset: bytes.count) }
-        let trailer = Array(bytes.suffix(2))
-        self.init(data: Array(bytes.dropLast(2)), status: StatusWord(trailer[0], trailer[1]))
+        var data = Array(bytes)
+        guard data.count >= 2 else { throw .truncated(offset: data.count) }
+        let (sw2, sw1) = (data.removeLast(), data.removeLast())
+        self.init(data: data, status: StatusWord(sw1, sw2))
     }
 
     /// The response as it was received.

@@ -12,7 +12,7 @@ final class CCIDInterface: Sendable {
     private init(_ pipe: CCIDPipe) {
         self.pipe = pipe
         slots = (0..<pipe.function.descriptor.slotCount).map { CCIDSlot(pipe, number: UInt8(clamping: $0)) }
-        for slot in slots { slot.readerIsGone = { [weak self] in self?.end() } }
+        pipe.readerIsGone = { [weak self] in self?.end() }
     }
 
     deinit { pipe.link.close {} }

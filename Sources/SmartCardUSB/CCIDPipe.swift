@@ -3,32 +3,81 @@ import SmartCard
 /// The bulk endpoints of a CCID interface: one command after the other, each with its own bSeq, and its answer.
 ///
 /// Nothing waits in here.  A command moves on when a transfer completes, on the thread that completes it, and the task
-/// that wants the answer is resumed once.  Readers do not take kindly to commands cut short; so one whose task is
-/// cancelled runs on to its end, unseen, and the next one goes out after it.
+/// that wants the answer is resumed once.  A command that nobody waits for any more, because its task was cancelled or
+/// its time is over, is aborted (USB CCID 1.10, 5.3.1); where the reader cannot do so, a cancelled one runs on to its
+/// end, unseen.  Either way the next one goes out after it.
 final class CCIDPipe: Sendable {
     private struct State {
         var sequence: UInt8
-        var running: Running?
+        var running: Job?
         var waiting: [Job] = []
         /// Endpoints that have to be cleared before the next command.
         var stalled: Set<UInt8> = []
     }
 
-    /// The command on the wire.
-    private struct Running {
-        let job: Job
-        var exchange: CCIDExchange
-        var readDeadline: ContinuousClock.Instant
-        let lastDeadline: ContinuousClock.Instant
-        var isWriting = true
-        var isReading = true
+    /// A command, or as many as an APDU takes, on its way.
+    private final class Job: @unchecked Sendable {
+        // Unchecked: what varies is touched with the pipe's lock held.
+        let timeout: Duration
+        let delivery = Delivery<Outcome>()
+        /// Kept until the job is over or forgotten.
+        let deviceTurn: Turn.Hold?
+
+        /// The command that goes out next, when both endpoints are free.
+        var next: CCIDCommand?
+        /// What comes after an answer, if that does not end it.
+        var apdu: APDUExchange?
+        /// The command on the wire.
+        var exchange: CCIDExchange?
+        let slot: UInt8
+        var isWriting = false
+        var isReading = false
+        var readDeadline = ContinuousClock.now
+        var lastDeadline = ContinuousClock.now
+        var abort = Abort.none
         var result: Result<CCIDAnswer, CardError>?
+
+        init(_ command: CCIDCommand, _ apdu: APDUExchange?, timeout: Duration, deviceTurn: Turn.Hold?) {
+            (next, self.apdu, slot) = (command, apdu, command.slot)
+            (self.timeout, self.deviceTurn) = (timeout, deviceTurn)
+        }
+
+        /// Whether ``next`` can go out.
+        var isDue: Bool {
+            next != nil && result == nil && !isReading && !isWriting && (abort == .none || abort == .refused)
+        }
+
+        var isOver: Bool { result != nil && !isReading && !isWriting && abort != .wanted && abort != .requested }
+
+        func end(_ result: Result<CCIDAnswer, CardError>) { self.result = self.result ?? result }
     }
 
-    private struct Job: Sendable {
-        let command: CCIDCommand
-        let timeout: Duration
-        let delivery: Delivery<CCIDAnswer>
+    /// How far the abort of a command has come.
+    private enum Abort {
+        case none
+        /// The command is still being written.
+        case wanted
+        /// ABORT is on the control endpoint.
+        case requested
+        /// PC_to_RDR_Abort is on the bulk endpoints in place of the command.
+        case running
+        /// The reader does not know ABORT.
+        case refused
+    }
+
+    private struct Outcome: Sendable {
+        let result: Result<CCIDAnswer, CardError>
+        let apdu: APDUExchange?
+    }
+
+    /// What is due outside the lock.
+    private enum Action {
+        case none
+        case read(Duration)
+        case cancelReading
+        /// Writes a message, and reads for so long, unless a transfer already does.
+        case write([UInt8], Duration?)
+        case requestAbort(sequence: UInt8)
     }
 
     let link: any USBLink
@@ -39,6 +88,7 @@ final class CCIDPipe: Sendable {
     private let deviceTurn: Turn?
     private let readSize: Int
     private let state: Lock<State>
+    private let goneAction = Lock<(@Sendable () -> Void)?>(nil)
 
     /// - Parameter sequence: the bSeq to begin with.  Two sessions should not begin alike: an answer that the last one
     ///   left behind would pass for one of this.
@@ -54,30 +104,50 @@ final class CCIDPipe: Sendable {
         state = Lock(State(sequence: sequence))
     }
 
+    /// Called when a command finds the reader gone.
+    var readerIsGone: (@Sendable () -> Void)? {
+        get { goneAction.withLock { $0 } }
+        set { goneAction.withLock { $0 = newValue } }
+    }
+
     /// Sends a command and returns its answer, be it a success or a failure.
     ///
     /// - Parameter timeout: how long the reader may take, and once more for each time that it asks for.
     /// - Throws: `CardError` of kind `readerGone`, `readerTimeout`, `malformedAnswer`, `notTransacted`;
     ///   `CancellationError` at once when the task is cancelled.
     func perform(_ command: CCIDCommand, timeout: Duration? = nil) async throws -> CCIDAnswer {
-        guard let deviceTurn else { return try await send(command, timeout) }
-        return try await toTheEnd { [self] in
-            try await deviceTurn.take()
-            defer { deviceTurn.pass() }
-            return try await send(command, timeout)
-        }
+        try await send(command, nil, timeout: timeout ?? timeouts.duration(of: command.kind)).result.get()
     }
 
-    private func send(_ command: CCIDCommand, _ timeout: Duration?) async throws -> CCIDAnswer {
+    /// Exchanges an APDU: sends `command`, and what `apdu` makes of each answer, until it is done.  A task that is
+    /// cancelled, or a time that is over, leaves no half of it behind.
+    ///
+    /// - Parameter timeout: for each command, as with ``perform(_:timeout:)``.
+    /// - Returns: the last answer, with all bytes of the response; or the one that failed.
+    func exchange(
+        _ apdu: inout APDUExchange, _ command: CCIDCommand, timeout: Duration
+    ) async throws -> CCIDAnswer {
+        let outcome = try await send(command, apdu, timeout: timeout)
+        apdu = outcome.apdu ?? apdu
+        return try outcome.result.get()
+    }
+
+    private func send(_ command: CCIDCommand, _ apdu: APDUExchange?, timeout: Duration) async throws -> Outcome {
         try await clearStalls()
-        let timeout = timeout ?? timeouts.duration(of: command.kind)
-        return try await Delivery<CCIDAnswer>.receive { delivery in
-            let job = Job(command: command, timeout: timeout, delivery: delivery)
-            let isFree = self.state.withLock { state in
-                if state.running != nil { state.waiting.append(job) }
-                return state.running == nil && self.prepare(job, &state)
+        let job = Job(command, apdu, timeout: timeout, deviceTurn: try await deviceTurn?.hold())
+        return try await job.delivery.receive {
+            let action = self.state.withLock { state -> Action in
+                guard job.delivery.isAwaited else { return .none }
+                guard state.running == nil else {
+                    state.waiting.append(job)
+                    return .none
+                }
+                state.running = job
+                return self.begin(job, &state)
             }
-            if isFree { self.launch() }
+            self.perform(action, job)
+        } onCancel: {
+            self.abandon(job)
         }
     }
 
@@ -105,102 +175,178 @@ final class CCIDPipe: Sendable {
 
     // MARK: A command on its way
 
-    /// - Returns: true; `launch` is due, outside the lock.
-    private func prepare(_ job: Job, _ state: inout State) -> Bool {
+    /// Changes the job on the wire, hands its result over as soon as there is one, does what is due, and starts the next
+    /// job when this one is over.
+    private func change(_ job: Job, _ body: (inout State) -> Action) {
+        let (action, outcome, next) = state.withLock { state -> (Action, Outcome?, (Action, Job)?) in
+            guard state.running === job else { return (.none, nil, nil) }
+            let hadResult = job.result != nil
+            var action = body(&state)
+            let outcome = hadResult ? nil : job.result.map { Outcome(result: $0, apdu: job.apdu) }
+            if job.isDue { action = begin(job, &state) }
+            guard job.isOver else { return (action, outcome, nil) }
+            state.running = nil
+            while !state.waiting.isEmpty {
+                let next = state.waiting.removeFirst()
+                guard next.delivery.isAwaited else { continue }
+                state.running = next
+                return (action, outcome, (begin(next, &state), next))
+            }
+            return (action, outcome, nil)
+        }
+        if let outcome {
+            if case .failure(let error) = outcome.result, error.kind == .readerGone { readerIsGone?() }
+            job.delivery.deliver(.success(outcome))
+        }
+        perform(action, job)
+        if let (action, next) = next { perform(action, next) }
+    }
+
+    private func perform(_ action: Action, _ job: Job) {
+        switch action {
+        case .none: break
+        case .read(let timeout): read(timeout, job)
+        case .cancelReading: link.cancel(function.bulkIn)
+        case .write(let message, let timeout):
+            link.write(message, to: function.bulkOut, timeout: timeouts.write) { self.written($0, job) }
+            if let timeout { read(timeout, job) }
+        case .requestAbort(let sequence):
+            link.request(
+                0x01, value: UInt16(sequence) << 8 | UInt16(job.slot), timeout: timeouts.abort
+            ) { self.abortIsRequested($0, sequence, job) }
+        }
+    }
+
+    /// Begins what is next in a job.
+    private func begin(_ job: Job, _ state: inout State) -> Action {
+        guard var command = job.next else { return .none }
         state.sequence &+= 1
+        command.slot = job.slot
+        let exchange = CCIDExchange(
+            command, sequence: state.sequence, packetSize: function.packetSize,
+            maximumAnswer: function.descriptor.maximumAnswer, quirks: quirks)
         let now = ContinuousClock.now
-        state.running = Running(
-            job: job,
-            exchange: CCIDExchange(
-                job.command, sequence: state.sequence, packetSize: function.packetSize,
-                maximumAnswer: function.descriptor.maximumAnswer, quirks: quirks),
-            readDeadline: now + job.timeout, lastDeadline: now + max(timeouts.total, job.timeout))
-        return true
+        (job.next, job.exchange) = (nil, exchange)
+        (job.readDeadline, job.lastDeadline) = (now + job.timeout, now + max(timeouts.total, job.timeout))
+        (job.isWriting, job.isReading) = (true, true)
+        return .write(exchange.message, job.timeout)
     }
 
-    private func launch() {
-        guard let (message, timeout) = state.withLock({ $0.running.map { ($0.exchange.message, $0.job.timeout) } })
-        else { return }
-        if message[0] == CCIDCommand.Kind.abort.rawValue {
-            // ABORT on the control endpoint and Abort on the bulk endpoint belong together (USB CCID 1.10, 5.3.1).
-            link.request(0x01, value: UInt16(message[6]) << 8 | UInt16(message[5]), timeout: timeouts.abort) { _ in }
-        }
-        link.write(
-            message, to: function.bulkOut,
-            endsWithEmptyPacket: quirks.contains(.needsZeroLengthPacket)
-                && message.count.isMultiple(of: function.packetSize), timeout: timeouts.write
-        ) { self.written($0) }
-        read(timeout)
+    private func read(_ timeout: Duration, _ job: Job) {
+        link.read(readSize, from: function.bulkIn, timeout: timeout) { self.read($0, job) }
     }
 
-    private func read(_ timeout: Duration) {
-        link.read(readSize, from: function.bulkIn, timeout: timeout) { self.read($0) }
-    }
-
-    private func written(_ result: Result<[UInt8], USBStatus>) {
-        let cancelsReading = change { running, state in
-            running.isWriting = false
-            guard case .failure(let status) = result else { return false }
-            if status == .pipe { state.stalled.insert(function.bulkOut) }
-            running.result = running.result ?? .failure(CardError(status))
-            return running.isReading
-        }
-        if cancelsReading == true { link.cancel(function.bulkIn) }
-    }
-
-    private func read(_ result: Result<[UInt8], USBStatus>) {
-        let again: Duration?? = change { running, state in
-            let now = ContinuousClock.now
-            let step: CCIDExchange.Step
+    private func written(_ result: Result<[UInt8], USBStatus>, _ job: Job) {
+        change(job) { state in
+            job.isWriting = false
             switch result {
-            case .success(let bytes): step = running.exchange.received(bytes)
-            case .failure(.timeout): step = running.exchange.timedOut()
+            case .success:
+                return job.abort == .wanted ? requestAbort(job, &state) : .none
+            case .failure(let status):
+                if status == .pipe { state.stalled.insert(function.bulkOut) }
+                if job.abort == .wanted { job.abort = .none }
+                job.end(.failure(CardError(status)))
+                return job.isReading ? .cancelReading : .none
+            }
+        }
+    }
+
+    private func read(_ result: Result<[UInt8], USBStatus>, _ job: Job) {
+        change(job) { state in
+            let step: CCIDExchange.Step?
+            switch result {
+            case .success(let bytes): step = job.exchange?.received(bytes)
+            case .failure(.timeout): step = job.exchange?.timedOut()
             case .failure(let status):
                 if status == .pipe { state.stalled.insert(function.bulkIn) }
-                running.result = running.result ?? .failure(CardError(status))
-                running.isReading = false
-                return nil
+                job.end(.failure(CardError(status)))
+                step = nil
             }
+            job.isReading = false
             switch step {
-            case .read where running.result == nil && now < running.readDeadline:
-                return running.readDeadline - now
-            case .readAnew(let multiplier) where running.result == nil && now < running.lastDeadline:
-                running.readDeadline = min(now + running.job.timeout * Int(multiplier), running.lastDeadline)
-                return running.readDeadline - now
-            case .done(let answer): running.result = running.result ?? .success(answer)
-            case .failed(let kind, let detail): running.result = running.result ?? .failure(CardError(kind, detail))
-            case .read, .readAnew: running.result = running.result ?? .failure(CardError(.readerTimeout))
+            case .done(let answer): received(answer, job)
+            case .failed(let kind, let detail): job.end(.failure(CardError(kind, detail)))
+            case .read:
+                if let left = left(until: job.readDeadline, job) { return .read(left) }
+            case .readAnew(let multiplier):
+                job.readDeadline = min(.now + job.timeout * Int(multiplier), job.lastDeadline)
+                if let left = left(until: job.readDeadline, job) { return .read(left) }
+            case nil: break
             }
-            running.isReading = false
-            return nil
+            // The reader is not to go on with what nobody waits for.
+            guard case .failure(let error)? = job.result, error.kind == .readerTimeout else { return .none }
+            return abort(job, &state)
         }
-        if case .some(.some(let timeout)) = again { read(timeout) }
     }
 
-    /// Changes the command on the wire, hands its result over as soon as there is one, and starts the next command when
-    /// both transfers have ended.
-    private func change<R: Sendable>(_ body: (inout Running, inout State) -> R) -> R? {
-        let (value, delivery, hasNext) = state.withLock {
-            state -> (R?, (Delivery<CCIDAnswer>, Result<CCIDAnswer, CardError>)?, Bool) in
-            guard var running = state.running else { return (nil, nil, false) }
-            let hadResult = running.result != nil
-            let value = body(&running, &state)
-            let delivery = hadResult ? nil : running.result.map { (running.job.delivery, $0) }
-            guard running.result != nil, !running.isReading, !running.isWriting else {
-                state.running = running
-                return (value, delivery, false)
-            }
-            state.running = nil
-            var hasNext = false
-            while !hasNext, !state.waiting.isEmpty {
-                let next = state.waiting.removeFirst()
-                hasNext = next.delivery.isAwaited && prepare(next, &state)
-            }
-            return (value, delivery, hasNext)
+    /// How long to read on; nil, and the job has ended, if there is no time left.
+    private func left(until deadline: ContinuousClock.Instant, _ job: Job) -> Duration? {
+        let now = ContinuousClock.now
+        guard job.result == nil, now < deadline else {
+            job.end(.failure(CardError(.readerTimeout)))
+            return nil
         }
-        if let (delivery, result) = delivery { delivery.deliver(result.mapError { $0 as any Error }) }
-        if hasNext { launch() }
-        return value
+        job.isReading = true
+        return deadline - now
+    }
+
+    private func received(_ answer: CCIDAnswer, _ job: Job) {
+        guard job.apdu != nil, answer.commandStatus == .done || job.apdu?.repairs(answer.error) == true else {
+            return job.end(.success(answer))
+        }
+        switch job.apdu?.received(answer) {
+        case .send(let command): job.next = command
+        case .failed(let error): job.end(.failure(error))
+        case .done(let response):
+            var answer = answer
+            answer.data = response
+            job.end(.success(answer))
+        case nil: break
+        }
+    }
+
+    // MARK: Aborting
+
+    /// Nobody waits for the job any more.
+    private func abandon(_ job: Job) {
+        change(job) { state in job.result == nil ? abort(job, &state) : .none }
+    }
+
+    /// Aborts commands that wait for a card or a person, the others being short.
+    private func abort(_ job: Job, _ state: inout State) -> Action {
+        let kind = job.exchange?.command
+        guard job.abort == .none, !quirks.contains(.noAbort), kind == .xfrBlock || kind == .escape else { return .none }
+        guard !job.isWriting else {
+            job.abort = .wanted
+            return .none
+        }
+        return requestAbort(job, &state)
+    }
+
+    /// ABORT on the control endpoint and PC_to_RDR_Abort on the bulk endpoint belong together: same slot, same bSeq, and
+    /// after the first the reader fails every command but the second (USB CCID 1.10, 5.3.1).
+    private func requestAbort(_ job: Job, _ state: inout State) -> Action {
+        state.sequence &+= 1
+        job.abort = .requested
+        return .requestAbort(sequence: state.sequence)
+    }
+
+    private func abortIsRequested(_ result: Result<[UInt8], USBStatus>, _ sequence: UInt8, _ job: Job) {
+        change(job) { _ in
+            guard case .success = result else {
+                job.abort = .refused
+                return .none
+            }
+            // What the command may still be answered with is passed over.
+            job.exchange?.replace(with: CCIDCommand(.abort, slot: job.slot), sequence: sequence)
+            (job.next, job.apdu, job.result) = (nil, nil, nil)
+            job.abort = .running
+            job.readDeadline = .now + timeouts.abort
+            job.lastDeadline = job.readDeadline
+            let isReading = job.isReading
+            (job.isWriting, job.isReading) = (true, true)
+            return .write(job.exchange?.message ?? [], isReading ? nil : timeouts.abort)
+        }
     }
 }
 
@@ -214,22 +360,23 @@ final class Delivery<T: Sendable>: Sendable {
 
     private let phase = Lock(Phase.new)
 
-    /// Calls `start` and waits for what it, or somebody later, delivers.
+    /// Calls `start` and waits for what it, or somebody later, delivers.  To be called once.
     ///
+    /// - Parameter onCancel: called when the task is cancelled, after it has been resumed.
     /// - Throws: `CancellationError`, at once, when the task is cancelled; `start` may not have been called then.
-    static func receive(_ start: (Delivery) -> Void) async throws -> T {
-        let delivery = Delivery()
-        return try await withTaskCancellationHandler {
+    func receive(_ start: () -> Void, onCancel: @Sendable () -> Void = {}) async throws -> T {
+        try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let isWanted = delivery.phase.withLock { phase in
+                let isWanted = phase.withLock { phase in
                     guard case .new = phase else { return false }
                     phase = .awaited(continuation)
                     return true
                 }
-                if isWanted { start(delivery) } else { continuation.resume(throwing: CancellationError()) }
+                if isWanted { start() } else { continuation.resume(throwing: CancellationError()) }
             }
         } onCancel: {
-            delivery.deliver(.failure(CancellationError()))
+            deliver(.failure(CancellationError()))
+            onCancel()
         }
     }
 
@@ -252,7 +399,8 @@ final class Delivery<T: Sendable>: Sendable {
 ///
 /// - Throws: what `body` throws; `CancellationError`, at once, when the task is cancelled.
 func toTheEnd<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) async throws -> T {
-    try await Delivery<T>.receive { delivery in
+    let delivery = Delivery<T>()
+    return try await delivery.receive {
         Task {
             do { delivery.deliver(.success(try await body())) } catch { delivery.deliver(.failure(error)) }
         }
@@ -276,7 +424,8 @@ final class Turn: Sendable {
         }) {
             return
         }
-        try await Delivery<Void>.receive { delivery in
+        let delivery = Delivery<Void>()
+        try await delivery.receive {
             let isFree = state.withLock { state in
                 if state.isTaken { state.waiting.append(delivery) }
                 defer { state.isTaken = true }
@@ -284,6 +433,20 @@ final class Turn: Sendable {
             }
             if isFree { hand(to: delivery) }
         }
+    }
+
+    /// As ``take()``; passed when what is returned has been let go.
+    func hold() async throws -> Hold {
+        try await take()
+        return Hold(turn: self)
+    }
+
+    final class Hold: Sendable {
+        private let turn: Turn
+
+        fileprivate init(turn: Turn) { self.turn = turn }
+
+        deinit { turn.pass() }
     }
 
     func pass() {

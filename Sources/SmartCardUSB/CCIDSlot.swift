@@ -27,7 +27,6 @@ final class CCIDSlot: Sendable {
         var streams: [Int: AsyncThrowingStream<SlotState, any Error>.Continuation] = [:]
         var streamCount = 0
         var poll: Task<Void, Never>?
-        var readerIsGone: (@Sendable () -> Void)?
     }
 
     let number: UInt8
@@ -41,12 +40,6 @@ final class CCIDSlot: Sendable {
     }
 
     deinit { state.withLock { $0.poll }?.cancel() }
-
-    /// Called when a command finds the reader gone.
-    var readerIsGone: (@Sendable () -> Void)? {
-        get { state.withLock { $0.readerIsGone } }
-        set { state.withLock { $0.readerIsGone = newValue } }
-    }
 
     /// Whether the interrupt endpoint tells of cards.
     var isNotified: Bool {
@@ -100,9 +93,8 @@ final class CCIDSlot: Sendable {
     ///
     /// - Returns: what the reader made of the response, at least one byte.
     func transmit(_ command: [UInt8], session: Int) async throws -> [UInt8] {
-        let isSingle = state.withLock { $0.exchange?.isSingle ?? true }
-        // Of several messages none may be the last just because nobody waits any more.
-        guard isSingle else {
+        // T=1 counts its blocks: what it remembers has to be kept, whether or not anybody waits for the response.
+        guard state.withLock({ $0.exchange?.t1 == nil }) else {
             return try await toTheEnd { [self] in try await transmitInTurn(command, session: session) }
         }
         return try await transmitInTurn(command, session: session)
@@ -142,18 +134,14 @@ final class CCIDSlot: Sendable {
     private func run(
         _ exchange: inout APDUExchange, _ first: APDUExchange.Step, timeout: Duration
     ) async throws -> [UInt8] {
-        var step = first
-        while true {
-            switch step {
-            case .send(let command):
-                let answer = try await perform(command, timeout: timeout)
-                if answer.commandStatus == .failed, !exchange.repairs(answer.error) {
-                    throw failure(of: answer)
-                }
-                step = exchange.received(answer)
-            case .done(let response): return response
-            case .failed(let error): throw error
-            }
+        switch first {
+        case .send(var command):
+            command.slot = number
+            let answer = try await pipe.exchange(&exchange, command, timeout: timeout)
+            if answer.commandStatus == .failed { throw failure(of: answer) }
+            return answer.data
+        case .done(let response): return response
+        case .failed(let error): throw error
         }
     }
 
@@ -306,16 +294,7 @@ final class CCIDSlot: Sendable {
     private func perform(_ command: CCIDCommand, timeout: Duration? = nil) async throws -> CCIDAnswer {
         var command = command
         command.slot = number
-        do {
-            return try await pipe.perform(command, timeout: timeout)
-        } catch let error as CardError where error.kind == .readerGone {
-            readerIsGone?()
-            throw error
-        } catch let error as CardError where error.kind == .readerTimeout && command.isLong {
-            // The reader is not to go on with what nobody waits for.
-            if !pipe.quirks.contains(.noAbort) { _ = try? await pipe.perform(CCIDCommand(.abort, slot: number)) }
-            throw error
-        }
+        return try await pipe.perform(command, timeout: timeout)
     }
 
     // MARK: Presence
@@ -450,11 +429,6 @@ final class CCIDSlot: Sendable {
             for stream in state.streams.values { stream.yield(slotState) }
         }
     }
-}
-
-extension CCIDCommand {
-    /// Commands that wait for a card or a person.
-    fileprivate var isLong: Bool { kind == .xfrBlock || kind == .escape }
 }
 
 extension CCIDAnswer {

@@ -203,14 +203,8 @@ private final class LibUSBLink: USBLink {
 
     // MARK: Transfers
 
-    func write(
-        _ bytes: [UInt8], to endpoint: UInt8, endsWithEmptyPacket: Bool, timeout: Duration,
-        _ completion: @escaping Completion
-    ) {
-        submit(endpoint, timeout, completion) { transfer in
-            transfer.fill(
-                bytes, flags: endsWithEmptyPacket ? UInt8(LIBUSB_TRANSFER_ADD_ZERO_PACKET.rawValue) : 0)
-        }
+    func write(_ bytes: [UInt8], to endpoint: UInt8, timeout: Duration, _ completion: @escaping Completion) {
+        submit(endpoint, timeout, completion) { transfer in transfer.fill(bytes) }
     }
 
     func read(_ count: Int, from endpoint: UInt8, timeout: Duration?, _ completion: @escaping Completion) {
@@ -219,7 +213,7 @@ private final class LibUSBLink: USBLink {
 
     func request(_ request: UInt8, value: UInt16, timeout: Duration, _ completion: @escaping Completion) {
         let words = [value, UInt16(interface), 0].flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
-        submit(0x00, timeout, completion) { transfer in transfer.fill([0x21, request] + words, flags: 0) }
+        submit(0x00, timeout, completion) { transfer in transfer.fill([0x21, request] + words) }
     }
 
     private func submit(
@@ -329,14 +323,12 @@ private final class LibUSBTransfer: @unchecked Sendable {
             buffer.initialize(repeating: 0)
         }
         length = count
-        pointer.pointee.flags = 0
         return true
     }
 
-    func fill(_ bytes: [UInt8], flags: UInt8) -> Bool {
+    func fill(_ bytes: [UInt8]) -> Bool {
         guard makeRoom(bytes.count) else { return false }
         _ = buffer.update(from: bytes)
-        pointer.pointee.flags = flags
         return true
     }
 

@@ -21,8 +21,6 @@ public enum ReaderQuirk: String, Hashable, Sendable, CaseIterable {
     case oneInterfaceAtATime = "one-interface-at-a-time"
     /// Commands cannot be aborted.
     case noAbort = "no-abort"
-    /// Messages whose length is a multiple of the packet size need an empty transfer after them.
-    case needsZeroLengthPacket = "needs-zero-length-packet"
     /// Answers of a byte or two stand where a status word is due: `7F`, `90 7F`.
     case shortAnswers = "short-answers"
     /// Light and buzzer commands are answered when the blinking is over.

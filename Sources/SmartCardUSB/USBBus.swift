@@ -29,9 +29,7 @@ package protocol USBLink: AnyObject, Sendable {
     typealias Completion = @Sendable (Result<[UInt8], USBStatus>) -> Void
 
     /// Sends `bytes` to a bulk OUT endpoint.  Completes with nothing.
-    func write(
-        _ bytes: [UInt8], to endpoint: UInt8, endsWithEmptyPacket: Bool, timeout: Duration,
-        _ completion: @escaping Completion)
+    func write(_ bytes: [UInt8], to endpoint: UInt8, timeout: Duration, _ completion: @escaping Completion)
 
     /// Reads one transfer of at most `count` bytes from a bulk or interrupt IN endpoint.
     ///

@@ -194,7 +194,6 @@ import Testing
 
     @Test func shortAPDULevel() throws {
         var exchange = try APDUExchange(descriptor(features: 0x20040), t1: nil)
-        #expect(exchange.isSingle)
         #expect(exchange.start(bytes("00 A4 04 00")) == .send(.xfrBlock(bytes("00 A4 04 00"))))
         #expect(exchange.received(try answer([0x90, 0x00])) == .done([0x90, 0x00]))
         guard case .failed(let error) = exchange.start([UInt8](repeating: 0, count: 262)) else {

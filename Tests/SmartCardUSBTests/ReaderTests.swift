@@ -138,21 +138,6 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
         #expect(try await second.transmit(selectPPSE).status == .success)
     }
 
-    @Test func aCancelledCallReturnsAtOnceAndTheNextOneWaits() async throws {
-        let device = SoftwareACR122U(faults: [ACR122UFault(.slow, 5000)])
-        device.insert(try #require(VirtualCards.named("visa")))
-        let reader = try await firstReader(on: SoftwareUSBBus(device))
-        let card = try await reader.connect()
-        let call = Task { try await card.transmit(selectPPSE) }
-        try await Task.sleep(for: .milliseconds(50))
-        let start = ContinuousClock.now
-        call.cancel()
-        let result = await call.result
-        #expect(ContinuousClock.now - start < .seconds(4))
-        #expect(throws: CancellationError.self) { try result.get() }
-        #expect(try await card.transmit(selectPPSE).status == .success)
-    }
-
     @Test func lightsMayTakeLongerThanAnythingElse() async throws {
         let bus = SoftwareUSBBus(SoftwareACR122U())
         let reader = try await firstReader(on: bus, timeouts: .short)
@@ -276,18 +261,6 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
         let reader = try await firstReader(on: SoftwareUSBBus(device))
         #expect(try await reader.transmitToReader(bytes("E0 00 00 18 00")) == bytes("E1 00 00 00 01 00"))
         #expect(await kind { try await reader.escape([0x01]) } == .unsupported)
-    }
-
-    @Test func whatNobodyWaitsForIsAborted() async throws {
-        let device = ScriptedReader(functional: DescriptorTests.acr122u) { message in
-            message[0] == 0x6B ? [] : [ScriptedReader.answer(to: message, status: 0x02)]
-        }
-        let reader = try await firstReader(on: SoftwareUSBBus(device), timeouts: .short)
-        #expect(await kind { try await reader.escape([0x01]) } == .readerTimeout)
-        let abort = try #require(device.messages.last)
-        #expect(abort.first == 0x72)
-        // ABORT: wValue is bSeq and bSlot
-        #expect(device.requests.map { $0.prefix(4).hex } == [bytes("21 01 00").hex + [abort[6]].hex])
     }
 
     @Test func firmwareWhoseStatusIsNotToBeTrusted() async throws {

@@ -12,20 +12,21 @@ package final class ScriptedReader: SoftwareUSBDevice {
 
     private struct State {
         var observer: (@Sendable (SoftwareUSBEvent) -> Void)?
-        var messages: [[UInt8]] = []
-        var requests: [[UInt8]] = []
+        var traffic: [[UInt8]] = []
     }
 
     private let state = Mutex(State())
     private let answer: Answer
+    private let knowsAbort: Bool
     private let leftovers: [[UInt8]]
 
     /// - Parameter functional: the CCID descriptor.
     /// - Parameter hasInterrupt: whether there is an interrupt endpoint.
+    /// - Parameter knowsAbort: whether it takes class requests, or stalls them.
     /// - Parameter leftovers: what somebody before has left in the bulk IN endpoint.
     package init(
         functional: [UInt8], vendor: UInt16 = 0x076B, product: UInt16 = 0x5022, serialNumber: String? = nil,
-        hasInterrupt: Bool = false, leftovers: [[UInt8]] = [], answer: @escaping Answer
+        hasInterrupt: Bool = false, knowsAbort: Bool = true, leftovers: [[UInt8]] = [], answer: @escaping Answer
     ) {
         func word(_ value: UInt16) -> [UInt8] { [UInt8(value & 0xFF), UInt8(value >> 8)] }
         let names = [0x01, 0x02, serialNumber == nil ? 0x00 : 0x03] as [UInt8]
@@ -40,20 +41,21 @@ package final class ScriptedReader: SoftwareUSBDevice {
         configurationDescriptor =
             [0x09, 0x02] + word(UInt16(9 + body.count)) + [0x01, 0x01, 0x00, 0x80, 0x32] + body
         strings = ["Maker", "Reader"] + [serialNumber].compactMap(\.self)
-        (self.answer, self.leftovers) = (answer, leftovers)
+        (self.answer, self.knowsAbort, self.leftovers) = (answer, knowsAbort, leftovers)
     }
 
-    /// What has come by bulk OUT, and the class requests.
-    package var messages: [[UInt8]] { state.withLock { $0.messages } }
-    package var requests: [[UInt8]] { state.withLock { $0.requests } }
+    /// What has come: the messages, and the setup packets of class requests, which begin with 21.
+    package var traffic: [[UInt8]] { state.withLock { $0.traffic } }
+    package var messages: [[UInt8]] { traffic.filter { $0.first != 0x21 } }
+    package var requests: [[UInt8]] { traffic.filter { $0.first == 0x21 } }
 
     package func control(setup: [UInt8], data: [UInt8]) -> [UInt8]? {
-        state.withLock { $0.requests.append(setup) }
-        return []
+        state.withLock { $0.traffic.append(setup) }
+        return knowsAbort ? [] : nil
     }
 
     package func transferOut(endpoint: UInt8, _ bytes: [UInt8]) {
-        state.withLock { $0.messages.append(bytes) }
+        state.withLock { $0.traffic.append(bytes) }
         for bytes in answer(bytes) { send(bytes, endpoint: 0x82) }
     }
 

@@ -116,6 +116,7 @@ private final class SoftwareUSBLink: USBLink {
     private let device: any SoftwareUSBDevice
     private let bus: SoftwareUSBBus
     private let timers = DispatchQueue(label: "software-usb")
+    private let completions = DispatchQueue(label: "software-usb-completions")
     private let state = Mutex(State())
 
     init(_ device: any SoftwareUSBDevice, _ bus: SoftwareUSBBus) {
@@ -138,10 +139,7 @@ private final class SoftwareUSBLink: USBLink {
         }
     }
 
-    func write(
-        _ bytes: [UInt8], to endpoint: UInt8, endsWithEmptyPacket: Bool, timeout: Duration,
-        _ completion: @escaping Completion
-    ) {
+    func write(_ bytes: [UInt8], to endpoint: UInt8, timeout: Duration, _ completion: @escaping Completion) {
         guard state.withLock({ $0.isOpen }) else { return completion(.failure(.noDevice)) }
         bus.use.withLock { $0.transfers += 1 }
         device.transferOut(endpoint: endpoint, bytes)
@@ -183,7 +181,7 @@ private final class SoftwareUSBLink: USBLink {
         }
         for endpoint in state.withLock({ Array($0.readers.keys) }) { cancel(endpoint) }
         if isFirst { bus.release(self) }
-        completion()
+        completions.async(execute: completion)
     }
 
     private func fail() {
@@ -201,7 +199,8 @@ private final class SoftwareUSBLink: USBLink {
         }
         guard let reader else { return }
         bus.use.withLock { $0.transfers -= 1 }
-        reader.completion(result)
+        // On another thread than the call's, as with libusb.
+        completions.async { reader.completion(result) }
     }
 
     private func match(_ endpoint: UInt8) {

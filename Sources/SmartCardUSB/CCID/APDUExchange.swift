@@ -48,14 +48,6 @@ struct APDUExchange: Sendable {
         if case .t1(let t1) = level { t1 } else { nil }
     }
 
-    /// Whether one XfrBlock is all there is to it.
-    var isSingle: Bool {
-        switch level {
-        case .wholeAPDU, .t0: true
-        case .chainedAPDU, .t1: false
-        }
-    }
-
     /// The first step for `command`, a whole APDU.
     mutating func start(_ command: [UInt8]) -> Step {
         switch level {

@@ -21,12 +21,12 @@ struct CCIDExchange: Sendable {
     static let mostExtensions = 600
     static let mostEmptyTransfers = 16
 
-    let message: [UInt8]
-    let sequence: UInt8
+    private(set) var message: [UInt8]
+    private(set) var command: CCIDCommand.Kind
+    private var sequence: UInt8
     private let slot: UInt8
-    private let answerKind: CCIDAnswer.Kind
     /// Whether the reader may answer with the bSeq before this one.
-    private let toleratesSequenceBehind: Bool
+    private var toleratesSequenceBehind: Bool
     private var assembler: FrameAssembler
     private var strangers = 0
     private var extensions = 0
@@ -36,11 +36,19 @@ struct CCIDExchange: Sendable {
         quirks: Set<ReaderQuirk> = []
     ) {
         message = command.bytes(sequence: sequence)
+        self.command = command.kind
         self.sequence = sequence
         slot = command.slot
-        answerKind = command.kind.answer
         toleratesSequenceBehind = quirks.contains(.sequenceBehindAfterLongMessage) && message.count > 64
         assembler = FrameAssembler(packetSize: packetSize, maximum: maximumAnswer)
+    }
+
+    /// Another command to the same slot takes the place of this one, whose answer is not wanted any more; half of it may
+    /// have come.
+    mutating func replace(with command: CCIDCommand, sequence: UInt8) {
+        message = command.bytes(sequence: sequence)
+        (self.command, self.sequence) = (command.kind, sequence)
+        (toleratesSequenceBehind, strangers, extensions) = (false, 0, 0)
     }
 
     /// A transfer from the bulk IN endpoint has ended with `bytes`.
@@ -70,7 +78,7 @@ struct CCIDExchange: Sendable {
             return .readAnew(multiplier: max(answer.error.rawValue, 1))
         }
         // A reader that does not know a command may answer with the slot status.
-        guard answer.kind == answerKind || answer.kind == .slotStatus && answer.commandStatus == .failed else {
+        guard answer.kind == command.answer || answer.kind == .slotStatus && answer.commandStatus == .failed else {
             return .failed(.malformedAnswer, "a message of type \([answer.kind.rawValue].hex)")
         }
         return .done(answer)

@@ -29,7 +29,7 @@ struct CCIDCommand: Hashable, Sendable {
     var kind: Kind
     var slot: UInt8
     /// The three bytes that mean something else in each message.
-    var parameters: [UInt8]
+    var parameters: SIMD3<UInt8>
     var data: [UInt8]
 
     init(
@@ -37,22 +37,17 @@ struct CCIDCommand: Hashable, Sendable {
     ) {
         self.kind = kind
         self.slot = slot
-        self.parameters = [parameters.0, parameters.1, parameters.2]
+        self.parameters = SIMD3(parameters.0, parameters.1, parameters.2)
         self.data = data
     }
 
     /// The message, numbered `sequence` (bSeq).
     func bytes(sequence: UInt8) -> [UInt8] {
-        var bytes: [UInt8] = []
-        bytes.reserveCapacity(CCIDAnswer.headerSize + data.count)
         let length = UInt32(truncatingIfNeeded: data.count)
-        bytes.append(kind.rawValue)
-        for shift in [0, 8, 16, 24] as [UInt32] { bytes.append(UInt8(truncatingIfNeeded: length >> shift)) }
-        bytes.append(slot)
-        bytes.append(sequence)
-        bytes += parameters
-        bytes += data
-        return bytes
+        func byte(_ shift: UInt32) -> UInt8 { UInt8(truncatingIfNeeded: length >> shift) }
+        return [
+            kind.rawValue, byte(0), byte(8), byte(16), byte(24), slot, sequence, parameters.x, parameters.y, parameters.z,
+        ] + data
     }
 }
 
@@ -108,11 +103,10 @@ struct CCIDAnswer: Hashable, Sendable {
     let error: CCIDError
     /// The last header byte: bChainParameter, bClockStatus or bProtocolNum.
     let last: UInt8
-    let data: [UInt8]
+    var data: [UInt8]
 
     /// - Returns: nil unless there is a header and dwLength counts the bytes after it.
-    init?(_ bytes: some RandomAccessCollection<UInt8>) {
-        let bytes = Array(bytes)
+    init?(_ bytes: [UInt8]) {
         guard bytes.count >= Self.headerSize, Self.length(bytes) == bytes.count else { return nil }
         kind = Kind(rawValue: bytes[0])
         slot = bytes[5]
