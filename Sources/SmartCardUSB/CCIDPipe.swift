@@ -20,8 +20,8 @@ final class CCIDPipe: Sendable {
         // Unchecked: what varies is touched with the pipe's lock held.
         let timeout: Duration
         let delivery = Delivery<Outcome>()
-        /// Kept until the job is over or forgotten.
-        let deviceTurn: Turn.Hold?
+        /// Held until the job is over or forgotten.
+        var deviceTurn: Turn.Hold?
 
         /// The command that goes out next, when both endpoints are free.
         var next: CCIDCommand?
@@ -185,7 +185,7 @@ final class CCIDPipe: Sendable {
             let outcome = hadResult ? nil : job.result.map { Outcome(result: $0, apdu: job.apdu) }
             if job.isDue { action = begin(job, &state) }
             guard job.isOver else { return (action, outcome, nil) }
-            state.running = nil
+            (state.running, job.deviceTurn) = (nil, nil)
             while !state.waiting.isEmpty {
                 let next = state.waiting.removeFirst()
                 guard next.delivery.isAwaited else { continue }

@@ -6,6 +6,15 @@ import USBTestSupport
 
 @testable import SmartCardUSB
 
+extension CCIDTimeouts {
+    /// Longer than a test may take, so that nothing ends by itself.
+    fileprivate static var endless: CCIDTimeouts {
+        var timeouts = CCIDTimeouts()
+        (timeouts.exchange, timeouts.escape, timeouts.abort) = (.seconds(600), .seconds(600), .seconds(600))
+        return timeouts
+    }
+}
+
 /// Commands that nobody waits for any more, and the ones after them (USB CCID 1.10, 5.3.1).
 @Suite(.timeLimit(.minutes(1))) struct AbortTests {
     /// A reader with a card that answers `00 B0 xx 00` by `xx 90 00` at once and `00 B1` when a test does so.
@@ -17,7 +26,7 @@ import USBTestSupport
 
         init(
             functional: [UInt8] = AbortTests.extended, vendor: UInt16 = 0x076B, product: UInt16 = 0x5022,
-            knowsAbort: Bool = true, timeouts: CCIDTimeouts = CCIDTimeouts(), atr: String = "3B 80 80 01 01",
+            knowsAbort: Bool = true, timeouts: CCIDTimeouts = .endless, atr: String = "3B 80 80 01 01",
             answer: @escaping ScriptedReader.Answer = { _ in [] }
         ) async throws {
             let (messages, continuation) = AsyncStream<[UInt8]>.makeStream()
@@ -266,7 +275,7 @@ import USBTestSupport
                     .init(address: 0x82, attributes: 2, packetSize: 64),
                 ], extra: DescriptorTests.acr122u))
         return CCIDPipe(
-            link, try #require(function), quirks: quirks, timeouts: CCIDTimeouts(), sequence: 0,
+            link, try #require(function), quirks: quirks, timeouts: .endless, sequence: 0,
             deviceTurn: deviceTurn)
     }
 

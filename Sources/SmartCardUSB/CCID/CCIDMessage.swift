@@ -46,7 +46,8 @@ struct CCIDCommand: Hashable, Sendable {
         let length = UInt32(truncatingIfNeeded: data.count)
         func byte(_ shift: UInt32) -> UInt8 { UInt8(truncatingIfNeeded: length >> shift) }
         return [
-            kind.rawValue, byte(0), byte(8), byte(16), byte(24), slot, sequence, parameters.x, parameters.y, parameters.z,
+            kind.rawValue, byte(0), byte(8), byte(16), byte(24), slot, sequence,
+            parameters.x, parameters.y, parameters.z,
         ] + data
     }
 }
