@@ -121,6 +121,8 @@ let package = Package(
         .testTarget(
             name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"],
             exclude: ["Rules", "Minting"], swiftSettings: settings),
+            name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], exclude: ["Rules", "Vectors"],
+            swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",
             dependencies: [

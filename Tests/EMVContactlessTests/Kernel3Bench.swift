@@ -90,6 +90,33 @@ struct Kernel3Bench {
     }
 }
 
+/// The answer to GET PROCESSING OPTIONS of a card that has all it needs in there.  The account number is that of
+/// published Visa test cards.
+///
+/// - Parameters:
+///   - cryptogram: the cryptogram information data; nil leaves them away.
+///   - qualifiers: the CTQ; nil leaves them away.
+///   - without: tags that are left away.
+func processingOptions(
+    aip: String = "00 00", cryptogram: String? = "80", qualifiers: String? = "00 00",
+    issuerData: String = "06 01 12 03 A0 00 00", without: Set<String> = [], _ more: String...
+) throws -> String {
+    let objects: [(String, String?)] = [
+        ("82", aip),
+        ("57", "47 61 73 90 01 01 00 10 D3 11 22 01 11 43 80 44 89"),
+        ("5F34", "01"),
+        ("9F10", issuerData),
+        ("9F26", "4A 8C F7 AC 9A 93 78 A0"),
+        ("9F27", cryptogram),
+        ("9F36", "00 42"),
+        ("9F6C", qualifiers),
+    ]
+    let encoded = try objects.filter { !without.contains($0.0) }.flatMap { tag, value in
+        try value.map { TLVTag(rawValue: UInt32(tag, radix: 16) ?? 0).encode(try bytes($0)) } ?? []
+    }
+    return try template(0x77, encoded.hex, more.joined(separator: " "))
+}
+
 /// Hexadecimal with comments, which reach from `#` to the end of the line.
 func bytes(_ text: String) throws -> [UInt8] {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { $0.prefix { $0 != "#" } }

@@ -26,9 +26,9 @@ extension Kernel3 {
         terminalTransactionQualifiers = qualifiers
 
         // Book C-3, 5.4.2.1: the card has to have a PDOL.
-        guard let list = fci[0x9F38] else { throw .missing(0x9F38) }
+        guard let list = fci[0x9F38]?.value, !list.isEmpty else { throw .missing(0x9F38) }
         do {
-            let data = try DataObjectList(list.value).value(scope: .visa) { terminalValue($0) }
+            let data = try DataObjectList(list).value(scope: .visa) { terminalValue($0) }
             // Book C-3, 5.2.2.1
             return .getProcessingOptions(data)
         } catch {
