@@ -120,9 +120,7 @@ let package = Package(
             exclude: ["mint-test-keys"], swiftSettings: settings),
         .testTarget(
             name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"],
-            exclude: ["Rules", "Minting"], swiftSettings: settings),
-            name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"], exclude: ["Rules", "Vectors"],
-            swiftSettings: settings),
+            exclude: ["Rules", "Minting", "Vectors"], swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
