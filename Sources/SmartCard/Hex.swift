@@ -4,20 +4,23 @@ extension Collection where Element == UInt8 {
 
     /// The bytes as upper-case hexadecimal digits with `separator` between bytes: `00 A4 04 00`.
     public func hex(separator: String) -> String {
-        var text = ""
-        text.reserveCapacity(count * (2 + separator.utf8.count))
-        for byte in self {
-            if !text.isEmpty { text += separator }
-            text.unicodeScalars.append(hexDigit(byte >> 4))
-            text.unicodeScalars.append(hexDigit(byte & 0x0F))
+        String(unsafeUninitializedCapacity: count * (2 + separator.utf8.count)) { text in
+            var end = 0
+            func append(_ character: UInt8) {
+                text[end] = character
+                end += 1
+            }
+            for byte in self {
+                if end > 0 { separator.utf8.forEach(append) }
+                append(hexDigit(byte >> 4))
+                append(hexDigit(byte & 0x0F))
+            }
+            return end
         }
-        return text
     }
 }
 
-private func hexDigit(_ nibble: UInt8) -> Unicode.Scalar {
-    Unicode.Scalar(nibble < 10 ? 0x30 + nibble : 0x37 + nibble)
-}
+private func hexDigit(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 0x30 + nibble : 0x37 + nibble }
 
 /// Text that is not hexadecimal.
 public struct HexError: Error, Hashable, Sendable, CustomStringConvertible {

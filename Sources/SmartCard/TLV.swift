@@ -212,15 +212,20 @@ private struct TLVReader {
     }
 
     mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) -> TLVError? {
-        var open: [(node: Int, end: Int)] = []
+        // The constructed objects that are open hold their outer one's index in `next` until they are closed.
+        var open: Int32 = -1
+        var depth = 0
         var end = bytes.count
         var i = 0
         while true {
             // Close what ends here.
             while i == end {
-                guard let closed = open.popLast() else { return nil }
-                nodes[closed.node].next = Int32(truncatingIfNeeded: nodes.count)
-                end = closed.end
+                guard open >= 0 else { return nil }
+                let closed = Int(open)
+                open = nodes[closed].next
+                depth -= 1
+                nodes[closed].next = Int32(truncatingIfNeeded: nodes.count)
+                end = open >= 0 ? Int(nodes[Int(open)].end) : bytes.count
             }
             let first = bytes[i]
             if first == 0x00 && padding.contains(.zeros) || first == 0xFF && padding.contains(.ones) {
@@ -268,8 +273,10 @@ private struct TLVReader {
                     valueStart: Int32(truncatingIfNeeded: i), end: Int32(truncatingIfNeeded: i + length),
                     next: Int32(truncatingIfNeeded: nodes.count + 1)))
             if first & 0x20 != 0 {
-                guard open.count < TLVList.maximumDepth else { return TLVError(reason: .tooDeep, offset: start) }
-                open.append((nodes.count - 1, end))
+                guard depth < TLVList.maximumDepth else { return TLVError(reason: .tooDeep, offset: start) }
+                nodes[nodes.count - 1].next = open
+                open = Int32(truncatingIfNeeded: nodes.count - 1)
+                depth += 1
                 end = i + length
             } else {
                 i += length

@@ -47,7 +47,10 @@ public struct Track1: Hashable, Sendable {
     ///
     /// - Throws: ``TrackError`` with the offset, in characters, of what does not fit.
     public init(_ bytes: some Collection<UInt8>) throws(TrackError) {
-        var reader = TrackReader(try TrackReader.characters(bytes), separator: "^")
+        if let bad = bytes.enumerated().first(where: { !(0x20...0x7E).contains($0.element) }) {
+            throw TrackError(reason: .character, offset: bad.offset)
+        }
+        var reader = TrackReader(bytes, separator: UInt8(ascii: "^"))
         guard reader.take(1) == "B" else { throw TrackError(reason: .formatCode, offset: 0) }
         pan = try reader.accountNumber()
         let start = reader.offset
@@ -76,9 +79,9 @@ public struct Track2: Hashable, Sendable {
     ///
     /// - Throws: ``TrackError`` with the offset, in digits, of what does not fit.
     public init(_ bytes: some Collection<UInt8>) throws(TrackError) {
-        var digits = bytes.hex
-        while digits.last == "F" { digits.removeLast() }
-        var reader = TrackReader(digits, separator: "D")
+        let filled = bytes.hex.utf8
+        let filling = filled.reversed().prefix { $0 == UInt8(ascii: "F") }.count
+        var reader = TrackReader(filled.dropLast(filling), separator: UInt8(ascii: "D"))
         pan = try reader.accountNumber()
         expiration = try reader.expiration()
         serviceCode = try reader.serviceCode()
@@ -125,28 +128,21 @@ extension Track2: CustomStringConvertible, CustomDebugStringConvertible, CustomR
     public var customMirror: Mirror { Mirror(self, children: ["pan": pan.masked]) }
 }
 
-/// Takes the fields that both tracks have from a line of characters.
+/// Takes the fields that both tracks have from a line of ASCII characters.
 private struct TrackReader {
-    private let text: [Character]
-    private let separator: Character
+    private let text: [UInt8]
+    private let separator: UInt8
     private(set) var offset = 0
 
-    init(_ text: String, separator: Character) {
+    init(_ text: some Collection<UInt8>, separator: UInt8) {
         self.text = Array(text)
         self.separator = separator
-    }
-
-    static func characters(_ bytes: some Collection<UInt8>) throws(TrackError) -> String {
-        if let bad = bytes.enumerated().first(where: { !(0x20...0x7E).contains($0.element) }) {
-            throw TrackError(reason: .character, offset: bad.offset)
-        }
-        return String(decoding: bytes, as: UTF8.self)
     }
 
     mutating func take(_ count: Int) -> String {
         let taken = text[offset...].prefix(count)
         offset += taken.count
-        return String(taken)
+        return String(decoding: taken, as: UTF8.self)
     }
 
     mutating func rest() -> String { take(text.count) }

@@ -14,13 +14,14 @@ struct RSAPublicKey: Hashable, Sendable {
 
     /// 3 and 2^16 + 1 are the exponents that EMV knows (EMV Book 2, 5.1).
     init?(modulus: [UInt8], exponent: [UInt8]) {
-        let value = exponent.reduce(0) { $0 << 8 | UInt32($1) }
-        guard (1...Self.maximumLength).contains(modulus.count), (1...3).contains(exponent.count),
-            value == 3 || value == 0x1_0001
-        else { return nil }
         self.modulus = modulus
         self.exponent = exponent
+        guard (1...Self.maximumLength).contains(modulus.count), (1...3).contains(exponent.count),
+            exponentValue == 3 || exponentValue == 0x1_0001
+        else { return nil }
     }
+
+    private var exponentValue: UInt32 { exponent.reduce(0) { $0 << 8 | UInt32($1) } }
 
     /// What the owner of the private key signed, as many bytes as the modulus has.
     ///
@@ -31,13 +32,17 @@ struct RSAPublicKey: Hashable, Sendable {
         defer { BN_CTX_free(context) }
         BN_CTX_start(context)
         defer { BN_CTX_end(context) }
-        let (n, e, s) = (BN_CTX_get(context), BN_CTX_get(context), BN_CTX_get(context))
+        let (n, s, power) = (BN_CTX_get(context), BN_CTX_get(context), BN_CTX_get(context))
         var result = [UInt8](repeating: 0, count: modulus.count)
-        guard s != nil, BN_bin2bn(modulus, Int32(modulus.count), n) != nil,
-            BN_bin2bn(exponent, Int32(exponent.count), e) != nil,
-            BN_bin2bn(signature, Int32(signature.count), s) != nil,
-            BN_cmp(s, n) < 0, BN_mod_exp(s, s, e, n, context) == 1,
-            BN_bn2binpad(s, &result, Int32(result.count)) == Int32(result.count)
+        guard power != nil, BN_bin2bn(modulus, Int32(modulus.count), n) != nil,
+            BN_bin2bn(signature, Int32(signature.count), s) != nil, BN_cmp(s, n) < 0, BN_copy(power, s) != nil
+        else { return nil }
+        // Both exponents are 2^k + 1: k squarings and a multiplication, which needs less than libcrypto's way for any.
+        for _ in 0..<(exponentValue == 3 ? 1 : 16) {
+            guard BN_mod_sqr(power, power, n, context) == 1 else { return nil }
+        }
+        guard BN_mod_mul(power, power, s, n, context) == 1,
+            BN_bn2binpad(power, &result, Int32(result.count)) == Int32(result.count)
         else { return nil }
         return result
     }
