@@ -4,19 +4,27 @@ extension Collection where Element == UInt8 {
 
     /// The bytes as upper-case hexadecimal digits with `separator` between bytes: `00 A4 04 00`.
     public func hex(separator: String) -> String {
-        String(unsafeUninitializedCapacity: count * (2 + separator.utf8.count)) { text in
-            var end = 0
-            func append(_ character: UInt8) {
-                text[end] = character
-                end += 1
+        // One element after the other, a collection that is not known costs an allocation for each.
+        withContiguousStorageIfAvailable { hexText($0, separator) }
+            ?? Array(self).withUnsafeBufferPointer { hexText($0, separator) }
+    }
+}
+
+private func hexText(_ bytes: UnsafeBufferPointer<UInt8>, _ separator: String) -> String {
+    String(unsafeUninitializedCapacity: bytes.count * (2 + separator.utf8.count)) { text in
+        var end = 0
+        for byte in bytes {
+            if end > 0 {
+                for character in separator.utf8 {
+                    text[end] = character
+                    end += 1
+                }
             }
-            for byte in self {
-                if end > 0 { separator.utf8.forEach(append) }
-                append(hexDigit(byte >> 4))
-                append(hexDigit(byte & 0x0F))
-            }
-            return end
+            text[end] = hexDigit(byte >> 4)
+            text[end + 1] = hexDigit(byte & 0x0F)
+            end += 2
         }
+        return end
     }
 }
 

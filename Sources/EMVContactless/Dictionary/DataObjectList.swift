@@ -61,22 +61,35 @@ public struct DataObjectList: Hashable, Sendable {
     ///   - source: the value of a data element, or nil if it is unknown or has none.  It is not asked for constructed
     ///     data objects, which the rules replace by zeros.
     public func value(scope: DataElement.Scope = .common, from source: (TLVTag) -> [UInt8]?) -> [UInt8] {
-        entries.flatMap { entry -> [UInt8] in
-            guard !entry.tag.isConstructed, let value = source(entry.tag) else {
-                return [UInt8](repeating: 0, count: entry.length)
-            }
-            return Self.fit(value, to: entry.length, format: DataElement[entry.tag, scope]?.format ?? .binary)
+        var values: [UInt8] = []
+        values.reserveCapacity(length)
+        for entry in entries {
+            let value = entry.tag.isConstructed ? nil : source(entry.tag)
+            let format = value == nil ? nil : DataElement[entry.tag, scope]?.format
+            Self.append(value ?? [], of: entry.length, format: format ?? .binary, to: &values)
         }
+        return values
     }
 
     /// Brings `value` to `length` bytes as its format demands (EMV Book 3, 5.4): numeric values lose or gain leading
     /// bytes, all others trailing ones; compressed numeric values are filled with `FF`, all others with `00`.
     public static func fit(_ value: [UInt8], to length: Int, format: DataElement.Format) -> [UInt8] {
-        let missing = max(0, length - value.count)
-        return switch format {
-        case .numeric: [UInt8](repeating: 0x00, count: missing) + value.suffix(max(0, length))
-        case .compressedNumeric: value.prefix(max(0, length)) + [UInt8](repeating: 0xFF, count: missing)
-        default: value.prefix(max(0, length)) + [UInt8](repeating: 0x00, count: missing)
+        var result: [UInt8] = []
+        append(value, of: length, format: format, to: &result)
+        return result
+    }
+
+    private static func append(
+        _ value: [UInt8], of length: Int, format: DataElement.Format, to result: inout [UInt8]
+    ) {
+        let kept = min(value.count, max(0, length))
+        let filling = repeatElement(format == .compressedNumeric ? 0xFF : 0x00 as UInt8, count: max(0, length) - kept)
+        if format == .numeric {
+            result += filling
+            result += value[(value.count - kept)...]
+        } else {
+            result += value[..<kept]
+            result += filling
         }
     }
 }

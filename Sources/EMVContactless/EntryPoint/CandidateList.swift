@@ -17,13 +17,17 @@ struct CandidateList: Hashable, Sendable {
     /// - Parameters:
     ///   - directory: the FCI of the PPSE.
     ///   - combinations: those of the reader that are allowed.
-    init(_ directory: TLVList, _ combinations: [Combination]) {
+    init(_ directory: TLVList, _ combinations: some Sequence<Combination>) {
         // 3.3.2.4: 61 in BF0C in A5 in 6F.
-        let entries = (directory[0x6F]?.children[0xA5]?.children[0xBF0C]?.children).map { $0.filter { $0.tag == 0x61 } }
+        guard let entries = directory[0x6F]?.children[0xA5]?.children[0xBF0C]?.children else { return }
         // By order in the PPSE, and within one entry by that of the reader's combinations, any one of which will do
         // (3.3.3.2).
-        for entry in entries ?? [] {
-            candidates += combinations.compactMap { Candidate($0, entry.children) }
+        for entry in entries where entry.tag == 0x61 {
+            // 3.3.2.5 A
+            guard let name = entry.children[0x4F].flatMap({ AID($0.value) }) else { continue }
+            for combination in combinations {
+                if let candidate = Candidate(combination, name, entry.children) { candidates.append(candidate) }
+            }
         }
         // The sort is stable.
         candidates.sort { $0.priority < $1.priority }
@@ -37,11 +41,9 @@ struct CandidateList: Hashable, Sendable {
 
 extension Candidate {
     /// - Returns: nil unless `combination` supports the application of the directory entry.
-    fileprivate init?(_ combination: Combination, _ entry: TLVList) {
-        // A, B
-        guard let name = entry[0x4F].flatMap({ AID($0.value) }), name.matches(prefix: combination.aid) else {
-            return nil
-        }
+    fileprivate init?(_ combination: Combination, _ name: AID, _ entry: TLVList) {
+        // B
+        guard name.matches(prefix: combination.aid) else { return nil }
         // C: the default comes from the matching AID.
         guard let kernel = KernelIdentifier.requested(by: entry[0x9F2A]?.value, aid: combination.aid) else {
             return nil

@@ -64,10 +64,12 @@ public struct EntryPoint: Sendable {
         case polling
         case selectingPPSE
         case selecting(Candidate)
-        case kernel(any Kernel, commands: Int)
+        case kernel(commands: Int)
         case finished(Outcome)
     }
     private var state = State.idle
+    /// The one that was activated last.
+    private var kernel: (any Kernel)?
     private var transaction: Transaction?
     /// The combinations for the transaction, with what pre-processing found.
     private var combinations: [(combination: Combination, indicators: PreProcessingIndicators)] = []
@@ -133,10 +135,10 @@ public struct EntryPoint: Sendable {
             return selectFinalCombination()
         case (.selecting(let candidate), .response(let response, _)):
             return select(candidate, response)
-        case (.kernel(let kernel, let commands), .response(let response, let duration)):
-            return run(kernel, .response(response, after: duration), commands)
-        case (.kernel(let kernel, let commands), .communicationError(let error)):
-            return run(kernel, .communicationError(error), commands)
+        case (.kernel(let commands), .response(let response, let duration)):
+            return tellKernel(.response(response, after: duration), commands)
+        case (.kernel(let commands), .communicationError(let error)):
+            return tellKernel(.communicationError(error), commands)
         case (.finished(let outcome), .onlineResponse(let response)) where outcome.isRestarted(by: response):
             return restart(outcome, response)
         default:
@@ -156,8 +158,8 @@ extension EntryPoint {
         activations = 0
     }
 
-    private func combinations(for transaction: Transaction) -> [Combination] {
-        configuration.combinations.filter { $0.transactionTypes.contains(transaction.kind) }
+    private func combinations(for transaction: Transaction) -> some Sequence<Combination> {
+        configuration.combinations.lazy.filter { $0.transactionTypes.contains(transaction.kind) }
     }
 
     private mutating func preProcess(_ transaction: Transaction) -> Step.Action {
@@ -207,7 +209,7 @@ extension EntryPoint {
         guard response.status == .success else { return notes.append("SELECT PPSE: \(response.status)") }
         do {
             let directory = try TLVList(response.data)
-            let allowed = combinations.filter { !$0.indicators.contactlessApplicationNotAllowed }
+            let allowed = combinations.lazy.filter { !$0.indicators.contactlessApplicationNotAllowed }
             candidates = CandidateList(directory, allowed.map(\.combination))
         } catch {
             // An FCI that cannot be read has no directory entry (3.3.2.4).
@@ -289,21 +291,19 @@ extension EntryPoint {
             offlineDataAuthentication: OfflineDataAuthentication(
                 keys: keys, environment: configuration.environment, aid: combination.aid, date: transaction.time.date),
             exceptionFile: exceptionFile, onlineResponse: onlineResponse)
-        return run(kernel.init(activation), .start, 0)
+        self.kernel = kernel.init(activation)
+        return tellKernel(.start, 0)
     }
 
-    private mutating func run(_ kernel: any Kernel, _ event: KernelEvent, _ commands: Int) -> Step.Action {
-        var kernel = kernel
-        // Let go of the copy in the state, so that the kernel changes in place.
-        state = .idle
-        let step = kernel.next(event)
+    private mutating func tellKernel(_ event: KernelEvent, _ commands: Int) -> Step.Action {
+        guard let step = kernel?.next(event) else { return end("no kernel is active") }
         requests += step.userInterfaceRequests
         switch step.action {
         case .outcome(let outcome):
             return process(outcome)
         case .send(let command):
             guard commands < Self.maximumCommands else { return end("the card needs too many commands") }
-            state = .kernel(kernel, commands: commands + 1)
+            state = .kernel(commands: commands + 1)
             return .send(command)
         }
     }
