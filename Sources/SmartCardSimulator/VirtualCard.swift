@@ -23,6 +23,10 @@ public protocol VirtualCard: AnyObject, Sendable {
     ///
     /// - Returns: what the card answers, empty for an acknowledgement; nil for a refusal or silence.
     func exchangeNative(_ command: [UInt8]) -> [UInt8]?
+
+    /// How long the card takes for an ISO-DEP exchange, beyond what any card takes.  `exchange` does not wait; whoever
+    /// hands the answer on lets so much time pass.
+    func processingTime(of command: [UInt8]) -> Duration
 }
 
 /// What a card tells of itself before it is selected.
@@ -49,4 +53,5 @@ public enum VirtualCardRadio: Hashable, Sendable {
 extension VirtualCard {
     public func exchange(_ command: [UInt8]) -> [UInt8]? { nil }
     public func exchangeNative(_ command: [UInt8]) -> [UInt8]? { nil }
+    public func processingTime(of command: [UInt8]) -> Duration { .zero }
 }

@@ -171,6 +171,8 @@ struct VPCDProtocol {
             return pseudoAPDU(frame)
         default:
             // A silent card is no card error of its own to vpcd: what has no answer is an answer without bytes.
+            let time = card.processingTime(of: frame).components
+            usleep(UInt32(clamping: time.seconds * 1_000_000 + time.attoseconds / 1_000_000_000_000))
             return (card.exchange(frame) ?? []).prefix(0xFFFF).map { $0 }
         }
     }

@@ -4,8 +4,11 @@ import Testing
 
 @Suite struct CardFileTests {
     static let names = [
-        "visa", "visa-offline", "mastercard", "two-applications", "blocked", "mifare-classic-1k", "ntag213",
-        "ndef-type4", "felica", "iso-dep", "type-b",
+        "visa", "mastercard", "two-applications", "multi", "blocked", "phone", "visa-decline", "visa-offline",
+        "visa-oda-online", "visa-sda-online", "visa-online-pin", "visa-signature", "visa-cdcvm", "visa-oda-fails",
+        "visa-oda-fails-online", "visa-oda-fails-switch", "visa-expired", "visa-expired-online", "visa-switch-cash",
+        "visa-switch-cashback", "visa-odd-keys", "visa-odd-records", "visa-msd", "visa-without-ttq", "emv-sda",
+        "emv-dda", "emv-cda", "mifare-classic-1k", "ntag213", "ndef-type4", "felica", "iso-dep", "type-b",
     ]
 
     @Test func builtIn() throws {
@@ -152,7 +155,7 @@ import Testing
         ("processing-options 77 tc tc {\n}", 9, "[tc|arqc|aac] [signed]"),
         ("processing-options 77 {\n9F4B signed-dynamic-data\n}", 9, "lacks the block “authentication”"),
         ("processing-options 77 {\n}\nrecord 1 1 {\n90 issuer-certificate\n}", 11, "lacks the block “authentication”"),
-        ("processing-options 77 {\n}\nstatus reset 6985", 11, "COMMAND one of"),
+        ("processing-options 77 {\n}\nstatus reset 6985", 11, "COMMAND, one of"),
         ("processing-options 77 {\n}\nfci {\n9F38 9F66\n}", 8, "9F38"),
         ("processing-options 77 {\n}\noffline sometimes", 11, "offline never"),
         ("processing-options 77 {\n}\ndata {\n9F36 00\n}", 12, "2 bytes"),
@@ -334,6 +337,8 @@ struct SeededGenerator: RandomNumberGenerator {
         CardEMVTests.selectPPSE, CardEMVTests.selectVisa, CardEMVTests.selectMastercard, CardEMVTests.visaGPO,
         "00 A4 04 02 05 A0 00 00 00 03 00", "00 A4 04 00 07 A0 00 00 00 42 10 10 00", "80 A8 00 00 02 83 00 00",
         "80 A8 00 00 12 83 10 36800000 000000001234 11223344 0978 00", "00 B2 01 0C 00", "00 B2 01 14 00",
+        "00 B2 02 1C 00", "00 88 00 00 04 11223344 00", CardSignatureTests.offlineGPO, CardSignatureTests.onlineGPO,
+        CardEMVTests.generateAC("50", amount: "000000001234"),
         "80 CA 9F 36 00", "80 CA 9F 4F 00", CardEMVTests.generateAC("80", amount: "000000001234"),
         "60 04 FFFFFFFFFFFF 5E8A31C4", "61 08 B0B1B2B3B4B5 5E8A31C4", "60 08 A0A1A2A3A4A5 5E8A31C4", "30 04", "30 08",
         "A0 05 00112233445566778899AABBCCDDEEFF", "C0 08 01000000", "C1 08 FFFFFFFF", "C2 08 00000000", "B0 09",

@@ -132,4 +132,233 @@ struct CardSignatureTests {
         #expect(card[0x9F48] == Array(icc.modulus.suffix(26)))
         #expect(card[0x9F32] == [3] && card[0x9F47] == [3] && card[0x8F] == [0xF2])
     }
+
+    /// What `visa-offline` and its variants tell about their keys: certificates and signature recovered, the first hashed
+    /// with remainder and exponent, the second with `signed` behind them, the third with 9F69 behind the reader's data.
+    private func fastChain(
+        _ name: String, authority index: UInt8, issuer issuerName: String, card cardName: String,
+        signed: String = "5A08 4761739001010010 5F2403 311231 5F2802 0840 9F0702 FFC0 9F4A01 82" + "2000"
+    ) async throws -> (blocks: [String], issuer: RSAKey, icc: RSAKey, card: Objects) {
+        let send = try CardSession(name)
+        _ = try send(CardEMVTests.selectVisa)
+        var card = Objects()
+        for command in [Self.offlineGPO, "00 B2 01 14 00", "00 B2 02 14 00", "00 B2 01 1C 00", "00 B2 02 1C 00"] {
+            card.answers.append(try send(command))
+        }
+        let authority = try Self.authority("A000000003", index)
+        let (issuer, icc) = (try Self.key(issuerName), try Self.key(cardName))
+        let blocks = try await Recovery.blocks([
+            .init(
+                modulus: authority.modulus, exponent: authority.exponent, bytes: card[0x90],
+                rest: card[0x92] + card[0x9F32]),
+            .init(
+                modulus: issuer.modulus, exponent: card[0x9F32], bytes: card[0x9F46],
+                rest: card[0x9F48] + card[0x9F47] + [UInt8](hex: signed)),
+            .init(
+                modulus: icc.modulus, exponent: card[0x9F47], bytes: card[0x9F4B],
+                rest: [UInt8](hex: "11223344 000000001234 0978") + card[0x9F69]),
+        ])
+        return (blocks, issuer, icc, card)
+    }
+
+    /// Keys of 1008 and 992 bits run over into remainders of 36 and 40 bytes; an exponent of three bytes is hashed whole.
+    @Test func oddKeys() async throws {
+        let chain = try await fastChain(
+            "visa-odd-keys", authority: 0xF6, issuer: "issuer-1008", card: "card-992")
+        #expect(
+            chain.blocks == [
+                try hex("6A 02 476173FF 1249 000001 01 01 7E 03") + chain.issuer.modulus.prefix(90).hex + " hash BC",
+                try hex("6A 04 4761739001010010FFFF 1249 000002 01 01 7C 01") + chain.icc.modulus.prefix(84).hex
+                    + " hash BC",
+                try hex("6A 05 01 03 02 0042") + Self.filling(124 - 25 - 3) + " hash BC",
+            ])
+        #expect(chain.card[0x9F32] == [1, 0, 1] && chain.card[0x9F47] == [3])
+        #expect(chain.card[0x92].count == 36 && chain.card[0x9F48].count == 40)
+        #expect(chain.card[0x92] == Array(chain.issuer.modulus.suffix(36)))
+    }
+
+    /// Filling and long lengths are hashed as the card sends them.
+    @Test func oddRecords() async throws {
+        let sent =
+            "5A08 4761739001010010 5F2403 311231 5F2802 0840 9F0702 FFC0 9F4A01 82 00FF 5F258103 240101 0000"
+        let chain = try await fastChain(
+            "visa-odd-records", authority: 0xF2, issuer: "issuer-1152", card: "card-1024", signed: sent + "2000")
+        #expect(chain.blocks.allSatisfy { $0.hasSuffix(" hash BC") })
+        #expect(chain.card.answers[3] == (try hex("70 29", sent, "9000")))
+    }
+
+    /// The certificate of a card whose offline data authentication is to fail is sound, and out of date.
+    @Test(arguments: ["visa-oda-fails", "visa-oda-fails-online", "visa-oda-fails-switch"])
+    func expiredCertificate(name: String) async throws {
+        let chain = try await fastChain(name, authority: 0xF2, issuer: "issuer-1152", card: "card-1024")
+        #expect(chain.blocks.allSatisfy { $0.hasSuffix(" hash BC") })
+        #expect(chain.blocks[1].hasPrefix(try hex("6A 04 4761739001010010FFFF 1220 000002")))
+    }
+
+    // MARK: SDA
+
+    /// EMV Book 2, tables 6 and 7: a certificate with room for the whole key, so no remainder; an identifier of an odd
+    /// number of digits; the AIP behind the record, by the tag list.
+    @Test func staticData() async throws {
+        let send = try CardSession("emv-sda")
+        _ = try send(CardEMVTests.selectVisa)
+        var card = Objects()
+        for command in ["80 A8 00 00 02 83 00 00", "00 B2 01 0C 00", "00 B2 02 0C 00", "00 B2 01 14 00"] {
+            card.answers.append(try send(command))
+        }
+        #expect(card.answers[0] == (try hex("80 0A 5800 08010200 10010201", "9000")))
+        #expect(card.answers[1].hasPrefix("7081FB9081F8"))
+        #expect(card.answers[2].hasPrefix(try hex("70 81 9A 8F 01 F4 9F32 01 03 93 81 90")))
+        let issuer = try Self.key("issuer-1152")
+        let authority = try Self.authority("A000000003", 0xF4)
+        let blocks = try await Recovery.blocks([
+            .init(modulus: authority.modulus, exponent: [1, 0, 1], bytes: card[0x90], rest: [3]),
+            .init(
+                modulus: issuer.modulus, exponent: [3], bytes: card[0x93],
+                rest: [UInt8](
+                    hex: """
+                        57 11 4761739001010010D31122011143804489 5A 08 4761739001010010 5F20 0C 5441505045522F5445535341
+                        5F24 03 311231 5F25 03 240101 5F28 02 0840 5F34 01 01 9F07 02 FFC0 9F08 02 0096 9F4A 01 82 5800
+                        """)),
+        ])
+        #expect(
+            blocks == [
+                try hex("6A 02 47617FFF 1249 000004 01 01 90 01") + issuer.modulus.hex + Self.filling(248 - 36 - 144)
+                    + " hash BC",
+                // Format, SHA-1, Data Authentication Code; filling.
+                try hex("6A 03 01 DAC1") + Self.filling(144 - 26) + " hash BC",
+            ])
+    }
+
+    /// EMV Contactless Book C-3: format 93 is for online authorisations only; no tag list, so no AIP is hashed.
+    @Test func staticDataForOnlineAuthorisations() async throws {
+        let send = try CardSession("visa-sda-online")
+        _ = try send(CardEMVTests.selectVisa)
+        var card = Objects()
+        for command in [
+            "80 A8 00 00 12 83 10 27804000 000000001234 11223344 0978 00", "00 B2 01 0C 00", "00 B2 02 0C 00",
+            "00 B2 01 14 00",
+        ] {
+            card.answers.append(try send(command))
+        }
+        #expect(card[0x82].hex == "4000")
+        #expect(card[0x94].hex == "08010200" + "10010101")
+        #expect(card[0x9F26].hex == "CD4944BE1AC851B4")
+        let issuer = try Self.key("issuer-1152")
+        let blocks = try await Recovery.blocks([
+            .init(
+                modulus: try Self.authority("A000000003", 0xF2).modulus, exponent: [3], bytes: card[0x90],
+                rest: card[0x92] + [3]),
+            .init(
+                modulus: issuer.modulus, exponent: [3], bytes: card[0x93],
+                rest: [UInt8](hex: "5A 08 4761739001010010 5F24 03 311231 5F28 02 0840")),
+        ])
+        #expect(
+            blocks == [
+                try hex("6A 02 476173FF 1249 000003 01 01 90 01") + issuer.modulus.prefix(140).hex + " hash BC",
+                try hex("6A 93 01 DAC0") + Self.filling(144 - 26) + " hash BC",
+            ])
+    }
+
+    // MARK: DDA and CDA
+
+    /// The record of `emv-cda` that its signatures cover, without template.
+    private static let chipRecord = """
+        57 12 5413330089010434D311220101234567890F 5A 08 5413330089010434 5F20 0C 5441505045522F5445535341
+        5F24 03 311231 5F25 03 240101 5F28 02 0056 5F34 01 01
+        8C 27 9F0206 9F0306 9F1A02 9505 5F2A02 9A03 9C01 9F3704 9F3501 9F4502 9F4C08 9F3403 9F2103 9F7C14
+        8E 0E 0000000000000000 4203 1E03 1F03 9F07 02 FFC0 9F08 02 0002 9F0D 05 B450848000 9F0E 05 0000000000
+        9F0F 05 B470848000 9F42 02 0978 9F4A 01 82
+        """
+
+    /// The commands up to the last record.
+    private func readChip(_ name: String) throws -> (CardSession, Objects) {
+        let send = try CardSession(name)
+        _ = try send(CardEMVTests.selectMastercard)
+        var card = Objects()
+        for command in ["80 A8 00 00 02 83 00 00", "00 B2 01 14 00", "00 B2 01 24 00", "00 B2 02 24 00"] {
+            card.answers.append(try send(command))
+        }
+        return (send, card)
+    }
+
+    /// EMV Book 2, tables 6, 14 and 17: what INTERNAL AUTHENTICATE brings is hashed behind a number of the card's.
+    @Test func dynamicData() async throws {
+        let (send, read) = try readChip("emv-dda")
+        var card = read
+        #expect(card.answers[0] == (try hex("77 0E 82 02 3880 94 08 10010101 20010200", "9000")))
+        #expect(try send("00 88 00 00 08 1122334455667788 00") == "6700")
+        #expect(try send("00 88 01 00 04 11223344 00") == "6A86")
+        #expect(try send("80 88 00 00 04 11223344 00") == "6E00")
+        card.answers.append(try send("00 88 00 00 04 11223344 00"))
+        #expect(card.answers[4].hasPrefix("7781949F4B8190"))
+        let (issuer, icc) = (try Self.key("issuer-1408"), try Self.key("card-1152"))
+        let blocks = try await Recovery.blocks([
+            .init(
+                modulus: try Self.authority("A000000004", 0xF2).modulus, exponent: [3], bytes: card[0x90],
+                rest: card[0x92] + [1, 0, 1]),
+            .init(
+                modulus: issuer.modulus, exponent: [1, 0, 1], bytes: card[0x9F46],
+                rest: card[0x9F48] + [1, 0, 1] + [UInt8](hex: Self.chipRecord + " 3880")),
+            .init(modulus: icc.modulus, exponent: [1, 0, 1], bytes: card[0x9F4B], rest: [0x11, 0x22, 0x33, 0x44]),
+        ])
+        #expect(
+            blocks.prefix(2) == [
+                try hex("6A 02 541333FF 1249 000005 01 01 B0 03") + issuer.modulus.prefix(140).hex + " hash BC",
+                try hex("6A 04 5413330089010434FFFF 1249 000006 01 01 90 03") + icc.modulus.prefix(134).hex
+                    + " hash BC",
+            ])
+        // Format, SHA-1, 9 bytes of ICC Dynamic Data: 8 of number.
+        #expect(blocks[2].hasPrefix("6A" + "05" + "01" + "09" + "08"))
+        #expect(blocks[2].hasSuffix(Self.filling(144 - 25 - 9) + " hash BC"))
+        // Another command, another signature; the same, the same.
+        #expect(try send("00 88 00 00 04 11223345 00") != card.answers[4])
+        #expect(try send("00 88 00 00 04 11223344 00") == card.answers[4])
+    }
+
+    /// EMV Book 2, tables 19 and 22: the cryptogram comes in the signature, with the hash over both commands' data and the
+    /// response.  The cryptograms were computed with PyEMV 1.5.0, `cvn.MasterCardCVN16(…).generate_ac`.
+    @Test(arguments: [
+        ("50", "000000001234", "90", "40", "58E111818FDDAC46"), ("90", "000000001234", "A0", "80", "638974D2258A0F40"),
+    ])
+    func combinedDynamicData(
+        p1: String, amount: String, cvr: String, cid: String, cryptogram: String
+    ) async throws {
+        let (send, read) = try readChip("emv-cda")
+        var card = read
+        #expect(card.answers[0] == (try hex("77 0E 82 02 1980 94 08 10010101 20010200", "9000")))
+        let command = CardEMVTests.generateAC(p1, amount: amount)
+        card.answers.append(try send(command))
+        let before = try hex("9F27 01 \(cid) 9F36 02 0011")
+        let after = try hex("9F10 12 0110 \(cvr)4003220000 0000 00000000000000FF")
+        #expect(card.answers[4].hasPrefix("7781B2" + before + "9F4B8190"))
+        #expect(card.answers[4].hasSuffix(after + "9000"))
+        let data = try [UInt8](hex: command).dropFirst(5).dropLast()
+        let hash = try await Program.run([
+            "python3", "-c",
+            "import hashlib; print(hashlib.sha1(bytes.fromhex('\(data.hex + before + after)')).hexdigest().upper())",
+        ])
+        let icc = try Self.key("card-1152")
+        let block = try await Recovery.blocks([
+            .init(modulus: icc.modulus, exponent: [1, 0, 1], bytes: card[0x9F4B], rest: [0x11, 0x22, 0x33, 0x44])
+        ])
+        #expect(block[0].hasPrefix("6A" + "05" + "01" + "26" + "08"))
+        #expect(
+            block[0].dropFirst(10 + 16)
+                == cid + cryptogram + hash.output.prefix(40) + Self.filling(144 - 25 - 38) + " hash BC")
+    }
+
+    /// An AAC is never signed, and without the request there is no signature.
+    @Test(arguments: [
+        ("10", "80", "00", "C92FC069D2CAAC00"), ("40", "90", "40", "58E111818FDDAC46"),
+    ])
+    func notCombined(p1: String, cvr: String, cid: String, cryptogram: String) throws {
+        let (send, _) = try readChip("emv-cda")
+        #expect(try send(CardEMVTests.generateAC("48", amount: "000000001234")) == "6A86")
+        #expect(
+            try send(CardEMVTests.generateAC(p1, amount: "000000001234"))
+                == hex(
+                    "77 29 9F27 01 \(cid) 9F36 02 0011 9F26 08 \(cryptogram)",
+                    "9F10 12 0110 \(cvr)4003220000 0000 00000000000000FF", "90 00"))
+    }
 }

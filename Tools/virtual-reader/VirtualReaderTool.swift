@@ -116,7 +116,7 @@ struct VirtualReaderTool: ParsableCommand {
     /// The exit status.
     func result() throws -> Int32 {
         if listCards {
-            for card in VirtualCards.all { print(padded(card.name, 20), card.summary) }
+            for card in VirtualCards.all { print(padded(card.name, 23), card.summary) }
             return 0
         }
         if listFaults {

@@ -9,7 +9,7 @@ extension CardFileReader {
     private static let keywords = [
         "hidden", "label", "priority", "kernel", "directory-entry", "fci", "processing-options",
         "internal-authenticate", "generate-ac", "afl", "record", "records-readable-at-once", "data", "status",
-        "offline", "cryptogram", "authentication",
+        "offline", "cryptogram", "authentication", "extended-selection",
     ]
 
     static func emv(_ body: inout Section) throws(CardFileError) -> EMVPersonality {
@@ -18,8 +18,8 @@ extension CardFileReader {
         var applications: [EMVApplication] = []
         for statement in statements {
             let (application, entry) = try application(statement)
-            guard !applications.contains(where: { $0.aid == application.aid }) else {
-                throw statement.error("the card has two applications \(application.aid)")
+            guard !applications.contains(where: { $0.name == application.name }) else {
+                throw statement.error("the card has two applications \(application.name.hex)")
             }
             applications.append(application)
             if let entry { entries.append(entry) }
@@ -29,6 +29,17 @@ extension CardFileReader {
         var personality = EMVPersonality(directory: directory(entries), applications: applications)
         if let statement = try body.one("ppse") { try read(statement, into: &personality) }
         if let directory = personality.directory { try check(directory, "the PPSE", body.head) }
+        for delay in body.all("delay") {
+            let command = try command(delay, among: personality.delays.keys)
+            try delay.arguments(count: 2...2, "delay COMMAND MILLISECONDS")
+            let time = try delay.number(1, "milliseconds", 0...600_000)
+            personality.delays[command] = .milliseconds(time)
+        }
+        for truncation in body.all("truncate") {
+            let command = try command(truncation, among: personality.truncations.keys)
+            try truncation.arguments(count: 2...2, "truncate COMMAND BYTES")
+            personality.truncations[command] = Int(try truncation.number(1, "bytes", 0...256))
+        }
         return personality
     }
 
@@ -71,12 +82,21 @@ extension CardFileReader {
         let label = try section.bytes("label", 1...16).map { TLVTag(0x50).encode($0) } ?? []
         let priority = try section.bytes("priority", 1...1).map { TLVTag(0x87).encode($0) } ?? []
         let kernel = try section.bytes("kernel", 1...8).map { TLVTag(0x9F2A).encode($0) } ?? []
+        let extensionStatement = try section.one("extended-selection")
+        let extended = try extensionStatement?.bytes(1...11) ?? []
+        if let extensionStatement, aid.bytes.count + extended.count > 16 {
+            throw extensionStatement.error("AID and extended selection have up to 16 bytes together")
+        }
         let more = try section.objects("directory-entry").encoded()
-        let entry = TLVTag(0x61).encode(TLVTag(0x4F).encode(aid.bytes) + label + priority + kernel + more)
+        let entry = TLVTag(0x61).encode(
+            TLVTag(0x4F).encode(aid.bytes) + label + priority + kernel
+                + (extended.isEmpty ? [] : TLVTag(0x9F29).encode(extended)) + more)
         let hidden = try section.flag("hidden")
 
         let fci = try section.objects("fci")
-        var application = EMVApplication(aid: aid, fci: selectResponse(aid, label: label, priority: priority, fci))
+        var application = EMVApplication(
+            aid: aid, extendedSelection: extended,
+            fci: selectResponse(aid.bytes + extended, label: label, priority: priority, fci))
         try check(application.fci, "the FCI", statement)
         let options = section.all("processing-options")
         guard !options.isEmpty else { throw statement.error("“application” lacks “processing-options”") }
@@ -124,12 +144,12 @@ extension CardFileReader {
     /// FCI of the application (EMV Book 1, table 45): label and priority first, unless the file has them where it wants
     /// them, or writes the whole template.
     private static func selectResponse(
-        _ aid: AID, label: [UInt8], priority: [UInt8], _ objects: [CardFileObject]
+        _ name: [UInt8], label: [UInt8], priority: [UInt8], _ objects: [CardFileObject]
     ) -> [UInt8] {
         if case .template(0x6F, _) = objects.first { return objects.encoded() }
         let first = (objects.holds(0x50) ? [] : label) + (objects.holds(0x87) ? [] : priority)
         return TLVTag(0x6F).encode(
-            TLVTag(0x84).encode(aid.bytes) + TLVTag(0xA5).encode(first + objects.encoded()))
+            TLVTag(0x84).encode(name) + TLVTag(0xA5).encode(first + objects.encoded()))
     }
 
     private static func dol(
@@ -143,13 +163,28 @@ extension CardFileReader {
     }
 
     private static func read(status: Statement, into application: inout EMVApplication) throws(CardFileError) {
-        let names = EMVApplication.Command.allCases.map(\.rawValue).joined(separator: ", ")
-        guard let first = status.arguments.first, let command = EMVApplication.Command(rawValue: first.text) else {
-            throw status.error("“status” is written: status COMMAND SW, COMMAND one of \(names)")
-        }
-        guard application.statuses[command] == nil else { throw status.error("the status stands here twice") }
+        let command = try command(status, among: application.statuses.keys)
+        var status = status
+        let untilPresentedAgain = status.arguments.last?.text == "until-presented-again"
+        if untilPresentedAgain { status.arguments.removeLast() }
         let bytes = try status.bytes(from: 1, 2...2)
-        application.statuses[command] = StatusWord(bytes[0], bytes[1])
+        application.statuses[command] = EMVApplication.Status(
+            word: StatusWord(bytes[0], bytes[1]), untilPresentedAgain: untilPresentedAgain)
+    }
+
+    /// The command that a statement is about, once.
+    private static func command(
+        _ statement: Statement, among earlier: some Collection<EMVApplication.Command>
+    ) throws(CardFileError) -> EMVApplication.Command {
+        try statement.withoutBlock()
+        guard let first = statement.arguments.first, let command = EMVApplication.Command(rawValue: first.text) else {
+            let names = EMVApplication.Command.allCases.map(\.rawValue).joined(separator: ", ")
+            throw statement.error("“\(statement.keyword)” begins with COMMAND, one of \(names)")
+        }
+        guard !earlier.contains(command) else {
+            throw statement.error("“\(statement.keyword) \(first.text)” stands here twice")
+        }
+        return command
     }
 
     /// `KEYWORD 77 [tc|arqc|aac] [signed] { objects }`, each case once, and none without an answer.

@@ -6,7 +6,7 @@ enum CardFileReader {
 
     /// The kinds of card, and the statements that each knows besides its radio identity.
     private static let kinds: [(name: String, keywords: [String])] = [
-        ("emv", ["ppse", "application"]),
+        ("emv", ["ppse", "application", "delay", "truncate"]),
         ("iso-dep", []),
         ("mifare-classic-1k", ["sector"]),
         ("ntag213", ["ndef", "page", "lock"]),
@@ -14,15 +14,16 @@ enum CardFileReader {
         ("felica", ["system"]),
     ]
 
-    static func read(_ card: Statement) throws(CardFileError) -> CardFile {
+    /// - Parameter summary: what the card is, if not what it says itself.
+    static func card(_ card: Statement, summary: String? = nil) throws(CardFileError) -> CardFile {
         guard card.keyword == "card", let name = card.arguments.first,
             let kind = kinds.first(where: { $0.name == name.text })
         else {
             let names = kinds.map(\.name).joined(separator: ", ")
-            throw card.error("a card file begins with “card KIND”, KIND one of \(names)")
+            throw card.error("a card file begins with “variant NAME” or with “card KIND”, KIND one of \(names)")
         }
         try card.arguments(count: 1...2, "card KIND \"what it is\"")
-        let summary = card.arguments.count > 1 ? card.arguments[1].text : kind.name
+        let summary = summary ?? (card.arguments.count > 1 ? card.arguments[1].text : kind.name)
         var body = try Section(card, ["type-a", "type-b", "type-f"] + kind.keywords)
         var radio = try radio(&body)
         let content: CardFile.Kind

@@ -17,6 +17,14 @@ final class EMVCard: VirtualCard {
         var transaction: Transaction?
         /// Application Transaction Counter of each application.  It outlives the field.
         var counters: [UInt16]
+        /// Commands that were refused until the card is presented again, and those of them since when it has been.
+        var refused: Set<Refusal> = []
+        var granted: Set<Refusal> = []
+    }
+
+    private struct Refusal: Hashable {
+        var application: Int
+        var command: EMVApplication.Command
     }
 
     private enum Selection: Equatable {
@@ -46,6 +54,8 @@ final class EMVCard: VirtualCard {
         state.withLock {
             $0.selected = nil
             $0.transaction = nil
+            $0.granted.formUnion($0.refused)
+            $0.refused = []
         }
     }
 
@@ -53,23 +63,44 @@ final class EMVCard: VirtualCard {
         guard let command = try? CommandAPDU(command), command.lengthCoding == .short else {
             return ResponseAPDU(status: 0x6700).bytes
         }
-        return state.withLock { respond(to: command, &$0) }.bytes
+        guard let name = EMVApplication.Command(cla: command.cla, ins: command.ins) else {
+            let isInstruction = EMVApplication.Command.allCases.contains { $0.code.ins == command.ins }
+            let isClass = command.cla == 0x00 || command.cla == 0x80
+            return ResponseAPDU(status: isClass && !isInstruction ? 0x6D00 : 0x6E00).bytes
+        }
+        let response = state.withLock { respond(to: command, name, &$0) }
+        let limit = personality.truncations[name] ?? response.data.count
+        return ResponseAPDU(data: Array(response.data.prefix(limit)), status: response.status).bytes
     }
 
-    private func respond(to command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
-        // The command as EMV Book 3, 6.5 and Book 1, 11.3 have it, each in its class.
-        switch (command.cla, command.ins) {
-        case (0x00, 0xA4): select(command, &state)
-        case (0x00, 0xB2): readRecord(command, state)
-        case (0x80, 0xA8): getProcessingOptions(command, &state)
-        case (0x00, 0x88): internalAuthenticate(command, state)
-        case (0x80, 0xAE): generateAC(command, &state)
-        case (0x80, 0xCA): getData(command, state)
-        case (0x00, 0xA8), (0x00, 0xAE), (0x00, 0xCA), (0x80, 0x88), (0x80, 0xA4), (0x80, 0xB2):
-            ResponseAPDU(status: 0x6E00)
-        case (0x00, _), (0x80, _): ResponseAPDU(status: 0x6D00)
-        default: ResponseAPDU(status: 0x6E00)
+    func processingTime(of command: [UInt8]) -> Duration {
+        guard command.count >= 2, let name = EMVApplication.Command(cla: command[0], ins: command[1]) else {
+            return .zero
         }
+        return personality.delays[name] ?? .zero
+    }
+
+    private func respond(
+        to command: CommandAPDU, _ name: EMVApplication.Command, _ state: inout State
+    ) -> ResponseAPDU {
+        switch name {
+        case .select: select(command, &state)
+        case .gpo: getProcessingOptions(command, &state)
+        case .internalAuthenticate: internalAuthenticate(command, &state)
+        case .generateAC: generateAC(command, &state)
+        case .readRecord: readRecord(command, &state)
+        case .getData: getData(command, &state)
+        }
+    }
+
+    /// What the command ends with if nothing else is in its way.
+    private func status(of command: EMVApplication.Command, _ index: Int, _ state: inout State) -> StatusWord {
+        guard let status = personality.applications[index].statuses[command] else { return .success }
+        let refusal = Refusal(application: index, command: command)
+        guard status.untilPresentedAgain else { return status.word }
+        guard state.granted.remove(refusal) == nil else { return .success }
+        state.refused.insert(refusal)
+        return status.word
     }
 
     private func application(_ state: State) -> (index: Int, EMVApplication)? {
@@ -90,7 +121,7 @@ final class EMVCard: VirtualCard {
         if personality.directory != nil || personality.directoryStatus != nil {
             names.append((.directory, EMVPersonality.directoryName))
         }
-        names += personality.applications.enumerated().map { (.application($0.offset), $0.element.aid.bytes) }
+        names += personality.applications.enumerated().map { (.application($0.offset), $0.element.name) }
         if command.p2 == 0x02 {
             // The next occurrence comes after what is selected now.
             guard let now = names.firstIndex(where: { $0.0 == state.selected }) else {
@@ -110,7 +141,7 @@ final class EMVCard: VirtualCard {
             status = personality.directoryStatus ?? .success
         case .application(let index):
             fci = personality.applications[index].fci
-            status = personality.applications[index].statuses[.select] ?? .success
+            status = self.status(of: .select, index, &state)
         }
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
         state.selected = found
@@ -139,7 +170,7 @@ final class EMVCard: VirtualCard {
         guard let list = try? TLVList(command.data, padding: []), list.count == 1, let template = list.first,
             let values = application.pdol.values(in: template.value)
         else { return ResponseAPDU(status: 0x6700) }
-        let status = application.statuses[.gpo] ?? .success
+        let status = status(of: .gpo, index, &state)
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
         // A counter at its end makes no more transactions (EMV Book 2, 8.1.1 asks for a new ATC each time).
         guard state.counters[index] < .max else { return ResponseAPDU(status: .conditionsNotSatisfied) }
@@ -172,15 +203,15 @@ final class EMVCard: VirtualCard {
 
     // MARK: INTERNAL AUTHENTICATE (EMV Book 3, 6.5.9)
 
-    private func internalAuthenticate(_ command: CommandAPDU, _ state: State) -> ResponseAPDU {
-        guard let (_, application) = application(state) else {
+    private func internalAuthenticate(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
+        guard let (index, application) = application(state) else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }
         guard let response = application.internalAuthenticate else { return ResponseAPDU(status: 0x6D00) }
         guard command.p1 == 0, command.p2 == 0 else { return ResponseAPDU(status: 0x6A86) }
         guard var transaction = state.transaction else { return ResponseAPDU(status: .conditionsNotSatisfied) }
         guard command.data.count == application.ddol.length else { return ResponseAPDU(status: 0x6700) }
-        let status = application.statuses[.internalAuthenticate] ?? .success
+        let status = status(of: .internalAuthenticate, index, &state)
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
 
         Self.draw(&transaction, from: command.data)
@@ -193,7 +224,7 @@ final class EMVCard: VirtualCard {
     // MARK: GENERATE AC (EMV Book 3, 6.5.5)
 
     private func generateAC(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
-        guard let (_, application) = application(state) else {
+        guard let (index, application) = application(state) else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }
         guard !application.generateAC.cases.isEmpty else { return ResponseAPDU(status: 0x6D00) }
@@ -208,7 +239,7 @@ final class EMVCard: VirtualCard {
         guard let values = application.cdol1.values(in: command.data[...]) else {
             return ResponseAPDU(status: 0x6700)
         }
-        let status = application.statuses[.generateAC] ?? .success
+        let status = status(of: .generateAC, index, &state)
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
 
         transaction.isDone = true
@@ -328,20 +359,20 @@ final class EMVCard: VirtualCard {
 
     // MARK: READ RECORD (EMV Book 3, 6.5.11)
 
-    private func readRecord(_ command: CommandAPDU, _ state: State) -> ResponseAPDU {
+    private func readRecord(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
         let sfi = command.p2 >> 3
         // P2, bits 3 to 1 = 100: P1 is a record number.
         guard command.p2 & 0x07 == 0x04, command.p1 > 0, (1...30).contains(sfi) else {
             return ResponseAPDU(status: 0x6A86)
         }
         guard command.data.isEmpty else { return ResponseAPDU(status: 0x6700) }
-        guard let (_, application) = application(state) else {
+        guard let (index, application) = application(state) else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }
         guard sfi > 10 || application.recordsReadableAtOnce || state.transaction != nil else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }
-        let status = application.statuses[.readRecord] ?? .success
+        let status = status(of: .readRecord, index, &state)
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
         guard application.records.keys.contains(where: { $0.sfi == sfi }) else {
             return ResponseAPDU(status: .fileNotFound)
@@ -359,12 +390,12 @@ final class EMVCard: VirtualCard {
 
     // MARK: GET DATA (EMV Book 3, 6.5.7)
 
-    private func getData(_ command: CommandAPDU, _ state: State) -> ResponseAPDU {
+    private func getData(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
         guard command.data.isEmpty else { return ResponseAPDU(status: 0x6700) }
         guard let (index, application) = application(state) else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }
-        let status = application.statuses[.getData] ?? .success
+        let status = status(of: .getData, index, &state)
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
         let tag = TLVTag(rawValue: UInt32(command.p1) << 8 | UInt32(command.p2))
         guard let value = application.data[tag] else { return ResponseAPDU(status: 0x6A88) }

@@ -10,11 +10,15 @@ struct EMVPersonality: Sendable {
     /// What SELECT of the PPSE ends with.
     var directoryStatus: StatusWord?
     var applications: [EMVApplication]
+    /// How long the card takes for a command, beyond what any card takes.
+    var delays: [EMVApplication.Command: Duration] = [:]
+    /// How many bytes of data the answer to a command has at most.
+    var truncations: [EMVApplication.Command: Int] = [:]
 }
 
 /// One application of an EMV card.
 struct EMVApplication: Sendable {
-    /// A command whose status word a file can state.
+    /// A command that the card knows.
     enum Command: String, CaseIterable, Sendable {
         case select
         case gpo
@@ -22,6 +26,30 @@ struct EMVApplication: Sendable {
         case generateAC = "generate-ac"
         case readRecord = "read-record"
         case getData = "get-data"
+
+        /// Class and instruction (EMV Book 3, 6.5; Book 1, 11.3).
+        var code: (cla: UInt8, ins: UInt8) {
+            switch self {
+            case .select: (0x00, 0xA4)
+            case .gpo: (0x80, 0xA8)
+            case .internalAuthenticate: (0x00, 0x88)
+            case .generateAC: (0x80, 0xAE)
+            case .readRecord: (0x00, 0xB2)
+            case .getData: (0x80, 0xCA)
+            }
+        }
+
+        init?(cla: UInt8, ins: UInt8) {
+            guard let command = Self.allCases.first(where: { $0.code == (cla, ins) }) else { return nil }
+            self = command
+        }
+    }
+
+    /// The status word that a file states for a command.
+    struct Status: Hashable, Sendable {
+        var word: StatusWord
+        /// Whether the command goes well once the card has left the field and come back, and then is refused anew.
+        var untilPresentedAgain: Bool
     }
 
     /// Cryptogram Information Data, bits 8 and 7 (EMV Book 3, 6.5.5.4).
@@ -113,6 +141,8 @@ struct EMVApplication: Sendable {
     }
 
     var aid: AID
+    /// What the reader appends to the AID in SELECT (Extended Selection, 9F29); mostly nothing.
+    var extendedSelection: [UInt8] = []
     /// The response to SELECT, template 6F.
     var fci: [UInt8]
     /// PDOL (tag 9F38): what the GET PROCESSING OPTIONS command brings.
@@ -140,7 +170,10 @@ struct EMVApplication: Sendable {
     var data: [TLVTag: [UInt8]] = [:]
     /// The counter before the first transaction.
     var atc: UInt16 = 0
-    var statuses: [Command: StatusWord] = [:]
+    var statuses: [Command: Status] = [:]
+
+    /// The DF name.
+    var name: [UInt8] { aid.bytes + extendedSelection }
 
     var recordObjects: [CardFileObject] { records.sorted { $0.key < $1.key }.flatMap(\.value.objects) }
 }

@@ -8,7 +8,9 @@ public enum VirtualCards {
         public let text: String
 
         /// What the card is, in one line.
-        public var summary: String { (try? CardFile(parsing: text))?.summary ?? name }
+        public var summary: String {
+            (try? CardFileSyntax.parse(Array(text.utf8)))?.arguments.dropFirst().first?.text ?? name
+        }
     }
 
     /// All of them, in the order in which a list shows them.
@@ -27,10 +29,32 @@ public enum VirtualCards {
     private static var table: [(String, [UInt8])] {
         [
             ("visa", PackageResources.visa_card),
-            ("visa-offline", PackageResources.visa_offline_card),
             ("mastercard", PackageResources.mastercard_card),
             ("two-applications", PackageResources.two_applications_card),
+            ("multi", PackageResources.multi_card),
             ("blocked", PackageResources.blocked_card),
+            ("phone", PackageResources.phone_card),
+            ("visa-decline", PackageResources.visa_decline_card),
+            ("visa-offline", PackageResources.visa_offline_card),
+            ("visa-oda-online", PackageResources.visa_oda_online_card),
+            ("visa-sda-online", PackageResources.visa_sda_online_card),
+            ("visa-online-pin", PackageResources.visa_online_pin_card),
+            ("visa-signature", PackageResources.visa_signature_card),
+            ("visa-cdcvm", PackageResources.visa_cdcvm_card),
+            ("visa-oda-fails", PackageResources.visa_oda_fails_card),
+            ("visa-oda-fails-online", PackageResources.visa_oda_fails_online_card),
+            ("visa-oda-fails-switch", PackageResources.visa_oda_fails_switch_card),
+            ("visa-expired", PackageResources.visa_expired_card),
+            ("visa-expired-online", PackageResources.visa_expired_online_card),
+            ("visa-switch-cash", PackageResources.visa_switch_cash_card),
+            ("visa-switch-cashback", PackageResources.visa_switch_cashback_card),
+            ("visa-odd-keys", PackageResources.visa_odd_keys_card),
+            ("visa-odd-records", PackageResources.visa_odd_records_card),
+            ("visa-msd", PackageResources.visa_msd_card),
+            ("visa-without-ttq", PackageResources.visa_without_ttq_card),
+            ("emv-sda", PackageResources.emv_sda_card),
+            ("emv-dda", PackageResources.emv_dda_card),
+            ("emv-cda", PackageResources.emv_cda_card),
             ("mifare-classic-1k", PackageResources.mifare_classic_1k_card),
             ("ntag213", PackageResources.ntag213_card),
             ("ndef-type4", PackageResources.ndef_type4_card),

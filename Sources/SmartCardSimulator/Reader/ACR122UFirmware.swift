@@ -159,8 +159,10 @@ struct ACR122UFirmware {
 
     /// An APDU of either kind: class FF is the reader's, everything else goes to the card.
     private mutating func apdu(_ bytes: [UInt8]) -> (response: [UInt8], delay: Duration) {
-        guard bytes.first == 0xFF else { return (cardAPDU(bytes), .zero) }
-        return pseudoAPDU(bytes)
+        chip.cardTime = .zero
+        guard bytes.first == 0xFF else { return (cardAPDU(bytes), chip.cardTime) }
+        let (response, delay) = pseudoAPDU(bytes)
+        return (response, delay + chip.cardTime)
     }
 
     /// A card that is silent, gone or neither of ISO-DEP nor FeliCa gives an empty block, and the error that sticks.

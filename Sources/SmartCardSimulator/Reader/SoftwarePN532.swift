@@ -60,6 +60,8 @@ struct SoftwarePN532 {
     var parameters: UInt8 = 0x14
     private(set) var isFieldOn = true
     private(set) var targets: [Target] = []
+    /// How long the cards have taken since this was last set to zero.
+    var cardTime: Duration = .zero
     private var lastError: UInt8 = 0x00
     private var registers: [UInt16: UInt8] = [:]
     private var ports: (UInt8, UInt8) = (0xFF, 0xFF)
@@ -336,6 +338,7 @@ struct SoftwarePN532 {
             throw Self.isAuthentication(command) ? .authentication : .timeout
         }
         targets[index].blockNumber ^= 1
+        cardTime += target.card.processingTime(of: command)
         guard let response = target.card.exchange(command).flatMap(faults.response) else { throw .timeout }
         return response
     }
