@@ -56,7 +56,9 @@ struct Kernel3Bench {
     }
 
     /// Runs the kernel to its outcome.  The card has one response for each command; `-` stands for none.
-    func run(_ responses: String...) throws -> Run {
+    func run(_ responses: String...) throws -> Run { try run(responses) }
+
+    func run(_ responses: [String]) throws -> Run {
         var kernel = Kernel3(try activation())
         var run = Run()
         var event = KernelEvent.start
@@ -126,4 +128,57 @@ func bytes(_ text: String) throws -> [UInt8] {
 /// A template with its length, around objects in hexadecimal.
 func template(_ tag: TLVTag, _ objects: String..., status: String = "90 00") throws -> String {
     tag.encode(try objects.flatMap { try bytes($0) }).hex + status
+}
+
+extension Kernel3Bench {
+    /// With the key that ``SigningCard`` was certified by.
+    static var signing: Kernel3Bench {
+        get throws {
+            var bench = Kernel3Bench()
+            bench.keys = CAPublicKeys([
+                try CAPublicKey(
+                    environment: .test, rid: bytes("A0 00 00 00 03"), index: 0xF1,
+                    modulus: bytes(Kernel3Vectors.caModulus), exponent: [3],
+                    checksum: bytes(Kernel3Vectors.caChecksum))
+            ])
+            return bench
+        }
+    }
+}
+
+/// A card that approves offline and signs it (Vectors/kernel3.py).
+struct SigningCard {
+    var aip = "20 00"
+    var cryptogram = "40"
+    var qualifiers: String? = "00 00"
+    var record = Kernel3Vectors.record
+    var signature: String? = Kernel3Vectors.offlineSignature
+    var related: String? = Kernel3Vectors.related
+    var issuerRemainder: String? = Kernel3Vectors.issuerRemainder
+    /// Tag 93.
+    var staticSignature: String?
+    /// Beside 8F, 90, 92 and 9F32.
+    var more = ""
+
+    /// To GET PROCESSING OPTIONS and four READ RECORDs.
+    var responses: [String] {
+        get throws {
+            func object(_ tag: TLVTag, _ value: String?) throws -> String {
+                try value.map { tag.encode(try bytes($0)).hex } ?? ""
+            }
+            return [
+                try processingOptions(
+                    aip: aip, cryptogram: cryptogram, qualifiers: qualifiers,
+                    "94 0C  08 01 01 01  10 01 02 00  18 05 05 00", object(0x9F4B, signature)),
+                try template(0x70, record),
+                try template(
+                    0x70, "8F 01 F1", object(0x90, Kernel3Vectors.issuerCertificate), object(0x92, issuerRemainder),
+                    "9F 32 01 03", object(0x93, staticSignature), more),
+                try template(
+                    0x70, object(0x9F46, Kernel3Vectors.iccCertificate), object(0x9F48, Kernel3Vectors.iccRemainder),
+                    "9F 47 01 03"),
+                try template(0x70, object(0x9F69, related)),
+            ]
+        }
+    }
 }
