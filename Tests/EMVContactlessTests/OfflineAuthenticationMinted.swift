@@ -54,6 +54,8 @@ struct Minted: Decodable {
     let cards: [Card]
     let failures: [Failure]
     let dynamicFailures: [DynamicFailure]
+    /// The first card with keys too short for what they sign: of the `issuer`, or of the `card`.
+    let tiny: [String: [String: String]]
 
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("Minting")
 

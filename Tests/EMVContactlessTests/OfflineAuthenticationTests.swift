@@ -386,6 +386,27 @@ struct OfflineAuthenticationTests {
 
     // MARK: Hostile cards
 
+    @Test("Keys too short for what they sign")
+    func tinyKeys() throws {
+        var (_, card) = try ordinary
+        card.set(try #require(Self.minted.tiny["issuer"]))
+        #expect(try card.issuerKey().get().modulus.count == 20)
+        #expect(card.iccKey() == .failure(AuthenticationFailure(.iccCertificate, .length)))
+        #expect(card.sda() == .failure(AuthenticationFailure(.signedStaticData, .length)))
+
+        (_, card) = try ordinary
+        card.set(try #require(Self.minted.tiny["card"]))
+        let key = try card.iccKey().get()
+        #expect(key.modulus.count == 24)
+        let length = AuthenticationFailure(.signedDynamicData, .length)
+        let signature = try #require(card.objects[0x9F4B])
+        let data = Self.minted.fddaData(signature)
+        #expect(key.dda(bytes(signature), terminalData: []) == .failure(length))
+        #expect(key.fdda(for: .offlineApproval) { data[$0] } == .failure(length))
+        let response = TLVTag(0x77).encode(bytes("9F270180") + TLVTag(0x9F4B).encode(bytes(signature)))
+        #expect(key.cda(response: response, transactionData: [], unpredictableNumber: []) == .failure(length))
+    }
+
     @Test("Objects cut off at any length, or longer than they may be")
     func lengths() throws {
         let (_, card) = try ordinary

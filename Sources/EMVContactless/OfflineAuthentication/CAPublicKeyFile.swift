@@ -1,20 +1,7 @@
 import SmartCard
 
-/// The file format of certification authority public keys.
-///
-///     # A comment reaches to the end of the line.
-///     key test A000000003 99 expires 2031-12-31 exponent 03
-///         checksum 4ABFFD6B1C51212D05552E431C5B17007D2F5E6D
-///         modulus  AB79FCC9520896967E776E64444E5DCD D6E13611874F3985722520425295EEA4 BD0C2781DE7F31CD3D041F565F747306
-///                  …
-///     revoked A000000003 99 000102
-///
-/// A line that begins with white space continues the one before it.  A `key` has its environment, `live` or `test`, its
-/// RID and its index, then, in this order: `expires` and the last day of its use, which may be left away; `exponent`;
-/// `checksum`; `modulus` and as many groups of digits as it takes.  A certificate is `revoked` by RID, index of the
-/// certification authority public key, and serial number.  All but the day is hexadecimal.
 extension CAPublicKeys {
-    /// Reads the text of such a file.
+    /// Reads a file of CA public keys; <doc:CAPublicKeyFile> describes it.
     ///
     /// - Throws: ``CAPublicKeyFileError`` at the first line that does not fit, or whose key does not match its checksum.
     public init(parsing text: some StringProtocol) throws(CAPublicKeyFileError) {

@@ -101,7 +101,7 @@ public struct OfflineDataAuthentication: Sendable {
         let certificate = try PublicKeyCertificate(
             form, data, by: issuerKey.key, staticData: staticData, on: date)
         // EMV Book 2, 6.4 step 8.
-        guard certificate.digits == (try accountNumber(data)).digits else {
+        guard let number = certificate.digits, number == (try accountNumber(data)).digits else {
             throw AuthenticationFailure(form.subject, .accountNumber)
         }
         return ICCPublicKey(issuerKey: issuerKey, serialNumber: certificate.serialNumber, key: certificate.key)

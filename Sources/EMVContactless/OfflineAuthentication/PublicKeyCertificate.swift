@@ -127,11 +127,10 @@ struct PublicKeyCertificate {
         self.key = key
     }
 
-    /// The digits of the identifier; nil if it holds anything else before its filling.
-    var digits: String? {
+    /// The identifier without its filling; nil if anything stands behind filling.
+    var digits: Substring? {
         let hex = identifier.hex
         let digits = hex.prefix { $0 != "F" }
-        let isPlain = digits.utf8.allSatisfy { (0x30...0x39).contains($0) }
-        return isPlain && hex.dropFirst(digits.count).allSatisfy { $0 == "F" } ? String(digits) : nil
+        return hex.dropFirst(digits.utf8.count).allSatisfy { $0 == "F" } ? digits : nil
     }
 }

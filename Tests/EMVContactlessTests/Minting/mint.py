@@ -350,6 +350,23 @@ def failures(chain, other, stranger):
     return [{"subject": s, "reason": r, "objects": {t: hexa(v) for t, v in o.items()}} for s, r, o in table]
 
 
+def tiny(ca):
+    """Keys that are too short for what they sign: of the issuer, 20 bytes, and of the card, 24."""
+    def block(length, format):
+        return (bytes([0x6A, format, 1, 0]) + bytes(length))[:length - 1] + b"\xBC"
+
+    issuer = Chain("tiny issuer", "A000000003", 0xE1, (512, 3), (160, 3), (512, 3), "4761739001010010", 6)
+    icc = Chain("tiny card", "A000000003", 0xE1, (512, 3), (1408, 3), (192, 3), "4761739001010010", 6)
+    issuer.ca = icc.ca = ca
+    return {
+        "issuer": {
+            **issuer.issuer_certificate(), "9F46": issuer.issuer.sign(block(20, 4)), "9F48": b"", "9F47": b"\x03",
+            "93": issuer.issuer.sign(block(20, 3)),
+        },
+        "card": {**icc.issuer_certificate(), **icc.icc_certificate(), "9F4B": icc.icc.sign(block(24, 5))},
+    }
+
+
 def dynamic_failures(chain, stranger):
     """Signed dynamic data with one thing wrong, each for DDA, CDA and fDDA."""
     number = dynamic_number(b"\x01\x02")
@@ -412,6 +429,7 @@ def write(folder):
         "cards": [card(chain) for chain in all],
         "failures": failures(ordinary, all[1], stranger),
         "dynamicFailures": dynamic_failures(ordinary, stranger),
+        "tiny": {who: {tag: hexa(value) for tag, value in objects.items()} for who, objects in tiny(ordinary.ca).items()},
     }
     (folder / "minted.json").write_text(json.dumps(document, indent=1) + "\n")
 
