@@ -116,6 +116,11 @@ struct OfflineAuthenticationTests {
         #expect(card.issuerKey() == .failure(AuthenticationFailure(.accountNumber, .malformed(0x5A))))
         card.objects[0x5A] = "4761739001010000003F"
         #expect(throws: Never.self) { try card.iccKey().get() }
+        // 8 to 19 digits.
+        for number in ["4761739F", "47617390010100000033", "", "FF"] {
+            card.objects[0x5A] = number
+            #expect(card.issuerKey() == .failure(AuthenticationFailure(.accountNumber, .malformed(0x5A))))
+        }
         // Filled to the ten bytes that format cn may have, as 5A may be.
         (_, card) = try ordinary
         card.objects[0x5A] = "4761739001010010FFFF"

@@ -8,12 +8,12 @@ extension CAPublicKeys {
         self.init()
         var statement = Words(line: 0)
         var number = 0
-        // A carriage return and the line feed after it are one character.
-        for line in text.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline) {
+        for line in text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
             number += 1
-            let content = line.prefix { $0 != "#" }
-            let words = content.split { $0 == " " || $0 == "\t" }
-            if let first = content.first, first == " " || first == "\t" {
+            let content = line.prefix { $0 != UInt8(ascii: "#") }
+            // A carriage return before the line feed is white space, too.
+            let words = content.split { [0x20, 0x09, 0x0D].contains($0) }
+            if let first = content.first, first == 0x20 || first == 0x09 {
                 guard words.isEmpty || !statement.isEmpty else {
                     throw CAPublicKeyFileError(line: number, reason: "there is no line that this one continues")
                 }
@@ -90,8 +90,8 @@ private struct Words {
 
     var isEmpty: Bool { words.isEmpty }
 
-    mutating func append(_ more: [some StringProtocol], line: Int) {
-        words += more.map { (String($0), line) }
+    mutating func append(_ more: [some Collection<UInt8>], line: Int) {
+        words += more.map { (String(decoding: $0, as: UTF8.self), line) }
     }
 
     func error(_ reason: String) -> CAPublicKeyFileError { CAPublicKeyFileError(line: line, reason: reason) }
@@ -114,8 +114,9 @@ private struct Words {
 
     mutating func bytes(_ what: String, _ count: Int?) throws(CAPublicKeyFileError) -> [UInt8] {
         let word = try next(what)
-        guard let bytes = try? [UInt8](hex: word), !word.contains(where: { $0 == ":" || $0 == "-" }), !bytes.isEmpty
-        else { throw error("\(what) is written in hexadecimal digits") }
+        guard let bytes = try? [UInt8](hex: word), bytes.count * 2 == word.utf8.count, !bytes.isEmpty else {
+            throw error("\(what) is written in hexadecimal digits")
+        }
         guard count == nil || bytes.count == count else { throw error("\(what) has \(count ?? 0) bytes") }
         return bytes
     }

@@ -82,9 +82,9 @@ public struct OfflineDataAuthentication: Sendable {
         let certificate = try PublicKeyCertificate(.issuer, data, by: authority.key, on: date)
 
         // EMV Book 2, 5.3 step 8: the leftmost 3 to 8 digits of the account number.
-        let pan = try accountNumber(data)
-        guard let identifier = certificate.digits, (3...8).contains(identifier.utf8.count),
-            pan.digits.hasPrefix(identifier)
+        let identifier = certificate.identifier
+        guard identifier.isFilled, (3...8).contains(identifier.digits.count),
+            try accountNumber(data).starts(with: identifier.digits)
         else { throw AuthenticationFailure(.issuerCertificate, .accountNumber) }
 
         // EMV Book 2, 5.3 step 10.
@@ -101,21 +101,26 @@ public struct OfflineDataAuthentication: Sendable {
         let certificate = try PublicKeyCertificate(
             form, data, by: issuerKey.key, staticData: staticData, on: date)
         // EMV Book 2, 6.4 step 8.
-        guard let number = certificate.digits, number == (try accountNumber(data)).digits else {
+        let identifier = certificate.identifier
+        guard identifier.isFilled, try accountNumber(data) == identifier.digits else {
             throw AuthenticationFailure(form.subject, .accountNumber)
         }
         return ICCPublicKey(issuerKey: issuerKey, serialNumber: certificate.serialNumber, key: certificate.key)
     }
 
-    /// The account number: 5A, or what precedes the separator of 57 if the card did not send 5A, as contactless cards may.
-    private func accountNumber(_ data: (TLVTag) -> [UInt8]?) throws(AuthenticationFailure) -> PAN {
-        if let value = data(0x5A) {
-            guard let pan = PAN(packed: value) else { throw AuthenticationFailure(.accountNumber, .malformed(0x5A)) }
-            return pan
+    /// The digits of the account number: 5A, or what precedes the separator `D` of 57 if the card did not send 5A, as
+    /// contactless cards may.
+    private func accountNumber(
+        _ data: (TLVTag) -> [UInt8]?
+    ) throws(AuthenticationFailure) -> ArraySlice<UInt8> {
+        let tag: TLVTag = data(0x5A) != nil ? 0x5A : 0x57
+        guard let value = data(tag) else { throw AuthenticationFailure(.accountNumber, .missing(0x5A)) }
+        let number = PackedDigits(value)
+        let isWhole = tag == 0x5A ? number.isFilled : number.rest.first == 0xD
+        guard isWhole, (8...19).contains(number.digits.count) else {
+            throw AuthenticationFailure(.accountNumber, .malformed(tag))
         }
-        guard let value = data(0x57) else { throw AuthenticationFailure(.accountNumber, .missing(0x5A)) }
-        guard let track = try? Track2(value) else { throw AuthenticationFailure(.accountNumber, .malformed(0x57)) }
-        return track.pan
+        return number.digits
     }
 }
 

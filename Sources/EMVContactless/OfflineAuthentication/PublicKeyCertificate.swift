@@ -34,7 +34,7 @@ struct RecoveredData {
     /// Verifies the hash over what was signed and `rest`, the part of the message that is not in the signature.
     func verify(algorithm: UInt8, rest: [UInt8]) throws(AuthenticationFailure) {
         try require(algorithm == 0x01, .hashAlgorithm)
-        try require(sha1(bytes[1..<end] + rest) == Array(bytes[end..<end + 20]), .hash)
+        try require(sha1(bytes[1..<end] + rest).elementsEqual(bytes[end..<end + 20]), .hash)
     }
 
     func require(_ condition: Bool, _ reason: AuthenticationFailure.Reason) throws(AuthenticationFailure) {
@@ -65,8 +65,8 @@ struct PublicKeyCertificate {
             format: 0x04, identifierLength: 10)
     }
 
-    /// Packed digits, filled with trailing `F`.
-    let identifier: ArraySlice<UInt8>
+    /// The issuer identifier or the account number.
+    let identifier: PackedDigits
     /// 3 bytes.
     let serialNumber: [UInt8]
     let key: RSAPublicKey
@@ -122,15 +122,28 @@ struct PublicKeyCertificate {
         guard let key = RSAPublicKey(modulus: Array(modulus.prefix(keyLength)), exponent: exponent) else {
             throw AuthenticationFailure(form.subject, .exponent)
         }
-        identifier = recovered[2..<fields]
+        identifier = PackedDigits(recovered[2..<fields])
         serialNumber = Array(recovered[fields + 2..<fields + 5])
         self.key = key
     }
+}
 
-    /// The identifier without its filling; nil if anything stands behind filling.
-    var digits: Substring? {
-        let hex = identifier.hex
-        let digits = hex.prefix { $0 != "F" }
-        return hex.dropFirst(digits.utf8.count).allSatisfy { $0 == "F" } ? digits : nil
+/// Format cn, two digits a byte (EMV Book 3, 4.3): the digits, and what stands behind them from the first `A` to `F` on.
+struct PackedDigits {
+    let digits: ArraySlice<UInt8>
+    let rest: ArraySlice<UInt8>
+
+    init(_ bytes: some Collection<UInt8>) {
+        var halves: [UInt8] = []
+        halves.reserveCapacity(bytes.count * 2)
+        for byte in bytes {
+            halves.append(byte >> 4)
+            halves.append(byte & 0x0F)
+        }
+        digits = halves.prefix { $0 < 10 }
+        rest = halves[digits.endIndex...]
     }
+
+    /// Whether nothing stands behind the digits but filling with `F`.
+    var isFilled: Bool { rest.allSatisfy { $0 == 0xF } }
 }

@@ -11,36 +11,38 @@ struct RSAPublicKey: Hashable, Sendable {
     let modulus: [UInt8]
     /// Most significant byte first, as it was coded.
     let exponent: [UInt8]
+    /// The exponent is 2 to the power of this, plus 1.
+    private let squarings: Int
 
-    /// 3 and 2^16 + 1 are the exponents that EMV knows (EMV Book 2, 5.1).
+    /// - Returns: nil unless the exponent is 3 or 2^16 + 1, those that EMV knows (EMV Book 2, 5.1), and the modulus has 1
+    ///   to 248 bytes.
     init?(modulus: [UInt8], exponent: [UInt8]) {
+        guard (1...Self.maximumLength).contains(modulus.count), (1...3).contains(exponent.count) else { return nil }
+        switch exponent.reduce(0, { $0 << 8 | UInt32($1) }) {
+        case 3: squarings = 1
+        case 0x1_0001: squarings = 16
+        default: return nil
+        }
         self.modulus = modulus
         self.exponent = exponent
-        guard (1...Self.maximumLength).contains(modulus.count), (1...3).contains(exponent.count),
-            exponentValue == 3 || exponentValue == 0x1_0001
-        else { return nil }
     }
-
-    private var exponentValue: UInt32 { exponent.reduce(0) { $0 << 8 | UInt32($1) } }
 
     /// What the owner of the private key signed, as many bytes as the modulus has.
     ///
     /// - Returns: nil if `signature` is no number below the modulus coded in as many bytes.
-    func recover(_ signature: some Collection<UInt8>) -> [UInt8]? {
-        let signature = Array(signature)
+    func recover(_ signature: [UInt8]) -> [UInt8]? {
         guard signature.count == modulus.count, let context = BN_CTX_new() else { return nil }
         defer { BN_CTX_free(context) }
         BN_CTX_start(context)
         defer { BN_CTX_end(context) }
         let (n, s, power) = (BN_CTX_get(context), BN_CTX_get(context), BN_CTX_get(context))
-        var result = [UInt8](repeating: 0, count: modulus.count)
         guard power != nil, BN_bin2bn(modulus, Int32(modulus.count), n) != nil,
             BN_bin2bn(signature, Int32(signature.count), s) != nil, BN_cmp(s, n) < 0, BN_copy(power, s) != nil
         else { return nil }
-        // Both exponents are 2^k + 1: k squarings and a multiplication, which needs less than libcrypto's way for any.
-        for _ in 0..<(exponentValue == 3 ? 1 : 16) {
+        for _ in 0..<squarings {
             guard BN_mod_sqr(power, power, n, context) == 1 else { return nil }
         }
+        var result = [UInt8](repeating: 0, count: modulus.count)
         guard BN_mod_mul(power, power, s, n, context) == 1,
             BN_bn2binpad(power, &result, Int32(result.count)) == Int32(result.count)
         else { return nil }

@@ -319,6 +319,7 @@ def failures(chain, other, stranger):
         # Another card's number, one that goes on, one that stops short.
         icc("accountNumber", pan="4761739001010028"), icc("accountNumber", pan="47617390010100100"),
         icc("accountNumber", pan="476173900101001"),
+        icc("accountNumber", identifier=bytes.fromhex("4761739001010010F1FF")),
         icc("hash", static=chain.static() + b"\x00"), icc("hash", static=chain.static()[:-2]),
         static("header", header=0), static("trailer", trailer=0), static("format", format=5), static("hash", hash=0x80),
         static("hashAlgorithm", hashAlgorithm=0), static("hash", rest=chain.static()[:-2]),
