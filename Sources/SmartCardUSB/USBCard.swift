@@ -2,8 +2,10 @@ public import SmartCard
 
 /// A connection to a card in a reader that this process drives itself.
 ///
-/// Calls from several tasks take turns.  A call whose task is cancelled returns at once with `CancellationError`; what
-/// it began at the card runs on, and the next call waits for it.  A connection that is let go leaves the card as it is.
+/// Calls from several tasks take turns.  A call whose task is cancelled returns at once with `CancellationError`.  What
+/// it began at the card is aborted (USB CCID 1.10, 5.3.1) unless the reader cannot (``ReaderQuirk/noAbort``) or passes
+/// T=1 blocks on, whose exchange runs to its end; the next call waits for either.  What a cancelled command has done to
+/// the card is not known.  A connection that is let go leaves the card as it is.
 public final class USBCard: CardConnection {
     public let reader: USBReader
     public let transmissionProtocol: TransmissionProtocol

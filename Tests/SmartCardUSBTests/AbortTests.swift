@@ -98,11 +98,11 @@ extension CCIDTimeouts {
         #expect(await isCancelled(call))
 
         // The next one is there already, and waits for the abort.
-        let next = Task { try await card.transmit(bytes: bytes("00 B0 07 00")) }
+        async let next = card.transmit(bytes: bytes("00 B0 07 00"))
         let abort = try await bench.next(0x72)
         for frame in lastWords.frames(command) { bench.send(frame) }
         bench.send(ScriptedReader.answer(to: abort))
-        #expect(try await next.value == bytes("07 90 00"))
+        #expect(try await next == bytes("07 90 00"))
 
         #expect(bench.sent == [0x6F, 0x21, 0x72, 0x6F])
         #expect(abort[6] == command[6] &+ 1)
@@ -166,9 +166,9 @@ extension CCIDTimeouts {
         call.cancel()
         #expect(await isCancelled(call))
         let abort = try await bench.next(0x72)
-        let next = Task { try await card.transmit(bytes: bytes("00 B0 07 00")) }
+        async let next = card.transmit(bytes: bytes("00 B0 07 00"))
         bench.send(ScriptedReader.answer(to: abort))
-        #expect(try await next.value == bytes("07 90 00"))
+        #expect(try await next == bytes("07 90 00"))
     }
 
     // MARK: Readers that cannot
@@ -182,13 +182,13 @@ extension CCIDTimeouts {
         let command = try await bench.next(0x6F)
         call.cancel()
         #expect(await isCancelled(call))
-        let next = Task { try await card.transmit(bytes: bytes("00 B0 07 00")) }
+        async let next = card.transmit(bytes: bytes("00 B0 07 00"))
         // The answer is a response in two parts; both are fetched.
         bench.send(ScriptedReader.answer(to: command, last: 0x01, [0x01]))
         let second = try await bench.next(0x6F)
         #expect(second[8] == 0x10)
         bench.send(ScriptedReader.answer(to: second, last: 0x02, [0x90, 0x00]))
-        #expect(try await next.value == bytes("07 90 00"))
+        #expect(try await next == bytes("07 90 00"))
         #expect(bench.sent.filter { $0 != 0x21 } == [0x6F, 0x6F, 0x6F])
         #expect(bench.device.requests.compactMap(\.first) == requests)
     }
@@ -213,12 +213,12 @@ extension CCIDTimeouts {
         #expect(Array(first.dropFirst(10)) == bytes("00 00 04 00 B1 00 00 B5"))
         call.cancel()
         #expect(await isCancelled(call))
-        let next = Task { try await card.transmit(bytes: bytes("00 B1 00 00")) }
+        async let next = card.transmit(bytes: bytes("00 B1 00 00"))
         bench.send(ScriptedReader.answer(to: first, bytes("00 00 02 90 00 92")))
         let second = try await bench.next(0x6F)
         #expect(Array(second.dropFirst(10)) == bytes("00 40 04 00 B1 00 00 F5"))  // N(S) is 1
         bench.send(ScriptedReader.answer(to: second, bytes("00 40 02 90 00 D2")))
-        #expect(try await next.value == [0x90, 0x00])
+        #expect(try await next == [0x90, 0x00])
         #expect(bench.sent == [0x6F, 0x6F])
     }
 
@@ -232,18 +232,23 @@ extension CCIDTimeouts {
             case request(UInt16, Completion)
         }
 
+        /// What has been begun, in order.
+        let log = Mutex<[String]>([])
         let transfers: AsyncStream<Transfer>
         private let continuation: AsyncStream<Transfer>.Continuation
 
         init() { (transfers, continuation) = AsyncStream.makeStream() }
 
         func write(_ bytes: [UInt8], to endpoint: UInt8, timeout: Duration, _ completion: @escaping Completion) {
+            log.withLock { $0.append("write") }
             continuation.yield(.write(bytes, completion))
         }
         func read(_ count: Int, from endpoint: UInt8, timeout: Duration?, _ completion: @escaping Completion) {
+            log.withLock { $0.append("read") }
             continuation.yield(.read(completion))
         }
         func request(_ request: UInt8, value: UInt16, timeout: Duration, _ completion: @escaping Completion) {
+            log.withLock { $0.append("request") }
             continuation.yield(.request(value, completion))
         }
         func cancel(_ endpoint: UInt8) {}
@@ -288,7 +293,8 @@ extension CCIDTimeouts {
         call.cancel()
         #expect(await isCancelled(call))
         // The bulk endpoint takes one message at a time, and ABORT belongs right before the next.
-        let next = Task { try await pipe.perform(.xfrBlock([2])) }
+        async let next = pipe.perform(.xfrBlock([2]))
+        link.log.withLock { $0.append("written") }
         written(.success([]))
         try await link.request()(.success([]))
         let (abort, abortWritten) = try await link.write()
@@ -299,7 +305,8 @@ extension CCIDTimeouts {
         let (second, secondWritten) = try await link.write()
         secondWritten(.success([]))
         try await link.read()(.success(ScriptedReader.answer(to: second, [0x90, 0x00])))
-        #expect(try await next.value.data == [0x90, 0x00])
+        #expect(try await next.data == [0x90, 0x00])
+        #expect(link.log.withLock { $0 } == ["write", "read", "written", "request", "write", "write", "read"])
     }
 
     @Test(arguments: [true, false])
@@ -313,7 +320,7 @@ extension CCIDTimeouts {
         call.cancel()
         let request = try await link.request()
         read(.success(ScriptedReader.answer(to: command, [0xAA])))
-        let next = Task { try await pipe.perform(.xfrBlock([2])) }
+        async let next = pipe.perform(.xfrBlock([2]))
         request(isTaken ? .success([]) : .failure(.pipe))
         if isTaken {
             // A reader that has taken ABORT fails everything until Abort comes.
@@ -326,7 +333,7 @@ extension CCIDTimeouts {
         #expect(second[0] == 0x6F)
         secondWritten(.success([]))
         try await link.read()(.success(ScriptedReader.answer(to: second, [0x90, 0x00])))
-        #expect(try await next.value.data == [0x90, 0x00])
+        #expect(try await next.data == [0x90, 0x00])
     }
 
     @Test func theOtherInterfaceWaitsForACancelledCommand() async throws {
