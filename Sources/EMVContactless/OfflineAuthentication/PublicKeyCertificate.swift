@@ -44,7 +44,7 @@ struct RecoveredData {
 
 /// A public key certificate that was recovered and checked.
 struct PublicKeyCertificate {
-    /// The three forms of certificates, which differ in little (EMV Book 2, tables 6, 14 and 23).
+    /// The three forms of certificates, which differ in little (EMV Book 2, tables 6 and 14; 7.1).
     struct Form {
         let subject: AuthenticationFailure.Subject
         let certificate: TLVTag

@@ -1,15 +1,15 @@
 /// The public keys that the payment schemes have published.
 ///
-/// They are read from the lists that terminals and open projects carry, and are theirs only as numbers.  Each is here with
-/// the checksum that was published along with it, and no key is without one:
+/// The numbers were read from lists that open projects and makers of terminals publish.  Each key is here with the
+/// checksum that was published along with it:
 ///
 /// - emv-utils, `src/emv_capk_static_data.h`, <https://github.com/openemv/emv-utils>: Visa, Mastercard, American Express
 /// - emv-bertlv, `src/main/resources/ca-public-keys.txt`, <https://github.com/binaryfoo/emv-bertlv>: the same, JCB and
 ///   Discover
 /// - Proxmark3, `client/resources/capk.txt`, <https://github.com/RfidResearchGroup/proxmark3>: Visa and Mastercard
-/// - the production keys of a Heartland terminal, <https://github.com/hps/Moby-5500-Config>: the live keys of all but the
+/// - the production keys of a Heartland terminal, <https://github.com/hps/Moby-5500-Config>: all live keys but the
 ///   withdrawn ones
-/// - the UnionPay and JCB test keys of terminal makers' sample code
+/// - sample code of makers of terminals: the test keys of UnionPay, JCB and Discover, withdrawn live keys
 ///
 /// Where lists differed, the checksum decided.  Keys with an exponent of 2, which EMV no longer admits, are left out.
 ///

@@ -4,7 +4,7 @@ import CCryptoLegacy
 ///
 /// The only file of this target that calls libcrypto.
 struct RSAPublicKey: Hashable, Sendable {
-    /// The longest modulus: 1984 bits (EMV Book 2, D1.1).
+    /// The longest modulus: 1984 bits (EMV Book 2, B2.1).
     static let maximumLength = 248
 
     /// Most significant byte first.
@@ -14,7 +14,7 @@ struct RSAPublicKey: Hashable, Sendable {
     /// The exponent is 2 to the power of this, plus 1.
     private let squarings: Int
 
-    /// - Returns: nil unless the exponent is 3 or 2^16 + 1, those that EMV knows (EMV Book 2, 5.1), and the modulus has 1
+    /// - Returns: nil unless the exponent is 3 or 2^16 + 1, those that EMV knows (EMV Book 2, B2.1), and the modulus has 1
     ///   to 248 bytes.
     init?(modulus: [UInt8], exponent: [UInt8]) {
         guard (1...Self.maximumLength).contains(modulus.count), (1...3).contains(exponent.count) else { return nil }

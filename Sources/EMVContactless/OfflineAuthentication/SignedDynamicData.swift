@@ -83,8 +83,10 @@ extension ICCPublicKey {
 
     /// Fast dynamic data authentication: verifies 9F4B over 9F37, 9F02, 5F2A and 9F69 (EMV Contactless Book C-3, Annex C).
     ///
-    /// - Parameter data: the value of a data object, of the card for 9F4B and 9F69, of the terminal for the others, as
-    ///   they were sent.
+    /// - Parameters:
+    ///   - purpose: what the transaction comes to.  A signature made for the other purpose fails.
+    ///   - data: the value of a data object, of the card for 9F4B and 9F69, of the terminal for the others, as they were
+    ///     sent.
     public func fdda(
         for purpose: FDDAPurpose, data: (TLVTag) -> [UInt8]?
     ) -> Result<SignedDynamicData, AuthenticationFailure> {

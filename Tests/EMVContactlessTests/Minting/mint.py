@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Mints cards of a test certification authority: certificates and signatures as EMV Book 2 has them.
 
-It is written from EMV Book 2 (tables 2, 6, 7, 13, 14, 17, 19) and EMV Contactless Book C-3, Annex C, apart from the
+It is written from EMV Book 2 (tables 2, 3, 6, 7, 11, 14, 15, 17, 19) and EMV Contactless Book C-3, Annex C, apart from the
 code that it tests, in whole numbers and without a library.  Everything comes from one seed, so that it writes the same
 files each time:
 
@@ -124,7 +124,7 @@ def frame(signer, message, rest, form):
 
 
 def certificate(signer, key, identifier, format, expires, serial, static=b"", form=Form()):
-    """Tables 2 and 13: returns certificate, remainder, exponent."""
+    """Tables 2 and 11: returns certificate, remainder, exponent."""
     room = signer.length - 22 - 1 - len(identifier) - 9
     modulus = form("modulus", key.modulus)
     part = modulus[:room].ljust(room, b"\xBB")
@@ -141,7 +141,7 @@ def certificate(signer, key, identifier, format, expires, serial, static=b"", fo
 
 
 def signed_static(signer, code, static, form=Form()):
-    """Table 3 and 5.4, table 7."""
+    """Tables 3 and 7."""
     message = bytes([form("format", 3), form("hashAlgorithm", 1)]) + code + b"\xBB" * (signer.length - 26)
     return frame(signer, message, static, form)
 
