@@ -3,7 +3,7 @@ import SmartCard
 import Testing
 
 /// Whatever a card says, a transaction comes to an end, within a bounded number of commands and with an outcome.
-@Suite struct HostileCardTests {
+@Suite struct HostileTransactionTests {
     /// Strings that are mostly plausible, mostly nonsense, and in between; the same ones in each run.
     @Test(arguments: [0x00, 0x10, 0x40, 0x80, 0xFF] as [UInt8])
     func everyCardComesToAnEnd(_ wildness: UInt8) throws {
