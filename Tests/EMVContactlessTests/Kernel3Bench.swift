@@ -21,6 +21,8 @@ struct Kernel3Bench {
     var options = Kernel3.Options()
     /// 9F1A: Germany.
     var country: String? = "02 76"
+    /// 9F35
+    var terminalType: String? = "22"
     var date = "26 11 21"
     var keys = CAPublicKeys()
     var exceptionFile: any ExceptionFile = NoExceptionFile()
@@ -46,6 +48,7 @@ struct Kernel3Bench {
         var data = transaction.dataObjects
         data[0x9F1A] = try country.map(bytes)
         data[0x9F33] = try bytes("E0 28 C8")
+        data[0x9F35] = try terminalType.map(bytes)
         return KernelActivation(
             combination: combination, indicators: PreProcessingIndicators(combination, transaction), name: aid.bytes,
             selectResponse: ResponseAPDU(data: try bytes(fci), status: .success), transaction: transaction,

@@ -163,18 +163,31 @@ import Testing
         #expect(run.outcome.kind == .declined)
     }
 
-    /// 5.5.1.5: AUC byte 1 bit 2, CTQ byte 1 bit 1.
+    /// 5.5.1.5: terminal types 14 to 16, of a card that approves offline; CTQ byte 1 bit 1, AUC byte 1 bit 2.
     @Test(
         arguments: [
-            ("9F 07 02 02 00", "00 00", .onlineRequest), ("9F 07 02 FD FF", "00 00", .declined),
-            ("", "00 00", .onlineRequest),
-            ("9F 07 02 02 00", "01 00", .declined),
-        ] as [(String, String, Outcome.Kind)])
-    func atATMs(_ usage: String, _ qualifiers: String, _ expected: Outcome.Kind) throws {
-        var bench = Kernel3Bench()
-        #expect(try bench.run(processingOptions(qualifiers: qualifiers, usage)).outcome.kind == .onlineRequest)
+            ("14", "00 00", .onlineRequest), ("16", "00 00", .onlineRequest), ("15", nil, .declined),
+            ("15", "01 00", .tryAnotherInterface), ("22", "00 00", .approved), ("17", "01 00", .approved),
+            (nil, "01 00", .approved),
+        ] as [(String?, String?, Outcome.Kind)])
+    func atATMs(_ terminalType: String?, _ qualifiers: String?, _ expected: Outcome.Kind) throws {
+        var bench = try Kernel3Bench.signing
+        bench.terminalType = terminalType
+        let responses = try SigningCard(qualifiers: qualifiers).responses
+        #expect(try bench.run(responses).outcome.kind == .approved)
         bench.options.checksUsageAtATM = true
-        #expect(try bench.run(processingOptions(qualifiers: qualifiers, usage)).outcome.kind == expected)
+        #expect(try bench.run(responses).outcome.kind == expected)
+        // A card that asks to go online has that decided there.
+        #expect(try bench.run(processingOptions(qualifiers: qualifiers)).outcome.kind == .onlineRequest)
+    }
+
+    /// 5.5.1.5: not for contactless ATMs, and not for others, or not known to be.
+    @Test(arguments: ["5F 24 03 31 12 31", "5F 24 03 31 12 31 9F 07 02 FD FF"])
+    func notForATMs(_ record: String) throws {
+        var bench = try Kernel3Bench.signing
+        (bench.terminalType, bench.options.checksUsageAtATM) = ("14", true)
+        let outcome = try bench.run(SigningCard(qualifiers: "01 00", record: record).responses).outcome
+        #expect(outcome.kind == .declined && outcome.reason == "the card is not for contactless ATMs")
     }
 
     // MARK: Cardholder verification (5.7)

@@ -71,7 +71,7 @@ import Testing
         #expect(run.commands == [try bytes("80 A8 00 00 06 83 04 \(expected) 00").hex])
     }
 
-    /// 5.1.2.2
+    /// 5.1.2
     @Test(arguments: [(UInt64(99), false), (100, true), (0, true)])
     func aLimitOfTheProgramIsExceeded(_ amount: UInt64, _ isExceeded: Bool) throws {
         var bench = Kernel3Bench()

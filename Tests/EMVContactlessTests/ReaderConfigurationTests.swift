@@ -83,6 +83,28 @@ import Testing
         (combination(#""data": {"9F1A": "02"}"#), "9F1A"), (combination(#""data": {"9F1A": "02AB"}"#), "decimal"),
         (combination(#""data": {"9F02": "000000000001"}"#), "each transaction"),
         (combination(#""data": {"E1": "00"}"#), "template"),
+        (combination(#""terminalTransactionQualifiers": "B6004000""#), "no mag-stripe mode"),
+        (combination(#""kernel3": {"checksAUC": true}"#), "checksAUC"),
+        (combination(#""kernel3": {"dynamicReaderLimits": [{}]}"#), "applicationProgramIdentifier"),
+        (combination(#""kernel3": {"dynamicReaderLimits": [{"applicationProgramIdentifier": ""}]}"#), "1 to 16 bytes"),
+        (
+            combination(#""kernel3": {"dynamicReaderLimits": [{"applicationProgramIdentifier": "31", "limit": 1}]}"#),
+            "limit"
+        ),
+        (
+            combination(
+                """
+                "kernel3": { "dynamicReaderLimits": [
+                  { "applicationProgramIdentifier": "31" }, { "applicationProgramIdentifier": "31" } ] }
+                """),
+            "dynamicReaderLimits[1]: the identifier stands there before"
+        ),
+        (
+            combination(
+                #""kernel3": {"dynamicReaderLimits": [{"applicationProgramIdentifier": "31", "floorLimit": 1000000000000}]}"#
+            ),
+            "twelve digits"
+        ),
     ])
     func whatCannotBeMeant(_ json: String, _ complaint: String) throws {
         do {
@@ -100,10 +122,38 @@ import Testing
         #expect(found?.path == "combinations[\(configuration.combinations.count - 1)]")
     }
 
-    @Test func kernel3NeedsQualifiers() throws {
+    /// It has EMV mode and no other.
+    @Test(arguments: [nil, [], [.magStripeMode], [.emvMode, .magStripeMode]] as [TerminalTransactionQualifiers?])
+    func kernel3NeedsQualifiers(_ qualifiers: TerminalTransactionQualifiers?) throws {
         var configuration = ReaderConfiguration.test
-        configuration.combinations[0].terminalTransactionQualifiers = nil
+        configuration.combinations[0].terminalTransactionQualifiers = qualifiers
         let found = #expect(throws: ConfigurationError.self) { try configuration.validate() }
         #expect(found?.path == "combinations[0].terminalTransactionQualifiers")
+    }
+
+    @Test func kernel3Options() throws {
+        let configuration = try decode(
+            Self.combination(
+                """
+                "kernel3": { "displaysAvailableOfflineSpendingAmount": true, "checksExceptionFile": false,
+                  "checksUsageForCash": false, "checksUsageForCashback": false, "checksUsageAtATM": true,
+                  "dynamicReaderLimits": [
+                    { "applicationProgramIdentifier": "31 02 68 26 20", "transactionLimit": 100, "floorLimit": 0,
+                      "cvmRequiredLimit": 50, "statusCheck": true, "zeroAmountAllowed": false },
+                    { "applicationProgramIdentifier": "31" } ] }
+                """))
+        let options = try #require(configuration.combinations.first).kernel3
+        #expect(options.displaysAvailableOfflineSpendingAmount && options.checksUsageAtATM)
+        #expect(!options.checksExceptionFile && !options.checksUsageForCash && !options.checksUsageForCashback)
+        #expect(
+            options.dynamicReaderLimits == [
+                Kernel3.DynamicReaderLimits(
+                    applicationProgramIdentifier: [0x31, 0x02, 0x68, 0x26, 0x20], transactionLimit: 100, floorLimit: 0,
+                    cvmRequiredLimit: 50, statusCheck: true, zeroAmountAllowed: false),
+                Kernel3.DynamicReaderLimits(applicationProgramIdentifier: [0x31]),
+            ])
+        #expect(
+            try JSONDecoder().decode(ReaderConfiguration.self, from: JSONEncoder().encode(configuration))
+                == configuration)
     }
 }

@@ -104,7 +104,7 @@ public struct OnlineResponse: Hashable, Sendable {
     public var hasDataForCard: Bool { issuerAuthenticationData != nil || !scripts.isEmpty }
 }
 
-/// Account numbers that the terminal has been told to refuse (EMV Book 4, 6.3.4; Book C-3, 5.6).
+/// Account numbers that the terminal has been told to refuse (EMV Book 4, 6.3.5; Book C-3, 5.5.1.2).
 public protocol ExceptionFile: Sendable {
     /// - Parameter sequenceNumber: tag 5F34; nil if the card has none.
     func contains(_ pan: PAN, sequenceNumber: UInt8?) -> Bool

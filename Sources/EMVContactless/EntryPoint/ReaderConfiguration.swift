@@ -153,11 +153,15 @@ extension Combination {
         guard !transactionTypes.isEmpty else {
             throw ConfigurationError(path: "\(path).transactionTypes", reason: "there is none")
         }
-        let limits = [
-            ("transactionLimit", transactionLimit), ("floorLimit", floorLimit), ("cvmRequiredLimit", cvmRequiredLimit),
-        ]
-        for (name, limit) in limits where limit.map({ $0 > Transaction.maximumAmount }) == true {
-            throw ConfigurationError(path: "\(path).\(name)", reason: "more than twelve digits")
+        try validateLimits(path)
+        for (index, limits) in kernel3.dynamicReaderLimits.enumerated() {
+            let path = "\(path).kernel3.dynamicReaderLimits[\(index)]"
+            try with(limits).validateLimits(path)
+            let identifier = limits.applicationProgramIdentifier
+            guard
+                !kernel3.dynamicReaderLimits[..<index].contains(where: { $0.applicationProgramIdentifier == identifier }
+                )
+            else { throw ConfigurationError(path: path, reason: "the identifier stands there before") }
         }
         if kernel == 3 {
             guard let qualifiers = terminalTransactionQualifiers else {
@@ -171,6 +175,15 @@ extension Combination {
             }
         }
         try ReaderConfiguration.validate(data, "\(path).data")
+    }
+
+    private func validateLimits(_ path: String) throws(ConfigurationError) {
+        let limits = [
+            ("transactionLimit", transactionLimit), ("floorLimit", floorLimit), ("cvmRequiredLimit", cvmRequiredLimit),
+        ]
+        for (name, limit) in limits where limit.map({ $0 > Transaction.maximumAmount }) == true {
+            throw ConfigurationError(path: "\(path).\(name)", reason: "more than twelve digits")
+        }
     }
 }
 

@@ -16,7 +16,7 @@ extension Kernel3 {
             let limits = options.dynamicReaderLimits(for: Array(identifier))
         {
             let indicators = PreProcessingIndicators(activation.combination.with(limits), activation.transaction)
-            // Book C-3, 5.1.2.2
+            // Book C-3, 5.1.2
             guard !indicators.contactlessApplicationNotAllowed else {
                 throw Termination(
                     outcome: Outcome(.selectNext, start: .c, reason: "a limit for cards of this program is exceeded"))
@@ -44,6 +44,8 @@ extension Kernel3 {
         case 0x9C where activation.transaction.kind == .purchaseWithCashback: [Transaction.Kind.purchase.rawValue]
         // Book C-3, Annex A: no bit of it is used.
         case 0x95: [UInt8](repeating: 0, count: 5)
+        // Book C-3, Annex A: contactless chip (ISO 8583, POS entry mode).
+        case 0x9F39: [0x07]
         default: activation.terminalData[tag]
         }
     }

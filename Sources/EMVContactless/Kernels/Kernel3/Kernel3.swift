@@ -43,7 +43,7 @@ public struct Kernel3: Kernel {
     private mutating func act(on event: KernelEvent) throws(Termination) -> KernelStep {
         switch (state, event) {
         case (.idle, .start):
-            // Book C-3, 6.1: the issuer has answered, and the card is there once more.
+            // Book C-3, 6: the issuer has answered, and the card is there once more.
             guard let response = activation.onlineResponse else {
                 state = .processingOptions
                 return KernelStep(.send(try initiateApplicationProcessing()))
@@ -51,7 +51,7 @@ public struct Kernel3: Kernel {
             return proceed(IssuerUpdate(response))
         case (.processingOptions, .response(let response, _)):
             try takeProcessingOptions(response)
-            // Book C-3, 5.3.1: there may be nothing left to be read.
+            // Book C-3, 5.3: there may be nothing left to be read.
             guard let locator = card[0x94] else { return conclude() }
             do throws(RecordReaderError) { return proceed(try RecordReader(locator)) } catch {
                 throw .endApplication("\(error)")
@@ -70,7 +70,7 @@ public struct Kernel3: Kernel {
         }
     }
 
-    /// Book C-3, 5.3.2.
+    /// Book C-3, 5.3.
     private mutating func take(_ response: ResponseAPDU, of reader: inout RecordReader) throws(Termination) {
         let objects: TLVList?
         do throws(RecordReaderError) { objects = try reader.take(response) } catch {

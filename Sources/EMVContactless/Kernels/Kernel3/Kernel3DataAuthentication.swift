@@ -10,17 +10,12 @@ extension Kernel3 {
         }
     }
 
-    /// Book C-3, 5.6.1.2: what is approved offline has to be authenticated.
+    /// Book C-3, 5.6.1.2: what is approved offline has to be authenticated, by fDDA.
     private func authenticateOffline(
         _ decision: CardDecision, _ disposition: inout Disposition
     ) throws(Termination) {
-        let reason: String
-        if decision.supportsDDA {
-            guard let failure = fdda(.offlineApproval) else { return }
-            reason = "offline data authentication failed: \(failure)"
-        } else {
-            reason = "the card does not support fDDA"
-        }
+        guard let failure = fdda(.offlineApproval) else { return }
+        let reason = "offline data authentication failed: \(failure)"
         let qualifiers = decision.qualifiers ?? []
         if qualifiers.contains(.goOnlineIfOfflineDataAuthenticationFails), isOnlineCapable {
             disposition.requireOnline(reason)

@@ -15,7 +15,7 @@ extension Kernel3 {
         public var checksUsageForCash: Bool
         /// Whether the application usage control is checked for purchases with cashback (Book C-3, 5.5.1.4).
         public var checksUsageForCashback: Bool
-        /// Whether the reader is that of an ATM, and whether the card is valid there is checked (Book C-3, 5.5.1.5).
+        /// Whether an ATM, which is one by its terminal type, checks that the card may be used there (Book C-3, 5.5.1.5).
         public var checksUsageAtATM: Bool
 
         public init(

@@ -79,8 +79,6 @@ extension Kernel3 {
             formFactor[3] &= 0xF0
             record[0x9F6E] = formFactor
         }
-        // POS entry mode: contactless chip (ISO 8583; Book C-3, Annex A).
-        record[0x9F39] = [0x07]
         return record
     }
 

@@ -6,7 +6,7 @@ extension Kernel3 {
         checkExpiration(decision, &disposition)
         checkExceptionFile(decision, &disposition)
         try checkUsage(decision, &disposition)
-        checkUsageAtATM(decision, &disposition)
+        try checkUsageAtATM(decision, &disposition)
     }
 
     /// Book C-3, 5.5.1.1: of cards that approve offline.
@@ -58,12 +58,22 @@ extension Kernel3 {
         disposition.requireDecline(reason)
     }
 
-    /// Book C-3, 5.5.1.5.
-    private func checkUsageAtATM(_ decision: CardDecision, _ disposition: inout Disposition) {
-        guard options.checksUsageAtATM else { return }
-        let usage = card[0x9F07].flatMap { ApplicationUsageControl($0) }
-        if decision.qualifiers?.contains(.notValidForContactlessATM) == true || usage?.contains(.atms) == false {
-            disposition.requireDecline("the card is not for ATMs")
+    /// Book C-3, 5.5.1.5: what a card approves offline is paid out by an ATM only after it went online, and only if the
+    /// card is for that.
+    private func checkUsageAtATM(_ decision: CardDecision, _ disposition: inout Disposition) throws(Termination) {
+        guard options.checksUsageAtATM, decision.cryptogram == .tc,
+            let terminalType = terminalValue(0x9F35)?.first, (0x14...0x16).contains(terminalType)
+        else { return }
+        guard let qualifiers = decision.qualifiers else {
+            return disposition.requireDecline("the card does not say whether it is for ATMs")
         }
+        guard qualifiers.contains(.notValidForContactlessATM) else {
+            return disposition.requireOnline("an ATM approves nothing offline")
+        }
+        let reason = "the card is not for contactless ATMs"
+        if card[0x9F07].flatMap({ ApplicationUsageControl($0) })?.contains(.atms) == true {
+            throw .tryAnotherInterface(.insertOrSwipeCard, reason)
+        }
+        disposition.requireDecline(reason)
     }
 }
