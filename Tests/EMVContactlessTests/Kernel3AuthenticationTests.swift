@@ -82,7 +82,7 @@ import Testing
     }
 
     private func flipping(_ position: Int, in text: String) throws -> String {
-        var value = try bytes(text)
+        var value = try wire(text)
         value[position] ^= 0x10
         return value.hex
     }
@@ -93,8 +93,8 @@ import Testing
         responses[1] = try template(0x77, Kernel3Vectors.record)
         // 5F24 was in there, so that the card has expired as well.
         responses[2] = try template(
-            0x70, "5F 24 03 31 12 31 8F 01 F1", TLVTag(0x90).encode(try bytes(Kernel3Vectors.issuerCertificate)).hex,
-            TLVTag(0x92).encode(try bytes(Kernel3Vectors.issuerRemainder)).hex, "9F 32 01 03")
+            0x70, "5F 24 03 31 12 31 8F 01 F1", TLVTag(0x90).encode(try wire(Kernel3Vectors.issuerCertificate)).hex,
+            TLVTag(0x92).encode(try wire(Kernel3Vectors.issuerRemainder)).hex, "9F 32 01 03")
         let outcome = try Kernel3Bench.signing.run(responses).outcome
         #expect(outcome.kind == .onlineRequest)
         #expect(outcome.reason.contains("a record is no template 70"))

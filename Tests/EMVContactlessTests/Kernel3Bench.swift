@@ -32,11 +32,11 @@ struct Kernel3Bench {
     static let gpo = "80 A8 00 00 12 83 10  36 00 C0 00  00 00 00 00 12 34  09 78  11 22 33 44  00"
 
     func activation() throws -> KernelActivation {
-        let aid = try #require(AID(bytes("A0 00 00 00 03 10 10")))
-        let day = try #require(CalendarDate(packed: bytes(date)))
+        let aid = try #require(AID(wire("A0 00 00 00 03 10 10")))
+        let day = try #require(CalendarDate(packed: wire(date)))
         let currency = try #require(Currency["EUR"])
         let time = try #require(TerminalTime(day, hour: 12))
-        let unpredictableNumber = try bytes("11 22 33 44")
+        let unpredictableNumber = try wire("11 22 33 44")
         let transaction = try #require(
             Transaction(
                 kind, amount: amount, amountOther: amountOther, currency: currency, time: time,
@@ -44,14 +44,14 @@ struct Kernel3Bench {
         let combination = Combination(
             aid: aid, kernel: 3, transactionLimit: transactionLimit, floorLimit: floorLimit,
             cvmRequiredLimit: cvmRequiredLimit,
-            terminalTransactionQualifiers: TerminalTransactionQualifiers(try bytes(qualifiers)), kernel3: options)
+            terminalTransactionQualifiers: TerminalTransactionQualifiers(try wire(qualifiers)), kernel3: options)
         var data = transaction.dataObjects
-        data[0x9F1A] = try country.map(bytes)
-        data[0x9F33] = try bytes("E0 28 C8")
-        data[0x9F35] = try terminalType.map(bytes)
+        data[0x9F1A] = try country.map(wire)
+        data[0x9F33] = try wire("E0 28 C8")
+        data[0x9F35] = try terminalType.map(wire)
         return KernelActivation(
             combination: combination, indicators: PreProcessingIndicators(combination, transaction), name: aid.bytes,
-            selectResponse: ResponseAPDU(data: try bytes(fci), status: .success), transaction: transaction,
+            selectResponse: ResponseAPDU(data: try wire(fci), status: .success), transaction: transaction,
             terminalData: data,
             offlineDataAuthentication: OfflineDataAuthentication(
                 keys: keys, environment: .test, aid: aid, date: day),
@@ -81,7 +81,7 @@ struct Kernel3Bench {
                 event =
                     response == "-"
                     ? .communicationError(.timeout)
-                    : .response(try ResponseAPDU(bytes(response)), after: .milliseconds(10))
+                    : .response(try ResponseAPDU(wire(response)), after: .milliseconds(10))
             }
         }
     }
@@ -117,20 +117,20 @@ func processingOptions(
         ("9F6C", qualifiers),
     ]
     let encoded = try objects.filter { !without.contains($0.0) }.flatMap { tag, value in
-        try value.map { TLVTag(rawValue: UInt32(tag, radix: 16) ?? 0).encode(try bytes($0)) } ?? []
+        try value.map { TLVTag(rawValue: UInt32(tag, radix: 16) ?? 0).encode(try wire($0)) } ?? []
     }
     return try template(0x77, encoded.hex, more.joined(separator: " "))
 }
 
 /// Hexadecimal with comments, which reach from `#` to the end of the line.
-func bytes(_ text: String) throws -> [UInt8] {
+func wire(_ text: String) throws -> [UInt8] {
     let lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { $0.prefix { $0 != "#" } }
     return try [UInt8](hex: lines.joined(separator: " "))
 }
 
 /// A template with its length, around objects in hexadecimal.
 func template(_ tag: TLVTag, _ objects: String..., status: String = "90 00") throws -> String {
-    tag.encode(try objects.flatMap { try bytes($0) }).hex + status
+    tag.encode(try objects.flatMap { try wire($0) }).hex + status
 }
 
 extension Kernel3Bench {
@@ -140,9 +140,9 @@ extension Kernel3Bench {
             var bench = Kernel3Bench()
             bench.keys = CAPublicKeys([
                 try CAPublicKey(
-                    environment: .test, rid: bytes("A0 00 00 00 03"), index: 0xF1,
-                    modulus: bytes(Kernel3Vectors.caModulus), exponent: [3],
-                    checksum: bytes(Kernel3Vectors.caChecksum))
+                    environment: .test, rid: wire("A0 00 00 00 03"), index: 0xF1,
+                    modulus: wire(Kernel3Vectors.caModulus), exponent: [3],
+                    checksum: wire(Kernel3Vectors.caChecksum))
             ])
             return bench
         }
@@ -167,7 +167,7 @@ struct SigningCard {
     var responses: [String] {
         get throws {
             func object(_ tag: TLVTag, _ value: String?) throws -> String {
-                try value.map { tag.encode(try bytes($0)).hex } ?? ""
+                try value.map { tag.encode(try wire($0)).hex } ?? ""
             }
             return [
                 try processingOptions(

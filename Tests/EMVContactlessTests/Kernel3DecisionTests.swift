@@ -38,7 +38,7 @@ import Testing
         var bench = Kernel3Bench()
         bench.qualifiers = qualifiers
         // Above the floor limit where the TTQ shall say "online cryptogram required".
-        bench.floorLimit = try bytes(qualifiers)[1] & 0x80 != 0 ? 0 : nil
+        bench.floorLimit = try wire(qualifiers)[1] & 0x80 != 0 ? 0 : nil
         let run = try bench.run(processingOptions(cryptogram: cryptogram, "5F 24 03 31 12 31"))
         #expect(run.outcome.kind == expected, "\(run.outcome.reason)")
     }
@@ -140,8 +140,8 @@ import Testing
         var bench = Kernel3Bench()
         bench.kind = kind
         bench.amountOther = kind == .purchaseWithCashback ? 1_00 : 0
-        let issuer = try country.map { TLVTag(0x5F28).encode(try bytes($0)).hex } ?? ""
-        let auc = try usage.map { TLVTag(0x9F07).encode(try bytes($0)).hex } ?? ""
+        let issuer = try country.map { TLVTag(0x5F28).encode(try wire($0)).hex } ?? ""
+        let auc = try usage.map { TLVTag(0x9F07).encode(try wire($0)).hex } ?? ""
         let run = try bench.run(processingOptions(qualifiers: qualifiers, auc, issuer))
         #expect(run.outcome.kind == expected, "\(run.outcome.reason)")
         if expected == .tryAnotherInterface {

@@ -16,7 +16,7 @@ import Testing
         #expect(outcome.discretionaryData == nil && !outcome.receipt && outcome.removalTimeout == 0)
         #expect(
             outcome.dataRecord?.encoded.hex
-                == (try bytes(
+                == (try wire(
                     """
                     9F 02 06 00 00 00 00 12 34         # amount
                     9F 26 08 4A 8C F7 AC 9A 93 78 A0
@@ -129,8 +129,8 @@ import Testing
         ])
     func languages(_ object: String, _ expected: [String]) throws {
         var bench = Kernel3Bench()
-        let proprietary = TLVTag(0xA5).encode(try bytes("9F 38 03 9F 66 04" + object)).hex
-        bench.fci = TLVTag(0x6F).encode(try bytes(proprietary)).hex
+        let proprietary = TLVTag(0xA5).encode(try wire("9F 38 03 9F 66 04" + object)).hex
+        bench.fci = TLVTag(0x6F).encode(try wire(proprietary)).hex
         let run = try bench.run(processingOptions())
         #expect(run.requests.map(\.languagePreference) == [expected])
         #expect(run.outcome.userInterfaceRequest?.languagePreference == expected)
@@ -144,10 +144,10 @@ import Testing
         var bench = Kernel3Bench()
         bench.onlineResponse = OnlineResponse(
             authorisationResponseCode: Array("00".utf8),
-            issuerAuthenticationData: try bytes("A1 A2 A3 A4 A5 A6 A7 A8 00 12"),
+            issuerAuthenticationData: try wire("A1 A2 A3 A4 A5 A6 A7 A8 00 12"),
             scripts: [
-                try bytes("71 0F 9F 18 04 11 22 33 44 86 06 84 1E 00 00 01 FF"),
-                try bytes("72 0E 86 05 84 24 00 00 00  86 05 84 18 00 00 00"),
+                try wire("71 0F 9F 18 04 11 22 33 44 86 06 84 1E 00 00 01 FF"),
+                try wire("72 0E 86 05 84 24 00 00 00  86 05 84 18 00 00 00"),
             ])
         let run = try bench.run(status, "90 00", "62 00", "69 82")
         #expect(
@@ -162,7 +162,7 @@ import Testing
                     userInterfaceRequest: UserInterfaceRequest(.cardReadRemoveCard, .cardReadSuccessfully),
                     discretionaryData: DataRecord([
                         // The first one done; of the second one command 2 failed, and it has no identifier.
-                        .init(0x9F5B, try bytes("20 11 22 33 44  12 00 00 00 00"))
+                        .init(0x9F5B, try wire("20 11 22 33 44  12 00 00 00 00"))
                     ]), reason: "the issuer's message has been passed on to the card"))
     }
 
@@ -194,11 +194,11 @@ import Testing
         ] as [([String], [String], Int, String)])
     func scripts(_ scripts: [String], _ statuses: [String], _ sent: Int, _ results: String) throws {
         var bench = Kernel3Bench()
-        bench.onlineResponse = OnlineResponse(scripts: try scripts.map { try bytes($0) })
+        bench.onlineResponse = OnlineResponse(scripts: try scripts.map { try wire($0) })
         let run = try bench.run(statuses)
         #expect(run.commands.count == sent)
         #expect(run.outcome.kind == .endApplication)
-        #expect(run.outcome.discretionaryData?[0x9F5B]?.hex == (try bytes(results).hex))
+        #expect(run.outcome.discretionaryData?[0x9F5B]?.hex == (try wire(results).hex))
     }
 
     @Test func anAnswerWithoutDataForTheCard() throws {
@@ -212,7 +212,7 @@ import Testing
     /// 4.1.1.2: the card goes before all is done, and is asked for once more.
     @Test func theCardGoesDuringTheUpdate() throws {
         var bench = Kernel3Bench()
-        bench.onlineResponse = OnlineResponse(issuerAuthenticationData: try bytes("A1 A2 A3 A4 A5 A6 A7 A8"))
+        bench.onlineResponse = OnlineResponse(issuerAuthenticationData: try wire("A1 A2 A3 A4 A5 A6 A7 A8"))
         let run = try bench.run("-")
         #expect(run.outcome.kind == .tryAgain && run.outcome.start == .b)
     }
@@ -227,7 +227,7 @@ import Testing
                 environment: .test, terminal: activation.terminalData.filter { [0x9F1A, 0x9F33].contains($0.key) },
                 combinations: [activation.combination]), kernels: Kernels.all)
         func respond(_ response: String) throws -> EntryPoint.Step {
-            entryPoint.next(.response(try ResponseAPDU(bytes(response)), after: .zero))
+            entryPoint.next(.response(try ResponseAPDU(wire(response)), after: .zero))
         }
         _ = entryPoint.next(.startA(activation.transaction))
         _ = entryPoint.next(.cardPresent)
@@ -240,7 +240,7 @@ import Testing
             Issue.record("no GET PROCESSING OPTIONS")
             return
         }
-        #expect(options.bytes.hex == (try bytes(Kernel3Bench.gpo).hex))
+        #expect(options.bytes.hex == (try wire(Kernel3Bench.gpo).hex))
         let decision = try respond(processingOptions(qualifiers: "00 40"))
         #expect(decision.userInterfaceRequests.map(\.message) == [.cardReadRemoveCard, .authorising])
         guard case .finish(let final) = decision.action else {
@@ -249,7 +249,7 @@ import Testing
         }
         #expect(final.kernel == 3 && final.outcome.kind == .onlineRequest)
 
-        let again = entryPoint.next(.onlineResponse(OnlineResponse(scripts: [try bytes("71 07 86 05 84 24 00 00 00")])))
+        let again = entryPoint.next(.onlineResponse(OnlineResponse(scripts: [try wire("71 07 86 05 84 24 00 00 00")])))
         #expect(again.userInterfaceRequests.map(\.message) == [.presentCardAgain])
         guard case .send(let select) = entryPoint.next(.cardPresent).action else {
             Issue.record("no SELECT")

@@ -9,7 +9,7 @@ import Testing
     /// One command is all it takes where the card gives no AFL.
     @Test func allInTheProcessingOptions() throws {
         let run = try Kernel3Bench().run(processingOptions())
-        #expect(run.commands == [try bytes(Kernel3Bench.gpo).hex])
+        #expect(run.commands == [try wire(Kernel3Bench.gpo).hex])
         #expect(run.outcome.kind == .onlineRequest)
         // 5.4.1.1
         #expect(
@@ -33,7 +33,7 @@ import Testing
         let run = try bench.run(processingOptions())
         #expect(
             run.commands == [
-                try bytes(
+                try wire(
                     """
                     80 A8 00 00 28 83 26
                     36 00 C0 00  00 00 00 00 50 00  00 00 00 00 20 00  02 76  00 00 00 00 00  09 78
@@ -64,11 +64,11 @@ import Testing
             try limits("31 02 68 27 00", transactionLimit: 1),
             try limits("99"), try limits("77", statusCheck: true), try limits("66", zeroAmountAllowed: false),
         ]
-        let discretionary = try identifier.map { TLVTag(0xBF0C).encode(TLVTag(0x9F5A).encode(try bytes($0))).hex } ?? ""
-        let proprietary = TLVTag(0xA5).encode(try bytes("9F 38 03 9F 66 04" + discretionary)).hex
-        bench.fci = TLVTag(0x6F).encode(try bytes("84 07 A0 00 00 00 03 10 10" + proprietary)).hex
+        let discretionary = try identifier.map { TLVTag(0xBF0C).encode(TLVTag(0x9F5A).encode(try wire($0))).hex } ?? ""
+        let proprietary = TLVTag(0xA5).encode(try wire("9F 38 03 9F 66 04" + discretionary)).hex
+        bench.fci = TLVTag(0x6F).encode(try wire("84 07 A0 00 00 00 03 10 10" + proprietary)).hex
         let run = try bench.run("6F 00")
-        #expect(run.commands == [try bytes("80 A8 00 00 06 83 04 \(expected) 00").hex])
+        #expect(run.commands == [try wire("80 A8 00 00 06 83 04 \(expected) 00").hex])
     }
 
     /// 5.1.2
@@ -87,7 +87,7 @@ import Testing
         _ identifier: String, transactionLimit: UInt64? = nil, floorLimit: UInt64? = nil,
         cvmRequiredLimit: UInt64? = nil, statusCheck: Bool? = nil, zeroAmountAllowed: Bool? = nil
     ) throws -> Kernel3.DynamicReaderLimits {
-        let identifier = try bytes(identifier)
+        let identifier = try wire(identifier)
         return try #require(
             Kernel3.DynamicReaderLimits(
                 applicationProgramIdentifier: identifier, transactionLimit: transactionLimit, floorLimit: floorLimit,
@@ -172,7 +172,7 @@ import Testing
             """,
             // The length field takes a byte more than it needs.
             "70 81 10 9F 26 08 4A 8C F7 AC 9A 93 78 A0 9F 36 02 00 42 90 00")
-        #expect(run.commands == [try bytes(Kernel3Bench.gpo).hex, "00B2010C00", "00B2FFF400"])
+        #expect(run.commands == [try wire(Kernel3Bench.gpo).hex, "00B2010C00", "00B2FFF400"])
         #expect(run.outcome.kind == .onlineRequest)
         #expect(run.requests.map(\.message) == [.cardReadRemoveCard])
     }
@@ -211,7 +211,7 @@ import Testing
         var step = kernel.next(.start)
         for response in responses {
             guard case .send = step.action else { break }
-            step = kernel.next(.response(try ResponseAPDU(bytes(response)), after: .zero))
+            step = kernel.next(.response(try ResponseAPDU(wire(response)), after: .zero))
         }
         guard case .outcome(let outcome) = step.action else {
             Issue.record("no outcome")
@@ -233,9 +233,9 @@ import Testing
     func redundantData(_ answers: [String], _ tag: String) throws {
         var kernel = Kernel3(try Kernel3Bench().activation())
         _ = kernel.next(.start)
-        var step = kernel.next(.response(try ResponseAPDU(bytes(processingOptions(answers[0]))), after: .zero))
+        var step = kernel.next(.response(try ResponseAPDU(wire(processingOptions(answers[0]))), after: .zero))
         for answer in answers.dropFirst() {
-            step = kernel.next(.response(try ResponseAPDU(bytes(answer + "90 00")), after: .zero))
+            step = kernel.next(.response(try ResponseAPDU(wire(answer + "90 00")), after: .zero))
         }
         guard case .outcome(let outcome) = step.action else {
             Issue.record("no outcome")
@@ -310,7 +310,7 @@ import Testing
                 step = kernel.next(
                     response == "-"
                         ? .communicationError(.protocol)
-                        : .response(try ResponseAPDU(bytes(response)), after: .zero))
+                        : .response(try ResponseAPDU(wire(response)), after: .zero))
             }
             guard case .outcome(let outcome) = step.action else {
                 Issue.record("no outcome")
@@ -344,7 +344,7 @@ import Testing
 
     /// Answers cut off anywhere, and answers of nonsense: there is an outcome, and no end of commands never comes.
     @Test func everyAnswerLeadsToAnOutcome() throws {
-        let whole = try bytes(processingOptions("94 08 08 01 02 01 10 01 01 00"))
+        let whole = try wire(processingOptions("94 08 08 01 02 01 10 01 01 00"))
         var answers = (0..<whole.count - 2).map { Array(whole.prefix($0)) + [0x90, 0x00] }
         var random = SplitMix(state: 3)
         for _ in 0..<2_000 {

@@ -113,7 +113,7 @@ import Testing
         _ found: String, _ onlineOnly: ApplicationCryptogramType, _ both: ApplicationCryptogramType,
         _ offlineOnly: ApplicationCryptogramType
     ) throws {
-        let results = try #require(TerminalVerificationResults(try bytes(found)))
+        let results = try #require(TerminalVerificationResults(try wire(found)))
         let terminal = ActionCodes(
             denial: .serviceNotAllowed, online: .floorLimitExceeded, default: .offlineDataAuthenticationNotPerformed)
         let issuer = ActionCodes(denial: .expiredApplication, online: .selectedRandomlyForOnline, default: .ddaFailed)
@@ -135,7 +135,7 @@ import Testing
         }
         #expect(offline([]) == .tc && offline(.newCard) == .aac)
         let values: [TLVTag: String] = [0x9F0E: "00 10 00 00 00", 0x9F0F: "B8 60 AC 88 00", 0x9F0D: "B8 50 AC 88"]
-        let codes = ActionCodes { tag in values[tag].flatMap { try? bytes($0) } }
+        let codes = ActionCodes { tag in values[tag].flatMap { try? wire($0) } }
         #expect(codes.denial == .serviceNotAllowed && codes.online.bytes.hex == "B860AC8800" && codes.default == .all)
     }
 

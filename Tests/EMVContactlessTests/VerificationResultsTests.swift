@@ -52,9 +52,9 @@ import Testing
     func terminalVerificationResults(
         _ bit: TerminalVerificationResults, _ value: String, _ meaning: String
     ) throws {
-        #expect(bit.bytes == (try bytes(value)))
-        #expect(TerminalVerificationResults(try bytes(value)) == bit)
-        let scope: DataElement.Scope = try bytes(value)[4] & 0x0F == 0 ? .common : .mastercard
+        #expect(bit.bytes == (try wire(value)))
+        #expect(TerminalVerificationResults(try wire(value)) == bit)
+        let scope: DataElement.Scope = try wire(value)[4] & 0x0F == 0 ? .common : .mastercard
         #expect(DataElement.bitMeanings(of: 0x95, value: bit.bytes, scope: scope).map(\.meaning) == [meaning])
     }
 
@@ -71,8 +71,8 @@ import Testing
     func transactionStatusInformation(
         _ bit: TransactionStatusInformation, _ value: String, _ meaning: String
     ) throws {
-        #expect(bit.bytes == (try bytes(value)))
-        #expect(TransactionStatusInformation(try bytes(value)) == bit)
+        #expect(bit.bytes == (try wire(value)))
+        #expect(TransactionStatusInformation(try wire(value)) == bit)
         #expect(DataElement.bitMeanings(of: 0x9B, value: bit.bytes).map(\.meaning) == [meaning])
     }
 
@@ -98,8 +98,8 @@ import Testing
             ),
         ] as [(CardTransactionQualifiers, String, String)])
     func cardTransactionQualifiers(_ bit: CardTransactionQualifiers, _ value: String, _ meaning: String) throws {
-        #expect(bit.bytes == (try bytes(value)))
-        #expect(CardTransactionQualifiers(try bytes(value)) == bit)
+        #expect(bit.bytes == (try wire(value)))
+        #expect(CardTransactionQualifiers(try wire(value)) == bit)
         #expect(DataElement.bitMeanings(of: 0x9F6C, value: bit.bytes).map(\.meaning) == [meaning])
     }
 
@@ -118,8 +118,8 @@ import Testing
             (.internationalCashback, "00 40", "International cashback allowed"),
         ] as [(ApplicationUsageControl, String, String)])
     func applicationUsageControl(_ bit: ApplicationUsageControl, _ value: String, _ meaning: String) throws {
-        #expect(ApplicationUsageControl(try bytes(value)) == bit)
-        #expect(DataElement.bitMeanings(of: 0x9F07, value: try bytes(value)).map(\.meaning) == [meaning])
+        #expect(ApplicationUsageControl(try wire(value)) == bit)
+        #expect(DataElement.bitMeanings(of: 0x9F07, value: try wire(value)).map(\.meaning) == [meaning])
     }
 
     /// EMV Book 4, Annex A4: signature, if not cash, unknown; no CVM performed.
