@@ -1,3 +1,4 @@
+import Foundation
 import SmartCard
 import SmartCardSimulator
 import Testing
@@ -22,6 +23,14 @@ import Testing
             #expect(VirtualCards.named(card.name) != nil)
         }
         #expect(VirtualCards.named("no such card") == nil)
+    }
+
+    /// The page that lists the cards has each of them.
+    @Test func documented() throws {
+        let page = URL(filePath: #filePath).deletingLastPathComponent().appending(
+            path: "../../Sources/SmartCardSimulator/Documentation.docc/SmartCardSimulator.md")
+        let rows = try String(contentsOf: page, encoding: .utf8).split(separator: "\n").filter { $0.hasPrefix("| `") }
+        for name in Self.names { #expect(rows.contains { $0.contains("`\(name)`") }, "\(name)") }
     }
 
     @Test func eachCardIsFresh() throws {

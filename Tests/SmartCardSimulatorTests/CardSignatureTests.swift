@@ -195,6 +195,41 @@ struct CardSignatureTests {
         #expect(chain.blocks[1].hasPrefix(try hex("6A 04 4761739001010010FFFF 1220 000002")))
     }
 
+    /// A key written out signs as the same key by its name, and an authority of the file's as one of the library's.
+    @Test func keysOfTheFile() throws {
+        func written(_ key: RSAKey) -> String {
+            "{\nexponent \(key.exponent.hex)\nmodulus {\n\(key.modulus.hex)\n}\n"
+                + "private-exponent {\n\(key.privateExponent.hex)\n}\n}"
+        }
+        let text = try #require(VirtualCards.all.first { $0.name == "visa-offline" }).text
+        let authority = try #require(TestKeys.builtIn.authority(rid: [UInt8](hex: "A000000003"), index: 0xF2))
+        let own = try CardSession(
+            file: text.replacing("authority $authority", with: "authority F2 " + written(authority))
+                .replacing("key     $issuer-key", with: "key " + written(Self.key("issuer-1152")))
+                .replacing("key     $card-key", with: "key " + written(Self.key("card-1024"))))
+        let named = try CardSession("visa-offline")
+        for command in [
+            CardEMVTests.selectVisa, Self.offlineGPO, "00 B2 01 14 00", "00 B2 02 14 00", "00 B2 01 1C 00",
+            "00 B2 02 1C 00",
+        ] {
+            #expect(try own(command) == named(command))
+        }
+    }
+
+    /// The signature of a long key goes into the last record: the answer would not hold it.
+    @Test func signatureInARecord() throws {
+        let signature = "9F4B signed-dynamic-data\n"
+        let text = try #require(VirtualCards.all.first { $0.name == "visa-offline" }).text
+            .replacing(signature, with: "").replacing("9F69 01", with: signature + "9F69 01")
+        let send = try CardSession(file: text)
+        let usual = try CardSession("visa-offline")
+        for session in [send, usual] { _ = try session(CardEMVTests.selectVisa) }
+        let answer = try usual(Self.offlineGPO)
+        let object = try #require(answer.range(of: "9F4B8180")).lowerBound
+        #expect(!(try send(Self.offlineGPO).contains("9F4B")))
+        #expect(try send("00 B2 02 1C 00").hasPrefix("70818E" + answer[object...].dropLast(4) + "9F6907"))
+    }
+
     // MARK: SDA
 
     /// EMV Book 2, tables 6 and 7: a certificate with room for the whole key, so no remainder; an identifier of an odd

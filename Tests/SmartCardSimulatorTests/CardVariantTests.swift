@@ -64,6 +64,17 @@ import Testing
         #expect(found?.reason.contains(reason) == true, "\(String(describing: found))")
     }
 
+    /// What parameters add is bounded.
+    @Test func manyWords() {
+        let value = String(repeating: "00 ", count: 1000)
+        let uses = (0..<40).map { "bytes $a # \($0)\n" }.joined()
+        let found = error("card emv {\n\(Self.radio)\nparameter a \(value)\nppse {\n\(uses)}\n}")
+        #expect(found?.line == 31)
+        #expect(found?.reason.contains("65536") == true)
+        let application = { "application A0000000\(10 + $0) {\n}\n" }
+        #expect(error("card emv {\n\(Self.radio)\n\((0..<33).map(application).joined())}")?.line == 72)
+    }
+
     /// A parameter stands for any number of words wherever an argument may stand, quoted text apart.
     @Test func parametersAreWords() throws {
         let send = try CardSession(

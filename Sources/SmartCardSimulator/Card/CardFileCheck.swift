@@ -3,7 +3,7 @@ import SmartCard
 /// What can be known of an application before it is used: that its responses fit, and that everything is there that they
 /// name.
 struct CardFileCheck {
-    private typealias Statement = CardFileSyntax.Statement
+    typealias Statement = CardFileSyntax.Statement
 
     private let application: EMVApplication
     /// Every named value that there is, as long as it will be.
@@ -33,14 +33,14 @@ struct CardFileCheck {
         both = options.merging(sample(application.cdol1)) { $1 }
     }
 
-    func record(_ statement: CardFileSyntax.Statement) throws(CardFileError) {
+    func record(_ statement: Statement) throws(CardFileError) {
         guard let record = application.records[try CardFileReader.address(statement)] else { return }
         try names(record.objects.names, statement)
         try CardFileReader.check(record.objects.encoded(named), "the record", statement)
     }
 
     func processingOptions(
-        _ response: EMVApplication.Response, _ at: CardFileSyntax.Statement
+        _ response: EMVApplication.Response, _ at: Statement
     ) throws(CardFileError) {
         try check(response, at)
         if response.objects.names.contains(.cryptogram) { try cryptogram(response, [], options, at) }
@@ -57,12 +57,12 @@ struct CardFileCheck {
     }
 
     func internalAuthenticate(
-        _ response: EMVApplication.Response, _ at: CardFileSyntax.Statement
+        _ response: EMVApplication.Response, _ at: Statement
     ) throws(CardFileError) {
         try check(response, at)
     }
 
-    func generateAC(_ response: EMVApplication.Response, _ at: CardFileSyntax.Statement) throws(CardFileError) {
+    func generateAC(_ response: EMVApplication.Response, _ at: Statement) throws(CardFileError) {
         try check(response, at)
         let names = response.objects.names
         guard names.contains(.cryptogram) || names.contains(.signedDynamicData) else { return }
@@ -76,14 +76,14 @@ struct CardFileCheck {
     }
 
     private func check(
-        _ response: EMVApplication.Response, _ at: CardFileSyntax.Statement
+        _ response: EMVApplication.Response, _ at: Statement
     ) throws(CardFileError) {
         try names(response.objects.names, at)
         try CardFileReader.check(response.encoded(named), "the response", at)
     }
 
     /// Everything that is named is there.
-    private func names(_ names: Set<NamedValue>, _ at: CardFileSyntax.Statement) throws(CardFileError) {
+    private func names(_ names: Set<NamedValue>, _ at: Statement) throws(CardFileError) {
         for name in NamedValue.allCases where names.contains(name) && named[name] == nil {
             let block = application.authentication == nil ? "the block “authentication”" : "“card” in “authentication”"
             throw at.error("“\(name.rawValue)” stands here, and the application lacks \(block)")
@@ -92,7 +92,7 @@ struct CardFileCheck {
 
     private func cryptogram(
         _ response: EMVApplication.Response, _ earlier: [CardFileObject], _ terminal: [TLVTag: [UInt8]],
-        _ at: CardFileSyntax.Statement
+        _ at: Statement
     ) throws(CardFileError) {
         guard let cryptogram = application.cryptogram else {
             throw at.error("“cryptogram” stands here, and the application lacks the block “cryptogram”")

@@ -14,6 +14,7 @@ extension CardFileReader {
 
     static func emv(_ body: inout Section) throws(CardFileError) -> EMVPersonality {
         let statements = body.all("application")
+        guard statements.count <= 32 else { throw statements[32].error("a card holds up to 32 applications") }
         var entries: [[UInt8]] = []
         var applications: [EMVApplication] = []
         for statement in statements {
@@ -24,8 +25,6 @@ extension CardFileReader {
             applications.append(application)
             if let entry { entries.append(entry) }
         }
-        guard applications.count <= 32 else { throw body.head.error("a card holds up to 32 applications") }
-
         var personality = EMVPersonality(directory: directory(entries), applications: applications)
         if let statement = try body.one("ppse") { try read(statement, into: &personality) }
         if let directory = personality.directory { try check(directory, "the PPSE", body.head) }

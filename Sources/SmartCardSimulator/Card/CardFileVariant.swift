@@ -57,11 +57,13 @@ extension CardFileReader {
         let parameters = try parameters(of: card).merging(values) { $1 }
         var card = card
         card.block = card.block?.filter { $0.keyword != "parameter" }
-        return try replacing(parameters, in: card)
+        var room = CardFile.maximumSize
+        return try replacing(parameters, in: card, &room)
     }
 
+    /// - Parameter room: how many bytes of text the values may yet add.
     private static func replacing(
-        _ parameters: [String: [CardFileSyntax.Word]], in statement: Statement
+        _ parameters: [String: [CardFileSyntax.Word]], in statement: Statement, _ room: inout Int
     ) throws(CardFileError) -> Statement {
         var out = statement
         out.arguments = []
@@ -73,11 +75,15 @@ extension CardFileReader {
             guard let value = parameters[String(word.text.dropFirst())] else {
                 throw statement.error("the card has no parameter “\(word.text.dropFirst())”")
             }
+            room -= value.reduce(0) { $0 + $1.text.utf8.count + 1 }
+            guard room >= 0 else {
+                throw statement.error("the parameters add more than \(CardFile.maximumSize) bytes")
+            }
             out.arguments += value
         }
         guard let block = statement.block else { return out }
         var replaced: [Statement] = []
-        for inner in block { replaced.append(try replacing(parameters, in: inner)) }
+        for inner in block { replaced.append(try replacing(parameters, in: inner, &room)) }
         out.block = replaced
         return out
     }
