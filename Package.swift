@@ -89,8 +89,8 @@ let package = Package(
 
         // Tests.
         .target(
-            name: "TestSupport", dependencies: ["SmartCard", "SmartCardSimulator"], path: "Tests/TestSupport",
-            swiftSettings: settings),
+            name: "TestSupport", dependencies: ["SmartCard", "SmartCardPN532", "SmartCardSimulator"],
+            path: "Tests/TestSupport", swiftSettings: settings),
         .target(
             name: "USBTestSupport",
             dependencies: [

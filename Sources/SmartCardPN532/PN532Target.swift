@@ -79,7 +79,7 @@ extension PN532Target {
         _ bytes: ArraySlice<UInt8>, _ count: Int, _ technology: PollingTechnology
     ) -> [PN532Target]? {
         guard count > 0 else { return bytes.isEmpty ? [] : nil }
-        guard let number = bytes.first else { return nil }
+        guard let number = bytes.first, (1...2).contains(number) else { return nil }
         for (card, length) in candidates(bytes.dropFirst(), technology) {
             guard let others = parse(bytes.dropFirst(1 + length), count - 1, technology) else { continue }
             return [PN532Target(number: number, card: card)] + others

@@ -10,12 +10,8 @@ struct InProcessBench: Bench {
 
     init() { reader = VirtualReader(device) }
 
-    func insert(_ card: String) throws {
-        guard let card = VirtualCards.named(card) else { return }
-        device.remove()
-        device.insert(card)
-    }
-
+    func insert(_ card: String) throws { device.replaceCards(by: card) }
+    func add(_ card: String) throws { device.addCard(card) }
     func remove() { device.remove() }
     func unplug() { device.unplug() }
 }
@@ -34,9 +30,22 @@ struct PCSCBench: Bench {
 
     func insert(_ card: String) throws {
         try process.perform("remove")
-        try process.perform("insert \(card)")
+        try add(card)
     }
+
+    func add(_ card: String) throws { try process.perform("insert \(card)") }
 
     func remove() throws { try process.perform("remove") }
     func unplug() throws { try process.perform("unplug") }
+}
+
+extension SoftwareACR122U {
+    func replaceCards(by name: String) {
+        remove()
+        addCard(name)
+    }
+
+    func addCard(_ name: String) {
+        if let card = VirtualCards.named(name) { insert(card) }
+    }
 }

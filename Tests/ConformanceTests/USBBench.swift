@@ -17,6 +17,7 @@ struct SoftwareUSBBench: Bench {
     }
 
     func insert(_ card: String) throws { device.replaceCards(by: card) }
+    func add(_ card: String) throws { device.addCard(card) }
     func remove() throws { device.remove() }
     func unplug() throws {
         device.unplug()
@@ -32,14 +33,7 @@ struct LibUSBBench: Bench {
     init() async throws { reader = try await MockBus.shared().replug(device) }
 
     func insert(_ card: String) throws { device.replaceCards(by: card) }
+    func add(_ card: String) throws { device.addCard(card) }
     func remove() throws { device.remove() }
     func unplug() throws { try MockBus.shared().pull() }
-}
-
-extension SoftwareACR122U {
-    fileprivate func replaceCards(by name: String) {
-        guard let card = VirtualCards.named(name) else { return }
-        remove()
-        insert(card)
-    }
 }

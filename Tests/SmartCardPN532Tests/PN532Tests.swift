@@ -150,6 +150,29 @@ import Testing
         #expect(targets.map(\.speaksISODEP) == haveATS)
     }
 
+    /// Two cards at once of the other technologies, made from the single ones of the tests below.
+    @Test(arguments: [
+        (
+            PollingTechnology.typeB, "FF 00 00 00 05 D4 4A 02 03 00",
+            "02 01 50 12 23 45 56 12 53 54 4E 33 81 C3 01 00 02 50 12 23 45 57 12 53 54 4E 33 81 C3 00",
+            ["12 23 45 56", "12 23 45 57"]
+        ),
+        (
+            .felica212, "FF 00 00 00 09 D4 4A 02 01 00 FF FF 01 03",
+            "02 01 14 01 01 01 05 01 86 04 02 02 03 00 4B 02 4F 49 8A 8A 80 08 "
+                + "02 12 01 02 FE 00 01 02 03 04 05 03 01 4B 02 4F 49 93 FF",
+            ["01 01 05 01 86 04 02 02", "02 FE 00 01 02 03 04 05"]
+        ),
+    ])
+    func twoTargets(technology: PollingTechnology, command: String, answer: String, identifiers: [String]) async throws
+    {
+        let reader = ScriptedReader(always: bytes("D5 4B \(answer) 90 00"))
+        let targets = try await ACR122U(over: reader).chip.listTargets(technology, most: 2)
+        #expect(reader.history() == [command])
+        #expect(targets.map(\.number) == [1, 2])
+        #expect(targets.map(\.identifier) == identifiers.map(bytes))
+    }
+
     /// ACS API v2.04, 3.2: the ATQB of the example.
     @Test func typeB() async throws {
         let chip = Self.chip([
@@ -228,6 +251,11 @@ import Testing
                 let reader = ScriptedReader(always: [0xD5, 0x4B] + mutant + [0x90, 0x00])
                 _ = try? await ACR122U(over: reader).chip.listTargets(technology, most: 2)
             }
+        }
+        // A number that no target has.
+        for number: UInt8 in [0x00, 0x03, 0xFF] {
+            let reader = ScriptedReader(always: [0xD5, 0x4B, 0x01, number] + whole.dropFirst(2) + [0x90, 0x00])
+            #expect(await failure { try await ACR122U(over: reader).chip.listTargets(technology) } == "malformedAnswer")
         }
         // Two, where one was asked for.
         let two = ScriptedReader(always: bytes("D5 4B 02 01 00 04 08 04 11 22 33 44 02 00 04 08 04 11 22 33 44 90 00"))

@@ -418,7 +418,7 @@ struct SplitMix64: RandomNumberGenerator {
     @Test func throughTheChip() async throws {
         let acr = ACR122U(over: virtualReader(VirtualCards.named("ndef-type4")))
         let uri = try await acr.withChip { chip -> String? in
-            guard case .card(let target, _) = try await chip.poll([.typeA, .typeB], within: .zero) else { return nil }
+            guard case .found(let target, _) = try await chip.poll([.typeA, .typeB], within: .zero) else { return nil }
             return try await Type4Tag(chip.channel(to: target)).readNDEF().records.first?.uri
         }
         #expect(uri == "https://swift.org")

@@ -1,4 +1,5 @@
 package import SmartCard
+import SmartCardPN532
 import SmartCardSimulator
 import Testing
 
@@ -8,6 +9,8 @@ package protocol Bench: Sendable {
 
     /// Puts a built-in card on the reader, in place of what lies there.
     func insert(_ card: String) throws
+    /// Puts a built-in card beside what lies there.
+    func add(_ card: String) throws
     func remove() throws
     func unplug() throws
 }
@@ -234,6 +237,62 @@ extension Requirement {
             let atr = try await bench.reader.waitForCard()
             // PC/SC part 3; the same bytes are in pcsc-tools' list of real cards
             #expect(atr.bytes.hex == "3B8F8001804F0CA000000306030001000000006A")
+        },
+
+        Requirement("polling tells what comes, collides and leaves, and puts the reader back", acr122U: true) { bench in
+            let reader = ACR122U(over: bench.reader)
+            let seen = try await inTime {
+                try await reader.withChip { chip -> [String] in
+                    var seen: [String] = []
+                    // Each event has a hand do the next thing.
+                    try bench.insert("felica")
+                    for try await event in chip.polling([.typeA, .typeB, .felica212], every: .milliseconds(10)) {
+                        switch event {
+                        case .found(let target, let technology):
+                            seen.append("found \(target.identifier.hex) \(technology)")
+                            if seen.count == 1 { try bench.add("visa") }
+                        case .collision(let targets):
+                            seen.append("collision " + targets.map(\.identifier.hex).joined(separator: " "))
+                            try bench.insert("type-b")
+                        case .lost(let targets):
+                            seen.append("lost " + targets.map(\.identifier.hex).joined(separator: " "))
+                        }
+                        if seen.count == 4 { break }
+                    }
+                    return seen
+                }
+            }
+            // As the card files have them.
+            let (felica, visa, typeB) = ("02FE000102030405", "045A3C127E6180", "12234556")
+            #expect(
+                seen == [
+                    "found \(felica) felica212", "collision \(visa) \(felica)", "lost \(visa) \(felica)",
+                    "found \(typeB) typeB",
+                ])
+            // The firmware looks for cards again.
+            #expect(try await reader.operatingParameter().contains(.automaticPolling))
+            guard case .typeB = try await bench.reader.waitForCard().contactless else {
+                Issue.record("the card of type B is not there")
+                return
+            }
+        },
+
+        Requirement("a cancelled task ends polling, and the reader is as it was", acr122U: true) { bench in
+            let reader = ACR122U(over: bench.reader)
+            let polling = Task {
+                try await reader.withChip { chip in
+                    for try await _ in chip.polling([.typeA, .felica212], every: .milliseconds(10)) {}
+                }
+            }
+            try bench.insert("visa")
+            try await inTime {
+                while try await reader.operatingParameter().contains(.automaticPolling) {}
+            }
+            polling.cancel()
+            _ = try await inTime { await polling.result }
+            #expect(try await reader.operatingParameter().contains(.automaticPolling))
+            _ = try await bench.reader.waitForCard()
+            #expect(try await bench.reader.connect().transmit(selectPPSE).status == .success)
         },
 
         Requirement("more than the reader takes is refused before it is sent", acr122U: true) { bench in
