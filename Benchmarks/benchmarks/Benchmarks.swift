@@ -13,9 +13,7 @@ struct Benchmarks {
         try startWithMockBus()
         let part = CommandLine.arguments.dropFirst().first ?? ""
         let all: [(String, () async throws -> Void)] = [
-            ("tlv", tlv), ("kernel", kernel), ("layers", layers), ("usb", usb), ("usb-events", usbEvents),
-            ("pcsc", pcsc),
-            ("pcsc-events", pcscEvents),
+            ("tlv", tlv), ("kernel", kernel), ("layers", layers), ("usb", usb), ("pcsc", pcsc),
         ]
         for (name, run) in all where part.isEmpty || name.contains(part) { try await run() }
     }
@@ -101,10 +99,17 @@ struct Benchmarks {
 
     private static let selectPPSE = CommandAPDU.select(Array("2PAY.SYS.DDF01".utf8))
 
+    /// A reader that reports a card as soon as it comes, so that what is measured is everything but its own polling.
+    private static func promptReader() -> SoftwareACR122U {
+        var profile = ACR122UProfile.firmware216
+        profile.detectionDelay = .zero
+        return SoftwareACR122U(profile: profile)
+    }
+
     static func usb() async throws {
         let host = try UMockdevHost()
         defer { host.close() }
-        let device = SoftwareACR122U()
+        let device = promptReader()
         if let card = VirtualCards.named("visa") { device.insert(card) }
         try host.plug(device)
         guard let reader = try await USBReaders().readers().first else { throw CardError(.noReader) }
@@ -123,11 +128,15 @@ struct Benchmarks {
         }
         guard !plain.contains(where: { $0 < 0 }) else { throw CardError(.other, "an exchange of the C program failed") }
         report((plain, ours), per: 1, "C with libusb_bulk_transfer", "SmartCardUSB, an APDU", limit: 1.10)
+
+        device.remove()
+        try await events(of: reader, device, name: "usb", limit: "20 ms")
+        await reader.close()
     }
 
     static func pcsc() async throws {
         let host = try UMockdevHost()
-        let device = SoftwareACR122U()
+        let device = promptReader()
         if let card = VirtualCards.named("visa") { device.insert(card) }
         try host.plug(device)
         let service = try PrivatePCSCD(.usb(host))
@@ -164,40 +173,10 @@ struct Benchmarks {
         print(
             "pcsc: a cancelled wait wakes in \(microseconds(median(wakes))), at most \(microseconds(wakes.max() ?? 0)) (limit 50 ms)"
         )
-    }
-
-    // MARK: Events
-
-    /// How soon a card is seen over the interrupt endpoint, and how often the process wakes while there is none.
-    static func usbEvents() async throws {
-        let host = try UMockdevHost()
-        defer { host.close() }
-        let device = promptReader()
-        try host.plug(device)
-        guard let reader = try await USBReaders().readers().first else { throw CardError(.noReader) }
-        try await events(of: reader, device, name: "usb", limit: "20 ms")
-        await reader.close()
-    }
-
-    static func pcscEvents() async throws {
-        let host = try UMockdevHost()
-        let device = promptReader()
-        try host.plug(device)
-        let service = try PrivatePCSCD(.usb(host))
-        defer { service.stop() }
-        try service.waitForReader(withCard: false)
-        for (name, value) in service.environment { setenv(name, value, 1) }
-        guard let reader = try await PCSCService().readers().first else { throw CardError(.noReader) }
         try await events(of: reader, device, name: "pcsc", limit: nil)
     }
 
-    /// A reader that reports a card as soon as it comes, so that what is measured is everything but its own polling.
-    private static func promptReader() -> SoftwareACR122U {
-        var profile = ACR122UProfile.firmware216
-        profile.detectionDelay = .zero
-        return SoftwareACR122U(profile: profile)
-    }
-
+    /// How often the process wakes while there is no card, and how soon one is seen.
     private static func events(
         of reader: some CardReader, _ device: SoftwareACR122U, name: String, limit: String?
     ) async throws {
