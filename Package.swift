@@ -111,8 +111,8 @@ let package = Package(
         .testTarget(
             name: "SmartCardUSBTests",
             dependencies: [
-                "SmartCardUSB", "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "EMVContactless",
-                "TestSupport", "USBTestSupport",
+                "SmartCardUSB", "SmartCard", "SmartCardPN532", "SmartCardSimulator", "SmartCardSimulatorHosts",
+                "EMVContactless", "TestSupport", "USBTestSupport",
             ],
             swiftSettings: settings),
         .testTarget(

@@ -33,6 +33,7 @@ final class CCIDInterface: Sendable {
         do {
             await pipe.drain()
             try await resynchronise(pipe)
+            if quirks.contains(.looksAfterPowerOff) { try await startLooking(pipe) }
         } catch {
             await link.close()
             throw error
@@ -58,6 +59,13 @@ final class CCIDInterface: Sendable {
                 continue
             }
         }
+    }
+
+    private static func startLooking(_ pipe: CCIDPipe) async throws {
+        for _ in 0..<pipe.timeouts.firstLooks {
+            if try await pipe.perform(CCIDCommand(.iccPowerOff)).commandStatus == .done { break }
+        }
+        try await Task.sleep(for: pipe.timeouts.firstLook)
     }
 
     /// Gives the interface back.  Everything on it fails from now on.

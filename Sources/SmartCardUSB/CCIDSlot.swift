@@ -128,7 +128,7 @@ final class CCIDSlot: Sendable {
     }
 
     private func exchangeTimeout(_ command: [UInt8]) -> Duration {
-        pipe.timeouts.exchange + (pipe.quirks.contains(.blockingLights) ? CCIDTimeouts.extra(for: command) : .zero)
+        pipe.timeouts.exchange + CCIDTimeouts.extra(for: command, pipe.quirks)
     }
 
     private func run(
@@ -276,7 +276,8 @@ final class CCIDSlot: Sendable {
     /// PC_to_RDR_Escape.
     func escape(_ command: [UInt8]) async throws -> [UInt8] {
         try await readerAnswer(
-            CCIDCommand(.escape, data: command), timeout: pipe.timeouts.escape + CCIDTimeouts.extra(for: command))
+            CCIDCommand(.escape, data: command),
+            timeout: pipe.timeouts.escape + CCIDTimeouts.extra(for: command, pipe.quirks))
     }
 
     private func readerAnswer(_ command: CCIDCommand, timeout: Duration) async throws -> [UInt8] {

@@ -17,6 +17,9 @@ struct CCIDTimeouts: Sendable {
     var resynchronisation = Duration.milliseconds(200)
     var slowResynchronisation = Duration.seconds(1)
     var resynchronisations = 3
+    /// How long a reader looks for cards that has just begun to, and how often it is told to.
+    var firstLook = Duration.seconds(1)
+    var firstLooks = 10
     /// Everything about one command.
     var total = Duration.seconds(120)
 
@@ -27,18 +30,20 @@ struct CCIDTimeouts: Sendable {
         case .getSlotStatus: slotStatus
         case .setParameters, .getParameters: parameters
         case .escape: escape
-        case .abort: abort
         default: exchange
         }
     }
 
     /// How much longer a command of the reader's own takes than others.
     ///
-    /// - Parameter command: `FF 00 40 P2 04 T1 T2 N B` blinks N times for T1 and T2, tenths of a second each, and
-    ///   answers when it is done (ACS API v2.04, 6.2).  `FF C2 01` runs what may take 90 s (PC/SC part 3).
-    static func extra(for command: [UInt8]) -> Duration {
+    /// - Parameter command: `FF C2 01` runs what may take 90 s (PC/SC part 3).  `FF 00 40 P2 04 T1 T2 N B` blinks N times
+    ///   for T1 and T2, tenths of a second each, and a reader with `blockingLights` answers when it is done (ACS API
+    ///   v2.04, 6.2).
+    static func extra(for command: [UInt8], _ quirks: Set<ReaderQuirk>) -> Duration {
         if command.starts(with: [0xFF, 0xC2, 0x01]) { return .seconds(80) }
-        guard command.count >= 9, command.starts(with: [0xFF, 0x00, 0x40]) else { return .zero }
+        guard quirks.contains(.blockingLights), command.count >= 9, command.starts(with: [0xFF, 0x00, 0x40]) else {
+            return .zero
+        }
         return .milliseconds(100 * Int(command[7]) * (Int(command[5]) + Int(command[6])))
     }
 }

@@ -1,7 +1,9 @@
-/// How a reader departs from USB CCID, or from what one would expect of a reader.
+/// How a reader departs from USB CCID, or from what one would expect of a reader.  Each case changes what the driver does.
 ///
-/// Those that the driver heeds by itself for every reader have no case: bError is read only when a command failed, an
-/// answer without data means a silent card, and answers from the reader are handed on however short they are.
+/// What the driver heeds with every reader has no case: bError is read only when a command failed, an answer without
+/// data means a silent card, and a reader's own answers are handed on however short they are.  Nor has what it never
+/// does: it sends no SET_INTERFACE, with which clones hang (libnfc#535, libnfc#576), and does not ask for clock
+/// frequencies and data rates, for which firmware 2.14 has garbage (pyscard#18).
 public enum ReaderQuirk: String, Hashable, Sendable, CaseIterable {
     /// Commands of class FF in XfrBlock are the reader's own; they need no card.
     case commandsByXfrBlock = "commands-by-xfrblock"
@@ -21,16 +23,10 @@ public enum ReaderQuirk: String, Hashable, Sendable, CaseIterable {
     case oneInterfaceAtATime = "one-interface-at-a-time"
     /// Commands cannot be aborted.
     case noAbort = "no-abort"
-    /// Answers of a byte or two stand where a status word is due: `7F`, `90 7F`.
-    case shortAnswers = "short-answers"
     /// Light and buzzer commands are answered when the blinking is over.
     case blockingLights = "blocking-lights"
-    /// MIFARE Classic: every failure is `63 00`, and after a failed authentication the card has to be selected anew.
-    case mifareFailsWithoutCause = "mifare-fails-without-cause"
-    /// GET_CLOCK_FREQUENCIES and GET_DATA_RATES are answered with garbage.
-    case garbageRates = "garbage-rates"
-    /// SET_INTERFACE makes clones hang.
-    case hangsOnSetInterface = "hangs-on-set-interface"
+    /// Looks for cards only after an IccPowerOff.
+    case looksAfterPowerOff = "looks-after-power-off"
 }
 
 /// A reader, or a range of its firmware, and its quirks.
@@ -60,19 +56,18 @@ public struct KnownReader: Hashable, Sendable {
 
     /// Every reader with a quirk.  Several entries may fit one reader; their quirks add up.
     public static let all: [KnownReader] = [
-        // ACS ACR122U, every firmware: no abort, as the kernel's pn533_usb says; the rest from captures (libnfc#263,
-        // libnfc#535, libnfc#576, nfcpy#105, nfcpy#154) and the ACS API v2.04.
+        // ACS ACR122U, every firmware: no abort, as the kernel's pn533_usb says; bSeq as in acsccid; the rest from captures
+        // (libnfc#263, nfcpy#105, nfcpy#154) and the ACS API v2.04.
         KnownReader(
             0x072F, 0x2200, anyRelease, "ACS ACR122U",
             [
                 .commandsByXfrBlock, .anyVoltage, .falseStatusInExchanges, .sequenceBehindAfterLongMessage,
-                .emptyATRWithoutCard, .slowStart, .noAbort, .shortAnswers, .blockingLights, .mifareFailsWithoutCause,
-                .hangsOnSetInterface,
+                .emptyATRWithoutCard, .slowStart, .noAbort, .blockingLights,
             ]),
         // acsccid: the slot status of these is not to be trusted.
         KnownReader(0x072F, 0x2200, 0x0200...0x0204, "ACS ACR122U 2.00 to 2.04", [.presenceByInterruptOnly]),
-        // pyscard#18
-        KnownReader(0x072F, 0x2200, 0x0214...0x0214, "ACS ACR122U 2.14", [.garbageRates]),
+        // acsccid: power-off until it succeeds, and a second's pause.
+        KnownReader(0x072F, 0x2200, 0x0206...0x0206, "ACS ACR122U 2.06", [.looksAfterPowerOff]),
         // Touchatag: Escape fails with bError 05 or 07 (libnfc#201)
         KnownReader(
             0x072F, 0x90CC, anyRelease, "ACS ACR122 (Touchatag)",

@@ -155,14 +155,4 @@ import USBTestSupport
         filled.serialNumber = "00000000"
         #expect(FoundReader.all(in: [filled]).first?.id.description == "04E6:5724@1-3#0")
     }
-
-    // MARK: Quirks
-
-    @Test func quirksByRelease() {
-        let new = KnownReader.quirks(vendorID: 0x072F, productID: 0x2200, release: 0x0216)
-        #expect(new.contains(.noAbort) && !new.contains(.presenceByInterruptOnly) && !new.contains(.garbageRates))
-        let old = KnownReader.quirks(vendorID: 0x072F, productID: 0x2200, release: 0x0204)
-        #expect(old.isSuperset(of: [.noAbort, .presenceByInterruptOnly]))
-        #expect(KnownReader.quirks(vendorID: 0x076B, productID: 0x5022, release: 0x0100) == [])
-    }
 }

@@ -163,12 +163,4 @@ import Testing
         // libnfc#201: Touchatag refuses Escape with 05 and 07
         #expect(CCIDError(rawValue: 0x05).kind == .unsupported && CCIDError(rawValue: 0x07).kind == .unsupported)
     }
-
-    @Test func lightsTakeTheirTime() {
-        // ACS API v2.04, 6.2: T1 = 1 s, T2 = 0.5 s, three times
-        #expect(CCIDTimeouts.extra(for: bytes("FF 00 40 50 04 0A 05 03 01")) == .milliseconds(4500))
-        #expect(CCIDTimeouts.extra(for: bytes("FF 00 40 0E 04 00 00 00 00")) == .zero)
-        #expect(CCIDTimeouts.extra(for: bytes("FF 00 40 0E")) == .zero)
-        #expect(CCIDTimeouts.extra(for: bytes("FF 00 48 00 00")) == .zero)
-    }
 }

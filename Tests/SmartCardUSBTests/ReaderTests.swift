@@ -138,13 +138,6 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
         #expect(try await second.transmit(selectPPSE).status == .success)
     }
 
-    @Test func lightsMayTakeLongerThanAnythingElse() async throws {
-        let bus = SoftwareUSBBus(SoftwareACR122U())
-        let reader = try await firstReader(on: bus, timeouts: .short)
-        // Eight times 0.1 s and 0.1 s, where an exchange may take 1 s
-        #expect(try await reader.transmitToReader(bytes("FF 00 40 0F 04 01 01 08 00")) == [0x90, 0x03])
-    }
-
     // MARK: What readers do, and what goes over the bus
 
     @Test func anACR122UIsOpenedInThisOrder() async throws {
@@ -261,23 +254,5 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
         let reader = try await firstReader(on: SoftwareUSBBus(device))
         #expect(try await reader.transmitToReader(bytes("E0 00 00 18 00")) == bytes("E1 00 00 00 01 00"))
         #expect(await kind { try await reader.escape([0x01]) } == .unsupported)
-    }
-
-    @Test func firmwareWhoseStatusIsNotToBeTrusted() async throws {
-        // ACR122U 2.00 to 2.04: GetSlotStatus says absent, whatever lies there
-        let device = ScriptedReader(
-            functional: DescriptorTests.acr122u, vendor: 0x072F, product: 0x2200, hasInterrupt: true
-        ) { message in
-            [ScriptedReader.answer(to: message, status: 0x02, message[0] == 0x62 ? bytes("3B 80 80 01 01") : [])]
-        }
-        let bus = SoftwareUSBBus()
-        bus.plug(device) { $0.release = 0x0203 }
-        let reader = try await firstReader(on: bus)
-        var states = reader.slotStates().makeAsyncIterator()
-        #expect(try await states.next()?.hasCard == true)
-        device.send([0x50, 0x02], endpoint: 0x81)
-        #expect(try await states.next() == .empty)
-        device.send([0x50, 0x03], endpoint: 0x81)
-        #expect(try await states.next()?.hasCard == true)
     }
 }
