@@ -11,7 +11,7 @@ import Testing
         var random = SplitMix(state: UInt64(wildness) &+ 42)
         var outcomes: [Outcome.Kind: Int] = [:]
         for _ in 0..<400 {
-            let amount = [0, 1, 100, 4_999, 5_000, 999_999, 1_000_000].randomElement(using: &random) ?? 1
+            let amount = ([0, 1, 100, 4_999, 5_000, 999_999, 1_000_000] as [UInt64]).randomElement(using: &random) ?? 1
             let string = (0..<2_000).map { _ -> UInt8 in
                 let byte = UInt8.random(in: 0...255, using: &random)
                 return UInt8.random(in: 0...255, using: &random) <= wildness ? byte : byte & 0x0B
