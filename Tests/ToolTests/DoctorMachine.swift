@@ -33,7 +33,8 @@ final class DoctorMachine {
             ("contactless-readers-blacklist.conf", "etc/modprobe.d"),
             ("70-contactless-readers.rules", "etc/udev/rules.d"),
         ] { try write("\(folder)/\(file)", try Self.shipped(file)) }
-        try write("usr/sbin/pcscd", "")
+        try setPCSCD(version: "1.9.9", features: "polkit")
+        try setPolkit(pcsc: 0, card: 0)
         try write("etc/libccid_Info.plist", Self.infoPlist)
         try link("usr/lib/pcsc/drivers/ifd-ccid.bundle/Contents/Info.plist", to: "/etc/libccid_Info.plist")
         try writePackages(service: "1.9.9-2", library: "1.9.9-2")
@@ -149,6 +150,40 @@ final class DoctorMachine {
         if let node { try link("proc/\(id)/fd/9", to: node) }
     }
 
+    /// What pcsc-lite 1.9.9 answers to `--version`.
+    func setPCSCD(version: String, features: String) throws {
+        try writeProgram(
+            "usr/sbin/pcscd",
+            """
+            [ "$*" = --version ] || exit 1
+            echo 'pcsc-lite version \(version).'
+            echo 'Copyright (C) 1999-2002 by David Corcoran <corcoran@musclecard.com>.'
+            echo 'Enabled features: Linux x86_64-pc-linux-gnu libsystemd serial usb libudev \(features) filter'
+            echo 'MAX_READERNAME: 128, PCSCLITE_MAX_READERS_CONTEXTS: 16'
+            """)
+    }
+
+    /// What pkcheck ends with, asked about the program that runs it: 0 allowed, 1 denied, 2 authentication required, 126
+    /// no bus, 127 any other error.
+    func setPolkit(pcsc: Int, card: Int, saying words: String = "") throws {
+        try writeProgram(
+            "bin/pkcheck",
+            """
+            case "$*" in
+            "--action-id org.debian.pcsc-lite.access_pcsc --process $PPID,"[0-9]*,[0-9]*) status=\(pcsc) ;;
+            "--action-id org.debian.pcsc-lite.access_card --process $PPID,"[0-9]*,[0-9]*) status=\(card) ;;
+            *) echo "$*" >&2; exit 99 ;;
+            esac
+            echo '\(words.replacingOccurrences(of: "'", with: #"'\''"#))' >&2
+            exit $status
+            """)
+    }
+
+    func writeProgram(_ path: String, _ script: String) throws {
+        try write(path, "#!/bin/sh\n\(script)\n")
+        chmod("\(root)/\(path)", 0o755)
+    }
+
     func writePackages(service: String, library: String) throws {
         let stanzas = [("libc6", "2.36-9"), ("libpcsclite1", library), ("pcscd", service)].map {
             "Package: \($0)\nStatus: install ok installed\nArchitecture: amd64\nVersion: \($1)\nDescription: made for a test\n"
@@ -225,12 +260,8 @@ final class DoctorMachine {
 
     /// Runs a command that the doctor gave, on the files of this machine and with programs that do nothing.
     func carryOut(_ command: String) async throws {
-        for name in ["modprobe", "systemctl", "udevadm"] {
-            try write("bin/\(name)", "#!/bin/sh\n")
-            chmod("\(root)/bin/\(name)", 0o755)
-        }
-        try write("bin/sudo", "#!/bin/sh\nexec \"$@\"\n")
-        chmod("\(root)/bin/sudo", 0o755)
+        for name in ["modprobe", "systemctl", "udevadm", "usermod"] { try writeProgram("bin/\(name)", "") }
+        try writeProgram("bin/sudo", "exec \"$@\"")
         let here = ["/etc/", "/sys/"].reduce(command) { $0.replacingOccurrences(of: " \($1)", with: " \(root)\($1)") }
         let outcome = try await Program.run(
             ["sh", "-e"], environment: ["PATH": "\(root)/bin:/usr/bin:/bin"], input: here)
@@ -257,7 +288,8 @@ final class DoctorMachine {
         if let user { command = ["setpriv", "--reuid", "\(user)", "--regid", "\(user)", "--clear-groups"] + command }
         let outcome = try await Program.run(
             command,
-            environment: ["PCSCLITE_CSOCK_NAME": socket, "SSH_CONNECTION": ""].merging(environment) { $1 })
+            environment: ["PCSCLITE_CSOCK_NAME": socket, "SSH_CONNECTION": "", "PATH": "\(root)/bin"]
+                .merging(environment) { $1 })
         return (outcome, try JSONDecoder().decode(Diagnosis.self, from: Data(outcome.output.utf8)))
     }
 }

@@ -38,6 +38,11 @@ import Testing
         }
     }
 
+    /// pkcheck 122, with and without an authentication that would help; and without pcscd's policy.
+    private static let authenticationRequired = "Authorization requires authentication and -u wasn't passed."
+    private static let unknownAction =
+        "Error checking for authorization org.debian.pcsc-lite.access_pcsc: GDBus.Error:org.freedesktop.PolicyKit1.Error.Failed: Action org.debian.pcsc-lite.access_pcsc is not registered"
+
     static let conditions: [Condition] = [
         // The device
         Condition("no reader", "usb.reader", "problem", says: "no reader is plugged in", status: 3) {
@@ -220,25 +225,125 @@ import Testing
             try $0.startService { $0.version = 0x8010_001E }
         },
         Condition(
-            "packages of two versions", "service.version", "warning", says: "pcscd is 2.0.3, libpcsclite 1.9.9",
+            "packages of two versions", "service.version", "warning",
+            says: "pcscd 1.9.9 (pcscd --version) is not of the version of libpcsclite 1.9.8 (dpkg)",
             command: "apt-get install pcscd", status: 0
-        ) { try $0.writePackages(service: "2.0.3-1", library: "1.9.9-2") },
+        ) { try $0.writePackages(service: "2.0.3-1", library: "1.9.8-2") },
         Condition(
-            "polkit denies", "service.access", "problem", says: "polkit", command: "/etc/polkit-1/rules.d/", status: 6
-        ) { try $0.startService { $0.welcome = .reset } },
+            "packages of two versions, and a pcscd that says nothing", "service.version", "warning",
+            says: "pcscd 2.0.3 (dpkg) is not of the version of libpcsclite 1.9.9 (dpkg)",
+            command: "apt-get install pcscd", status: 0
+        ) {
+            try $0.writeProgram("usr/sbin/pcscd", "exit 1")
+            try $0.writePackages(service: "2.0.3-1", library: "1.9.9-2")
+        },
+        Condition(
+            "another protocol version, without dpkg", "service.version", "problem",
+            says: "pcscd 2.4.1 (pcscd --version) refuses the protocol version of this program's libpcsclite", status: 6
+        ) {
+            $0.remove("var/lib/dpkg")
+            try $0.setPCSCD(version: "2.4.1", features: "polkit")
+            try $0.startService { $0.version = 0x8010_001E }
+        },
+        Condition(
+            "polkit denies", "service.access", "problem", says: "does not let this user use pcscd",
+            command: "/etc/polkit-1/rules.d/", status: 6
+        ) {
+            try $0.setPolkit(pcsc: 1, card: 1, saying: "Not authorized.")
+            try $0.startService { $0.welcome = .reset }
+        },
         Condition(
             "polkit denies in a session over SSH", "service.access", "problem", says: "over SSH", command: "plugdev",
             status: 6
         ) {
             $0.environment = ["SSH_CONNECTION": "192.0.2.1 50000 192.0.2.2 22"]
+            try $0.setPolkit(pcsc: 1, card: 1, saying: "Not authorized.")
             try $0.startService { $0.welcome = .hangUp }
         },
         Condition(
-            "polkit denies in spite of a rule", "service.access", "problem", says: "polkit",
+            "polkit denies in spite of a rule", "service.access", "problem", says: "polkit does not let",
             command: "sudo usermod -aG plugdev",
             status: 6
         ) {
             try $0.write("etc/polkit-1/rules.d/50-pcscd-plugdev.rules", "// org.debian.pcsc-lite.access_pcsc\n")
+            try $0.setPolkit(pcsc: 1, card: 1, saying: "Not authorized.")
+            try $0.startService { $0.welcome = .reset }
+        },
+        Condition(
+            "polkit wants a password", "service.access", "problem", says: "administrator's password",
+            command: "/etc/polkit-1/rules.d/", status: 6
+        ) {
+            try $0.setPolkit(pcsc: 2, card: 2, saying: authenticationRequired)
+            try $0.startService { $0.welcome = .reset }
+        },
+        Condition(
+            "polkit denies the cards alone", "service.access", "problem", says: "use the cards in its readers",
+            command: "/etc/polkit-1/rules.d/", status: 6
+        ) {
+            try $0.setPolkit(pcsc: 0, card: 1, saying: "Not authorized.")
+            // SCARD_W_SECURITY_VIOLATION
+            try $0.startService { $0.connect = { _, _, _ in .status(0x8010_006A) } }
+        },
+        Condition(
+            "polkit wants a password for the cards", "service.access", "problem", says: "administrator's password",
+            command: "plugdev", status: 6
+        ) {
+            try $0.setPolkit(pcsc: 0, card: 2, saying: authenticationRequired)
+            try $0.startService(readers: [FakePCSCD.Reader(DoctorMachine.readerName)])
+        },
+        Condition(
+            "polkit does not run", "service.access", "problem", says: "polkit does not run", command: "start polkit",
+            status: 6
+        ) {
+            try $0.setPolkit(
+                pcsc: 127, card: 127,
+                saying:
+                    "Error checking for authorization org.debian.pcsc-lite.access_pcsc: GDBus.Error:org.freedesktop.DBus.Error.ServiceUnknown: The name org.freedesktop.PolicyKit1 was not provided by any .service files"
+            )
+            try $0.startService { $0.welcome = .reset }
+        },
+        Condition(
+            "no bus and no systemd", "service.access", "problem", says: "Could not connect", command: "dbus start",
+            status: 6
+        ) {
+            $0.remove("run/systemd")
+            try $0.setPolkit(
+                pcsc: 126, card: 126,
+                saying:
+                    "Error getting authority: Error initializing authority: Could not connect: No such file or directory"
+            )
+            try $0.startService { $0.welcome = .reset }
+        },
+        Condition(
+            "polkit does not answer", "service.access", "problem", says: "no answer", command: "start polkit",
+            status: 6
+        ) {
+            try $0.writeProgram("bin/pkcheck", "/bin/sleep 1000 & exec /bin/sleep 1000")
+            try $0.startService { $0.welcome = .reset }
+        },
+        Condition(
+            "polkit is not installed", "service.access", "problem", says: "not installed", command: "install polkitd",
+            status: 6
+        ) {
+            $0.remove("bin/pkcheck")
+            try $0.startService { $0.welcome = .reset }
+        },
+        Condition(
+            "polkit does not know pcscd", "service.access", "problem", says: "org.debian.pcsc-lite.policy is missing",
+            command: "install --reinstall pcscd", status: 6
+        ) {
+            try $0.setPolkit(pcsc: 127, card: 127, saying: unknownAction)
+            try $0.startService { $0.welcome = .reset }
+        },
+        Condition(
+            "polkit allows and pcscd refuses", "service.access", "problem", says: "refuses all the same",
+            command: "restart pcscd", status: 6
+        ) { try $0.startService { $0.welcome = .reset } },
+        Condition(
+            "pcscd without polkit refuses", "service.access", "problem", says: "built without polkit, and refuses",
+            command: "restart pcscd", status: 6
+        ) {
+            try $0.setPCSCD(version: "1.9.9", features: "")
             try $0.startService { $0.welcome = .reset }
         },
         Condition(
@@ -301,6 +406,20 @@ import Testing
         "a udev rule too late", "old firmware", "no escape",
     ]
 
+    /// The rule that the doctor writes is one that it finds again, and which the shipped one is like.
+    @Test func ruleIsWritten() async throws {
+        let machine = try DoctorMachine()
+        try machine.setPolkit(pcsc: 1, card: 1, saying: "Not authorized.")
+        try machine.startService { $0.welcome = .reset }
+        let finding = try #require(try await machine.doctor().diagnosis.findings.first { $0.check == "service.access" })
+        try FileManager.default.createDirectory(
+            atPath: "\(machine.root)/etc/polkit-1/rules.d", withIntermediateDirectories: true)
+        try await machine.carryOut(try #require(finding.command))
+        #expect(machine.read("etc/polkit-1/rules.d/50-pcscd-plugdev.rules").contains("polkit.Result.YES"))
+        let again = try await machine.doctor().diagnosis.findings.first { $0.check == "service.access" }
+        #expect(again?.command == "sudo usermod -aG plugdev \"$USER\"")
+    }
+
     /// The command is carried out, on the test's machine and without sudo, and the doctor asked again.
     @Test(arguments: conditions.filter { curable.contains($0.testDescription) })
     func commandsMend(_ condition: Condition) async throws {
@@ -333,6 +452,85 @@ import Testing
         for command in diagnosis.findings.compactMap(\.command) {
             let syntax = try await Program.run(["sh", "-n"], input: command)
             #expect(syntax.status == 0, "\(command): \(syntax.error)")
+        }
+    }
+
+    /// Where nothing is wrong: what is said, and who says so.
+    static let fine: [Condition] = [
+        Condition(
+            "polkit allows", "service.access", "ok", says: "polkit lets this user use pcscd and its cards", status: 0
+        ) { _ in },
+        Condition(
+            "built without polkit", "service.access", "ok",
+            says: "pcscd is built without polkit and lets in everybody", status: 0
+        ) {
+            try $0.setPCSCD(version: "1.9.9", features: "")
+            try $0.setPolkit(pcsc: 1, card: 1)
+        },
+        Condition(
+            "polkit switched off", "service.access", "ok",
+            says: "pcscd runs with --disable-polkit and lets in everybody", status: 0
+        ) {
+            try $0.write("proc/812/cmdline", "/usr/sbin/pcscd\0--foreground\0--disable-polkit\0")
+            try $0.setPolkit(pcsc: 1, card: 1)
+        },
+        Condition(
+            "polkit of another service", "service.access", "ok", says: "this user may use pcscd and its cards",
+            status: 0
+        ) { try $0.setPolkit(pcsc: 1, card: 1) },
+        Condition(
+            "nobody to ask", "service.access", "ok",
+            says: "this user may use pcscd; polkit could not be asked about cards", status: 4
+        ) {
+            $0.remove("bin/pkcheck")
+            try $0.startService(readers: [FakePCSCD.Reader(DoctorMachine.readerName)])
+        },
+        Condition(
+            "both versions", "service.version", "ok",
+            says: "pcscd 1.9.9 (pcscd --version), libpcsclite 1.9.9 (dpkg)", status: 0
+        ) { _ in },
+        Condition(
+            "no dpkg", "service.version", "ok",
+            says:
+                "pcscd 2.3.3 (pcscd --version) takes the protocol version of this program's libpcsclite (handshake)",
+            status: 0
+        ) {
+            $0.remove("var/lib/dpkg")
+            try $0.setPCSCD(version: "2.3.3", features: "polkit")
+        },
+        Condition(
+            "neither dpkg nor a pcscd that tells", "service.version", "ok",
+            says: "pcscd takes the protocol version of this program's libpcsclite (handshake)", status: 0
+        ) {
+            $0.remove("var/lib/dpkg")
+            try $0.writeProgram("usr/sbin/pcscd", "echo 'pcsc-lite version of some kind'; kill -9 $$")
+        },
+    ]
+
+    @Test(arguments: fine) func isFine(_ condition: Condition) async throws {
+        let machine = try DoctorMachine()
+        try condition.make(machine)
+        let (outcome, diagnosis) = try await machine.doctor()
+        let finding = diagnosis.findings.first { $0.check == condition.check }
+        #expect(finding?.result == "ok" && finding?.summary == condition.says, "\(outcome)")
+        #expect(outcome.status == condition.status, "\(outcome)")
+    }
+
+    /// A program that ends and leaves another behind with its output takes it along.
+    @Test func leavesNoProgramBehind() async throws {
+        let machine = try DoctorMachine()
+        try machine.write("left/keep", "")
+        chmod("\(machine.root)/left", 0o777)
+        try machine.writeProgram("bin/pkcheck", "/bin/sleep 1000 & echo $! > '\(machine.root)/left/'$$; exit 1")
+        _ = try await machine.doctor()
+        let left = try FileManager.default.contentsOfDirectory(atPath: "\(machine.root)/left").filter { $0 != "keep" }
+        #expect(left.count == 2)
+        for file in left {
+            let process = machine.read("left/\(file)").trimmingCharacters(in: .whitespacesAndNewlines)
+            // Gone, or ended and not yet buried.
+            let state = (try? String(contentsOfFile: "/proc/\(process)/stat", encoding: .utf8))?
+                .split(separator: " ").dropFirst(2).first
+            #expect(state == nil || state == "Z", "process \(process)")
         }
     }
 

@@ -5,6 +5,10 @@ struct Check: Sendable {
     /// Judges facts; does nothing else.
     let judge: @Sendable (Machine) -> [Verdict]
 
+    func finds(_ result: Verdict.Result, _ machine: Machine) -> Bool {
+        judge(machine).contains { $0.result == result }
+    }
+
     static func machine(_ id: String, _ judge: @escaping @Sendable (Machine) -> Verdict) -> Check {
         Check(id: id) { [judge($0)] }
     }

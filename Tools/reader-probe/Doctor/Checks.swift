@@ -307,7 +307,7 @@ extension Check {
 
     static let serviceInstalled = Check.machine("service.installed") { machine in
         let service = machine.service
-        if service.isInstalled { return .ok("pcscd" + (service.version.map { " \($0)" } ?? "")) }
+        if service.program != nil { return .ok("pcscd" + (service.version.map { " \($0)" } ?? "")) }
         return service.hasSocket
             ? .ok("pcscd is not installed here; its socket comes from elsewhere")
             : .problem("pcscd is not installed", .command("sudo apt-get install pcscd libccid"), exitStatus: 6)
@@ -315,11 +315,12 @@ extension Check {
 
     static let serviceRunning = Check.machine("service.running") { machine in
         let service = machine.service
-        let start = service.hasSystemd ? "sudo systemctl enable --now pcscd.socket" : "sudo pcscd"
         switch (service.hasSocket, service.process, service.refusal?.kind) {
         case (false, nil, _):
-            guard service.isInstalled else { return .skipped("see service.installed") }
-            return .problem("pcscd does not run, and nothing starts it", .command(start), exitStatus: 6)
+            guard service.program != nil else { return .skipped("see service.installed") }
+            return .problem(
+                "pcscd does not run, and nothing starts it",
+                .command(service.hasSystemd ? "sudo systemctl enable --now pcscd.socket" : "sudo pcscd"), exitStatus: 6)
         case (false, let process?, _):
             return .problem(
                 "pcscd runs (process \(process.id)) without the socket \(service.socketPath)",
@@ -332,48 +333,80 @@ extension Check {
                 "nobody listens on \(service.socketPath)",
                 .command(service.hasSystemd ? "sudo systemctl restart pcscd.socket" : "sudo pcscd"), exitStatus: 6)
         case (true, let process?, _):
-            return .ok(
-                "process \(process.id)\(service.processUser == 0 ? "" : ", as user \(service.processUser.map(String.init) ?? "?")")"
-            )
+            let user = service.processUser.map(String.init) ?? "?"
+            return .ok("process \(process.id)" + (user == "0" ? "" : ", as user \(user)"))
         case (true, nil, _):
             return .ok(service.isActivatedBySocket ? "started when its socket is used" : "its socket is there")
         }
     }
 
+    /// libpcsclite sends its protocol version first of all, and pcscd refuses one that is not its own.
     static let serviceVersion = Check.machine("service.version") { machine in
         let service = machine.service
+        let pcscd = "pcscd" + (service.version.map { " \($0) (\(service.versionSource))" } ?? "")
+        let library = "libpcsclite" + (service.libraryVersion.map { " \($0) (dpkg)" } ?? "")
         if service.refusal?.kind == .versionMismatch {
             return .problem(
-                "pcscd speaks another protocol version than this program's libpcsclite\(service.libraryVersion.map { " \($0)" } ?? "")",
+                "\(pcscd) refuses the protocol version of this program's \(library)",
                 .advice("Use the libpcsclite that belongs to the pcscd that runs; in a container, the host's version."),
                 exitStatus: 6)
         }
-        guard let version = service.version, let library = service.libraryVersion else {
-            return .skipped("the versions are not to be seen")
-        }
-        return version == library
-            ? .ok("pcscd and libpcsclite are both \(version)")
-            : .warning(
-                "pcscd is \(version), libpcsclite \(library)",
+        if let version = service.version, let libraryVersion = service.libraryVersion, version != libraryVersion {
+            return .warning(
+                "\(pcscd) is not of the version of \(library)",
                 .command("sudo apt-get update && sudo apt-get install pcscd libpcsclite1"))
+        }
+        if service.version != nil, service.libraryVersion != nil { return .ok("\(pcscd), \(library)") }
+        return service.hasSocket && service.refusal == nil
+            ? .ok("\(pcscd) takes the protocol version of this program's \(library) (handshake)")
+            : .skipped("the versions are not to be seen")
     }
 
+    /// Whom pcscd lets in is polkit's decision, unless it is built without; whether it has done so is known by now.
     static let serviceAccess = Check.machine("service.access") { machine in
         let service = machine.service
-        guard let refusal = service.refusal else {
-            return service.hasSocket ? .ok("this user may use pcscd") : .skipped("pcscd does not run")
+        guard service.hasSocket else { return .skipped("pcscd does not run") }
+        let isRefused = service.refusal?.kind == .permissionDenied
+        guard isRefused || service.refusal == nil else { return .skipped("see service.answer") }
+        func problem(_ summary: String, _ command: String) -> Verdict {
+            .problem(summary, .command(command), exitStatus: 6)
         }
-        guard refusal.kind == .permissionDenied else { return .skipped("see service.answer") }
-        let join = "sudo usermod -aG plugdev \"$USER\""
-        let rule =
-            #"polkit.addRule(function (a, s) { if (a.id.indexOf("org.debian.pcsc-lite.access_") == 0 && s.isInGroup("plugdev")) return polkit.Result.YES; });"#
-        let session = machine.user.isRemote ? "over SSH" : "where nobody sits at the machine"
-        return .problem(
-            "polkit does not let this user use pcscd, as is usual \(session)",
-            .command(
-                service.polkitRules.isEmpty
-                    ? "echo '\(rule)' | sudo tee /etc/polkit-1/rules.d/50-pcscd-plugdev.rules && \(join) && sudo systemctl restart polkit"
-                    : join), exitStatus: 6)
+        let switchedOff = service.isPolkitSwitchedOff ? "runs with --disable-polkit" : "is built without polkit"
+        if service.usesPolkit == false {
+            return isRefused
+                ? problem("pcscd \(switchedOff), and refuses this user all the same", service.restart)
+                : .ok("pcscd \(switchedOff) and lets in everybody")
+        }
+        // Who may see readers may be kept from their cards.
+        let object = isRefused ? "pcscd" : "the cards in its readers"
+        switch service.decisions[isRefused ? .accessPCSC : .accessCard] {
+        case .allowed:
+            return isRefused
+                ? problem("polkit lets this user use pcscd, and pcscd refuses all the same", service.restart)
+                : .ok("polkit lets this user use pcscd and its cards")
+        case _ where machine.cardWasRead:
+            return .ok("this user may use pcscd and its cards")
+        case .denied:
+            let session = machine.user.isRemote ? "over SSH" : "where nobody sits at the machine"
+            return problem("polkit does not let this user use \(object), as is usual \(session)", service.permission)
+        case .needsPassword:
+            return problem(
+                "polkit lets this user use \(object) with an administrator's password, which pcscd does not ask for",
+                service.permission)
+        case .unknownAction where isRefused:
+            return problem(
+                "polkit does not know what pcscd asks: its org.debian.pcsc-lite.policy is missing",
+                "sudo apt-get install --reinstall pcscd && \(service.restart)")
+        case .unreachable(let words) where isRefused:
+            return problem(
+                "polkit does not run, and pcscd lets in nobody then: \(words)",
+                service.hasSystemd ? "sudo systemctl start polkit" : "sudo service dbus start")
+        case nil where isRefused:
+            return problem(
+                "polkit is not installed, and pcscd lets in nobody then", "sudo apt-get install polkitd")
+        case .unknownAction, .unreachable, nil:
+            return .ok("this user may use pcscd; polkit could not be asked about cards")
+        }
     }
 
     static let serviceAnswer = Check.machine("service.answer") { machine in
@@ -387,11 +420,7 @@ extension Check {
         case .permissionDenied: return .skipped("see service.access")
         case .noService where service.process == nil: return .skipped("see service.running")
         default:
-            return .problem(
-                "pcscd does not answer: \(refusal)",
-                .command(
-                    service.hasSystemd ? "sudo systemctl restart pcscd" : "sudo kill $(pidof pcscd) && sudo pcscd"),
-                exitStatus: 6)
+            return .problem("pcscd does not answer: \(refusal)", .command(service.restart), exitStatus: 6)
         }
     }
 
@@ -404,13 +433,10 @@ extension Check {
         guard !devices.isEmpty else { return .skipped("no reader is plugged in") }
         // What stands above explains it: say that once.
         let above = [kernelDriver, usbPower, usbAccess, usbHolder, driverInstalled, driverReader, driverFirmware]
-        if let cause = above.first(where: { $0.judge(machine).contains { $0.result == .problem } }) {
+        if let cause = above.first(where: { $0.finds(.problem, machine) }) {
             return .skipped("pcscd shows no reader; see \(cause.id)")
         }
-        return .problem(
-            "a reader is plugged in, and pcscd does not show it",
-            .command(
-                machine.service.hasSystemd ? "sudo systemctl restart pcscd" : "sudo kill $(pidof pcscd) && sudo pcscd"))
+        return .problem("a reader is plugged in, and pcscd does not show it", .command(machine.service.restart))
     }
 
     // MARK: The reader and the card
@@ -446,6 +472,8 @@ extension Check {
             case nil: nil
             case .answered(let command, let status, let technology):
                 .ok("\(technology): \(command) was answered with \(status)").about(reader.name)
+            case .failed(let error) where error.kind == .permissionDenied && serviceAccess.finds(.problem, machine):
+                .skipped("see service.access").about(reader.name)
             case .failed(let error): .problem("\(error)", .advice(error.hint)).about(reader.name)
             }
         }
@@ -453,6 +481,25 @@ extension Check {
         return machine.readers.isEmpty
             ? [.skipped("no reader")]
             : [.warning("no card to try", .advice("Put a card on the reader and run reader-probe doctor again."))]
+    }
+}
+
+extension Machine.Service {
+    /// Whether pcscd asks polkit; nil where it does not say.
+    var usesPolkit: Bool? { isPolkitSwitchedOff ? false : features.map { $0.contains("polkit") } }
+
+    fileprivate var restart: String {
+        hasSystemd ? "sudo systemctl restart pcscd" : "sudo kill $(pidof pcscd) && sudo pcscd"
+    }
+
+    /// The shipped rule, where there is none, and the group that it names.
+    fileprivate var permission: String {
+        let join = "sudo usermod -aG plugdev \"$USER\""
+        let rule =
+            #"polkit.addRule(function (a, s) { if (a.id.indexOf("org.debian.pcsc-lite.access_") == 0 && s.isInGroup("plugdev")) return polkit.Result.YES; });"#
+        return polkitRules.isEmpty
+            ? "echo '\(rule)' | sudo tee /etc/polkit-1/rules.d/50-pcscd-plugdev.rules && \(join) && sudo systemctl restart polkit"
+            : join
     }
 }
 

@@ -46,6 +46,7 @@ struct DoctorCommand: AsyncParsableCommand {
             machine.isWithoutService = true
             await machine.askReaders(patience: patience) { try await DirectReaders.readers() }
         } else {
+            await machine.askPrograms(files)
             await machine.askReaders(patience: patience) { try await PCSCService().readers() }
         }
         let diagnosis = Diagnosis(machine)
@@ -92,7 +93,7 @@ struct Diagnosis: Encodable {
         let checks = machine.isWithoutService ? Check.withoutService : Check.all
         let verdicts = checks.flatMap { check in check.judge(machine).map { (check, $0) } }
         findings = verdicts.map { Finding($0, $1) }
-        cardWasRead = machine.readers.contains { if case .answered = $0.exchange { true } else { false } }
+        cardWasRead = machine.cardWasRead
         exitStatus = verdicts.first { $1.result == .problem }?.1.exitStatus ?? (cardWasRead ? 0 : 4)
     }
 

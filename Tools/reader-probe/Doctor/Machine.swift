@@ -91,11 +91,32 @@ struct Machine {
         let readers: [UInt32: String]
     }
 
+    /// What pcscd asks polkit about.
+    enum PolkitAction: String {
+        case accessPCSC = "org.debian.pcsc-lite.access_pcsc"
+        case accessCard = "org.debian.pcsc-lite.access_card"
+    }
+
+    enum PolkitDecision {
+        case allowed
+        case denied
+        /// Yes to who enters an administrator's password, which pcscd gives nobody the occasion to.
+        case needsPassword
+        /// Its file for pcscd is missing.
+        case unknownAction
+        /// Polkit does not run, in the words of who asked.
+        case unreachable(String)
+    }
+
     struct Service {
-        var isInstalled = false
-        /// Of the package, without Debian's part.
+        /// The path of pcscd; nil if it is not installed.
+        var program: String?
+        /// Such as `1.9.9`, and who says so.
         var version: String?
-        /// Of libpcsclite's.
+        var versionSource = ""
+        /// What pcscd is built with, as it lists it.
+        var features: Set<String>?
+        /// Of the package libpcsclite1, without Debian's part.
         var libraryVersion: String?
         var process: Process?
         var processUser: UInt32?
@@ -105,8 +126,12 @@ struct Machine {
         /// Whether systemd starts it when the socket is used.
         var isActivatedBySocket = false
         var hasSystemd = false
+        /// Whether it was started with `--disable-polkit`.
+        var isPolkitSwitchedOff = false
         /// The files that say who may use pcscd.
         var polkitRules: [String] = []
+        /// Without what could not be asked, for want of pkcheck.
+        var decisions: [PolkitAction: PolkitDecision] = [:]
         /// What it said to the first call; nil for the list of readers.
         var refusal: CardError?
     }
@@ -131,6 +156,8 @@ struct Machine {
         /// Nil if no card was there.
         var exchange: Exchange?
     }
+
+    var cardWasRead: Bool { readers.contains { if case .answered = $0.exchange { true } else { false } } }
 
     enum Exchange {
         case answered(command: String, status: String, technology: String)

@@ -2,7 +2,7 @@ import Foundation
 import SmartCard
 
 extension Machine {
-    /// What the files of a machine tell; pcscd is asked by ``survey(_:patience:)``.
+    /// What the files of a machine tell.
     init(_ files: FileTree, environment: [String: String]) {
         user.id = geteuid()
         user.isRemote = !environment["SSH_CONNECTION", default: ""].isEmpty
@@ -175,12 +175,15 @@ extension Machine.Driver {
 
 extension Machine.Service {
     fileprivate init(_ files: FileTree, processes: [Int], environment: [String: String]) {
-        isInstalled = ["/usr/sbin/pcscd", "/usr/bin/pcscd", "/usr/local/sbin/pcscd"].contains(where: files.exists)
+        program = ["/usr/sbin/pcscd", "/usr/bin/pcscd", "/usr/local/sbin/pcscd"].first(where: files.exists)
         let packages = Data(files.bytes("/var/lib/dpkg/status", limit: 1 << 25) ?? [])
         version = Self.version(of: "pcscd", in: packages)
+        versionSource = "dpkg"
         libraryVersion = Self.version(of: "libpcsclite1", in: packages)
         if let id = processes.first(where: { files.text("/proc/\($0)/comm") == "pcscd" }) {
             process = Machine.Process(files, id)
+            isPolkitSwitchedOff =
+                files.text("/proc/\(id)/cmdline")?.split(separator: "\0").contains("--disable-polkit") == true
             for line in files.lines("/proc/\(id)/status") {
                 let words = line.split(whereSeparator: \.isWhitespace)
                 let numbers = words.dropFirst().compactMap { UInt32($0) }
