@@ -119,7 +119,7 @@ let package = Package(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
             exclude: ["mint-test-keys"], swiftSettings: settings),
         .testTarget(
-            name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard"],
+            name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard", "SmartCardSimulator"],
             exclude: ["Rules", "Minting", "Vectors"], swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",
