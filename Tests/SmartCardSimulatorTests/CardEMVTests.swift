@@ -341,6 +341,15 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
             _ = try send(Self.selectVisa)
             #expect(try send(Self.processingOptions) == hex(expected, "90 00"))
         }
+        // The fourth byte counts the signed ones, which come first in an entry; a signed one is listed in any file.
+        let signed = [(1, 1, " signed"), (1, 2, " signed"), (1, 3, ""), (1, 4, " signed"), (12, 1, " signed")].map {
+            "record \($0) \($1)\($2) {\n 70 {\n 9F08 0001\n }\n }"
+        }
+        .joined(separator: "\n")
+        let send = try card("", application: "processing-options 80 {\n 82 1980\n 94 afl\n }\n\(signed)")
+        _ = try send(Self.selectVisa)
+        #expect(try send(Self.processingOptions) == hex("80 0E 1980 08010302 08040401 60010101", "90 00"))
+
         let stated = try card(
             "", application: "processing-options 80 {\n 82 1980\n 94 afl\n }\n afl 08 01 FF 01")
         _ = try stated(Self.selectVisa)

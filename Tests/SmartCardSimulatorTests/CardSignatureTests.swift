@@ -214,6 +214,12 @@ struct CardSignatureTests {
         ] {
             #expect(try own(command) == named(command))
         }
+        // Halves that do not belong together are no key.
+        let key = try Self.key("issuer-1152")
+        let halves = RSAKey(modulus: key.modulus, exponent: [1, 0, 1], privateExponent: key.privateExponent)
+        #expect(halves == nil)
+        #expect(RSAKey(modulus: key.modulus, exponent: [2], privateExponent: key.privateExponent) == nil)
+        #expect(RSAKey(modulus: key.modulus, exponent: [3], privateExponent: key.privateExponent) == key)
     }
 
     /// The signature of a long key goes into the last record: the answer would not hold it.
@@ -346,8 +352,13 @@ struct CardSignatureTests {
         // Format, SHA-1, 9 bytes of ICC Dynamic Data: 8 of number.
         #expect(blocks[2].hasPrefix("6A" + "05" + "01" + "09" + "08"))
         #expect(blocks[2].hasSuffix(Self.filling(144 - 25 - 9) + " hash BC"))
-        // Another command, another signature; the same, the same.
-        #expect(try send("00 88 00 00 04 11223345 00") != card.answers[4])
+        // The number goes with the command: another, another; the same, the same.
+        let other = Objects(answers: [try send("00 88 00 00 04 11223345 00")])
+        let block = try await Recovery.blocks([
+            .init(modulus: icc.modulus, exponent: [1, 0, 1], bytes: other[0x9F4B], rest: [0x11, 0x22, 0x33, 0x45])
+        ])
+        #expect(block[0].hasSuffix(" hash BC"))
+        #expect(block[0].prefix(26) != blocks[2].prefix(26))
         #expect(try send("00 88 00 00 04 11223344 00") == card.answers[4])
     }
 
