@@ -198,6 +198,13 @@ import Testing
         #expect(vpcd.answer([0xFF, 0xCA]) == [0x6E, 0x00])
         #expect(vpcd.answer([0x00, 0xA4, 0x04, 0x00]) == [])
     }
+
+    @Test("a card that takes its time") func aCardThatTakesItsTime() throws {
+        let radio = "type-a {\n uid 01020304\n atqa 0004\n sak 20\n ats 01\n }"
+        var vpcd = VPCDProtocol(try CardFile(parsing: "card emv {\n\(radio)\n delay select 120\n}").makeCard())
+        let clock = ContinuousClock()
+        #expect(clock.measure { _ = vpcd.answer([0x00, 0xA4, 0x04, 0x00]) } >= .milliseconds(120))
+    }
 }
 
 /// Sends back on 0x82 what it gets on 0x02.
