@@ -1,0 +1,142 @@
+import EMVContactless
+import SmartCard
+import SmartCardSimulator
+import Testing
+
+/// Whole transactions with virtual cards, which were written apart from the kernel: Entry Point, Kernel 3, and no command
+/// more than it takes to select the application and to read what the card has.
+@Suite struct Kernel3VirtualCardTests {
+    /// Up to 50.00 `visa-offline` and its variants approve offline; the reader of these tests has no floor limit.
+    @Test(
+        arguments: [
+            // Card, amount, outcome, cardholder verification, instructions
+            ("visa", 12_34, .onlineRequest, .noCVM, "A4 A4 A8 B2"),
+            ("visa-decline", 12_34, .declined, .noCVM, "A4 A4 A8 B2"),
+            ("visa-offline", 50_00, .approved, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-offline", 50_01, .onlineRequest, .noCVM, "A4 A4 A8 B2"),
+            ("visa-oda-online", 12_34, .onlineRequest, .noCVM, "A4 A4 A8 B2"),
+            ("visa-sda-online", 12_34, .onlineRequest, .noCVM, "A4 A4 A8 B2"),
+            ("visa-online-pin", 12_34, .onlineRequest, .onlinePIN, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-signature", 12_34, .approved, .obtainSignature, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-cdcvm", 12_34, .approved, .confirmationCodeVerified, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-oda-fails", 12_34, .declined, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-oda-fails-online", 12_34, .onlineRequest, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-oda-fails-switch", 12_34, .tryAnotherInterface, nil, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-expired", 12_34, .declined, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-expired-online", 12_34, .onlineRequest, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-odd-keys", 12_34, .approved, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-odd-records", 12_34, .approved, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-msd", 12_34, .endApplication, nil, "A4 A4 A8 B2"),
+            ("visa-without-ttq", 12_34, .endApplication, nil, "A4 A4"),
+            ("blocked", 12_34, .endApplication, nil, "A4 A4"),
+        ] as [(String, UInt64, Outcome.Kind, Outcome.CVM?, String)])
+    func personalities(
+        _ name: String, _ amount: UInt64, _ kind: Outcome.Kind, _ cvm: Outcome.CVM?, _ instructions: String
+    ) throws {
+        let play = try Play(name, amount: amount)
+        #expect(play.final.outcome.kind == kind, "\(play.final.outcome.reason)")
+        #expect(play.final.outcome.cvm == cvm)
+        #expect(play.instructions == [instructions])
+    }
+
+    /// TTQ byte 1 bit 1
+    @Test(
+        arguments: [
+            ("visa-oda-online", "A4 A4 A8 B2 B2 B2 B2"), ("visa-sda-online", "A4 A4 A8 B2 B2 B2"),
+            ("visa", "A4 A4 A8 B2"),
+        ])
+    func authenticatedOnline(_ name: String, _ instructions: String) throws {
+        let play = try Play(name, qualifiers: "37 00 40 00")
+        #expect(play.final.outcome.kind == .onlineRequest, "\(play.final.outcome.reason)")
+        #expect(play.instructions == [instructions])
+    }
+
+    /// Without the key of the certification authority the signature proves nothing.
+    @Test(arguments: ["visa-oda-online", "visa-sda-online", "visa-offline"])
+    func unknownAuthority(_ name: String) throws {
+        let play = try Play(name, qualifiers: "37 00 40 00", keys: CAPublicKeys())
+        #expect(play.final.outcome.kind == .declined)
+        #expect(play.final.outcome.reason.contains("the terminal has no such key"))
+    }
+
+    @Test(
+        arguments: [
+            ("visa-switch-cash", .cash), ("visa-switch-cashback", .purchaseWithCashback),
+        ] as [(String, Transaction.Kind)])
+    func notForCash(_ name: String, _ kind: Transaction.Kind) throws {
+        // The card is American, and is for cash at home and abroad.
+        #expect(try Play("visa-offline", kind: kind).final.outcome.kind == .approved)
+        #expect(try Play(name, kind: kind).final.outcome.kind == .approved)
+    }
+
+    /// 6986 first; then the card leaves, its holder has been verified, and it comes back.
+    @Test func phone() throws {
+        let play = try Play("phone", amount: 60_00, cvmRequiredLimit: 50_00)
+        #expect(play.final.outcome.kind == .onlineRequest)
+        #expect(play.final.outcome.cvm == .confirmationCodeVerified)
+        #expect(play.instructions == ["A4 A4 A8", "A4 A4 A8 B2"])
+        #expect(play.fieldOff == [1300])
+        #expect(
+            play.messages == [.presentCard, .seePhone, nil, .cardReadRemoveCard, .authorising])
+    }
+
+    /// One transaction, with the card put on the reader each time it is asked for.
+    private struct Play {
+        let final: FinalOutcome
+        /// Of the commands, one string for each time the field came up.
+        private(set) var instructions: [String] = []
+        private(set) var messages: [UserInterfaceRequest.Message?] = []
+        private(set) var fieldOff: [Int] = []
+
+        init(
+            _ name: String, kind: Transaction.Kind = .purchase, amount: UInt64 = 12_34,
+            qualifiers: String = "36 00 40 00", cvmRequiredLimit: UInt64? = nil, keys: CAPublicKeys? = nil
+        ) throws {
+            let card = try #require(VirtualCards.named(name))
+            var bench = Kernel3Bench()
+            (bench.kind, bench.amount, bench.qualifiers) = (kind, amount, qualifiers)
+            bench.amountOther = kind == .purchaseWithCashback ? 1_00 : 0
+            bench.cvmRequiredLimit = cvmRequiredLimit
+            let activation = try bench.activation()
+            var entryPoint = EntryPoint(
+                configuration: try ReaderConfiguration(
+                    environment: .test, terminal: activation.terminalData.filter { [0x9F1A, 0x9F33].contains($0.key) },
+                    combinations: [activation.combination]),
+                kernels: Kernels.all, keys: try keys ?? Self.keys())
+            var event = EntryPoint.Event.startA(activation.transaction)
+            while true {
+                let step = entryPoint.next(event)
+                messages += step.userInterfaceRequests.map(\.message)
+                switch step.action {
+                case .activateField:
+                    try #require(instructions.count < 4)
+                    card.reset()
+                    instructions.append("")
+                    event = .cardPresent
+                case .send(let command):
+                    instructions[instructions.count - 1] +=
+                        (instructions.last == "" ? "" : " ") + [command.ins].hex
+                    let response = try #require(card.exchange(command.bytes))
+                    event = .response(try ResponseAPDU(response), after: card.processingTime(of: command.bytes))
+                case .switchFieldOff(let milliseconds):
+                    fieldOff.append(milliseconds)
+                    event = .fieldIsOff
+                case .finish(let final):
+                    self.final = final
+                    return
+                }
+            }
+        }
+
+        private static func keys() throws -> CAPublicKeys {
+            var keys = CAPublicKeys()
+            for key in VirtualCards.certificationAuthorityKeys {
+                keys.insert(
+                    try CAPublicKey(
+                        environment: .test, rid: key.rid, index: key.index, modulus: key.modulus,
+                        exponent: key.exponent, checksum: key.checksum))
+            }
+            return keys
+        }
+    }
+}
