@@ -3,8 +3,8 @@ import Glibc
 /// Keeps threads out of libpcsclite while the process ends.
 ///
 /// When a program calls `exit`, the library takes itself apart, and a thread that is inside it then, such as the one that
-/// waits for readers, crashes.  So all calls pass through here; at exit the waits are cancelled, half a second is given
-/// to the calls that are under way, and no call begins any more.
+/// waits for readers, crashes.  So all calls pass through here; at exit the waits are cancelled, the calls that are
+/// under way have five seconds to end, which a busy machine may need, and no call begins any more.
 enum ProcessExit {
     private struct State {
         var calls = 0
@@ -44,7 +44,7 @@ enum ProcessExit {
     private static func quiesce() {
         state.withLock { $0.isExiting = true }
         // A cancellation that comes before the wait has begun is lost, so it is repeated.
-        for _ in 0..<250 {
+        for _ in 0..<2500 {
             let cancellers = state.withLock { Array($0.cancellers.values) }
             for cancel in cancellers { cancel() }
             let isQuiet: Bool? = state.wait(atMost: .milliseconds(2)) { $0.calls == 0 ? true : nil }
