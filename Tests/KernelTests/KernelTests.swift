@@ -72,8 +72,7 @@ struct KernelTests {
         // The ATR as the reader's firmware makes it: the whole ATS of the card as historical bytes.
         #expect(opensc.output.hasPrefix("3b:8b:80:01:0b:78:80:70:02:20:63:cb:b6:80:0f:3a"))
         #expect(opensc.error.contains("ACS ACR122U PICC Interface 00 00"))
-        let inProcess = try await Program.run(
-            [Program.built("reader-probe"), "card", "--virtual", "--json"], timeout: .seconds(120))
+        let inProcess = try await Program.run([Program.built("reader-probe"), "card", "--virtual", "--json"])
         for name in ["probe", "probe-again"] {
             let (there, here) = (try object(try await step(name).output), try object(inProcess.output))
             for key in ["applications", "card", "directory", "findings"] {

@@ -12,7 +12,7 @@ final class USBIPReader: Sendable {
     init(_ arguments: [String] = []) async throws {
         program = try Program(
             [Program.built("virtual-reader"), "--host", "usbip", "--port", "0", "--control", control] + arguments)
-        try await program.wait(for: "readiness", timeout: .seconds(60)) { $0.error.contains("is ready") }
+        try await program.wait(for: "readiness") { $0.error.contains("is ready") }
         attachCommand = program.output.split(whereSeparator: \.isWhitespace).map(String.init)
     }
 

@@ -61,8 +61,15 @@ public final class PrivatePCSCD: @unchecked Sendable {
             ]
         shell.standardInput = lifeline
         try shell.run()
-        for _ in 0..<3000 where !files.fileExists(atPath: socket) { usleep(10_000) }
-        guard files.fileExists(atPath: socket) else { throw POSIXError(.ECONNREFUSED) }
+        for _ in 0..<6000 where !isListening { usleep(10_000) }
+        guard isListening else { throw POSIXError(.ECONNREFUSED) }
+    }
+
+    /// The socket is there a little before anybody answers.
+    private var isListening: Bool {
+        let descriptor = Foundation.socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(descriptor) }
+        return withUnixAddress(socket) { connect(descriptor, $0, $1) } == 0
     }
 
     deinit { stop() }
@@ -117,7 +124,7 @@ public final class PrivatePCSCDCard: Sendable {
     ) throws {
         let socket = socket
         var connected = false
-        for _ in 0..<500 {
+        for _ in 0..<6000 {
             if withLocalAddress(port, { connect(socket.descriptor, $0, $1) }) == 0 {
                 connected = true
                 break

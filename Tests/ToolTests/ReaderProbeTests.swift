@@ -273,7 +273,7 @@ import Testing
         let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString).card").path
         try text.write(toFile: path, atomically: true, encoding: .utf8)
         defer { try? FileManager.default.removeItem(atPath: path) }
-        return try await Program.run([tool] + arguments + ["--virtual", "--card", path])
+        return try await Program.run([tool] + arguments + ["--virtual", "--card", path], timeout: .seconds(300))
     }
 
     private static let visaCard = URL(fileURLWithPath: #filePath).deletingLastPathComponent()

@@ -40,7 +40,7 @@ package final class MockBus: Sendable {
     }
 
     private func wait<R>(for find: ([USBReader]) -> R?) async throws -> R {
-        for _ in 0..<3000 {
+        for _ in 0..<6000 {
             if let found = find(try await USBReaders().readers()) { return found }
             try await Task.sleep(for: .milliseconds(10))
         }
