@@ -23,7 +23,7 @@ struct BackendTests {
         device.insert(try #require(VirtualCards.named("visa")))
         for command in [
             ["list"], ["card"], ["emv"], ["apdu", "00A404000E325041592E5359532E444446303100"], ["apdu", "FF00480000"],
-            ["reader"], ["beep"], ["led", "green"], [],
+            ["reader"], ["beep"], ["led", "green"], ["pay", "--amount", "1.00"], [],
         ] {
             for backend in ["usb", "auto"] {
                 let outcome = try await probe(command + ["--backend", backend])

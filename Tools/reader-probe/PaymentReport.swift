@@ -117,9 +117,12 @@ struct PaymentText {
             ("Removal", report.removalTimeout > 0 ? "within \(report.removalTimeout) ms" : nil),
         ]
         lines += parameters.compactMap { name, value in value.map { field(name, $0) } }
-        for (index, message) in report.messages.enumerated() {
+        let messages = report.messages.map { message in
             let text = message.text.isEmpty ? "(no message)" : message.text
-            lines.append(field(index == 0 ? "Messages" : "", "\(text)  \(Terminal.styled(message.status.words, .dim))"))
+            return "\(text)  \(Terminal.styled(message.status.words, .dim))"
+        }
+        for (index, message) in collapsed(messages).enumerated() {
+            lines.append(field(index == 0 ? "Messages" : "", message))
         }
         let time = report.exchanges.reduce(0) { $0 + $1.duration }
         lines.append(field("Exchanges", "\(report.exchanges.count), \((time * 10).rounded() / 10) ms"))
@@ -127,7 +130,7 @@ struct PaymentText {
             lines.append(
                 field("", "\(exchange.command)  \(exchange.status ?? "no response")  \(exchange.duration) ms"))
         }
-        lines += report.notes.map { "   " + Terminal.styled("! \($0)", .warning) }
+        lines += collapsed(report.notes).map { "   " + Terminal.styled("! \($0)", .warning) }
         for (title, elements) in [
             ("data record", report.dataRecord), ("discretionary data", report.discretionaryData),
         ] where !elements.isEmpty {
@@ -138,6 +141,19 @@ struct PaymentText {
     }
 
     private func field(_ name: String, _ value: String) -> String { CardText.field(name, value) }
+
+    /// What is said several times in a row, or by turns with one other line, once with its number.
+    private func collapsed(_ lines: [String]) -> [String] {
+        var counts: [(line: String, count: Int)] = []
+        for line in lines {
+            if let index = counts.lastIndex(where: { $0.line == line }), index >= counts.count - 2 {
+                counts[index].count += 1
+            } else {
+                counts.append((line, 1))
+            }
+        }
+        return counts.map { $0.count == 1 ? $0.line : "\($0.line)  (\($0.count) times)" }
+    }
 }
 
 extension String {

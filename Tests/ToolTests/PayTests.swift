@@ -1,0 +1,155 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `reader-probe pay` from outside.  What the cards say is read off their card files; the account number there is Visa's
+/// published test number.
+@Suite struct PayTests {
+    private let tool = Program.built("reader-probe")
+    private static let account = "4761739001010010"
+    private static let hasService = PrivatePCSCD.obstacle == nil
+    private static let needsService = PrivatePCSCD.obstacle ?? ""
+
+    private func pay(_ arguments: String...) async throws -> Program.Outcome {
+        try await Program.run([tool, "pay"] + arguments, environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"])
+    }
+
+    private func json(_ outcome: Program.Outcome) throws -> [String: Any] {
+        let object = try JSONSerialization.jsonObject(with: Data(outcome.output.utf8))
+        return try #require(object as? [String: Any], "\(outcome)")
+    }
+
+    private func file(_ name: String, _ text: String) throws -> String {
+        let path = FileManager.default.temporaryDirectory.appendingPathComponent("\(UUID().uuidString)-\(name)").path
+        try text.write(toFile: path, atomically: true, encoding: .utf8)
+        return path
+    }
+
+    /// A reader with a floor limit of 1,000.00.
+    private static let offline = """
+        {"environment": "test", "terminal": {"9F1A": "0276", "9F35": "22"},
+         "combinations": [{"aid": "A0000000031010", "kernel": "03", "floorLimit": 100000, "cvmRequiredLimit": 5000,
+                           "terminalTransactionQualifiers": "36004000"}]}
+        """
+
+    @Test func anOnlineRequestAsJSON() async throws {
+        let outcome = try await pay("--virtual", "--amount", "12.34", "--json")
+        #expect(outcome.status == 0 && outcome.error.isEmpty, "\(outcome)")
+        let report = try json(outcome)
+        #expect(report["outcome"] as? String == "onlineRequest" && report["cvm"] as? String == "noCVM")
+        #expect(report["aid"] as? String == "A0000000031010" && report["kernel"] as? Int == 3)
+        #expect(report["amount"] as? Int == 1234 && report["currency"] as? String == "EUR")
+        #expect(report["type"] as? String == "purchase")
+        // Book A, table 9-3: present card; card read OK; authorising
+        let messages = try #require(report["messages"] as? [[String: Any]])
+        #expect(messages.map { $0["identifier"] as? String } == ["15", "17", "1B"])
+        let exchanges = try #require(report["exchanges"] as? [[String: Any]])
+        #expect(exchanges.map { $0["command"] as? String } == ["00A40400", "00A40400", "80A80000", "00B2010C"])
+        #expect(exchanges.allSatisfy { $0["status"] as? String == "9000" && $0["duration"] is Double })
+        let record = try #require(report["dataRecord"] as? [[String: Any]])
+        func value(_ tag: String) -> String? { record.first { $0["tag"] as? String == tag }?["value"] as? String }
+        #expect(value("9F02") == "000000001234" && value("9F36") == "0042" && value("9F26")?.count == 16)
+        #expect(value("57")?.hasPrefix("476173******0010") == true)
+        #expect(!outcome.output.contains(Self.account))
+    }
+
+    /// Through Debian's pcscd, libccid and libusb the outcome is the same, with more time between.
+    @Test(
+        .enabled(if: hasService, "\(needsService)"),
+        arguments: [
+            ("visa-offline", "approved"), ("phone", "onlineRequest"), ("visa-oda-fails-switch", "tryAnotherInterface"),
+        ])
+    func throughTheSystemStack(_ card: String, _ expected: String) async throws {
+        let config = try file("config.json", Self.offline)
+        defer { try? FileManager.default.removeItem(atPath: config) }
+        let outcome = try await Program.run([
+            Program.built("virtual-reader"), "--card", card, "--", tool, "pay", "--amount", "12.34", "--config", config,
+            "--json",
+        ])
+        #expect(outcome.status == 0, "\(outcome)")
+        let report = try json(outcome)
+        #expect(report["outcome"] as? String == expected, "\(outcome)")
+        #expect((report["reader"] as? [String: Any])?["backend"] as? String == "pcsc")
+    }
+
+    @Test func revealed() async throws {
+        let outcome = try await pay("--virtual", "--amount", "1", "--reveal")
+        #expect(outcome.status == 0 && outcome.output.contains(Self.account), "\(outcome)")
+    }
+
+    @Test func masked() async throws {
+        let outcome = try await pay("--virtual", "--amount", "1", "--verbose")
+        #expect(outcome.status == 0 && outcome.output.contains("Outcome      online request"), "\(outcome)")
+        #expect(!(outcome.output + outcome.error).contains(Self.account))
+    }
+
+    /// An approval, and what the issuer answers to a request that may be restarted.
+    @Test func currenciesAndTypes() async throws {
+        let yen = try json(try await pay("--virtual", "--amount", "1234", "--currency", "jpy", "--json"))
+        #expect(yen["amount"] as? Int == 1234 && yen["currency"] as? String == "JPY")
+        let cashback = try json(
+            try await pay(
+                "--virtual", "--amount", "50.00", "--cashback", "20.00", "--type", "cashback", "--json"))
+        #expect(cashback["type"] as? String == "purchaseWithCashback")
+        let record = try #require(cashback["dataRecord"] as? [[String: Any]])
+        #expect(record.first { $0["tag"] as? String == "9F02" }?["value"] as? String == "000000005000")
+    }
+
+    @Test func aCardThatNoKernelTakes() async throws {
+        let outcome = try await pay("--card", "mastercard", "--amount", "1.00")
+        #expect(outcome.status == 0 && outcome.output.contains("end application"), "\(outcome)")
+        #expect(outcome.output.contains("this reader does not have Kernel 2 (Mastercard)"))
+    }
+
+    /// The exit status of what is wrong with the command line, and a word that helps.
+    @Test(
+        arguments: [
+            (["--amount", "12.345"], "no amount in EUR"), (["--amount", "-1"], "--amount"),
+            (["--amount", "1,00"], "no amount in EUR"), (["--amount", ""], "no amount in EUR"),
+            (["--amount", "1", "--currency", "XYZ"], "is no currency"),
+            (["--amount", "1", "--currency", "JPY", "--cashback", "0.5"], "no amount in JPY"),
+            (["--amount", "10000000000.00"], "no amount in EUR"),
+            (["--amount", "1.00", "--cashback", "0.50"], "--type cashback"),
+            (["--amount", "1.00", "--cashback", "2.00", "--type", "cashback"], "no more than the amount"),
+            (["--amount", "1.00", "--online-response", "9F02"], "8A, 91, 71 and 72"),
+            (["--amount", "1.00", "--config", "/nonexistent"], "cannot be read"),
+            (["--amount", "1.00", "--ca-keys", "/nonexistent"], "cannot be read"), ([], "--amount"),
+        ])
+    func misuse(_ arguments: [String], _ complaint: String) async throws {
+        let outcome = try await Program.run([tool, "pay", "--virtual"] + arguments)
+        #expect(outcome.status == 2 && outcome.output.isEmpty, "\(outcome)")
+        #expect(outcome.error.contains(complaint), "\(outcome)")
+        #expect(outcome.error.split(separator: "\n").count >= 2, "\(outcome)")
+    }
+
+    @Test func filesThatAreWrong() async throws {
+        let config = try file(
+            "config.json", #"{"environment": "test", "terminal": {}, "combinations": [{"aid": "A0"}]}"#)
+        let keys = try file("ca.keys", "key test A000000003 99 exponent 03 checksum 00\n")
+        defer { [config, keys].forEach { try? FileManager.default.removeItem(atPath: $0) } }
+        let one = try await pay("--virtual", "--amount", "1", "--config", config)
+        #expect(one.status == 2 && one.error.contains("combinations[0].aid: an AID has 5 to 16 bytes"), "\(one)")
+        let other = try await pay("--virtual", "--amount", "1", "--ca-keys", keys)
+        #expect(other.status == 2 && other.error.contains("line 1"), "\(other)")
+    }
+
+    /// Neither has anything to pay with: a tag, which takes no APDUs, and a card without applications.
+    @Test(arguments: [("ntag213", "the card cannot be read"), ("iso-dep", "no application of the card can be used")])
+    func cardsThatAreNone(_ card: String, _ reason: String) async throws {
+        let outcome = try await pay("--card", card, "--amount", "1")
+        #expect(outcome.status == 0 && outcome.output.contains("Outcome      end application"), "\(outcome)")
+        #expect(outcome.output.contains(reason) && outcome.error.isEmpty, "\(outcome)")
+    }
+
+    @Test(
+        .enabled(if: hasService, "\(needsService)"),
+        arguments: [("mute-card", 5), ("field-loss=2", 4)] as [(String, Int32)])
+    func whatFails(_ fault: String, _ status: Int32) async throws {
+        let outcome = try await Program.run([
+            Program.built("virtual-reader"), "--card", "visa", "--fault", fault, "--", tool, "pay", "--amount", "1",
+            "--timeout", "2",
+        ])
+        #expect(outcome.status == status && outcome.output.isEmpty, "\(outcome)")
+        #expect(outcome.error.split(separator: "\n").count == 2, "\(outcome)")
+    }
+}
