@@ -118,11 +118,11 @@ import Testing
         #expect(complaint.isEmpty || outcome.reason.contains(complaint), "\(outcome.reason)")
     }
 
-    /// AIP byte 1 bit 7: SDA, for transactions that go online only.
+    /// AIP byte 1 bit 7: SDA, of format 93, for transactions that go online only.
     @Test(
         arguments: [
-            (Kernel3Vectors.staticSignature, .onlineRequest), (nil, .endApplication),
-            (Kernel3Vectors.issuerCertificate, .declined),
+            (Kernel3Vectors.onlineStaticSignature, .onlineRequest), (nil, .endApplication),
+            (Kernel3Vectors.offlineStaticSignature, .declined), (Kernel3Vectors.issuerCertificate, .declined),
         ] as [(String?, Outcome.Kind)])
     func sdaOnline(_ signature: String?, _ expected: Outcome.Kind) throws {
         var bench = try Kernel3Bench.signing

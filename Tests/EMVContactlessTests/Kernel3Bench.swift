@@ -15,6 +15,8 @@ struct Kernel3Bench {
     var kind = Transaction.Kind.purchase
     var amount: UInt64 = 12_34
     var amountOther: UInt64 = 0
+    var currency = "EUR"
+    var unpredictableNumber = "11 22 33 44"
     var transactionLimit: UInt64?
     var floorLimit: UInt64?
     var cvmRequiredLimit: UInt64?
@@ -34,9 +36,9 @@ struct Kernel3Bench {
     func activation() throws -> KernelActivation {
         let aid = try #require(AID(wire("A0 00 00 00 03 10 10")))
         let day = try #require(CalendarDate(packed: wire(date)))
-        let currency = try #require(Currency["EUR"])
+        let currency = try #require(Currency[currency])
         let time = try #require(TerminalTime(day, hour: 12))
-        let unpredictableNumber = try wire("11 22 33 44")
+        let unpredictableNumber = try wire(unpredictableNumber)
         let transaction = try #require(
             Transaction(
                 kind, amount: amount, amountOther: amountOther, currency: currency, time: time,

@@ -54,8 +54,11 @@ public struct OfflineDataAuthentication: Sendable {
     }
 
     /// Static data authentication: verifies 93, the issuer's signature of `records` (EMV Book 2, 5.4).
+    ///
+    /// - Parameter purpose: what the transaction comes to.  A signature made for the other purpose fails.
     public func sda(
-        of records: StaticDataToBeAuthenticated, data: (TLVTag) -> [UInt8]?
+        of records: StaticDataToBeAuthenticated, for purpose: SignaturePurpose = .offlineApproval,
+        data: (TLVTag) -> [UInt8]?
     ) -> Result<SignedStaticData, AuthenticationFailure> {
         Result { () throws(AuthenticationFailure) in
             let issuerKey = try retrieveIssuerKey(data)
@@ -65,7 +68,7 @@ public struct OfflineDataAuthentication: Sendable {
             }
             // EMV Book 2, table 7: format 03, hash algorithm, data authentication code 2, filling.
             let recovered = try RecoveredData(
-                .signedStaticData, signature, by: issuerKey.key, format: 0x03, minimumLength: 5)
+                .signedStaticData, signature, by: issuerKey.key, format: purpose.format(0x03), minimumLength: 5)
             try recovered.verify(algorithm: recovered[2], rest: staticData)
             return SignedStaticData(issuerKey: issuerKey, dataAuthenticationCode: Array(recovered[3..<5]))
         }

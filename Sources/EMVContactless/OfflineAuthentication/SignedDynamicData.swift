@@ -18,14 +18,6 @@ public struct SignedCryptogram: Hashable, Sendable {
     public let applicationCryptogram: [UInt8]
 }
 
-/// What the signed dynamic application data of fDDA are for (EMV Contactless Book C-3, Annex C).
-public enum FDDAPurpose: UInt8, Hashable, Sendable {
-    /// An offline approval: signed data format 05.
-    case offlineApproval = 0x05
-    /// Offline data authentication of a transaction that goes online: signed data format 95.
-    case onlineAuthorisation = 0x95
-}
-
 extension ICCPublicKey {
     /// Standard dynamic data authentication: verifies the answer to INTERNAL AUTHENTICATE (EMV Book 2, 6.5.2).
     ///
@@ -88,7 +80,7 @@ extension ICCPublicKey {
     ///   - data: the value of a data object, of the card for 9F4B and 9F69, of the terminal for the others, as they were
     ///     sent.
     public func fdda(
-        for purpose: FDDAPurpose, data: (TLVTag) -> [UInt8]?
+        for purpose: SignaturePurpose, data: (TLVTag) -> [UInt8]?
     ) -> Result<SignedDynamicData, AuthenticationFailure> {
         Result { () throws(AuthenticationFailure) in
             func object(
@@ -108,7 +100,7 @@ extension ICCPublicKey {
                 terminalData += try object(tag, of: .signedDynamicData)
             }
             var dynamicData = try recover(
-                signature, format: purpose.rawValue, terminalData: terminalData + related)
+                signature, format: purpose.format(0x05), terminalData: terminalData + related)
             return SignedDynamicData(
                 iccDynamicNumber: try dynamicData.dynamicNumber(), rest: dynamicData.remaining)
         }

@@ -72,10 +72,13 @@ record = h("5F2403311231 5F28020276 9F0702AB80 9F4A0182")
 issuer_certificate, issuer_remainder = authority.certify(2, h("47617390"), issuer)
 dda = h("2000")
 icc_certificate, icc_remainder = issuer.certify(4, h("4761739001010010FFFF"), card, record + dda)
-# Data authentication code DAC0.
 sda = h("4000")
-message = h("03 01 DAC0")
-ssad = issuer.sign(message.ljust(issuer.length - 22, b"\xBB"), record + sda)
+
+
+def ssad(format):
+    """Over the record; data authentication code DAC0."""
+    message = bytes([format]) + h("01 DAC0")
+    return issuer.sign(message.ljust(issuer.length - 22, b"\xBB"), record + sda)
 
 
 def sdad(format, related):
@@ -98,7 +101,8 @@ vectors = [
     ("issuerRemainder", "Tag 92.", issuer_remainder),
     ("iccCertificate", "Tag 9F46, for AIP 2000.", icc_certificate),
     ("iccRemainder", "Tag 9F48.", icc_remainder),
-    ("staticSignature", "Tag 93, for AIP 4000.", ssad),
+    ("offlineStaticSignature", "Tag 93, format 03, for AIP 4000.", ssad(0x03)),
+    ("onlineStaticSignature", "Tag 93, format 93, for AIP 4000.", ssad(0x93)),
     ("related", "Tag 9F69: version 01, the card's unpredictable number, CTQ 0000.", related),
     ("offlineSignature", "Tag 9F4B, format 05, over `related`.", sdad(0x05, related)),
     ("onlineSignature", "Tag 9F4B, format 95, over `related`.", sdad(0x95, related)),

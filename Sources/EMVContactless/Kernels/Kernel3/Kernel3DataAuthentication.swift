@@ -45,13 +45,14 @@ extension Kernel3 {
         if decision.supportsDDA {
             failure = fdda(.onlineAuthorisation)
         } else {
-            let result = activation.offlineDataAuthentication.sda(of: signedRecords, data: authenticationData)
+            let result = activation.offlineDataAuthentication.sda(
+                of: signedRecords, for: .onlineAuthorisation, data: authenticationData)
             failure = result.failure
         }
         if let failure { disposition.requireDecline("offline data authentication failed: \(failure)") }
     }
 
-    private func fdda(_ purpose: FDDAPurpose) -> AuthenticationFailure? {
+    private func fdda(_ purpose: SignaturePurpose) -> AuthenticationFailure? {
         activation.offlineDataAuthentication.iccKey(signing: signedRecords, data: authenticationData)
             .flatMap { $0.fdda(for: purpose, data: authenticationData) }.failure
     }

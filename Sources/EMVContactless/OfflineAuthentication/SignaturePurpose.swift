@@ -1,0 +1,15 @@
+/// What a card's signature is for, which its signed data format tells.
+public enum SignaturePurpose: Hashable, Sendable {
+    /// An offline approval: 03 for static and 05 for dynamic data (EMV Book 2, tables 7 and 17).
+    case offlineApproval
+    /// Offline data authentication of a transaction that goes online: 93 for static and 95 for dynamic data (EMV
+    /// Contactless Book C-3, Annex C).
+    case onlineAuthorisation
+
+    func format(_ format: UInt8) -> UInt8 {
+        switch self {
+        case .offlineApproval: format
+        case .onlineAuthorisation: format | 0x90
+        }
+    }
+}
