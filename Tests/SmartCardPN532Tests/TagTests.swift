@@ -428,7 +428,10 @@ struct SplitMix64: RandomNumberGenerator {
     @Test func chainedByTheChip() async throws {
         let text = try #require(VirtualCards.all.first { $0.name == "ndef-type4" }).text
         let card = try CardFile(parsing: text.replacing("size 2048", with: "size 1000\nmle 256\nmlc 255")).makeCard()
-        let chip = ACR122U(over: virtualReader(card)).chip
+        let reader = virtualReader(card)
+        // The host selects the card when it first sees it, and is not to do so in between.
+        _ = try await reader.waitForCard()
+        let chip = ACR122U(over: reader).chip
         let tag = Type4Tag(chip.channel(to: try #require(try await chip.listTargets(.typeA).first)))
         let new = try NDEFMessage([NDEFRecord(format: .unknown, payload: (0..<900).map { UInt8($0 % 251) })])
         try await tag.writeNDEF(new)
