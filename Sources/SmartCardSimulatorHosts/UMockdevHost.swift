@@ -54,6 +54,9 @@ public final class UMockdevHost: Sendable {
 
     public var isPlugged: Bool { state.withLock { $0.plugged != nil } }
 
+    /// Whether a program has claimed an interface of the device and has not released it.
+    package var isClaimed: Bool { state.withLock { $0.plugged?.file.isClaimed ?? false } }
+
     /// The device appears on the bus, under a new device number, and everyone who listens to udev is told.  One that is
     /// there leaves first.
     ///

@@ -120,6 +120,9 @@ final class USBDeviceFile: Sendable {
         }
     }
 
+    /// Whether somebody holds an interface.
+    var isClaimed: Bool { state.withLock { !$0.owners.isEmpty } }
+
     // MARK: Transfers
 
     /// A control transfer, done at once.  It never goes through ``reap(_:)``.

@@ -77,13 +77,16 @@ public final class USBReader: CardReader {
         try await open().slot.escape(command)
     }
 
-    /// Gives the reader back to the system.  Its cards and streams end; the next call opens it anew.
+    /// Gives the reader back to the system, with a kernel driver that held it, and returns when that is done.  Its cards
+    /// and streams end, and those of every reader with the same ``id``; an opening that is under way is waited for.
+    /// The next call opens it anew.
     public func close() async {
         let interface = interface.withLock { interface in
             defer { interface = nil }
             return interface
         }
         await interface?.close()
+        await claims.close(id)
     }
 
     private func open() async throws -> (interface: CCIDInterface, slot: CCIDSlot) {

@@ -140,6 +140,10 @@ final class InterfaceClaims: Sendable {
         let bus: UInt8
         let address: UInt8
         let interface: UInt8
+
+        init(_ found: FoundReader) {
+            (bus, address, interface) = (found.device.bus, found.device.address, found.function.interface)
+        }
     }
 
     private struct Entry: Sendable {
@@ -164,8 +168,7 @@ final class InterfaceClaims: Sendable {
             guard let found = try await readers().first(where: { $0.id == id }) else {
                 throw CardError(.readerGone, "\(id)")
             }
-            let key = Key(
-                bus: found.device.bus, address: found.device.address, interface: found.function.interface)
+            let key = Key(found)
             if let interface = open.withLock({ $0[key]?.interface }), interface.isOpen { return interface }
             let deviceTurn =
                 open.withLock { open in
@@ -176,6 +179,15 @@ final class InterfaceClaims: Sendable {
                 found.device, found.function, on: bus, timeouts: timeouts, deviceTurn: deviceTurn)
             open.withLock { $0[key] = Entry(interface: interface, deviceTurn: deviceTurn) }
             return interface
+        }
+    }
+    /// Gives back the interface that `id` is a slot of, if it is open.
+    func close(_ id: USBReaderID) async {
+        _ = try? await toTheEnd { [self] in
+            try await turn.take()
+            defer { turn.pass() }
+            guard let found = try await readers().first(where: { $0.id == id }) else { return }
+            await open.withLock { $0[Key(found)]?.interface }?.close()
         }
     }
 }

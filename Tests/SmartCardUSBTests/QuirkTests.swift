@@ -251,9 +251,9 @@ import USBTestSupport
         // PC/SC part 3 allows a transparent exchange 90 s, whatever the reader.
         #expect(CCIDTimeouts.extra(for: bytes("FF C2 01 00 00"), []) == .seconds(80))
 
-        // Two times 0.1 s and 0.1 s, where an exchange may take 0.1 s
+        // Two times 0.5 s and 0.5 s, where an exchange may take 1 s
         let reader = try await firstReader(on: SoftwareUSBBus(SoftwareACR122U()), timeouts: .short)
-        #expect(try await reader.transmitToReader(bytes("FF 00 40 0F 04 01 01 02 00")) == [0x90, 0x03])
+        #expect(try await reader.transmitToReader(bytes("FF 00 40 0F 04 05 05 02 00")) == [0x90, 0x03])
     }
 
     /// acsccid: firmware 2.06 is told by IccPowerOff, until it succeeds, ten times at most.

@@ -67,6 +67,28 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
         #expect(bus.inUse == (0, 0))
     }
 
+    @Test func closingWaitsForAnOpening() async throws {
+        let (questions, continuation) = AsyncStream<[UInt8]>.makeStream()
+        let device = ScriptedReader(functional: DescriptorTests.acr122u) { message in
+            continuation.yield(message)
+            return []
+        }
+        let bus = SoftwareUSBBus(device)
+        var timeouts = CCIDTimeouts()
+        timeouts.resynchronisation = .seconds(600)
+        let readers = USBReaders(on: bus, timeouts: timeouts)
+        let one = try #require(try await readers.readers().first)
+        async let opening = kind { try await one.connect() }
+        for await question in questions {
+            async let closing: Void = one.close()
+            device.send(ScriptedReader.answer(to: question), endpoint: 0x82)
+            await closing
+            break
+        }
+        #expect(bus.inUse == (0, 0))
+        #expect(await opening != nil)
+    }
+
     @Test func whatIsLetGoIsGivenBack() async throws {
         let device = SoftwareACR122U()
         device.insert(try #require(VirtualCards.named("visa")))

@@ -66,4 +66,35 @@ struct BackendTests {
         watch.signal(SIGINT)
         _ = try await watch.outcome()
     }
+
+    /// What ends the program does not keep it from giving the interface back.  (The mock bus takes it from nobody who ends
+    /// without.)
+    @Test(arguments: [
+        ("list", nil), ("watch", SIGINT), ("watch", SIGTERM), ("watch", SIGHUP), ("watch", SIGPIPE),
+        ("card --timeout 600", SIGINT), ("emv --timeout 600", SIGTERM), ("led green", SIGTERM),
+    ])
+    func whoeverEndsItTheReaderIsGivenBack(_ command: String, _ signal: Int32?) async throws {
+        let host = try UMockdevHost()
+        defer { host.close() }
+        // It answers the commands of `led` too late.
+        let device = SoftwareACR122U(faults: command.hasPrefix("led") ? [ACR122UFault(.slow, 600_000)] : [])
+        try host.plug(device)
+        let line = "\(Program.built("reader-probe")) \(command) --backend usb"
+        let program = try Program(
+            ["sh", "-c", signal == SIGPIPE ? "\(line) | head -n 1" : "exec \(line)"],
+            environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"])
+        if signal != nil { try await program.wait(for: "claim") { _ in host.isClaimed } }
+        switch signal {
+        case nil: break
+        case SIGPIPE?:
+            try await program.wait(for: "first line") { $0.output.contains("\n") }
+            device.insert(try #require(VirtualCards.named("visa")))
+        case let signal?: program.signal(signal)
+        }
+        let outcome = try await program.outcome()
+        let status = signal.map { $0 == SIGPIPE ? 0 : 128 + $0 } ?? 0
+        #expect(outcome.status == status && outcome.error.isEmpty, "\(outcome)")
+        // sh does not wait for the one that writes into the pipe.
+        try await program.wait(for: "release") { _ in !host.isClaimed }
+    }
 }

@@ -1,5 +1,4 @@
 import ArgumentParser
-import Glibc
 
 @main
 struct ReaderProbe: AsyncParsableCommand {
@@ -29,6 +28,7 @@ struct ReaderProbe: AsyncParsableCommand {
         defaultSubcommand: OverviewCommand.self)
 
     static func main() async {
+        Ending.takeSignals()
         var status: Int32 = 0
         do {
             var command = try parseAsRoot()
@@ -40,7 +40,6 @@ struct ReaderProbe: AsyncParsableCommand {
         } catch {
             status = Terminal.report(error, of: self)
         }
-        await DirectReaders.giveBack()
-        Glibc.exit(status)
+        await Ending.end(.status(status))
     }
 }

@@ -177,12 +177,8 @@ enum DirectReaders {
 
     static func remember(_ readers: [USBReader]) { known.withLock { $0 += readers } }
 
-    /// To be called before the process ends: a kernel driver gets its device back by this alone.
+    /// Ends everything over USB.
     static func giveBack() async {
-        let readers = known.withLock { known in
-            defer { known = [] }
-            return known
-        }
-        for reader in readers { await reader.close() }
+        for reader in known.withLock({ $0 }) { await reader.close() }
     }
 }

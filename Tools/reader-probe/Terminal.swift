@@ -1,6 +1,7 @@
 import ArgumentParser
 import EMVContactless
 import Foundation
+import Glibc
 import SmartCard
 
 /// How the tool speaks: results on standard output; progress and errors on standard error, one line for what is
@@ -31,15 +32,32 @@ enum Terminal {
 
     /// Ends the program where standard output takes no more: a full disk, a closed pipe.
     private static func write(_ text: String) {
-        do {
-            try FileHandle.standardOutput.write(contentsOf: Data(text.utf8))
-        } catch {
-            complain("the output cannot be written", "Check that standard output is open and its disk has room.")
-            _exit(2)
+        guard !Ending.isUnderWay else { return }
+        var rest = Array(text.utf8)[...]
+        while !rest.isEmpty {
+            let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
+            guard count < 0 else {
+                rest = rest.dropFirst(count)
+                continue
+            }
+            switch errno {
+            case EINTR: continue
+            case EAGAIN:
+                var output = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
+                poll(&output, 1, -1)
+                continue
+            // Who closed it knows.
+            case EPIPE: Ending.begin(.signal(SIGPIPE))
+            default:
+                complain("the output cannot be written", "Check that standard output is open and its disk has room.")
+                Ending.begin(.status(2))
+            }
+            return
         }
     }
 
     private static func complain(_ summary: String, _ hint: String) {
+        guard !Ending.isUnderWay else { return }
         // Where nobody hears it, there is nobody to tell.
         try? FileHandle.standardError.write(contentsOf: Data("reader-probe: \(summary)\n  \(hint)\n".utf8))
     }

@@ -1,0 +1,87 @@
+import Dispatch
+import Glibc
+import Synchronization
+
+/// How the program ends, whoever ends it: readers that it drives over USB go back to the system first, for a kernel driver
+/// gets its device back by that alone.
+enum Ending {
+    case status(Int32)
+    /// By the signal, as if nobody had taken it.
+    case signal(Int32)
+
+    /// Readers that do not let go are not waited for longer than this.
+    private static let limit = DispatchTimeInterval.seconds(10)
+
+    private static let hasBegun = Mutex(false)
+
+    /// Whether what fails from now on is no news.
+    static var isUnderWay: Bool { hasBegun.withLock { $0 } }
+
+    /// Gives the readers back and ends the program.  Returns at once; the first call counts.
+    static func begin(_ ending: Ending) {
+        let isFirst = hasBegun.withLock { hasBegun in
+            defer { hasBegun = true }
+            return !hasBegun
+        }
+        guard isFirst else { return }
+        // Whoever asks a second time will not wait.
+        for number in signals { Glibc.signal(number, SIG_DFL) }
+        Task {
+            await DirectReaders.giveBack()
+            ending.finish()
+        }
+        DispatchQueue.global().asyncAfter(deadline: .now() + limit) { ending.finish() }
+    }
+
+    /// As ``begin(_:)``, for who has nothing left to do.
+    static func end(_ ending: Ending) async -> Never {
+        begin(ending)
+        while true { try? await Task.sleep(for: .seconds(3600)) }
+    }
+
+    private func finish() {
+        switch self {
+        case .status(let status): exit(status)
+        case .signal(let number):
+            Glibc.signal(number, SIG_DFL)
+            kill(getpid(), number)
+        }
+    }
+
+    // MARK: Signals
+
+    private static let signals = [SIGINT, SIGTERM, SIGHUP]
+
+    /// From now on signals end the program in order, but for those that whoever started it has it ignore; a closed pipe is
+    /// an error of the write.
+    static func takeSignals() {
+        var ends: [Int32] = [-1, -1]
+        guard pipe(&ends) == 0 else { return }
+        for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
+        let source = DispatchSource.makeReadSource(fileDescriptor: ends[0])
+        source.setEventHandler {
+            var number: UInt8 = 0
+            if read(Int32(source.handle), &number, 1) == 1 { begin(.signal(Int32(number))) }
+        }
+        source.activate()
+        arrivals = ends[1]
+        for number in signals where !isIgnored(number) {
+            Glibc.signal(number) { number in
+                // All that a signal handler may do.
+                var byte = UInt8(truncatingIfNeeded: number)
+                write(arrivals, &byte, 1)
+            }
+        }
+        Glibc.signal(SIGPIPE) { _ in }
+    }
+
+    private static func isIgnored(_ number: Int32) -> Bool {
+        var action = sigaction()
+        sigaction(number, nil, &action)
+        let handler = unsafeBitCast(action.__sigaction_handler.sa_handler, to: Int.self)
+        return handler == unsafeBitCast(SIG_IGN, to: Int.self)
+    }
+}
+
+/// Where signals are written to be read by a thread that may do more.  Set once, before there is a handler.
+private nonisolated(unsafe) var arrivals: Int32 = -1
