@@ -89,7 +89,7 @@ extension ATR.StorageCardName: CustomStringConvertible {
         [UInt8(truncatingIfNeeded: rawValue >> 8), UInt8(truncatingIfNeeded: rawValue)].hex
     }
 
-    /// PC/SC part 3 supplement; F0xx are those of the ACR122U (ACS API v2.04, 4.1).
+    /// PC/SC part 3 supplement; F0xx are those of the ACR122U (ACS API v2.04, 3.1.1).
     private static let names: [UInt16: String] = [
         0x0000: "card name not given", 0x0001: "MIFARE Classic 1K", 0x0002: "MIFARE Classic 4K",
         0x0003: "MIFARE Ultralight or NTAG",

@@ -1,6 +1,6 @@
 public import SmartCard
 
-/// The commands of an ACS ACR122U to itself (ACS ACR122U API v2.04, sections 5 and 6), and the way to its PN532.
+/// The commands of an ACS ACR122U to itself (ACS ACR122U API v2.04, section 6), and the way to its PN532.
 ///
 /// None of them needs a card.  They go over any reader that passes on `FF 00 …`:
 ///
@@ -38,7 +38,7 @@ public struct ACR122U: Sendable {
 
     // MARK: The reader
 
-    /// Ten characters, such as `ACR122U216` (6.1).  The answer has no status word.
+    /// Ten characters, such as `ACR122U216` (6.3).  The answer has no status word.
     public func firmwareVersion() async throws -> String {
         var answer = try await exchange([0xFF, 0x00, 0x48, 0x00, 0x00])
         if answer.count == 12, answer.suffix(2) == [0x90, 0x00] { answer.removeLast(2) }
@@ -119,7 +119,7 @@ public struct ACR122U: Sendable {
 
     // MARK: Direct transmit
 
-    /// Passes `payload`, from `D4` on, to the PN532, and returns its response from `D5` on (5.1).
+    /// Passes `payload`, from `D4` on, to the PN532, and returns its response from `D5` on (6.1).
     ///
     /// - Parameter payload: up to 255 bytes.
     /// - Throws: `CardError`: of kind `noAnswer` where the card was silent, otherwise as ``ACR122UStatus``

@@ -14,7 +14,7 @@ extension NDEFRecord {
     }
 
     /// The URI of a URI record, or of a record whose type is one; nil for other records, and for a URI that is not
-    /// UTF-8.  Reserved abbreviations stand for nothing (3.2.2).
+    /// UTF-8.  Reserved abbreviations stand for nothing.
     public var uri: String? {
         if format == .absoluteURI { return String(validating: type) }
         guard format == .wellKnown, type == Array("U".utf8), let code = payload.first else { return nil }
@@ -22,7 +22,7 @@ extension NDEFRecord {
         return String(validating: payload.dropFirst()).map { prefix + $0 }
     }
 
-    /// Table 3, by code.
+    /// By the URI identifier code.
     private static let uriPrefixes = [
         "", "http://www.", "https://www.", "http://", "https://", "tel:", "mailto:", "ftp://anonymous:anonymous@",
         "ftp://ftp.", "ftps://", "sftp://", "smb://", "nfs://", "ftp://", "dav://", "news:", "telnet://", "imap:",
@@ -57,7 +57,7 @@ extension NDEFRecord {
 
     /// What a text record says; nil for other records, and for text that is not in the encoding it claims.
     ///
-    /// UTF-16 without byte order mark is big-endian (3.4).
+    /// UTF-16 without byte order mark is big-endian.
     public var text: Text? {
         guard format == .wellKnown, type == Array("T".utf8), let status = payload.first else { return nil }
         let languageLength = Int(status & 0x3F)

@@ -25,6 +25,7 @@ public struct PN532Error: RawRepresentable, Error, Hashable, Sendable, Expressib
     public static let dataFormat: PN532Error = 0x13
     /// MIFARE: the key is not right.
     public static let authentication: PN532Error = 0x14
+    /// Of the PN533 (libnfc, chips/pn53x.h).
     public static let secureNotSupported: PN532Error = 0x18
     public static let uidCheckByte: PN532Error = 0x23
     public static let depState: PN532Error = 0x25
@@ -38,7 +39,7 @@ public struct PN532Error: RawRepresentable, Error, Hashable, Sendable, Expressib
     public static let overCurrent: PN532Error = 0x2D
     public static let nadMissing: PN532Error = 0x2E
 
-    /// What the code says; nil for one that the manual does not list.
+    /// What the code says; nil for one that is not known.
     public var name: String? { Self.table[self]?.name }
 
     private static let table: [PN532Error: (name: String, kind: CardError.Kind)] = [

@@ -99,7 +99,7 @@ extension PN532Target {
             let uid = Array(b[4..<end])
             let atqa = atqa(b[0], b[1], uid)
             let bare = (card: Card.typeA(uid: uid, atqa: atqa, sak: b[2], ats: nil), length: end)
-            // ISO/IEC 14443-3, 6.5.3.4: bit 6 of the SAK.  TL counts itself (ISO/IEC 14443-4, 5.2.2).
+            // Bit 6 of the SAK (ISO/IEC 14443-3).  TL counts itself (ISO/IEC 14443-4, 5.2.2).
             guard b[2] & 0x20 != 0, end < b.count, b[end] >= 1, end + Int(b[end]) <= b.count else { return [bare] }
             let ats = Array(b[end..<(end + Int(b[end]))])
             return [(.typeA(uid: uid, atqa: atqa, sak: b[2], ats: ats), end + ats.count), bare]
@@ -117,7 +117,7 @@ extension PN532Target {
     }
 
     /// The PN532 gives SENS_RES most significant byte first; some readers turn it round.  The low byte is the one whose
-    /// bits 7 and 8 tell the size of the UID and whose bits 1 to 5 are not all zero (ISO/IEC 14443-3, 6.5.2).
+    /// bits 7 and 8 tell the size of the UID and whose bits 1 to 5 are not all zero (ISO/IEC 14443-3, ATQA).
     private static func atqa(_ first: UInt8, _ second: UInt8, _ uid: [UInt8]) -> UInt16 {
         func isLow(_ byte: UInt8) -> Bool { byte & 0x1F != 0 && Int(byte >> 6) * 3 + 4 == uid.count }
         let isTurned = !isLow(second) && isLow(first)

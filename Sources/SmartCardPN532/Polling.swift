@@ -255,7 +255,7 @@ private struct PollingRounds {
         try await warmUp()
     }
 
-    /// A card answers 5 ms after the field has come up (ISO/IEC 14443-3, clause 5), FeliCa after 20 (FeliCa Card User's
+    /// A card answers 5 ms after the field has come up (ISO/IEC 14443-3), FeliCa after 20 (FeliCa Card User's
     /// Manual, 2.4.1).
     private func warmUp() async throws {
         let isFeliCa = technologies.contains(.felica212) || technologies.contains(.felica424)
@@ -274,7 +274,7 @@ private struct PollingRounds {
 
 extension PN532Target {
     /// What stays the same from one cold start to the next: a UID of four bytes that begins with 08 is drawn anew, and a
-    /// PUPI may be (ISO/IEC 14443-3, 6.5.4 and 7.9.2).
+    /// PUPI may be (ISO/IEC 14443-3, 6.5.4 and ATQB).
     fileprivate var lasting: Card {
         switch card {
         case .typeA(let uid, let atqa, let sak, let ats) where uid.count == 4 && uid[0] == 0x08:

@@ -287,14 +287,16 @@ private struct Type2Layout {
             let bytes = try await memory.page(2)
             return page >= 3 && (UInt16(bytes[3]) << 8 | UInt16(bytes[2])) >> UInt16(truncatingIfNeeded: page) & 1 == 1
         }
+        let offset = page * 4 - Self.dynamicStart
         for area in locks {
-            let bit = (page * 4 - Self.dynamicStart) / area.bytesLocked
-            guard bit < area.count else { continue }
-            do {
-                let byte = try await memory.byte(at: area.address + bit / 8)
-                if byte >> UInt8(truncatingIfNeeded: bit % 8) & 1 == 1 { return true }
-            } catch TagError.refused {
-                // No such bytes; the tag itself will say whether it can be written.
+            // A bit locks pages, or a part of one.
+            for bit in offset / area.bytesLocked...(offset + 3) / area.bytesLocked where bit < area.count {
+                do {
+                    let byte = try await memory.byte(at: area.address + bit / 8)
+                    if byte >> UInt8(truncatingIfNeeded: bit % 8) & 1 == 1 { return true }
+                } catch TagError.refused {
+                    // No such bytes; the tag itself will say whether it can be written.
+                }
             }
         }
         return false

@@ -15,7 +15,7 @@ public struct Type4Tag: NDEFTag {
     private static let application: [UInt8] = [0xD2, 0x76, 0x00, 0x00, 0x85, 0x01, 0x01]
     private static let applicationVersion1: [UInt8] = [0xD2, 0x76, 0x00, 0x00, 0x85, 0x01, 0x00]
     private static let capabilityContainer: [UInt8] = [0xE1, 0x03]
-    /// READ BINARY with an even instruction has 15 bits of offset (ISO/IEC 7816-4, 11.2.2).
+    /// READ BINARY with an even instruction has 15 bits of offset (ISO/IEC 7816-4).
     private static let maximumFile = 0x7FFF
 
     /// The capability container (5.1): how to reach the NDEF file.
@@ -46,7 +46,7 @@ public struct Type4Tag: NDEFTag {
                 throw TagError.notNDEF("its first control TLV is \([cc[7], cc[8]].hex)")
             }
             file = [cc[9], cc[10]]
-            // Reserved identifiers (5.1.2.1).
+            // Reserved identifiers (5.1.2).
             guard ![0x0000, 0xE102, 0xE103, 0x3F00, 0x3FFF, 0xFFFF].contains(word(9)) else {
                 throw TagError.malformed("an NDEF file \(file.hex)", offset: 9)
             }

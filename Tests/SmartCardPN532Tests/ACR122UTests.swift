@@ -86,7 +86,7 @@ import Testing
         #expect(Blinking(on: 255, off: 255, times: 255).duration == .seconds(13005))
     }
 
-    /// ACS API v2.04, 5.1: status words of direct transmit.
+    /// Status words of direct transmit (ACS, ACR122U API, Direct Transmit).
     @Test(arguments: [
         ("63 00", "notTransacted, 6300 the operation failed"),
         ("63 01", "noAnswer, 6301 the PN532 does not respond"),

@@ -17,7 +17,7 @@ import Testing
         #expect((version.chip, version.version, version.revision, version.support) == (0x32, 1, 4, 7))
     }
 
-    /// ACS API v2.04, 5.1: Err Field NbTg Tg BrRx BrTx Type SAM.
+    /// ACS API v2.04, 7.5: Err Field NbTg Tg BrRx BrTx Type SAM.
     @Test func generalStatus() async throws {
         let reader = ScriptedReader([
             "FF 00 00 00 02 D4 04": "D5 05 00 00 00 80 90 00",
@@ -36,7 +36,7 @@ import Testing
         for _ in 0..<3 { #expect(await failure { try await chip.generalStatus() } == "malformedAnswer") }
     }
 
-    /// libnfc#666 for the retries; ACS API v2.04, 5.1 for the antenna; libnfc for SetParameters 14.
+    /// libnfc#666 for the retries; ACS API v2.04, 7 for the antenna; libnfc for SetParameters 14.
     @Test func configuration() async throws {
         let chip = Self.chip([
             "FF 00 00 00 06 D4 32 05 00 01 02": "D5 33 90 00", "FF 00 00 00 04 D4 32 01 00": "D5 33 90 00",
@@ -89,7 +89,7 @@ import Testing
     @Test(arguments: [
         ("01 01 04 00 08 04 82 AC B9 5D", [UInt8](), 0x0004 as UInt16, 0x08 as UInt8, "82 AC B9 5D"),
         ("01 01 00 04 28 04 A0 D9 89 78", [], 0x0004, 0x28, "A0 D9 89 78"),
-        // NTAG (NTAG213/215/216, 9.4), DESFire EV1 with its ATS (ACS API v2.04, 3.1), both ways round.
+        // NTAG (NTAG213/215/216, 9.4), DESFire EV1 with its ATS (ACS API v2.04, 3.1.2), both ways round.
         ("01 01 00 44 00 07 04 6D 2A 91 5C 70 80", [], 0x0044, 0x00, "04 6D 2A 91 5C 70 80"),
         ("01 01 44 00 00 07 04 6D 2A 91 5C 70 80", [], 0x0044, 0x00, "04 6D 2A 91 5C 70 80"),
         (
@@ -173,7 +173,7 @@ import Testing
         #expect(targets.map(\.identifier) == identifiers.map(bytes))
     }
 
-    /// ACS API v2.04, 3.2: the ATQB of the example.
+    /// ACS API v2.04, 3.1.2: the ATQB of the example.
     @Test func typeB() async throws {
         let chip = Self.chip([
             "FF 00 00 00 05 D4 4A 01 03 00": "D5 4B 01 01 50 12 23 45 56 12 53 54 4E 33 81 C3 01 00 90 00",

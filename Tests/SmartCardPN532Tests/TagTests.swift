@@ -288,6 +288,15 @@ private func tagError(_ body: () async throws -> some Any) async -> TagError? {
         #expect(try await Type2Tag(tag).readNDEF() == long)
     }
 
+    /// A Lock Control TLV by whose PageControl a bit locks 2 bytes: bit 1 is the second half of page 16 (Type 2 Tag 1.1,
+    /// 2.3.2).
+    @Test func locksOfHalfPages() async throws {
+        let tag = PageTag("01 03 A0 0C 14 03 00 FE", behind: "02 00 00 BD")
+        let long = try message(String(repeating: "x", count: 80))
+        #expect(await tagError { try await Type2Tag(tag).writeNDEF(long) } == .locked(page: 16))
+        #expect(tag.writes.isEmpty)
+    }
+
     /// The software NTAG213 with locks agrees.
     @Test func locksOfTheSoftwareTag() async throws {
         let card = try #require(VirtualCards.named("ntag213"))

@@ -13,7 +13,7 @@ import Testing
         bus.powerOn()
         #expect(bus.apdu("FF CA 00 00 00") == "04 1C 2B 3A 49 58 67 90 00")
         #expect(bus.apdu("FF CA 00 00 04") == "63 00", "an Le too short for the UID")
-        // API v2.04, 3.1
+        // API v2.04, 3.1.2
         #expect(bus.apdu("FF CA 01 00 00") == "06 75 77 81 02 80 90 00")
         #expect(bus.apdu("FF CA 02 00 00") == "6A 81")
 
@@ -41,7 +41,7 @@ import Testing
         #expect(card.history() == ["reset", "reset"])
         #expect(bus.apdu(select) == "6F 03 84 01 AA 90 00")
         #expect(card.history() == [select])
-        // A native answer of one byte gets a status word (API v2.04, 4.6), a longer one does not.
+        // A native answer of one byte gets a status word (API v2.04, 7.2), a longer one does not.
         #expect(bus.apdu("60") == "AF 90 00")
         #expect(bus.apdu("90 60 00 00 00") == "04 01 01")
         // An unknown command: the card is silent.
@@ -402,7 +402,7 @@ import Testing
 
     /// libnfc#671: initiator data that are no Polling command are answered by an error frame; so are too few of them.
     @Test(arguments: ["D4 4A 01 01 80 40 CE 66 2F", "D4 4A 01 01", "D4 4A 01 01 00 FF FF 01", "D4 4A 01 03"])
-    func initiatorDataThatAreNone(command: String) throws {
+    func initiatorDataThatAreNone(command: String) {
         let bus = ACR122UBus(card: VirtualCards.named("felica"))
         #expect(chip(bus, command) == "63 7F")
     }
@@ -440,7 +440,7 @@ import Testing
     }
 
     @Test func typeA() {
-        // API v2.04, 3.2, and as PC/SC part 3 has it
+        // API v2.04, 3.1.2, and as PC/SC part 3 has it
         #expect(atr(.desfire) == "3B 86 80 01 06 75 77 81 02 80 00")
         #expect(atr(.desfire, .standard) == "3B 81 80 01 80 80")
         // Automatic ATS off: a storage card of the name FF 20, deaf to APDUs
@@ -460,7 +460,7 @@ import Testing
     }
 
     @Test func typeB() {
-        // API v2.04, 3.2
+        // API v2.04, 3.1.2
         let card = TableCard(.typeB(atqb: bytes("50 12 23 45 56 12 53 54 4E 33 81 C3")))
         #expect(atr(card) == "3B 8C 80 01 50 12 23 45 56 12 53 54 4E 33 81 C3 55")
         #expect(atr(card, .standard) == "3B 88 80 01 12 53 54 4E 33 81 C3 00 23")

@@ -102,7 +102,7 @@ final class TableCard: VirtualCard {
         }
     }
 
-    /// A DESFire (ACS API v2.04, 3.1), answering every APDU by 9000.
+    /// A DESFire (ACS API v2.04, 3.1.2), answering every APDU by 9000.
     static var desfire: TableCard {
         TableCard(
             .typeA(

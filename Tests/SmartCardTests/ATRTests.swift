@@ -94,7 +94,7 @@ import Testing
         #expect(ats?.bytes.hex == (hex.hasPrefix("3B 86") ? "067577810280" : nil))
     }
 
-    /// ACS API v2.04, 3.2, and the same card as PC/SC has it.
+    /// ACS API v2.04, 3.1.2, and the same card as PC/SC has it.
     @Test(arguments: [
         ("3B 8C 80 01 50 12 23 45 56 12 53 54 4E 33 81 C3 55", "12234556"),
         ("3B 88 80 01 12 53 54 4E 33 81 C3 00 23", nil),

@@ -218,7 +218,7 @@ extension Requirement {
         },
 
         Requirement("the reader itself answers, with and without a card", acr122U: true) { bench in
-            // ACS API v2.04, 5.5: ten ASCII characters, no status word
+            // ACS API v2.04, 6.3: ten ASCII characters, no status word
             let firmware: [UInt8] = [0xFF, 0x00, 0x48, 0x00, 0x00]
             #expect(try await bench.reader.transmitToReader(firmware).hex == Array("ACR122U216".utf8).hex)
             try bench.insert("visa")

@@ -14,7 +14,7 @@ import Testing
         try machine.startService { behaviour in
             behaviour.transmit = { _, command in
                 sent.commands.withLock { $0.append(command) }
-                // Firmware; lights: 90 and their state (ACS API v2.04, 6.1 and 6.2).
+                // Firmware; lights: 90 and their state (ACS API v2.04, 6.3 and 6.2).
                 return command[2] == 0x48 ? .data(Array("ACR122U207".utf8)) : .data([0x90, 0x02])
             }
             // SCARD_ATTR_VENDOR_NAME and CM_IOCTL_GET_FEATURE_REQUEST: escape, with its code (PC/SC part 10).

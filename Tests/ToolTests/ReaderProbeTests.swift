@@ -113,7 +113,7 @@ import Testing
         let list = try await throughPCSC(["--card", "visa"], "list", "--json")
         let slots = try #require(try json(list)["readers"] as? [[String: Any]])
         #expect(slots.map { $0["state"] as? String } == ["card"])
-        // SELECT 2PAY.SYS.DDF01; FF 00 48 is the firmware version (ACS API v2.04, 5.5)
+        // SELECT 2PAY.SYS.DDF01; FF 00 48 is the firmware version (ACS API v2.04, 6.3)
         let apdu = try await throughPCSC(["--card", "visa"], "apdu", "00A404000E325041592E5359532E444446303100")
         #expect(apdu.status == 0 && apdu.output.contains("< 6F"), "\(apdu)")
         #expect(apdu.output.contains("9000 normal processing"))

@@ -111,7 +111,7 @@ struct APDUCommand: AsyncParsableCommand {
 }
 
 extension CommandAPDU {
-    /// Whether it is one of the reader's own, `FF 00 …` (ACS API v2.04, 5).
+    /// Whether it is one of the reader's own, `FF 00 …` (ACS API v2.04, 6).
     fileprivate var isForReader: Bool { cla == 0xFF && ins == 0x00 }
 
     /// Whether it has the reader's PN532 pass bytes on to the card, unseen by all that knows APDUs: InDataExchange and

@@ -149,28 +149,31 @@ extension Check {
     }
 
     static let usbHolder = Check.eachDevice("usb.holder") { device, machine in
-        let isClaimed = device.interfaces.contains { $0.driver == "usbfs" }
-        let others = device.holders.filter { $0.name != "pcscd" }
+        let pcscd = device.holders.first { $0.name == "pcscd" }
         // To have the node open is not to have claimed an interface; upowerd and the like only look.
-        if isClaimed, let other = others.first, !device.holders.contains(where: { $0.name == "pcscd" }) {
-            return .problem("\(other.name) (process \(other.id)) holds it", .command("sudo kill \(other.id)"))
+        guard device.interfaces.contains(where: { $0.driver == "usbfs" }) else {
+            return .ok(pcscd == nil ? "nobody holds it" : "pcscd holds it")
         }
-        if let service = device.holders.first(where: { $0.name == "pcscd" }) {
-            guard machine.isWithoutService, isClaimed else { return .ok("pcscd holds it") }
+        if let pcscd {
+            guard machine.isWithoutService else { return .ok("pcscd holds it") }
             return .problem(
-                "pcscd (process \(service.id)) holds it",
+                "pcscd (process \(pcscd.id)) holds it",
                 .command(
                     machine.service.hasSystemd
-                        ? "sudo systemctl stop pcscd.socket pcscd.service" : "sudo kill \(service.id)"))
+                        ? "sudo systemctl stop pcscd.socket pcscd.service" : "sudo kill \(pcscd.id)"))
         }
-        if isClaimed {
-            return machine.service.process != nil && machine.user.seesOnlyOwnProcesses && !machine.isWithoutService
-                ? .ok("a process of another user holds it; pcscd, it seems")
-                : .problem(
-                    "a process that is not to be seen from here holds it", .command("sudo lsof \(device.node.path)"))
+        if let other = device.holders.first {
+            return .problem("\(other.name) (process \(other.id)) holds it", .command("sudo kill \(other.id)"))
         }
-        return .ok("nobody holds it")
+        return machine.service.process != nil && machine.user.seesOnlyOwnProcesses && !machine.isWithoutService
+            ? .ok("a process of another user holds it; pcscd, it seems")
+            : .problem(
+                "a process that is not to be seen from here holds it", .command("sudo lsof \(device.node.path)"))
     }
+
+    /// Has the rules applied to what is plugged in already.
+    private static let triggerUdev = "sudo udevadm trigger --action=add --subsystem-match=usb"
+    private static let reloadUdev = "sudo udevadm control --reload && \(triggerUdev)"
 
     static let usbAccess = Check.eachDevice("usb.access") { device, machine in
         let node = device.node
@@ -185,17 +188,14 @@ extension Check {
         {
             return .problem(
                 "pcscd runs as user \(user) and may not open \(node.path) (mode \(mode))",
-                .command(
-                    "sudo udevadm control --reload && sudo udevadm trigger --action=add --subsystem-match=usb && sudo systemctl restart pcscd"
-                ))
+                .command("\(reloadUdev) && sudo systemctl restart pcscd"))
         }
         guard node.isAccessible else {
             let summary = "this user may not open \(node.path) (mode \(mode))"
             let mending: Verdict.Mending =
                 machine.rules(for: device).isEmpty
                 ? .advice("See usb.rule.")
-                : .command(
-                    "sudo usermod -aG plugdev \"$USER\" && sudo udevadm trigger --action=add --subsystem-match=usb")
+                : .command("sudo usermod -aG plugdev \"$USER\" && \(triggerUdev)")
             return machine.isWithoutService
                 ? .problem(summary, mending, exitStatus: 6) : .warning("\(summary): only pcscd can drive it", mending)
         }
@@ -203,30 +203,22 @@ extension Check {
     }
 
     static let usbRule = Check.eachDevice("usb.rule") { device, machine in
-        let (vendor, product) = (
-            hexadecimal(device.vendorID).lowercased(), hexadecimal(device.productID).lowercased()
-        )
-        let rules = machine.rules(for: device)
-        let name = "70-contactless-reader-\(vendor)-\(product).rules"
-        let rule =
-            #"SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", ATTR{idVendor}=="\#(vendor)", ATTR{idProduct}=="\#(product)", GROUP="plugdev", MODE="0660", TAG+="uaccess""#
-        guard let first = rules.first else {
+        let (vendor, product) = device.attributes
+        guard let first = machine.rules(for: device).first else {
+            let rule =
+                #"SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", ATTR{idVendor}=="\#(vendor)", ATTR{idProduct}=="\#(product)", GROUP="plugdev", MODE="0660", TAG+="uaccess""#
+            let path = "/etc/udev/rules.d/70-contactless-reader-\(vendor)-\(product).rules"
             return .warning(
                 "no udev rule lets people other than root drive it without pcscd",
-                .command(
-                    "echo '\(rule)' | sudo tee /etc/udev/rules.d/\(name) && sudo udevadm control --reload && sudo udevadm trigger --action=add --subsystem-match=usb"
-                ))
+                .command("echo '\(rule)' | sudo tee \(path) && \(reloadUdev)"))
         }
         // systemd's 73-seat-late.rules gives the access; what is tagged later is not looked at.
         let file = first.path.split(separator: "/").last.map(String.init) ?? ""
-        if first.usesACL, !first.setsMode, file >= "73" {
-            return .warning(
-                "\(first.path) tags it with uaccess too late: only files before 73 count",
-                .command(
-                    "sudo mv \(first.path) /etc/udev/rules.d/70-\(file.drop { $0.isNumber || $0 == "-" }) && sudo udevadm control --reload && sudo udevadm trigger --action=add --subsystem-match=usb"
-                ))
-        }
-        return .ok(first.path)
+        guard first.usesACL, !first.setsMode, file >= "73" else { return .ok(first.path) }
+        let name = "70-\(file.drop { $0.isNumber || $0 == "-" })"
+        return .warning(
+            "\(first.path) tags it with uaccess too late: only files before 73 count",
+            .command("sudo mv \(first.path) /etc/udev/rules.d/\(name) && \(reloadUdev)"))
     }
 
     static let usbList = Check.machine("usb.list") { machine in
@@ -506,9 +498,7 @@ extension Machine.Service {
 extension Machine {
     /// The udev rules that name a device and let people have it.
     fileprivate func rules(for device: USBDevice) -> [(path: String, usesACL: Bool, setsMode: Bool)] {
-        let (vendor, product) = (
-            hexadecimal(device.vendorID).lowercased(), hexadecimal(device.productID).lowercased()
-        )
+        let (vendor, product) = device.attributes
         return udevRules.compactMap { path, lines in
             let lines = lines.filter { !$0.hasPrefix("#") }
             guard lines.contains(where: { $0.contains("\"\(vendor)\"") && $0.lowercased().contains(product) }) else {

@@ -169,6 +169,10 @@ extension Machine.USBDevice {
     /// Vendor in the high, product in the low 16 bits.
     var id: UInt32 { UInt32(vendorID) << 16 | UInt32(productID) }
     var idText: String { hexadecimal(vendorID) + ":" + hexadecimal(productID) }
+    /// As sysfs and udev rules have them: `072f`, `2200`.
+    var attributes: (idVendor: String, idProduct: String) {
+        (hexadecimal(vendorID).lowercased(), hexadecimal(productID).lowercased())
+    }
     /// bcdDevice as people write it: `2.14`.
     var releaseText: String { "\(String(release >> 8, radix: 16)).\(hexadecimal(release & 0xFF, digits: 2))" }
     var ccidInterfaces: [Machine.Interface] {
