@@ -14,6 +14,8 @@ public struct PN532: Sendable {
     private static let maximumInput = 253
     /// The longest response that is put together from parts: an extended response APDU.
     private static let maximumResponse = 65_538
+    /// The most parts: enough for that in parts of 65 bytes.
+    private static let maximumParts = 1024
 
     /// The commands of UM0701-02, 7.2 and 7.3, that this type sends.
     enum Command: UInt8 {
@@ -209,12 +211,14 @@ public struct PN532: Sendable {
         }
         var answer = try await sendForStatus(.inDataExchange, [number & 0x07] + rest, data: true)
         var response = answer.data
+        var parts = 1
         while answer.isMore {
+            guard parts < Self.maximumParts, response.count <= Self.maximumResponse else {
+                throw CardError(.malformedAnswer, "a chained response without end")
+            }
             answer = try await sendForStatus(.inDataExchange, [number & 0x07], data: true)
-            // An empty part with MI set would go on for ever.
-            guard !answer.data.isEmpty || !answer.isMore, response.count + answer.data.count <= Self.maximumResponse
-            else { throw CardError(.malformedAnswer, "a chained response without end") }
             response += answer.data
+            parts += 1
         }
         return response
     }

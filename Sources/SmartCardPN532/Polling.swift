@@ -13,6 +13,8 @@ extension ACR122U {
     /// are released before.  The chip cannot be asked for its retries and parameters: they become what they are after
     /// a reset, automatic RATS as the operating parameter has it.
     ///
+    /// Whoever shares the reader with another task lets one end before the other begins.
+    ///
     /// - Throws: what `body` throws; else `CardError` where the reader cannot be taken or put back.
     public func withChip<R: Sendable>(_ body: (PN532) async throws -> R) async throws -> R {
         let before = try await operatingParameter()

@@ -114,16 +114,21 @@ public struct Type4Tag: NDEFTag {
         guard status == .success else { throw TagError.notNDEF("file \(file.hex): \(status)") }
     }
 
+    /// How often a card may give less than it was asked for: one byte at a time, a file takes minutes.
+    private static let maximumShortAnswers = 16
+
     /// READ BINARY as often as it takes.  A card may give less than asked for, but not nothing.
     private func read(at offset: Int, count: Int, most: Int) async throws -> [UInt8] {
         var data: [UInt8] = []
+        var shortAnswers = 0
         while data.count < count {
             let position = UInt16(truncatingIfNeeded: offset + data.count).bigEndianBytes
             let ne = min(count - data.count, most)
             let response = try await card.transmit(
                 CommandAPDU(cla: 0x00, ins: 0xB0, p1: position[0], p2: position[1], ne: ne))
             guard response.status == .success else { throw TagError.refused("to read its file (\(response.status))") }
-            guard (1...ne).contains(response.data.count) else {
+            if response.data.count < ne { shortAnswers += 1 }
+            guard (1...ne).contains(response.data.count), shortAnswers <= Self.maximumShortAnswers else {
                 throw CardError(.malformedAnswer, "\(response.data.count) bytes of \(ne) read")
             }
             data += response.data

@@ -483,4 +483,27 @@ struct SplitMix64: RandomNumberGenerator {
         ])
         #expect(try await Type4Tag(slow).readNDEF() == NDEFMessage())
     }
+
+    /// A card that has 32,765 bytes and gives them one by one, which would be as many commands.
+    @Test func drips() async throws {
+        let card = DrippingTag()
+        await #expect(throws: CardError.self) { try await Type4Tag(card).readNDEF() }
+        #expect(card.count < 40)
+    }
+}
+
+/// A Type 4 Tag that claims the longest of files and gives one byte to each READ BINARY of its message.
+private final class DrippingTag: CardChannel {
+    private let commands = Mutex(0)
+    var count: Int { commands.withLock { $0 } }
+
+    func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        commands.withLock { $0 += 1 }
+        guard command.ins == 0xB0 else { return ResponseAPDU(status: .success) }
+        switch command.ne {
+        case 15: return ResponseAPDU(data: bytes("00 0F 20 00 3B 00 34 04 06 E1 04 7F FF 00 00"), status: .success)
+        case 2: return ResponseAPDU(data: bytes("7F FD"), status: .success)
+        default: return ResponseAPDU(data: [0xD0], status: .success)
+        }
+    }
 }

@@ -194,7 +194,7 @@ import Testing
         let bus = ACR122UBus(.firmware216)
         #expect(chip(bus, "D4 02") == "D5 03 32 01 06 07 90 00")
         #expect(chip(bus, "D4 00 00 01 02 03") == "D5 01 00 01 02 03 90 00", "Diagnose echoes")
-        #expect(chip(bus, "D4 04") == "D5 05 00 01 00 80 90 00")
+        #expect(chip(bus, "D4 04") == "D5 05 00 00 00 80 90 00", "ACS API v2.04, 7.5: no tag")
         #expect(chip(bus, "D4 12 14") == "D5 13 90 00")
         #expect(chip(bus, "D4 14 01") == "D5 15 90 00")
         #expect(chip(bus, "D4 08 63 05 40 63 0D 01") == "D5 09 90 00")
@@ -213,7 +213,7 @@ import Testing
     @Test func listTypeAWithATS() {
         let bus = ACR122UBus(card: TableCard.desfire)
         #expect(chip(bus, "D4 4A 01 00") == "D5 4B 01 01 03 44 20 07 04 1C 2B 3A 49 58 67 06 75 77 81 02 80 90 00")
-        #expect(chip(bus, "D4 04") == "D5 05 00 01 01 01 00 00 00 80 90 00")
+        #expect(chip(bus, "D4 04") == "D5 05 00 00 01 01 00 00 00 80 90 00")
         // By UID, with the cascade tag
         #expect(chip(bus, "D4 4A 01 00 88 04 1C 2B 3A 49 58 67").hasPrefix("D5 4B 01 01 "))
         #expect(chip(bus, "D4 4A 01 00 88 04 1C 2B 3A 49 58 68") == "D5 4B 00 90 00")
@@ -346,7 +346,7 @@ import Testing
                 == "D5 41 00 1D 07 01 01 05 01 86 04 02 02 00 00 01 "
                 + "00 AA 55 AA 55 AA 55 AA 55 AA 55 AA 55 AA 55 AA 90 00")
         // GetGeneralStatus (API v2.04, 7.5): 212 kbit/s both ways, FeliCa.
-        #expect(chip(bus, "D4 04") == "D5 05 00 01 01 01 01 01 10 80 90 00")
+        #expect(chip(bus, "D4 04") == "D5 05 00 00 01 01 01 01 10 80 90 00")
         // The same through InCommunicateThru, as nfcpy speaks to FeliCa cards: the length first.
         #expect(
             chip(bus, "D4 42 06 00 FF FF 00 00")
@@ -391,7 +391,7 @@ import Testing
         let other = "12 01 02 FE 00 01 02 03 04 05 03 01 4B 02 4F 49 93 FF"
         #expect(chip(bus, "D4 4A 02 01 00 FF FF 00 03") == "D5 4B 02 01 \(one) 02 \(other) 90 00")
         #expect(chip(bus, "D4 4A 02 02 00 FF FF 00 0F") == "D5 4B 02 01 \(one) 02 \(other) 90 00")
-        #expect(chip(bus, "D4 04") == "D5 05 00 01 02 01 02 02 10 02 02 02 10 80 90 00")
+        #expect(chip(bus, "D4 04") == "D5 05 00 00 02 01 02 02 10 02 02 02 10 80 90 00")
         #expect(
             chip(bus, "D4 40 02 0A 04 02 FE 00 01 02 03 04 05") == "D5 41 00 0B 05 02 FE 00 01 02 03 04 05 00 90 00")
         #expect(chip(bus, "D4 4A 01 01 00 FF FF 00 01") == "D5 4B 01 01 \(one) 90 00")
@@ -407,7 +407,7 @@ import Testing
         #expect(chip(bus, command) == "63 7F")
     }
 
-    /// A card of each type: each by its own request, and one after the other as targets 1 and 2 never.
+    /// A card of each type, each found by the request of its type alone.
     @Test func cardsOfThreeTypes() throws {
         let bus = ACR122UBus(card: VirtualCards.named("felica"))
         for name in ["type-b", "ntag213"] { bus.reader.insert(try #require(VirtualCards.named(name))) }

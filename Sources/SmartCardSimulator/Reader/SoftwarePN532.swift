@@ -118,9 +118,10 @@ struct SoftwarePN532 {
         }
     }
 
-    /// GetGeneralStatus (7.2.3): of each target its number, both bit rates and its modulation type.
+    /// GetGeneralStatus (7.2.3): the last error, whether another device's field is there, of each target its number,
+    /// both bit rates and its modulation type; the state of the SAM.
     private var generalStatus: [UInt8] {
-        [lastError, isFieldOn ? 0x01 : 0x00, UInt8(truncatingIfNeeded: targets.count)]
+        [lastError, 0x00, UInt8(truncatingIfNeeded: targets.count)]
             + targets.enumerated().flatMap {
                 [UInt8(truncatingIfNeeded: $0 + 1), $1.rate, $1.rate, $1.modulation]
             } + [0x80]
