@@ -104,7 +104,7 @@ struct PaymentText {
     var text: String {
         var lines = [
             field("Reader", "\(report.reader.name)  (\(report.reader.backend))"),
-            field("Transaction", "\(report.type), \(Currency[report.currency]?.format("\(report.amount)") ?? "")"),
+            field("Transaction", "\(report.type.words), \(Currency[report.currency]?.format("\(report.amount)") ?? "")"),
         ]
         if let aid = report.aid { lines.append(field("Application", aid)) }
         if let kernel = report.kernel { lines.append(field("Kernel", "\(KernelIdentifier(rawValue: UInt32(kernel)))")) }

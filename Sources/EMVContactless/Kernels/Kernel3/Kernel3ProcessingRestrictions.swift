@@ -51,7 +51,7 @@ extension Kernel3 {
         {
             return
         }
-        let reason = "the card is not for \(activation.transaction.kind) here"
+        let reason = "the card is not for this type of transaction here"
         if decision.qualifiers?.contains(switchInterface) == true {
             throw .tryAnotherInterface(.insertOrSwipeCard, reason)
         }
