@@ -22,6 +22,7 @@ let package = Package(
         .library(name: "SmartCardPCSC", targets: ["SmartCardPCSC"]),
         .library(name: "SmartCardPN532", targets: ["SmartCardPN532"]),
         .library(name: "SmartCardUSB", targets: ["SmartCardUSB"]),
+        .library(name: "SmartCardTrace", targets: ["SmartCardTrace"]),
         .library(name: "SmartCardSimulator", targets: ["SmartCardSimulator"]),
         .library(name: "SmartCardSimulatorHosts", targets: ["SmartCardSimulatorHosts"]),
         .library(name: "EMVContactless", targets: ["EMVContactless"]),
@@ -48,6 +49,7 @@ let package = Package(
         .target(
             name: "SmartCardPCSC", dependencies: ["SmartCard", "CSmartCardPCSC"], swiftSettings: settings),
         .target(name: "SmartCardPN532", dependencies: ["SmartCard"], swiftSettings: settings),
+        .target(name: "SmartCardTrace", dependencies: ["SmartCard"], swiftSettings: settings),
         .target(
             name: "SmartCardUSB", dependencies: ["SmartCard", "CSmartCardUSB"], swiftSettings: settings),
         .target(
@@ -114,6 +116,9 @@ let package = Package(
                 "SmartCardUSB", "SmartCard", "SmartCardPN532", "SmartCardSimulator", "SmartCardSimulatorHosts",
                 "EMVContactless", "TestSupport", "USBTestSupport",
             ],
+            swiftSettings: settings),
+        .testTarget(
+            name: "SmartCardTraceTests", dependencies: ["SmartCardTrace", "SmartCard", "SmartCardSimulator"],
             swiftSettings: settings),
         .testTarget(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],

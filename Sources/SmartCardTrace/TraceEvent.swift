@@ -1,0 +1,97 @@
+public import SmartCard
+
+/// One thing that happened between a program, a reader and a card.
+public struct TraceEvent: Hashable, Sendable {
+    /// When it happened, since the trace began, by a clock that never goes back.  Kept to the nanosecond.
+    public var time: Duration
+    public var what: What
+
+    public init(at time: Duration, _ what: What) {
+        self.time = time
+        self.what = what
+    }
+
+    public enum What: Hashable, Sendable {
+        /// The reader that the events after this one are about.
+        case reader(ReaderIdentity)
+        /// The slot came to hold this.
+        case slot(SlotState)
+        /// A card was powered and connected to.
+        case connected(ATR, TransmissionProtocol)
+        /// The connected card was reset, and has forgotten selection and security state.
+        case reset
+        /// The program gave the card back.
+        case disconnected(CardDisposition)
+        /// The reader's field was switched on or off.
+        case field(isOn: Bool)
+        /// Bytes from the program towards the card.
+        case sent(Layer, [UInt8])
+        /// Bytes from the card towards the program; on the layer ``Layer/apdu`` the status word is among them.
+        case received(Layer, [UInt8])
+        /// Something came to no result.  On a layer it stands in place of the answer.
+        case failed(Operation, Failure)
+        /// Words for the people who read the trace.
+        case note(String)
+        /// What has been taken out of the trace; see ``Redaction``.
+        case redacted(Set<RedactedItem>)
+    }
+
+    /// What the bytes of an event are.
+    public enum Layer: String, Hashable, Sendable, CaseIterable {
+        /// Command and response APDUs (ISO/IEC 7816-4, 5.1).
+        case apdu
+        /// Commands to the reader itself, and its answers (PC/SC part 3: escape).
+        case escape
+        /// CCID messages with their header (CCID 1.10, 6).
+        case ccid
+        /// Frames of a PN532, from preamble to postamble (PN532 user manual, 6.2.1).
+        case pn532
+        /// Frames of ISO/IEC 14443 as they are on the air, CRC included.
+        case rf
+        /// Frames of ISO/IEC 14443 without CRC.
+        case rfPayload = "rf-payload"
+    }
+
+    /// What failed.
+    public enum Operation: Hashable, Sendable {
+        case connect
+        case reset
+        /// The exchange whose `sent` stands before, on the same layer.
+        case exchange(Layer)
+        /// Watching the slot.
+        case slot
+    }
+
+    /// Why it failed.
+    public struct Failure: Hashable, Sendable {
+        /// As in ``CardError``; nil where the program itself gave up waiting (cancellation).
+        public var kind: CardError.Kind?
+        public var detail: String?
+
+        public init(_ kind: CardError.Kind?, _ detail: String? = nil) {
+            self.kind = kind
+            self.detail = detail
+        }
+    }
+
+    /// A kind of data that redaction replaces.
+    public enum RedactedItem: String, Hashable, Sendable, CaseIterable {
+        case accountNumber = "account-number"
+        case track
+        case name
+        case pin
+        case key
+        case certificate
+        case cryptogram
+        case log
+    }
+}
+
+/// The events of one slot of one reader, in the order of time.
+///
+/// On each layer an answer belongs to the oldest command before it that has none.
+public struct Trace: Hashable, Sendable {
+    public var events: [TraceEvent]
+
+    public init(_ events: [TraceEvent] = []) { self.events = events }
+}
