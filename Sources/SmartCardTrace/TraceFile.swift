@@ -24,7 +24,9 @@ final class TraceFile: Sendable {
     func read() throws(TraceError) -> [UInt8] {
         var count = 0
         let bytes = [UInt8](unsafeUninitializedCapacity: 65_536) { buffer, initialized in
-            repeat { count = Glibc.read(descriptor, buffer.baseAddress, buffer.count) } while count < 0 && errno == EINTR
+            repeat {
+                count = Glibc.read(descriptor, buffer.baseAddress, buffer.count)
+            } while count < 0 && errno == EINTR
             initialized = max(count, 0)
         }
         guard count >= 0 else { throw Self.failure("reading") }
