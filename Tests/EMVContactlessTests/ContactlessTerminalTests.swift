@@ -101,6 +101,24 @@ import Testing
         #expect(report.outcome.kind == .approved && report.outcome.reason == "AABBCCDD")
     }
 
+    /// The card may stay for 20 ms, and the issuer takes longer: it has to be removed, and the answer still counts.
+    @Test func theCardIsLetGoWhenTheIssuerTakesLong() async throws {
+        let field = ScriptedField([
+            .card([Self.directory, Self.fci, .response("04 90 00")]), .card([Self.fci, .response("01 90 00")]),
+        ])
+        let shown = Mutex<[UserInterfaceRequest.Message?]>([])
+        let report = try await terminal().perform(
+            purchase(1), in: field,
+            authorise: { _ in
+                while field.pauses.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+                return OnlineResponse(issuerAuthenticationData: [0xAA])
+            },
+            show: { request in shown.withLock { $0.append(request.message) } })
+        #expect(report.outcome.kind == .approved && report.outcome.reason == "AA")
+        #expect(field.pauses == [.zero])
+        #expect(shown.withLock { $0 } == [.presentCard, .removeCard, .presentCard])
+    }
+
     @Test(arguments: [nil, OnlineResponse(authorisationResponseCode: Array("05".utf8))])
     func withoutDataForTheCardTheRequestIsTheEnd(_ response: OnlineResponse?) async throws {
         let field = ScriptedField([.card([Self.directory, Self.fci, .response("03 90 00")])])
@@ -207,10 +225,12 @@ private struct Confirming: Kernel {
                             .tryAgain, start: .b, userInterfaceRequest: .init(.seePhone, .processingError),
                             userInterfaceRequestOnRestart: .init(.presentCardAgain, .readyToRead), fieldOff: 1300,
                             reason: "see phone")))
-            default:
+            case let code:
                 return KernelStep(
                     .outcome(
-                        Outcome(.onlineRequest, start: .b, onlineResponseData: .emvData, reason: "the issuer decides")))
+                        Outcome(
+                            .onlineRequest, start: .b, onlineResponseData: .emvData,
+                            removalTimeout: code == 4 ? 20 : 0, reason: "the issuer decides")))
             }
         }
     }

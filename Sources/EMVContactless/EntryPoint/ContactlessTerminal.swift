@@ -93,11 +93,36 @@ public struct ContactlessTerminal: Sendable {
                 try await field.deactivate(for: .milliseconds(milliseconds))
                 event = .fieldIsOff
             case .finish(let final):
-                guard let authorise, final.outcome.start != nil, let response = try await authorise(final),
+                guard let authorise, final.outcome.start != nil,
+                    let response = try await Self.issuerResponse(to: final, authorise, in: field, show: show),
                     final.outcome.isRestarted(by: response)
                 else { return Report(final: final, exchanges: exchanges, notes: notes) }
                 event = .onlineResponse(response)
             }
+        }
+    }
+
+    /// Asks the issuer.  A card that may stay in the field meanwhile is let go when the removal timeout is over
+    /// (Book A, table 6-1).
+    private static func issuerResponse(
+        to final: FinalOutcome, _ authorise: @escaping @Sendable (FinalOutcome) async throws -> OnlineResponse?,
+        in field: some ContactlessField, show: (UserInterfaceRequest) -> Void
+    ) async throws -> OnlineResponse? {
+        guard final.outcome.removalTimeout > 0 else { return try await authorise(final) }
+        let timeout = Duration.milliseconds(final.outcome.removalTimeout)
+        return try await withThrowingTaskGroup(of: OnlineResponse??.self) { group in
+            defer { group.cancelAll() }
+            group.addTask { .some(try await authorise(final)) }
+            group.addTask {
+                try await Task.sleep(for: timeout)
+                return nil
+            }
+            while let result = try await group.next() {
+                if let response = result { return response }
+                show(UserInterfaceRequest(.removeCard, .cardReadSuccessfully))
+                try await field.deactivate(for: .zero)
+            }
+            return nil
         }
     }
 }
