@@ -34,7 +34,7 @@ struct Benchmarks {
         let tags: [(TLVTag, Int)] = [
             (0x57, 19), (0x5A, 8), (0x5F20, 12), (0x5F24, 3), (0x5F25, 3), (0x5F28, 2), (0x5F34, 1), (0x8C, 33),
             (0x8D, 12), (0x8E, 12), (0x9F07, 2), (0x9F08, 2), (0x9F0D, 5), (0x9F0E, 5), (0x9F0F, 5), (0x9F42, 2),
-            (0x9F4A, 1), (0x9F44, 13),
+            (0x9F4A, 1), (0x9F44, 15),
         ]
         return TLVTag(0x70).encode(tags.flatMap { tag, length in tag.encode([UInt8](repeating: 0x11, count: length)) })
     }()
@@ -54,6 +54,7 @@ struct Benchmarks {
         }
         print("tlv: \(record.count) bytes, \(objects) objects into a list (\(sink % 2))")
         report(results, per: Double(rounds), "C, walking without a list", "TLVList", limit: nil)
+        print("  emv-utils (C, -O2) took 0.48 µs for such a record into a list, 0.08 for walking it, on a 2-core machine")
     }
 
     /// What our layers add over a transport that costs nothing.

@@ -104,7 +104,7 @@ struct PaymentText {
     var text: String {
         var lines = [
             field("Reader", "\(report.reader.name)  (\(report.reader.backend))"),
-            field("Transaction", "\(report.type.words), \(Currency[report.currency]?.format("\(report.amount)") ?? "")"),
+            field("Transaction", "\(report.type.words), \(amount)"),
         ]
         if let aid = report.aid { lines.append(field("Application", aid)) }
         if let kernel = report.kernel { lines.append(field("Kernel", "\(KernelIdentifier(rawValue: UInt32(kernel)))")) }
@@ -139,6 +139,8 @@ struct PaymentText {
         }
         return lines.joined(separator: "\n")
     }
+
+    private var amount: String { Currency[report.currency]?.format("\(report.amount)") ?? "" }
 
     private func field(_ name: String, _ value: String) -> String { CardText.field(name, value) }
 
