@@ -118,7 +118,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
-            name: "SmartCardTraceTests", dependencies: ["SmartCardTrace", "SmartCard", "SmartCardSimulator"],
+            name: "SmartCardTraceTests",
+            dependencies: ["SmartCardTrace", "SmartCard", "SmartCardSimulator", "EMVContactless"],
             swiftSettings: settings),
         .testTarget(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],

@@ -46,9 +46,16 @@ public struct WrongLeLayer: CardChannel {
 
 /// Shows every exchange to an observer, which cannot change it.
 public struct RecorderLayer: CardChannel {
-    /// What was sent, and what came of it.
-    public typealias Record =
-        @Sendable (_ command: CommandAPDU, _ result: Result<ResponseAPDU, any Error>) async -> Void
+    /// What the observer is shown, each as it happens.
+    public enum Event: Sendable {
+        /// A command is about to be sent.
+        case command(CommandAPDU)
+        case response(ResponseAPDU)
+        /// There was no response.
+        case failure(any Error)
+    }
+
+    public typealias Record = @Sendable (Event) async -> Void
 
     private let base: any CardChannel
     private let record: Record
@@ -59,12 +66,13 @@ public struct RecorderLayer: CardChannel {
     }
 
     public func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        await record(.command(command))
         do {
             let response = try await base.transmit(command)
-            await record(command, .success(response))
+            await record(.response(response))
             return response
         } catch {
-            await record(command, .failure(error))
+            await record(.failure(error))
             throw error
         }
     }

@@ -122,6 +122,15 @@ public enum SensitiveData {
         command.cla != 0xFF && openInstructions.contains(command.ins)
     }
 
+    /// A command as hexadecimal digits, digit for digit, with `*` for its data unless ``showsData(of:)``.
+    public static func maskedHex(_ command: CommandAPDU) -> String {
+        let bytes = command.bytes
+        guard !command.data.isEmpty, !showsData(of: command) else { return bytes.hex }
+        let header = command.lengthCoding == .short ? 5 : 7
+        return bytes.prefix(header).hex + String(repeating: "*", count: command.data.count * 2)
+            + bytes.dropFirst(header + command.data.count).hex
+    }
+
     /// Whether there are 13 to 19 digits in a row, as text or, unless `packed` is false, packed, that check as an account
     /// number (ISO/IEC 7812-1, Annex B).
     static func containsAccountNumber(_ data: [UInt8], packed isPacked: Bool = true) -> Bool {

@@ -113,19 +113,24 @@ private struct ConstantChannel: CardChannel {
             ("00 C0 00 00 04", "70 02 5A 00 90 00"),
         ])
         let recorded = Mutex<[String]>([])
-        let layered = channel.layered { command, result in
-            let text = "\(command.bytes.hex) \((try? result.get())?.bytes.hex ?? "error")"
+        let layered = channel.layered { event in
+            let text =
+                switch event {
+                case .command(let command): command.bytes.hex
+                case .response(let response): response.bytes.hex
+                case .failure: "error"
+                }
             recorded.withLock { $0.append(text) }
         }
         _ = try await layered.transmit(.readRecord(1, sfi: 1))
-        #expect(recorded.withLock { $0 } == ["00B2010C00 70025A009000"])
+        #expect(recorded.withLock { $0 } == ["00B2010C00", "70025A009000"])
         #expect(channel.isFinished)
     }
 
     @Test func failuresAreRecordedToo() async {
         let recorded = Mutex(0)
-        let layered = ScriptedChannel([]).layered { _, result in
-            if case .failure = result { recorded.withLock { $0 += 1 } }
+        let layered = ScriptedChannel([]).layered { event in
+            if case .failure = event { recorded.withLock { $0 += 1 } }
         }
         _ = try? await layered.transmit(.readRecord(1, sfi: 1))
         #expect(recorded.withLock { $0 } == 1)

@@ -86,13 +86,7 @@ struct APDUCommand: AsyncParsableCommand {
     }
 
     private func shown(_ command: CommandAPDU) -> String {
-        guard !output.reveal, !command.data.isEmpty, !SensitiveData.showsData(of: command) else {
-            return command.bytes.hex
-        }
-        let bytes = command.bytes
-        let header = command.lengthCoding == .short ? 5 : 7
-        let rest = bytes.count - header - command.data.count
-        return bytes.prefix(header).hex + String(repeating: "*", count: command.data.count * 2) + bytes.suffix(rest).hex
+        output.reveal ? command.bytes.hex : SensitiveData.maskedHex(command)
     }
 
     private func shown(_ data: [UInt8], answering command: CommandAPDU) -> String {

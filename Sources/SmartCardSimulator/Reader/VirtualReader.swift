@@ -420,37 +420,3 @@ private final class Inbox: Sendable {
         reader?.resume()
     }
 }
-
-/// Lets tasks through one after the other, in the order in which they came.
-private final class Turn: Sendable {
-    private struct State {
-        var isTaken = false
-        var waiting: [CheckedContinuation<Void, Never>] = []
-    }
-
-    private let state = Mutex(State())
-
-    /// - Throws: `CancellationError`, when the turn comes to a cancelled task.
-    func take() async throws {
-        await withCheckedContinuation { continuation in
-            let isFree = state.withLock { state in
-                if state.isTaken { state.waiting.append(continuation) }
-                defer { state.isTaken = true }
-                return !state.isTaken
-            }
-            if isFree { continuation.resume() }
-        }
-        if Task.isCancelled {
-            pass()
-            throw CancellationError()
-        }
-    }
-
-    func pass() {
-        let next = state.withLock { state in
-            state.isTaken = !state.waiting.isEmpty
-            return state.isTaken ? state.waiting.removeFirst() : nil
-        }
-        next?.resume()
-    }
-}

@@ -1,0 +1,464 @@
+public import SmartCard
+import Synchronization
+
+/// A reader that plays a trace: it answers as the recorded one did, and what it has no answer to is an error, never an
+/// answer of its own making.
+///
+///     let reader = ReplayReader(try Trace(path: "payment.apdu"))
+///     let report = try await terminal.perform(transaction, in: CardReaderField(reader)) { _ in }
+///     try reader.checkPlayedThrough()
+///
+/// Its slot does what the recorded one did: a change is seen when all calls recorded before it have been made and
+/// somebody watches.  When the trace is at its end the reader is gone.
+public final class ReplayReader: CardReader {
+    /// Which answer a command gets.
+    public enum Order: Hashable, Sendable {
+        /// The calls must be those of the trace, in their order.
+        case strict
+        /// The command is looked up among all of the trace, under the application that is selected; asked for again it
+        /// gets the next answer recorded for it, and when there are no more the last.  The card is always there.
+        case keyed
+    }
+
+    /// Which commands count as the same.
+    public enum Comparison: Hashable, Sendable {
+        /// Those that agree in every byte.
+        case exact
+        /// Those that agree but for what differs from one transaction to the next: amounts, date, time, unpredictable
+        /// number and transaction counter, in the places that the card's own PDOL, CDOL1, CDOL2, DDOL and UDOL give
+        /// them.
+        case lenient
+    }
+
+    /// How long an answer takes.
+    public enum Timing: Hashable, Sendable {
+        case none
+        /// As long as it took when it was recorded, times this; below zero is zero.
+        case recorded(scale: Double = 1)
+    }
+
+    public let identity: ReaderIdentity
+    private let player: Player
+
+    public init(
+        _ trace: Trace, order: Order = .strict, comparison: Comparison = .exact, timing: Timing = .none
+    ) {
+        let script = ReplayScript(trace)
+        identity = script.identity
+        player = Player(script, order: order, comparison: comparison, timing: timing)
+    }
+
+    public func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable { ReplayedStates(player: player) }
+
+    /// - Throws: ``ReplayMismatch``, and the ``CardError`` that the trace has here.
+    public func connect() async throws -> any CardConnection {
+        ReplayedConnection(try player.connect(), player: player)
+    }
+
+    /// - Throws: ``ReplayMismatch``, and the ``CardError`` that the trace has here.
+    public func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
+        try await player.exchange(.escape, command)
+    }
+
+    /// - Throws: ``ReplayMismatch`` if calls of the trace have not been made.  In keyed order there is no such thing.
+    public func checkPlayedThrough() throws(ReplayMismatch) { try player.checkPlayedThrough() }
+}
+
+private final class ReplayedConnection: CardConnection {
+    let atr: ATR
+    let transmissionProtocol: TransmissionProtocol
+    private let player: Player
+    private let isOpen = Mutex(true)
+
+    init(_ connection: ReplayScript.Connection, player: Player) {
+        atr = connection.atr
+        transmissionProtocol = connection.transmissionProtocol
+        self.player = player
+    }
+
+    func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        try checkOpen()
+        let answer = try await player.exchange(.apdu, command.bytes)
+        do {
+            return try ResponseAPDU(answer)
+        } catch {
+            throw CardError(.malformedAnswer, cause: error)
+        }
+    }
+
+    func reset() async throws {
+        try checkOpen()
+        try player.reset()
+    }
+
+    func disconnect(_ disposition: CardDisposition) async {
+        let wasOpen = isOpen.withLock { isOpen in
+            defer { isOpen = false }
+            return isOpen
+        }
+        if wasOpen { player.disconnect() }
+    }
+
+    private func checkOpen() throws(CardError) {
+        guard isOpen.withLock({ $0 }) else { throw CardError(.disconnected) }
+    }
+}
+
+// MARK: Playing
+
+/// Where a replay stands.
+private final class Player: Sendable {
+    /// What a command is looked up by in keyed order.
+    private struct Key: Hashable {
+        let layer: TraceEvent.Layer
+        /// The last SELECT that succeeded since the card was reset.
+        let selection: [UInt8]?
+        let command: [UInt8]
+    }
+
+    /// What a card remembers, as far as it matters to what a command means.
+    private struct CardState {
+        var selection: [UInt8]?
+        var places = DataObjectPlaces()
+
+        mutating func learn(_ answer: [UInt8], to command: [UInt8]) {
+            guard let command = try? CommandAPDU(command), let response = try? ResponseAPDU(answer) else { return }
+            places.learn(response, to: command)
+            guard command.cla == 0x00, command.ins == 0xA4 else { return }
+            switch response.status {
+            case .success, .moreData, .warning: selection = command.bytes
+            default: break
+            }
+        }
+    }
+
+    private struct State {
+        var position = 0
+        var card = CardState()
+        /// The calls made, for people, and the steps that were due; the last of them.
+        var rows: [ReplayMismatch.Row] = []
+        /// How many answers to each command have been given, in keyed order.
+        var given: [Key: Int] = [:]
+        /// The states of the slot that have been seen so far.
+        var shown: [SlotState] = []
+        var slotEnd: Result<Void, CardError>?
+        var watchers: [Int: CheckedContinuation<Void, Never>] = [:]
+        var watcherCount = 0
+    }
+
+    private let script: ReplayScript
+    private let order: ReplayReader.Order
+    private let comparison: ReplayReader.Comparison
+    private let scale: Double
+    private let keyed: [Key: [ReplayScript.Exchange]]
+    private let state = Mutex(State())
+
+    init(
+        _ script: ReplayScript, order: ReplayReader.Order, comparison: ReplayReader.Comparison,
+        timing: ReplayReader.Timing
+    ) {
+        self.script = script
+        self.order = order
+        self.comparison = comparison
+        scale =
+            switch timing {
+            case .none: 0
+            case .recorded(let scale): scale.isFinite ? max(0, scale) : 0
+            }
+        var keyed: [Key: [ReplayScript.Exchange]] = [:]
+        if order == .keyed {
+            var card = CardState()
+            for step in script.steps {
+                switch step {
+                case .connect, .reset: card = CardState()
+                case .exchange(let exchange):
+                    // What the recorded program has not waited for is not known.
+                    guard let answer = exchange.answer else { continue }
+                    keyed[Self.key(exchange.layer, exchange.command, card, comparison), default: []].append(exchange)
+                    if case .success(let bytes) = answer { card.learn(bytes, to: exchange.command) }
+                default: break
+                }
+            }
+        }
+        self.keyed = keyed
+        state.withLock { $0.shown = [firstState] }
+    }
+
+    /// The slot as it is before anything happens.
+    private var firstState: SlotState {
+        if order == .strict, case .slot(let state)? = script.steps.first { return state }
+        return .card(script.card.atr, exclusivelyHeld: false)
+    }
+
+    private static func key(
+        _ layer: TraceEvent.Layer, _ command: [UInt8], _ card: CardState, _ comparison: ReplayReader.Comparison
+    ) -> Key {
+        guard layer == .apdu else { return Key(layer: layer, selection: nil, command: command) }
+        // SELECT by DF name means the same everywhere (ISO/IEC 7816-4, 11.2.2).
+        let isSelection = command.starts(with: [0x00, 0xA4, 0x04])
+        return Key(
+            layer: layer, selection: isSelection ? nil : card.selection,
+            command: compared(command, card, comparison))
+    }
+
+    private static func compared(
+        _ command: [UInt8], _ card: CardState, _ comparison: ReplayReader.Comparison
+    ) -> [UInt8] {
+        guard comparison == .lenient, let apdu = try? CommandAPDU(command) else { return command }
+        return card.places.normalized(apdu)
+    }
+
+    // MARK: Calls
+
+    func connect() throws -> ReplayScript.Connection {
+        guard order == .strict, script.hasConnections || isConnectNext else {
+            state.withLock { $0.card = CardState() }
+            return script.card
+        }
+        let result: Result<ReplayScript.Connection, CardError> = try call("connect") { step in
+            if case .connect(let result) = step { result } else { nil }
+        }
+        state.withLock { $0.card = CardState() }
+        return try result.get()
+    }
+
+    /// Also a trace whose card never answered has its failures to connect.
+    private var isConnectNext: Bool {
+        state.withLock { state in
+            skipSlot(&state)
+            if state.position < script.steps.count, case .connect = script.steps[state.position] { return true }
+            return false
+        }
+    }
+
+    func reset() throws {
+        if order == .strict {
+            let result: Result<Void, CardError> = try call("reset") { step in
+                if case .reset(let result) = step { result } else { nil }
+            }
+            try result.get()
+        }
+        state.withLock { $0.card = CardState() }
+    }
+
+    /// Where the trace goes on before it disconnects, the next call finds that out.
+    func disconnect() {
+        guard order == .strict else { return }
+        _ = try? call("disconnect") { step -> Bool? in
+            if case .disconnect = step { true } else { nil }
+        }
+    }
+
+    func exchange(_ layer: TraceEvent.Layer, _ command: [UInt8]) async throws -> [UInt8] {
+        try Task.checkCancellation()
+        let exchange =
+            switch order {
+            case .strict: try strict(layer, command)
+            case .keyed: try lookUp(layer, command)
+            }
+        if scale > 0 { try await Task.sleep(for: exchange.duration * scale) }
+        guard let answer = exchange.answer else {
+            throw mismatch("the trace ends before the answer to \(ReplayScript.Exchange.text(layer, command))")
+        }
+        return try answer.get()
+    }
+
+    private func strict(_ layer: TraceEvent.Layer, _ command: [UInt8]) throws -> ReplayScript.Exchange {
+        let card = state.withLock { $0.card }
+        let wanted = Self.key(layer, command, card, comparison).command
+        let exchange: ReplayScript.Exchange = try call(ReplayScript.Exchange.text(layer, command)) { step in
+            guard case .exchange(let exchange) = step, exchange.layer == layer,
+                Self.key(layer, exchange.command, card, comparison).command == wanted
+            else { return nil }
+            return exchange
+        }
+        learn(exchange)
+        return exchange
+    }
+
+    private func lookUp(_ layer: TraceEvent.Layer, _ command: [UInt8]) throws -> ReplayScript.Exchange {
+        let found: ReplayScript.Exchange? = state.withLock { state in
+            let key = Self.key(layer, command, state.card, comparison)
+            guard let answers = keyed[key] else { return nil }
+            let index = state.given[key, default: 0]
+            state.given[key] = index + 1
+            return answers[min(index, answers.count - 1)]
+        }
+        let text = ReplayScript.Exchange.text(layer, command)
+        guard let found else {
+            note(recorded: nil, played: text)
+            throw mismatch("the trace has no answer to \(text)")
+        }
+        note(recorded: found.text, played: found.text)
+        learn(found)
+        return found
+    }
+
+    private func learn(_ exchange: ReplayScript.Exchange) {
+        guard exchange.layer == .apdu, case .success(let answer)? = exchange.answer else { return }
+        state.withLock { $0.card.learn(answer, to: exchange.command) }
+    }
+
+    /// The step that is due, if it is the one called for; then the next one is due.
+    private func call<Value>(_ text: String, _ match: (ReplayScript.Step) -> Value?) throws -> Value {
+        let (step, value) = state.withLock { state -> (ReplayScript.Step?, Value?) in
+            skipSlot(&state)
+            guard state.position < script.steps.count else { return (nil, nil) }
+            let step = script.steps[state.position]
+            guard let value = match(step) else { return (step, nil) }
+            state.position += 1
+            return (step, value)
+        }
+        guard let value else {
+            note(recorded: step?.text, played: text)
+            let due = step.map { "the trace has \($0.text) here" } ?? "the trace is at its end"
+            throw mismatch("\(due), the program asks for \(text)")
+        }
+        note(recorded: step?.text, played: step?.text)
+        wakeWatchers()
+        return value
+    }
+
+    private func note(recorded: String?, played: String?) {
+        state.withLock { state in
+            if state.rows.count == ReplayMismatch.maximumRows { state.rows.removeFirst() }
+            state.rows.append(.init(recorded: recorded, played: played))
+        }
+    }
+
+    private func mismatch(_ reason: String) -> ReplayMismatch {
+        ReplayMismatch(reason: reason, rows: state.withLock { $0.rows })
+    }
+
+    func checkPlayedThrough() throws(ReplayMismatch) {
+        guard order == .strict else { return }
+        let left = state.withLock { state in
+            script.steps[state.position...].compactMap { step in
+                switch step {
+                // Giving back the card changes nothing that follows.
+                case .slot, .slotFailed, .disconnect: nil as String?
+                default: step.text
+                }
+            }
+        }
+        guard !left.isEmpty else { return }
+        var rows = state.withLock { $0.rows }
+        rows += left.prefix(ReplayMismatch.maximumRows / 2).map { .init(recorded: $0, played: nil) }
+        throw ReplayMismatch(
+            reason: "\(left.count) calls of the trace were not made, the first of them \(left[0])",
+            rows: rows.suffix(ReplayMismatch.maximumRows))
+    }
+
+    // MARK: The slot
+
+    /// Lets the slot do what it did before the call that is due.
+    private func skipSlot(_ state: inout State) { while showNext(&state) {} }
+
+    /// Shows the next change of the slot, if it is due.
+    private func showNext(_ state: inout State) -> Bool {
+        guard state.slotEnd == nil, state.position < script.steps.count else { return false }
+        switch script.steps[state.position] {
+        case .slot(let slot):
+            state.position += 1
+            if slot != state.shown.last { state.shown.append(slot) }
+        case .slotFailed(let error):
+            state.position += 1
+            state.slotEnd = .failure(error)
+        default: return false
+        }
+        return true
+    }
+
+    enum Sight {
+        case state(SlotState)
+        case end(Result<Void, CardError>)
+        case wait
+    }
+
+    /// How many states of the slot there have been; the last of them is the present one.
+    var shownCount: Int { state.withLock { $0.shown.count } }
+
+    /// The state of the slot number `index`, which happens now if it is due.
+    func look(at index: Int) -> Sight {
+        let (sight, isNew) = state.withLock { state -> (Sight, Bool) in
+            var isNew = false
+            while index >= state.shown.count, order == .strict, showNext(&state) { isNew = true }
+            if index < state.shown.count { return (.state(state.shown[index]), isNew) }
+            if let end = state.slotEnd { return (.end(end), isNew) }
+            // In keyed order the card stays.
+            let isOver = order == .strict && state.position >= script.steps.count
+            return (isOver ? .end(.success(())) : .wait, isNew)
+        }
+        if isNew { wakeWatchers() }
+        return sight
+    }
+
+    /// Waits until something has happened, or the task is cancelled.
+    func waitForChange(after index: Int) async {
+        let id = state.withLock { state in
+            state.watcherCount += 1
+            return state.watcherCount
+        }
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let mustWait = state.withLock { state in
+                    let isDue = canShow(state, index)
+                    if !isDue && !Task.isCancelled { state.watchers[id] = continuation }
+                    return !isDue && !Task.isCancelled
+                }
+                if !mustWait { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.watchers.removeValue(forKey: id) }?.resume()
+        }
+    }
+
+    /// Whether there is something to be seen at `index`, as ``look(at:)`` has it.
+    private func canShow(_ state: State, _ index: Int) -> Bool {
+        if index < state.shown.count || state.slotEnd != nil { return true }
+        guard order == .strict else { return false }
+        guard state.position < script.steps.count else { return true }
+        switch script.steps[state.position] {
+        case .slot, .slotFailed: return true
+        default: return false
+        }
+    }
+
+    private func wakeWatchers() {
+        let watchers = state.withLock { state in
+            defer { state.watchers = [:] }
+            return state.watchers
+        }
+        for watcher in watchers.values { watcher.resume() }
+    }
+}
+
+private struct ReplayedStates: AsyncSequence, Sendable {
+    let player: Player
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        let player: Player
+        /// The state that is next; nil before the first.
+        var index: Int?
+
+        mutating func next() async throws -> SlotState? { try await next(isolation: nil) }
+
+        mutating func next(isolation actor: isolated (any Actor)?) async throws -> SlotState? {
+            let index = index ?? player.shownCount - 1
+            while true {
+                try Task.checkCancellation()
+                switch player.look(at: index) {
+                case .state(let state):
+                    self.index = index + 1
+                    return state
+                case .end(let result):
+                    try result.get()
+                    return nil
+                case .wait: await player.waitForChange(after: index)
+                }
+            }
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(player: player) }
+}

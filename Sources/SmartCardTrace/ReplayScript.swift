@@ -1,0 +1,133 @@
+import SmartCard
+
+/// What a program did with a reader, call by call, and what came of it; and what the slot did by itself.
+struct ReplayScript: Sendable {
+    enum Step: Sendable {
+        case connect(Result<Connection, CardError>)
+        case reset(Result<Void, CardError>)
+        case disconnect
+        case exchange(Exchange)
+        case slot(SlotState)
+        case slotFailed(CardError)
+    }
+
+    struct Connection: Sendable {
+        let atr: ATR
+        let transmissionProtocol: TransmissionProtocol
+    }
+
+    struct Exchange: Sendable {
+        let layer: TraceEvent.Layer
+        let command: [UInt8]
+        /// nil: the trace ends before it, or knows none.
+        var answer: Result<[UInt8], CardError>?
+        /// From the command to the answer.
+        var duration = Duration.zero
+    }
+
+    private(set) var steps: [Step] = []
+    private(set) var identity = ReaderIdentity(name: "replayed trace", backend: .replay)
+    /// Whether connecting is part of the trace, as it is not in one of a bare channel.
+    private(set) var hasConnections = false
+    /// What a connection is if the trace does not say.
+    private(set) var card = Connection(atr: ATR([]), transmissionProtocol: .t1)
+
+    /// The layers that a program has to do with; what passes below them came of it.
+    private static let layers: Set<TraceEvent.Layer> = [.apdu, .escape]
+
+    init(_ trace: Trace) {
+        var open: [TraceEvent.Layer: [(step: Int, time: Duration)]] = [:]
+        var hasIdentity = false
+        var hasCard = false
+        func answer(_ layer: TraceEvent.Layer, _ result: Result<[UInt8], CardError>, at time: Duration) {
+            // An answer to nothing is of a command that was sent before the trace began.
+            guard open[layer]?.isEmpty == false, let (index, sent) = open[layer]?.removeFirst(),
+                case .exchange(var exchange) = steps[index]
+            else { return }
+            exchange.answer = result
+            exchange.duration = time - sent
+            steps[index] = .exchange(exchange)
+        }
+        for event in trace.events {
+            switch event.what {
+            case .reader(let recorded) where !hasIdentity:
+                identity = recorded
+                identity.backend = .replay
+                hasIdentity = true
+            case .slot(let state):
+                steps.append(.slot(state))
+                if case .card(let atr, _) = state, !hasCard {
+                    card = Connection(atr: atr, transmissionProtocol: .t1)
+                    hasCard = true
+                }
+            case .connected(let atr, let transmissionProtocol):
+                let connection = Connection(atr: atr, transmissionProtocol: transmissionProtocol)
+                steps.append(.connect(.success(connection)))
+                if !hasConnections { card = connection }
+                (hasConnections, hasCard) = (true, true)
+            case .reset: steps.append(.reset(.success(())))
+            case .disconnected: steps.append(.disconnect)
+            case .sent(let layer, let bytes) where Self.layers.contains(layer):
+                open[layer, default: []].append((steps.count, event.time))
+                steps.append(.exchange(Exchange(layer: layer, command: bytes)))
+            case .received(let layer, let bytes) where Self.layers.contains(layer):
+                answer(layer, .success(bytes), at: event.time)
+            case .failed(.exchange(let layer), let failure) where Self.layers.contains(layer):
+                answer(layer, .failure(failure.error), at: event.time)
+            case .failed(.connect, let failure): steps.append(.connect(.failure(failure.error)))
+            case .failed(.reset, let failure): steps.append(.reset(.failure(failure.error)))
+            case .failed(.slot, let failure): steps.append(.slotFailed(failure.error))
+            case .reader, .sent, .received, .failed, .field, .note, .redacted: break
+            }
+        }
+    }
+
+    /// How many exchanges with the card or the reader there are.
+    var exchangeCount: Int {
+        steps.count { if case .exchange = $0 { true } else { false } }
+    }
+}
+
+extension TraceEvent.Failure {
+    /// What the program is told when this is played again.
+    ///
+    /// Where it gave up waiting itself, that the card did not answer: a replay does not let a program wait for ever.
+    var error: CardError {
+        kind.map { CardError($0, detail) } ?? CardError(.noAnswer, "the program gave up here when it was recorded")
+    }
+}
+
+extension ReplayScript.Step {
+    /// For a person, without card data: `> apdu 00A40400…`
+    var text: String {
+        switch self {
+        case .connect(.success): "connect"
+        case .connect(.failure(let error)): "connect -> \(error.kind.rawValue)"
+        case .reset: "reset"
+        case .disconnect: "disconnect"
+        case .exchange(let exchange): exchange.text
+        case .slot: "slot"
+        case .slotFailed: "slot failed"
+        }
+    }
+}
+
+extension ReplayScript.Exchange {
+    /// The command, masked, and what came of it in a few words: `00B2010C00 -> 9000`.
+    var text: String {
+        let outcome =
+            switch answer {
+            case .success(let bytes)?:
+                layer == .apdu ? bytes.suffix(2).hex : "\(bytes.count) bytes"
+            case .failure(let error)?: error.kind.rawValue
+            case nil: "?"
+            }
+        return "\(Self.text(layer, command)) -> \(outcome)"
+    }
+
+    /// A command for a person, masked.
+    static func text(_ layer: TraceEvent.Layer, _ command: [UInt8]) -> String {
+        let masked = (try? CommandAPDU(command)).map { SensitiveData.maskedHex($0) } ?? "\(command.count) bytes"
+        return layer == .apdu ? masked : "\(layer.rawValue) \(masked)"
+    }
+}

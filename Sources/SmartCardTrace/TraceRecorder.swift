@@ -1,0 +1,184 @@
+public import SmartCard
+import Synchronization
+
+/// Writes down what passes between a program and a reader, and changes none of it.
+///
+///     let recorder = TraceRecorder(try TraceWriter(path: "payment.apdu"))
+///     let reader = recorder.recording(reader)      // a CardReader like the one it was given
+///
+/// A trace is about one slot: a recorder takes one reader, or one bare channel.
+public final class TraceRecorder: Sendable {
+    private struct State {
+        var writer: TraceWriter
+        var failure: (any Error)?
+        var slot: SlotState?
+    }
+
+    private let state: Mutex<State>
+    private let start = ContinuousClock.now
+
+    public init(_ writer: sending TraceWriter) { state = Mutex(State(writer: writer)) }
+
+    /// Why recording has stopped, if it has: the trace could not be written.  Exchanges go on without it.
+    public var failure: (any Error)? { state.withLock { $0.failure } }
+
+    /// Writes an event of this moment, such as a note.
+    public func record(_ what: TraceEvent.What) {
+        state.withLock { state in
+            guard state.failure == nil else { return }
+            // Each program that watches the slot is told of the same change.
+            if case .slot(let slot) = what {
+                guard slot != state.slot else { return }
+                state.slot = slot
+            }
+            // Read under the lock, so that no later event is written first.
+            let event = TraceEvent(at: ContinuousClock.now - start, what)
+            do { try state.writer.write(event) } catch { state.failure = error }
+        }
+    }
+
+    /// `reader`, recorded: its identity, what its slot holds as far as somebody watches, connections and what passes
+    /// through them, and commands to the reader itself.
+    public func recording(_ reader: any CardReader) -> any CardReader {
+        record(.reader(reader.identity))
+        return RecordedReader(base: reader, recorder: self)
+    }
+
+    /// `channel`, recorded.
+    public func recording(_ channel: any CardChannel) -> any CardChannel {
+        RecorderLayer(channel) { [self] event in
+            switch event {
+            case .command(let command): record(.sent(.apdu, command.bytes))
+            case .response(let response): record(.received(.apdu, response.bytes))
+            case .failure(let error): record(.failed(.exchange(.apdu), .init(error)))
+            }
+        }
+    }
+
+    /// Records the failure of `operation`, if `body` fails.
+    fileprivate func recordingFailure<Result>(
+        of operation: TraceEvent.Operation, _ body: () async throws -> Result
+    ) async throws -> Result {
+        do {
+            return try await body()
+        } catch {
+            record(.failed(operation, .init(error)))
+            throw error
+        }
+    }
+}
+
+extension TraceEvent.Failure {
+    init(_ error: any Error) {
+        switch error {
+        case is CancellationError: self.init(nil)
+        case let error as CardError:
+            let details = [error.detail, error.cause.map { "\($0)" }].compactMap(\.self)
+            self.init(error.kind, details.isEmpty ? nil : details.joined(separator: ": "))
+        default: self.init(.other, "\(error)")
+        }
+    }
+}
+
+private struct RecordedReader: CardReader {
+    let base: any CardReader
+    let recorder: TraceRecorder
+    private let turn = Turn()
+
+    init(base: any CardReader, recorder: TraceRecorder) {
+        self.base = base
+        self.recorder = recorder
+    }
+
+    var identity: ReaderIdentity { base.identity }
+
+    func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable {
+        RecordedStates(base: base.slotStates(), recorder: recorder)
+    }
+
+    func connect() async throws -> any CardConnection {
+        let card = try await recorder.recordingFailure(of: .connect) { try await base.connect() }
+        recorder.record(.connected(card.atr, card.transmissionProtocol))
+        return RecordedConnection(card, recorder: recorder)
+    }
+
+    func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
+        try await turn.take()
+        defer { turn.pass() }
+        recorder.record(.sent(.escape, command))
+        let answer = try await recorder.recordingFailure(of: .exchange(.escape)) {
+            try await base.transmitToReader(command)
+        }
+        recorder.record(.received(.escape, answer))
+        return answer
+    }
+}
+
+private struct RecordedStates: AsyncSequence, Sendable {
+    let base: any AsyncSequence<SlotState, any Error> & Sendable
+    let recorder: TraceRecorder
+
+    struct AsyncIterator: AsyncIteratorProtocol {
+        var base: any AsyncIteratorProtocol<SlotState, any Error>
+        let recorder: TraceRecorder
+
+        mutating func next() async throws -> SlotState? { try await next(isolation: nil) }
+
+        mutating func next(isolation actor: isolated (any Actor)?) async throws -> SlotState? {
+            do {
+                let state = try await base.next(isolation: actor)
+                if let state { recorder.record(.slot(state)) }
+                return state
+            } catch {
+                // Who stops watching says nothing of the slot.
+                if !(error is CancellationError) { recorder.record(.failed(.slot, .init(error))) }
+                throw error
+            }
+        }
+    }
+
+    func makeAsyncIterator() -> AsyncIterator { AsyncIterator(base: base.makeAsyncIterator(), recorder: recorder) }
+}
+
+/// A connection, whose exchanges are recorded until it is disconnected.
+private final class RecordedConnection: CardConnection {
+    private let base: any CardConnection
+    private let channel: any CardChannel
+    private let recorder: TraceRecorder
+    private let turn = Turn()
+    private let isOpen = Mutex(true)
+
+    init(_ base: any CardConnection, recorder: TraceRecorder) {
+        self.base = base
+        channel = recorder.recording(base as any CardChannel)
+        self.recorder = recorder
+    }
+
+    var atr: ATR { base.atr }
+    var transmissionProtocol: TransmissionProtocol { base.transmissionProtocol }
+
+    func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        guard isOpen.withLock({ $0 }) else { return try await base.transmit(command) }
+        // One after the other, so that each answer stands behind its own command.
+        try await turn.take()
+        defer { turn.pass() }
+        return try await channel.transmit(command)
+    }
+
+    func reset() async throws {
+        guard isOpen.withLock({ $0 }) else { return try await base.reset() }
+        try await turn.take()
+        defer { turn.pass() }
+        try await recorder.recordingFailure(of: .reset) { try await base.reset() }
+        recorder.record(.reset)
+    }
+
+    func disconnect(_ disposition: CardDisposition) async {
+        let wasOpen = isOpen.withLock { isOpen in
+            defer { isOpen = false }
+            return isOpen
+        }
+        await base.disconnect(disposition)
+        if wasOpen { recorder.record(.disconnected(disposition)) }
+    }
+}
