@@ -81,7 +81,7 @@ struct BackendTests {
         try host.plug(device)
         let line = "\(Program.built("reader-probe")) \(command) --backend usb"
         let program = try Program(
-            ["sh", "-c", signal == SIGPIPE ? "\(line) | head -n 1" : "exec \(line)"],
+            ["sh", "-c", signal == SIGPIPE ? "env --default-signal=PIPE \(line) | head -n 1" : "exec \(line)"],
             environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"])
         if signal != nil { try await program.wait(for: "claim") { _ in host.isClaimed } }
         switch signal {
@@ -95,6 +95,6 @@ struct BackendTests {
         let status = signal.map { $0 == SIGPIPE ? 0 : 128 + $0 } ?? 0
         #expect(outcome.status == status && outcome.error.isEmpty, "\(outcome)")
         // sh does not wait for the one that writes into the pipe.
-        try await program.wait(for: "release") { _ in !host.isClaimed }
+        try await program.wait(for: "release", timeout: .promptly) { _ in !host.isClaimed }
     }
 }
