@@ -58,9 +58,13 @@ public final class Program: Sendable {
         process.executableURL = URL(fileURLWithPath: Self.path(first) ?? first)
         process.arguments = Array(arguments.dropFirst())
         process.environment = ProcessInfo.processInfo.environment.merging(environment) { $1 }
-        process.standardInput = try FileHandle(forReadingFrom: directory.appendingPathComponent("input"))
-        process.standardOutput = try FileHandle(forWritingTo: directory.appendingPathComponent("output"))
-        process.standardError = try FileHandle(forWritingTo: directory.appendingPathComponent("error"))
+        let input = try FileHandle(forReadingFrom: directory.appendingPathComponent("input"))
+        let output = try FileHandle(forWritingTo: directory.appendingPathComponent("output"))
+        let error = try FileHandle(forWritingTo: directory.appendingPathComponent("error"))
+        (process.standardInput, process.standardOutput, process.standardError) = (input, output, error)
+        // The process has them now.  Left open they would gather: Foundation's Process never lets go of them, and crashes
+        // in run() where there are more than some 1,300.
+        defer { for handle in [input, output, error] { try? handle.close() } }
         do {
             try process.run()
         } catch {

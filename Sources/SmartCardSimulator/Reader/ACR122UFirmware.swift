@@ -40,7 +40,8 @@ struct ACR122UFirmware {
         profile.detectionDelay ?? .milliseconds(operatingParameter & 0x20 != 0 ? 250 : 500)
     }
 
-    /// What the firmware looks for, by the bits of the operating parameter: FeliCa of every system, in four time slots.
+    /// What the firmware looks for, by the bits of the operating parameter: FeliCa of every system; in how many time
+    /// slots is not known, here in four.
     private var requests: [SoftwarePN532.Request] {
         let polling: [UInt8] = [0x00, 0xFF, 0xFF, 0x00, 0x03]
         let all: [(bit: UInt8, request: SoftwarePN532.Request)] = [

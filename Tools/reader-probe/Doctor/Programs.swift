@@ -30,6 +30,11 @@ struct ProgramAnswer: Sendable {
         var status: Int32 = 0
         while waitpid(child, &status, WNOHANG) == 0 {
             if ContinuousClock.now >= deadline { kill(-child, SIGKILL) }
+            // One that does not even die of that is left to itself.
+            guard ContinuousClock.now < deadline + .seconds(1) else {
+                status = SIGKILL
+                break
+            }
             usleep(2000)
         }
         // An exit status in the second byte, a signal in the first.
