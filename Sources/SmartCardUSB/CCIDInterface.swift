@@ -22,7 +22,7 @@ final class CCIDInterface: Sendable {
     /// - Throws: `CardError` of kind `readerBusy`, `permissionDenied`, `readerGone`, `readerTimeout`, ….
     static func open(
         _ device: USBDevice, _ function: CCIDFunction, on bus: any USBBus, timeouts: CCIDTimeouts,
-        deviceTurn: Turn
+        deviceTurn: USBTurn
     ) async throws -> CCIDInterface {
         let link = try await bus.open(device, interface: function.interface)
         let quirks = KnownReader.quirks(

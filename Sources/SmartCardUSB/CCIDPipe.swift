@@ -21,7 +21,7 @@ final class CCIDPipe: Sendable {
         let timeout: Duration
         let delivery = Delivery<Outcome>()
         /// Held until the job is over or forgotten.
-        var deviceTurn: Turn.Hold?
+        var deviceTurn: USBTurn.Hold?
 
         /// The command that goes out next, when both endpoints are free.
         var next: CCIDCommand?
@@ -37,7 +37,7 @@ final class CCIDPipe: Sendable {
         var abort = Abort.none
         var result: Result<CCIDAnswer, CardError>?
 
-        init(_ command: CCIDCommand, _ apdu: APDUExchange?, timeout: Duration, deviceTurn: Turn.Hold?) {
+        init(_ command: CCIDCommand, _ apdu: APDUExchange?, timeout: Duration, deviceTurn: USBTurn.Hold?) {
             (next, self.apdu, slot) = (command, apdu, command.slot)
             (self.timeout, self.deviceTurn) = (timeout, deviceTurn)
         }
@@ -85,7 +85,7 @@ final class CCIDPipe: Sendable {
     let quirks: Set<ReaderQuirk>
     let timeouts: CCIDTimeouts
     /// Where the interfaces of a device take turns, theirs.
-    private let deviceTurn: Turn?
+    private let deviceTurn: USBTurn?
     private let readSize: Int
     private let state: Lock<State>
     private let goneAction = Lock<(@Sendable () -> Void)?>(nil)
@@ -95,7 +95,7 @@ final class CCIDPipe: Sendable {
     /// - Parameter deviceTurn: shared by the interfaces of a device that cannot take commands at the same time.
     init(
         _ link: any USBLink, _ function: CCIDFunction, quirks: Set<ReaderQuirk>, timeouts: CCIDTimeouts,
-        sequence: UInt8, deviceTurn: Turn? = nil
+        sequence: UInt8, deviceTurn: USBTurn? = nil
     ) {
         self.deviceTurn = deviceTurn
         (self.link, self.function, self.quirks, self.timeouts) = (link, function, quirks, timeouts)
@@ -408,7 +408,7 @@ func toTheEnd<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) asy
 }
 
 /// Lets tasks through one after the other, in the order in which they came.
-final class Turn: Sendable {
+final class USBTurn: Sendable {
     private struct State {
         var isTaken = false
         var waiting: [Delivery<Void>] = []
@@ -442,9 +442,9 @@ final class Turn: Sendable {
     }
 
     final class Hold: Sendable {
-        private let turn: Turn
+        private let turn: USBTurn
 
-        fileprivate init(turn: Turn) { self.turn = turn }
+        fileprivate init(turn: USBTurn) { self.turn = turn }
 
         deinit { turn.pass() }
     }

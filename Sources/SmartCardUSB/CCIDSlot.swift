@@ -31,7 +31,7 @@ final class CCIDSlot: Sendable {
 
     let number: UInt8
     private let pipe: CCIDPipe
-    private let turn = Turn()
+    private let turn = USBTurn()
     private let state = Lock(State())
 
     init(_ pipe: CCIDPipe, number: UInt8) {

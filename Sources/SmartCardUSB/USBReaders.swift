@@ -133,7 +133,7 @@ final class InterfaceClaims: Sendable {
 
     let bus: any USBBus
     private let timeouts: CCIDTimeouts
-    private let turn = Turn()
+    private let turn = USBTurn()
     private let open = Lock<[Key: Entry]>([:])
 
     private struct Key: Hashable {
@@ -149,7 +149,7 @@ final class InterfaceClaims: Sendable {
     private struct Entry: Sendable {
         weak var interface: CCIDInterface?
         /// Shared by the interfaces of a device.
-        let deviceTurn: Turn
+        let deviceTurn: USBTurn
     }
 
     init(_ bus: any USBBus, timeouts: CCIDTimeouts) {
@@ -174,7 +174,7 @@ final class InterfaceClaims: Sendable {
                 open.withLock { open in
                     open = open.filter { $0.value.interface != nil }
                     return open.first { $0.key.bus == key.bus && $0.key.address == key.address }?.value.deviceTurn
-                } ?? Turn()
+                } ?? USBTurn()
             let interface = try await CCIDInterface.open(
                 found.device, found.function, on: bus, timeouts: timeouts, deviceTurn: deviceTurn)
             open.withLock { $0[key] = Entry(interface: interface, deviceTurn: deviceTurn) }

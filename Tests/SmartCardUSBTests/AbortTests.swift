@@ -270,7 +270,7 @@ extension CCIDTimeouts {
     }
 
     private func pipe(
-        _ link: HeldLink, quirks: Set<ReaderQuirk> = [], deviceTurn: Turn? = nil
+        _ link: HeldLink, quirks: Set<ReaderQuirk> = [], deviceTurn: USBTurn? = nil
     ) throws -> CCIDPipe {
         let function = CCIDFunction(
             USBInterface(
@@ -337,7 +337,7 @@ extension CCIDTimeouts {
     }
 
     @Test func theOtherInterfaceWaitsForACancelledCommand() async throws {
-        let (links, turn) = ([HeldLink(), HeldLink()], Turn())
+        let (links, turn) = ([HeldLink(), HeldLink()], USBTurn())
         let pipes = try links.map { try pipe($0, quirks: [.noAbort], deviceTurn: turn) }
         let call = Task { try await pipes[0].perform(.xfrBlock([1])) }
         let (command, written) = try await links[0].write()
