@@ -42,6 +42,18 @@ import Testing
         #expect(indicators.terminalTransactionQualifiers == bits.union(.emvMode))
     }
 
+    /// 3.1.1.7: the terminal has one floor limit for all combinations that have none of their own, 10.00 here.
+    @Test(arguments: [
+        (Combination.visa(), "20800000"), (.visa(data: [0x9F1B: [0x00, 0x00, 0x07, 0xD0]]), "20000000"),
+        (.visa(floorLimit: 2000), "20000000"),
+    ])
+    func theTerminalsFloorLimit(_ combination: Combination, _ qualifiers: String) throws {
+        var play = Play([combination], terminal: [0x9F1B: [0x00, 0x00, 0x03, 0xE8]])
+        _ = play.next(.startA(try purchase(1001)))
+        let final = try play.select(ppse: "61 09 4F 07 A0 00 00 00 03 10 10", kernelSays: .approved)
+        #expect(final.outcome.dataRecord?[0x9F66]?.hex == qualifiers)
+    }
+
     /// 3.1.1.3: of a currency without minor unit, one is one.
     @Test func aUnitOfYen() throws {
         let indicators = PreProcessingIndicators(.visa(statusCheck: true), try purchase(1, currency: "JPY"))
@@ -408,10 +420,11 @@ private struct Play {
     private var entryPoint: EntryPoint
 
     init(
-        _ combinations: [Combination],
+        _ combinations: [Combination], terminal: [TLVTag: [UInt8]] = [:],
         kernels: [KernelIdentifier: any Kernel.Type] = [2: Obedient.self, 3: Obedient.self]
     ) {
         var configuration = ReaderConfiguration.test
+        configuration.terminal.merge(terminal) { $1 }
         configuration.combinations = combinations
         entryPoint = EntryPoint(configuration: configuration, kernels: kernels)
     }

@@ -60,6 +60,17 @@ import Testing
                 == configuration)
     }
 
+    /// That of the documentation comment, as it stands there.
+    @Test func theExampleIsSound() throws {
+        let file = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../Sources/EMVContactless/EntryPoint/ReaderConfiguration.swift")
+        let json = try String(contentsOf: file.standardized, encoding: .utf8).split(separator: "\n")
+            .drop { !$0.hasSuffix("///     {") }.prefix { $0.hasPrefix("///     ") }.map { $0.dropFirst(3) }
+        let configuration = try decode(json.joined(separator: "\n"))
+        let options = try #require(configuration.combinations.first).kernel3
+        #expect(options.checksUsageAtATM && options.dynamicReaderLimits.map(\.floorLimit) == [1000])
+    }
+
     @Test func theTestConfigurationIsSound() throws {
         try ReaderConfiguration.test.validate()
         #expect(ReaderConfiguration.test.environment == .test)

@@ -4,7 +4,7 @@ public import SmartCard
 /// applications and the kernel for it, and passes that kernel's outcome on.
 ///
 /// It is a value that does no I/O: it is told what happened and says what to do next, as the kernels do.  For transactions
-/// with a reader there is ``ContactlessTransaction``; for looking at cards, ``CardInspector``, which does what no terminal
+/// with a reader there is ``ContactlessTerminal``; for looking at cards, ``CardInspector``, which does what no terminal
 /// may.
 public struct EntryPoint: Sendable {
     /// What Entry Point is told.
@@ -53,7 +53,7 @@ public struct EntryPoint: Sendable {
     /// How many commands a kernel may send in one activation.
     public static let maximumCommands = 1024
 
-    private let configuration: ReaderConfiguration
+    private var configuration: ReaderConfiguration
     private let kernels: [KernelIdentifier: any Kernel.Type]
     private let keys: CAPublicKeys
     private let exceptionFile: any ExceptionFile
@@ -89,6 +89,12 @@ public struct EntryPoint: Sendable {
         keys: CAPublicKeys = CAPublicKeys(), exceptionFile: any ExceptionFile = NoExceptionFile()
     ) {
         self.configuration = configuration
+        // Book B, 3.1.1.7: the terminal's floor limit, where a combination does not have another one.
+        if let limit = configuration.terminal[0x9F1B] {
+            for index in configuration.combinations.indices {
+                self.configuration.combinations[index].data.merge([0x9F1B: limit]) { own, _ in own }
+            }
+        }
         self.kernels = kernels
         self.keys = keys
         self.exceptionFile = exceptionFile

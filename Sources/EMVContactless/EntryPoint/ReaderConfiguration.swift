@@ -19,8 +19,9 @@ public import SmartCard
 ///     }
 ///
 /// Tags, AIDs, kernel identifiers (as tag 9F2A has them) and values are hexadecimal digits, amounts numbers in the
-/// currency's minor unit.  What is left out is absent, which is not the same as zero or false.  A key that is not known is
-/// an error.
+/// currency's minor unit.  What is left out is absent, which is not the same as zero or false.  `kernel3` has the properties
+/// of ``Kernel3/Options`` and ``Kernel3/DynamicReaderLimits``; what is left out there has the value that their initialisers
+/// give it.  A key that is not known is an error.
 public struct ReaderConfiguration: Hashable, Sendable {
     /// Whose certification authority keys are trusted.
     public var environment: CAPublicKey.Environment
@@ -49,7 +50,8 @@ public struct Combination: Hashable, Sendable {
     /// Reader Contactless Transaction Limit: amounts from this one on are not accepted.  All limits are in the minor
     /// unit of the transaction's currency; nil: there is none.
     public var transactionLimit: UInt64?
-    /// Reader Contactless Floor Limit: amounts above it go online.
+    /// Reader Contactless Floor Limit: amounts above it go online.  Where it is nil the terminal's floor limit counts: tag
+    /// 9F1B of ``data``, or else of ``ReaderConfiguration/terminal``.
     public var floorLimit: UInt64?
     /// Reader CVM Required Limit: from this amount on the cardholder has to be verified.
     public var cvmRequiredLimit: UInt64?
