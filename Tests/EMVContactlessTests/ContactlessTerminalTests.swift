@@ -119,6 +119,24 @@ import Testing
         #expect(shown.withLock { $0 } == [.presentCard, .removeCard, .presentCard])
     }
 
+    /// What the issuer has decided is not lost with the card.
+    @Test func theCardDoesNotComeBackForTheIssuersMessage() async throws {
+        let field = ScriptedField([.card([Self.directory, Self.fci, .response("03 90 00")])])
+        let report = try await terminal().perform(
+            purchase(1), in: field,
+            authorise: { _ in OnlineResponse(issuerAuthenticationData: [0xAA, 0xBB, 0xCC, 0xDD]) }, show: { _ in })
+        #expect(field.activations == 2)
+        #expect(report.outcome.kind == .onlineRequest && report.exchanges.count == 3)
+        #expect(report.notes == ["the card was not presented again for the issuer's message"])
+    }
+
+    @Test func nobodyPresentsACard() async throws {
+        let error = await #expect(throws: CardError.self) {
+            try await terminal().perform(purchase(1), in: ScriptedField([])) { _ in }
+        }
+        #expect(error?.kind == .cardAbsent)
+    }
+
     @Test(arguments: [nil, OnlineResponse(authorisationResponseCode: Array("05".utf8))])
     func withoutDataForTheCardTheRequestIsTheEnd(_ response: OnlineResponse?) async throws {
         let field = ScriptedField([.card([Self.directory, Self.fci, .response("03 90 00")])])

@@ -44,7 +44,8 @@ public struct ContactlessTerminal: Sendable {
     ///   - show: shows a message to the cardholder; called in the order in which they come.
     ///   - authorise: asks the issuer, and returns nil if it could not be reached.  Called for an outcome that may be
     ///     restarted; without it such an outcome is the last.
-    /// - Throws: ``CardError`` when the reader fails; `CancellationError`.
+    /// - Returns: the last outcome; that which the issuer answered, if the card was not presented again for the answer.
+    /// - Throws: ``CardError`` when the reader fails, or no card was presented; `CancellationError`.
     public func perform(
         _ transaction: Transaction, in field: some ContactlessField, preProcessing: Bool = true,
         layers: (any CardChannel) -> any CardChannel = { $0 },
@@ -55,6 +56,7 @@ public struct ContactlessTerminal: Sendable {
         var exchanges: [Exchange] = []
         var notes: [String] = []
         var channel: (any CardChannel)?
+        var answered: FinalOutcome?
         var event = preProcessing ? EntryPoint.Event.startA(transaction) : .startB(transaction)
         let clock = ContinuousClock()
         while true {
@@ -64,13 +66,20 @@ public struct ContactlessTerminal: Sendable {
             notes += step.notes
             switch step.action {
             case .activateField:
-                switch try await field.activate() {
-                case .card(let card):
-                    channel = layers(card)
-                    event = .cardPresent
-                case .collision: event = .collision
-                case .collisionOver: event = .collisionOver
-                case .communicationError(let error): event = .communicationError(error)
+                do {
+                    switch try await field.activate() {
+                    case .card(let card):
+                        channel = layers(card)
+                        event = .cardPresent
+                    case .collision: event = .collision
+                    case .collisionOver: event = .collisionOver
+                    case .communicationError(let error): event = .communicationError(error)
+                    }
+                } catch let error as CardError where error.kind == .cardAbsent {
+                    // What the issuer has decided stands, whether the card hears of it or not.
+                    guard let answered else { throw error }
+                    notes.append("the card was not presented again for the issuer's message")
+                    return Report(final: answered, exchanges: exchanges, notes: notes)
                 }
             case .send(let command):
                 let start = clock.now
@@ -97,6 +106,7 @@ public struct ContactlessTerminal: Sendable {
                     let response = try await Self.issuerResponse(to: final, authorise, in: field, show: show),
                     final.outcome.isRestarted(by: response)
                 else { return Report(final: final, exchanges: exchanges, notes: notes) }
+                answered = final
                 event = .onlineResponse(response)
             }
         }
