@@ -100,6 +100,17 @@ import Testing
         #expect(outcome.output.contains("this reader does not have Kernel 2 (Mastercard)"))
     }
 
+    /// The card's CTQ, 0000, do not have issuer update processing (Book C-3, Annex A: byte 2 bit 7); and 8A alone is nothing
+    /// for a card.
+    @Test(arguments: [
+        ("8A0230309108AABBCCDD11223344", "is not for this card"), ("8A023030", "holds nothing for the card"),
+    ])
+    func anAnswerThatIsNotPassedOn(_ answer: String, _ note: String) async throws {
+        let outcome = try await pay("--virtual", "--amount", "1.00", "--online-response", answer)
+        #expect(outcome.status == 0 && outcome.output.contains("Outcome      online request"), "\(outcome)")
+        #expect(outcome.output.contains("! the issuer's answer \(note)"), "\(outcome)")
+    }
+
     /// The exit status of what is wrong with the command line, and a word that helps.
     @Test(
         arguments: [

@@ -45,8 +45,8 @@ struct PayCommand: AsyncParsableCommand {
     @Option(
         help: .init(
             """
-            What the reader accepts, in JSON; see the documentation of ReaderConfiguration. Default: a test terminal \
-            for all schemes.
+            What the reader accepts, in JSON; see reader-probe(1), Configuration. Default: a test terminal for all \
+            schemes.
             """, valueName: "file"))
     var config: String?
 
@@ -87,7 +87,7 @@ struct PayCommand: AsyncParsableCommand {
             throw error
         }
         let report = Report.Payment(
-            reader: reader.identity, transaction: transaction, messages: messages, result: result,
+            reader: reader.identity, transaction: transaction, messages: messages, result: result, answer: issuer,
             reveal: output.reveal)
         let redactor = output.reveal ? Redactor() : Redactor(hiding: result.outcome)
         if output.json {
@@ -140,9 +140,9 @@ struct PayCommand: AsyncParsableCommand {
         do {
             return try JSONDecoder().decode(ReaderConfiguration.self, from: try contents(of: config))
         } catch let error as DecodingError {
-            throw ProbeError.usage("\(config): \(error.place)", "The format: reader-probe(1), CONFIGURATION.")
+            throw ProbeError.usage("\(config): \(error.place)", "The format: reader-probe(1), Configuration.")
         } catch let error as ConfigurationError {
-            throw ProbeError.usage("\(config): \(error)", "The format: reader-probe(1), CONFIGURATION.")
+            throw ProbeError.usage("\(config): \(error)", "The format: reader-probe(1), Configuration.")
         }
     }
 
@@ -159,7 +159,7 @@ struct PayCommand: AsyncParsableCommand {
         do {
             keys.merge(try CAPublicKeys(parsing: String(decoding: contents(of: caKeys), as: UTF8.self)))
         } catch let error as CAPublicKeyFileError {
-            throw ProbeError.usage("\(caKeys): \(error)", "The format: reader-probe(1), KEYS.")
+            throw ProbeError.usage("\(caKeys): \(error)", "The format: reader-probe(1), Keys.")
         }
         return keys
     }

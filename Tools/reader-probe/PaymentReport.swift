@@ -44,9 +44,10 @@ extension Report {
         let exchanges: [Exchange]
         let notes: [String]
 
+        /// - Parameter answer: the issuer's, which there was in case of an online request.
         init(
             reader: ReaderIdentity, transaction: Transaction, messages: [UserInterfaceRequest],
-            result: ContactlessTerminal.Report, reveal: Bool
+            result: ContactlessTerminal.Report, answer: OnlineResponse?, reveal: Bool
         ) {
             let outcome = result.outcome
             self.reader = Reader(reader)
@@ -82,7 +83,14 @@ extension Report {
                     command: $0.header.hex, status: $0.status.map { [$0.sw1, $0.sw2].hex },
                     duration: ($0.duration / .microseconds(1)).rounded() / 1000)
             }
-            notes = result.notes
+            var notes = result.notes
+            if let answer, outcome.kind == .onlineRequest, !outcome.isRestarted(by: answer) {
+                notes.append(
+                    answer.hasDataForCard
+                        ? "the issuer's answer is not for this card: it or the reader has no issuer update processing"
+                        : "the issuer's answer holds nothing for the card")
+            }
+            self.notes = notes
         }
     }
 }
@@ -102,6 +110,7 @@ struct PaymentText {
     init(_ report: Report.Payment) { self.report = report }
 
     var text: String {
+        let amount = Currency[report.currency]?.format("\(report.amount)") ?? ""
         var lines = [
             field("Reader", "\(report.reader.name)  (\(report.reader.backend))"),
             field("Transaction", "\(report.type.words), \(amount)"),
