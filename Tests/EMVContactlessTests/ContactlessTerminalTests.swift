@@ -99,6 +99,7 @@ import Testing
             }, show: { _ in })
         #expect(asked.withLock { $0.map(\.outcome.kind) } == [.onlineRequest])
         #expect(report.outcome.kind == .approved && report.outcome.reason == "AABBCCDD")
+        #expect(report.onlineRequest == asked.withLock(\.first))
     }
 
     /// The card may stay for 20 ms, and the issuer takes longer: it has to be removed, and the answer still counts.

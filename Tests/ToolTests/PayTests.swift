@@ -100,6 +100,33 @@ import Testing
         #expect(outcome.output.contains("this reader does not have Kernel 2 (Mastercard)"))
     }
 
+    /// A card with issuer update processing (Book C-3, Annex A: CTQ byte 2 bit 7) is told what the issuer said; what was
+    /// asked of the issuer is not forgotten.
+    @Test func theIssuersAnswerGoesToTheCard() async throws {
+        let cards = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../Sources/SmartCardSimulator/Cards/visa.card").standardized
+        let text = try String(contentsOf: cards, encoding: .utf8)
+        let card = try file("update.card", text.replacingOccurrences(of: "9F6C 0000", with: "9F6C 0040"))
+        defer { try? FileManager.default.removeItem(atPath: card) }
+
+        let asked = try json(try await pay("--card", card, "--amount", "1.00", "--json"))
+        #expect(asked["outcome"] as? String == "onlineRequest" && asked["start"] as? String == "B")
+        // Book A, table 9-3: present card again
+        let message = try #require(asked["messageOnRestart"] as? [String: Any])
+        #expect(message["identifier"] as? String == "21" && message["status"] as? String == "readyToRead")
+
+        let answered = try json(
+            try await pay(
+                "--card", card, "--amount", "1.00", "--online-response", "8A0230309108AABBCCDD11223344", "--json"))
+        #expect(answered["outcome"] as? String == "endApplication" && answered["messageOnRestart"] is NSNull)
+        let exchanges = try #require(answered["exchanges"] as? [[String: Any]])
+        #expect(exchanges.last?["command"] as? String == "00820000")
+        let record = try #require(answered["dataRecord"] as? [[String: Any]])
+        #expect(record.contains { $0["tag"] as? String == "9F26" })
+        #expect(record.first { $0["tag"] as? String == "57" }?["value"] as? String != nil)
+        #expect(!"\(answered)".contains(Self.account))
+    }
+
     /// The card's CTQ, 0000, do not have issuer update processing (Book C-3, Annex A: byte 2 bit 7); and 8A alone is nothing
     /// for a card.
     @Test(arguments: [

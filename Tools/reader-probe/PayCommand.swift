@@ -89,7 +89,7 @@ struct PayCommand: AsyncParsableCommand {
         let report = Report.Payment(
             reader: reader.identity, transaction: transaction, messages: messages, result: result, answer: issuer,
             reveal: output.reveal)
-        let redactor = output.reveal ? Redactor() : Redactor(hiding: result.outcome)
+        let redactor = output.reveal ? Redactor() : Redactor(hiding: result)
         if output.json {
             try Report.print(report, redactor: redactor)
         } else {

@@ -34,6 +34,8 @@ extension Report {
         @OrNull var cvm: String?
         @OrNull var start: String?
         @OrNull var onlineResponseData: String?
+        /// What is shown when the card has to be presented again.
+        @OrNull var messageOnRestart: Message?
         @OrNull var alternateInterface: String?
         let receipt: Bool
         @OrNull var fieldOff: Int?
@@ -65,18 +67,15 @@ extension Report {
             receipt = outcome.receipt
             fieldOff = outcome.fieldOff
             removalTimeout = outcome.removalTimeout
-            self.messages = messages.map {
-                Message(
-                    identifier: $0.message.map { [$0.rawValue].hex }, text: $0.text, status: "\($0.status)",
-                    holdTime: $0.holdTime, languages: $0.languagePreference)
-            }
+            messageOnRestart = outcome.userInterfaceRequestOnRestart.map { Message($0) }
+            self.messages = messages.map { Message($0) }
             let scope = result.final.kernel.map { DataElement.Scope(kernel: $0) } ?? .common
             func elements(_ record: DataRecord?) -> [Element] {
                 (record?.elements ?? []).map {
                     Element(Annotation(tag: $0.tag, value: $0.value, scope: scope), reveal: reveal)
                 }
             }
-            dataRecord = elements(outcome.dataRecord)
+            dataRecord = elements(outcome.dataRecord ?? result.onlineRequest?.outcome.dataRecord)
             discretionaryData = elements(outcome.discretionaryData)
             exchanges = result.exchanges.map {
                 Exchange(
@@ -95,10 +94,24 @@ extension Report {
     }
 }
 
-extension Redactor {
-    init(hiding outcome: Outcome) {
+extension Report.Payment.Message {
+    init(_ request: UserInterfaceRequest) {
         self.init(
-            hiding: [outcome.dataRecord, outcome.discretionaryData].flatMap { $0?.elements ?? [] }
+            identifier: request.message.map { [$0.rawValue].hex }, text: request.text, status: "\(request.status)",
+            holdTime: request.holdTime, languages: request.languagePreference)
+    }
+
+    /// `Present card  ready to read`
+    fileprivate var line: String {
+        "\(text.isEmpty ? "(no message)" : text)  \(Terminal.styled(status.words, .dim))"
+    }
+}
+
+extension Redactor {
+    init(hiding result: ContactlessTerminal.Report) {
+        let outcomes = [result.outcome, result.onlineRequest?.outcome].compactMap(\.self)
+        self.init(
+            hiding: outcomes.flatMap { [$0.dataRecord, $0.discretionaryData] }.flatMap { $0?.elements ?? [] }
                 .map { ($0.tag, $0.value) })
     }
 }
@@ -121,16 +134,13 @@ struct PaymentText {
         lines.append(field("Because", report.reason))
         let parameters: [(String, String?)] = [
             ("CVM", report.cvm?.words), ("Start", report.start),
-            ("Online data", report.onlineResponseData?.words), ("Instead", report.alternateInterface?.words),
+            ("Online data", report.onlineResponseData?.words), ("On restart", report.messageOnRestart?.line),
+            ("Instead", report.alternateInterface?.words),
             ("Receipt", report.receipt ? "yes" : nil), ("Field off", report.fieldOff.map { "\($0) ms" }),
             ("Removal", report.removalTimeout > 0 ? "within \(report.removalTimeout) ms" : nil),
         ]
         lines += parameters.compactMap { name, value in value.map { field(name, $0) } }
-        let messages = report.messages.map { message in
-            let text = message.text.isEmpty ? "(no message)" : message.text
-            return "\(text)  \(Terminal.styled(message.status.words, .dim))"
-        }
-        for (index, message) in collapsed(messages).enumerated() {
+        for (index, message) in collapsed(report.messages.map(\.line)).enumerated() {
             lines.append(field(index == 0 ? "Messages" : "", message))
         }
         let time = report.exchanges.reduce(0) { $0 + $1.duration }

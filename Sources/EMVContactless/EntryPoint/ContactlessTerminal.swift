@@ -19,10 +19,15 @@ public struct ContactlessTerminal: Sendable {
     /// What came of a transaction.
     public struct Report: Sendable {
         public fileprivate(set) var final: FinalOutcome
+        /// The online request that the issuer answered, where the card was to be told of the answer: with the data record and
+        /// the cardholder verification, which an outcome after that does not repeat.
+        public fileprivate(set) var onlineRequest: FinalOutcome?
+        /// Every command that was sent, in its order.
         public fileprivate(set) var exchanges: [Exchange] = []
         /// Why what happened happened: sentences without card data.
         public fileprivate(set) var notes: [String] = []
 
+        /// That of ``final``.
         public var outcome: Outcome { final.outcome }
         /// All exchanges together.
         public var cardTime: Duration { exchanges.reduce(.zero) { $0 + $1.duration } }
@@ -56,7 +61,7 @@ public struct ContactlessTerminal: Sendable {
         var exchanges: [Exchange] = []
         var notes: [String] = []
         var channel: (any CardChannel)?
-        var answered: FinalOutcome?
+        var onlineRequest: FinalOutcome?
         var event = preProcessing ? EntryPoint.Event.startA(transaction) : .startB(transaction)
         let clock = ContinuousClock()
         while true {
@@ -77,9 +82,10 @@ public struct ContactlessTerminal: Sendable {
                     }
                 } catch let error as CardError where error.kind == .cardAbsent {
                     // What the issuer has decided stands, whether the card hears of it or not.
-                    guard let answered else { throw error }
+                    guard let onlineRequest else { throw error }
                     notes.append("the card was not presented again for the issuer's message")
-                    return Report(final: answered, exchanges: exchanges, notes: notes)
+                    return Report(
+                        final: onlineRequest, onlineRequest: onlineRequest, exchanges: exchanges, notes: notes)
                 }
             case .send(let command):
                 let start = clock.now
@@ -105,8 +111,10 @@ public struct ContactlessTerminal: Sendable {
                 guard let authorise, final.outcome.start != nil,
                     let response = try await Self.issuerResponse(to: final, authorise, in: field, show: show),
                     final.outcome.isRestarted(by: response)
-                else { return Report(final: final, exchanges: exchanges, notes: notes) }
-                answered = final
+                else {
+                    return Report(final: final, onlineRequest: onlineRequest, exchanges: exchanges, notes: notes)
+                }
+                onlineRequest = final
                 event = .onlineResponse(response)
             }
         }
