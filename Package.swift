@@ -26,6 +26,7 @@ let package = Package(
         .library(name: "SmartCardSimulator", targets: ["SmartCardSimulator"]),
         .library(name: "SmartCardSimulatorHosts", targets: ["SmartCardSimulatorHosts"]),
         .library(name: "EMVContactless", targets: ["EMVContactless"]),
+        .executable(name: "apdu-trace", targets: ["apdu-trace"]),
         .executable(name: "reader-probe", targets: ["reader-probe"]),
         .executable(name: "virtual-reader", targets: ["virtual-reader"]),
     ],
@@ -61,10 +62,22 @@ let package = Package(
         .target(name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"], swiftSettings: settings),
 
         // Tools.
+        .target(
+            name: "ToolSupport",
+            dependencies: [
+                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "EMVContactless", argumentParser,
+                logging,
+            ],
+            path: "Tools/ToolSupport", swiftSettings: settings),
+        .executableTarget(
+            name: "apdu-trace",
+            dependencies: ["ToolSupport", "SmartCardTrace", "SmartCard", "EMVContactless", argumentParser],
+            path: "Tools/apdu-trace", swiftSettings: settings),
         .executableTarget(
             name: "reader-probe",
             dependencies: [
-                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardPN532", "SmartCardSimulator", "EMVContactless",
+                "ToolSupport", "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardPN532", "SmartCardSimulator",
+                "EMVContactless",
                 argumentParser, logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"], swiftSettings: settings),
@@ -145,8 +158,7 @@ let package = Package(
             name: "ToolTests",
             dependencies: [
                 "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport", "USBTestSupport",
-                "first-program",
-                "reader-probe", "virtual-reader",
+                "apdu-trace", "first-program", "reader-probe", "virtual-reader",
             ],
             swiftSettings: settings),
     ],

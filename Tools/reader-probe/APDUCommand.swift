@@ -1,5 +1,6 @@
 import ArgumentParser
 import SmartCard
+import ToolSupport
 
 struct APDUCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -26,7 +27,7 @@ struct APDUCommand: AsyncParsableCommand {
                 return try CommandAPDU([UInt8](hex: text))
             } catch {
                 // The text is not repeated: it may be a PIN.
-                throw ProbeError.usage(
+                throw ToolError.usage(
                     "argument \(number) is no command APDU: \(error)",
                     "Each argument is one APDU; quote one with spaces: \"00 A4 04 00 00\".")
             }

@@ -1,6 +1,7 @@
 import ArgumentParser
 import SmartCard
 import SmartCardPN532
+import ToolSupport
 
 struct BeepCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

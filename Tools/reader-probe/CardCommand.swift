@@ -1,6 +1,7 @@
 import ArgumentParser
 import EMVContactless
 import SmartCard
+import ToolSupport
 
 struct CardCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

@@ -2,6 +2,7 @@ import ArgumentParser
 import EMVContactless
 import Foundation
 import SmartCard
+import ToolSupport
 
 struct DecodeCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -40,7 +41,7 @@ struct DecodeCommand: ParsableCommand {
         let scope: DataElement.Scope
         if let aid {
             guard let bytes = try? [UInt8](hex: aid), let aid = AID(bytes) else {
-                throw ProbeError.usage("“\(aid)” is no AID", "An AID is 5 to 16 bytes: --aid A0000000031010")
+                throw ToolError.usage("“\(aid)” is no AID", "An AID is 5 to 16 bytes: --aid A0000000031010")
             }
             scope = .init(aid: aid)
         } else {
@@ -66,11 +67,11 @@ struct DecodeCommand: ParsableCommand {
         do {
             bytes = try [UInt8](hex: text)
         } catch {
-            throw ProbeError.usage(
+            throw ToolError.usage(
                 "the input is no hexadecimal text: \(error)", "For a binary file: xxd -p FILE | reader-probe decode")
         }
         guard !bytes.isEmpty else {
-            throw ProbeError.usage(
+            throw ToolError.usage(
                 "no input", "Give BER-TLV as hexadecimal digits: reader-probe decode 9F0206000000001000")
         }
         // Objects like FF8105 begin with what cards use as filling; so filling is only looked for where that fails.
@@ -78,7 +79,7 @@ struct DecodeCommand: ParsableCommand {
         do {
             return try TLVList(bytes)
         } catch {
-            throw ProbeError.usage("\(error)", "The bytes before that offset are whole; check what follows.")
+            throw ToolError.usage("\(error)", "The bytes before that offset are whole; check what follows.")
         }
     }
 

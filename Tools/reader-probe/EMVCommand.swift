@@ -2,6 +2,7 @@ import ArgumentParser
 import EMVContactless
 import Foundation
 import SmartCard
+import ToolSupport
 
 struct EMVCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -61,7 +62,7 @@ struct Probe {
     func check(needsApplications: Bool) throws {
         if let interruption = inspection.interruption { throw interruption }
         if needsApplications && inspection.applications.isEmpty {
-            throw ProbeError(
+            throw ToolError(
                 status: 5, summary: "the card has no EMV application (\(card.technology))",
                 hint: "Present a payment card; “reader-probe card” shows what this one is.")
         }

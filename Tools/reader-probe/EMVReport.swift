@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import ToolSupport
 
 extension Report {
     /// An application as the directory names it, for `card`.

@@ -1,3 +1,5 @@
+import ToolSupport
+
 /// An EMV card for a person to read.
 struct EMVText {
     private let probe: Report.Probe<Report.Application>

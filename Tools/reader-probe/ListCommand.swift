@@ -1,5 +1,6 @@
 import ArgumentParser
 import SmartCard
+import ToolSupport
 
 struct ListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -22,16 +23,6 @@ struct ListCommand: AsyncParsableCommand {
 
     static func line(_ identity: ReaderIdentity, _ state: SlotState) -> String {
         "\(Terminal.styled(identity.name, .bold))  (\(identity.backend.rawValue))\n  \(state.text)"
-    }
-}
-
-extension CardReader {
-    /// What is in the slot now.
-    func currentState() async throws -> SlotState {
-        try await withTimeLimit(.seconds(10)) {
-            for try await state in slotStates() { return state }
-            throw CardError(.readerGone, identity.name)
-        }
     }
 }
 

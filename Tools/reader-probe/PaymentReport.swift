@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import ToolSupport
 
 extension Report {
     /// For `pay`.

@@ -4,6 +4,7 @@ import SmartCard
 import SmartCardPCSC
 import SmartCardPN532
 import SmartCardUSB
+import ToolSupport
 
 struct ReaderCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

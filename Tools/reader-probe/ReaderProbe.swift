@@ -1,4 +1,5 @@
 import ArgumentParser
+import ToolSupport
 
 @main
 struct ReaderProbe: AsyncParsableCommand {

@@ -1,9 +1,10 @@
 import EMVContactless
 import Foundation
 import SmartCard
+import ToolSupport
 
-/// What `--json` prints.  The keys are documented in reader-probe(1) and do not change; absent values are null.
-enum Report {
+/// The keys are documented in reader-probe(1) and do not change; absent values are null.
+extension Report {
     struct Reader: Encodable, Sendable {
         let name: String
         let backend: String
@@ -94,85 +95,5 @@ enum Report {
     struct Exchanges: Encodable {
         let reader: Reader
         let exchanges: [Exchange]
-    }
-
-    static func print(_ report: some Encodable, redactor: Redactor = Redactor()) throws {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        try output(encoder, report, redactor)
-    }
-
-    /// On one line, for streams of objects.
-    static func printLine(_ report: some Encodable) throws {
-        let encoder = JSONEncoder()
-        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
-        try output(encoder, report, Redactor())
-    }
-
-    private static func output(_ encoder: JSONEncoder, _ report: some Encodable, _ redactor: Redactor) throws {
-        Terminal.print(redactor.redacted(String(decoding: try encoder.encode(report), as: UTF8.self)))
-    }
-}
-
-/// An optional that is encoded as null rather than left out, so that every key is always there.
-@propertyWrapper
-struct OrNull<Value: Encodable>: Encodable {
-    var wrappedValue: Value?
-
-    init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
-
-    func encode(to encoder: any Encoder) throws {
-        var container = encoder.singleValueContainer()
-        if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
-    }
-}
-
-extension OrNull: Sendable where Value: Sendable {}
-
-/// Takes account numbers and names that a card has shown out of everything that is printed, wherever else the card has
-/// put them: in a label, a log record, an object that nobody knows.
-struct Redactor {
-    /// More numbers and names than any card has; a card with thousands must not keep the search going for hours.
-    private static let maximumSecrets = 32
-
-    private var replacements: [(secret: String, shown: String)] = []
-
-    init() {}
-
-    init(hiding inspection: CardInspection) {
-        self.init(
-            hiding: inspection.applications.flatMap(\.elements).map { ($0.object.tag, Array($0.object.value)) })
-    }
-
-    init(hiding objects: [(tag: TLVTag, value: [UInt8])]) {
-        for (tag, value) in objects {
-            switch SensitiveData.exposures[tag] {
-            case .accountNumber:
-                hide(digits: String(value.hex.prefix { ("0"..."9").contains($0) }))
-            case .nothing where [0x5F20, 0x9F0B].contains(tag):
-                let name = String(decoding: value, as: UTF8.self).trimmingCharacters(in: .whitespaces)
-                if name.count >= 5 { hide(name, shown: String(repeating: "*", count: name.count)) }
-            default: break
-            }
-        }
-        // The longest first, so that none leaves a part of another behind.
-        replacements.sort { $0.secret.count > $1.secret.count }
-    }
-
-    private mutating func hide(digits: String) {
-        guard digits.count >= 12 else { return }
-        hide(digits, shown: SensitiveData.maskingAccountNumber(digits))
-    }
-
-    private mutating func hide(_ secret: String, shown: String) {
-        guard replacements.count < 2 * Self.maximumSecrets, !replacements.contains(where: { $0.secret == secret })
-        else { return }
-        replacements.append((secret, shown))
-        let coded = Array(secret.utf8).hex
-        replacements.append((coded, String(repeating: "*", count: coded.count)))
-    }
-
-    func redacted(_ text: String) -> String {
-        replacements.reduce(text) { $0.replacingOccurrences(of: $1.secret, with: $1.shown) }
     }
 }

@@ -3,6 +3,7 @@ import Foundation
 import SmartCard
 import SmartCardPCSC
 import SmartCardUSB
+import ToolSupport
 
 struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

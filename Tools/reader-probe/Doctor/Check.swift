@@ -1,3 +1,5 @@
+import ToolSupport
+
 /// One thing that `doctor` looks at.
 struct Check: Sendable {
     /// What it is called in the output; does not change.

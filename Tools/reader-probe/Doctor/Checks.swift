@@ -1,5 +1,6 @@
 import SmartCard
 import SmartCardUSB
+import ToolSupport
 
 extension Check {
     /// In the order in which to mend: from the plug up to the card.

@@ -2,6 +2,7 @@ import ArgumentParser
 import Foundation
 import SmartCard
 import SmartCardPCSC
+import ToolSupport
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(

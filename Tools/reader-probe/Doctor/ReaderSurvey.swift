@@ -1,5 +1,6 @@
 import SmartCard
 import SmartCardPCSC
+import ToolSupport
 
 extension Machine {
     /// How long anything that pcscd is asked may take.

@@ -1,31 +1,32 @@
-import ArgumentParser
-import EMVContactless
+package import ArgumentParser
 import Foundation
-import Glibc
-import SmartCard
+package import SmartCard
 
 /// How the tool speaks: results on standard output; progress and errors on standard error, one line for what is
 /// wrong and one for what to do; colour and progress for people only.
-enum Terminal {
-    static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
-    static let errorIsTerminal = isatty(STDERR_FILENO) == 1
+package enum Terminal {
+    /// The name that this program was called by.
+    package static let program = CommandLine.arguments.first.map { URL(fileURLWithPath: $0).lastPathComponent } ?? ""
+
+    package static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
+    package static let errorIsTerminal = isatty(STDERR_FILENO) == 1
 
     private static let hasColor =
         ProcessInfo.processInfo.environment["NO_COLOR", default: ""].isEmpty
         && ProcessInfo.processInfo.environment["TERM"] != "dumb"
 
-    enum Style: String {
+    package enum Style: String {
         case bold = "1"
         case dim = "2"
         case warning = "33"
     }
 
     /// `text` for standard output, in `style` where that is a terminal.
-    static func styled(_ text: String, _ style: Style) -> String {
+    package static func styled(_ text: String, _ style: Style) -> String {
         outputIsTerminal && hasColor && !text.isEmpty ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
     }
 
-    static func print(_ text: String) {
+    package static func print(_ text: String) {
         // Card data may hold anything; what could steer a terminal never reaches one.
         write(printable(text) + "\n")
     }
@@ -59,16 +60,16 @@ enum Terminal {
     private static func complain(_ summary: String, _ hint: String) {
         guard !Ending.isUnderWay else { return }
         // Where nobody hears it, there is nobody to tell.
-        try? FileHandle.standardError.write(contentsOf: Data("reader-probe: \(summary)\n  \(hint)\n".utf8))
+        try? FileHandle.standardError.write(contentsOf: Data("\(program): \(summary)\n  \(hint)\n".utf8))
     }
 
     /// One line that the next one overwrites; nothing where nobody looks.
-    static func progress(_ text: String) {
+    package static func progress(_ text: String) {
         guard errorIsTerminal else { return }
         try? FileHandle.standardError.write(contentsOf: Data("\r\u{1B}[K\(text)".utf8))
     }
 
-    static func endProgress() { progress("") }
+    package static func endProgress() { progress("") }
 
     /// Without the control characters that cards might send, but for the line's end and our own colours.
     private static func printable(_ text: String) -> String {
@@ -90,13 +91,13 @@ enum Terminal {
     }
 
     /// Says what went wrong and what to do, and returns the exit status for it.
-    static func report(_ error: any Error, of command: any ParsableCommand.Type) -> Int32 {
+    package static func report(_ error: any Error, of command: any ParsableCommand.Type) -> Int32 {
         endProgress()
         let (status, summary, hint): (Int32, String, String)
         switch error {
         // The command has said all there is to say.
         case let code as ExitCode: return code.rawValue
-        case let error as ProbeError:
+        case let error as ToolError:
             (status, summary, hint) = (error.status, error.summary, error.hint)
         case let error as CardError:
             (status, summary, hint) = (error.exitStatus, error.description, error.hint)
@@ -109,7 +110,7 @@ enum Terminal {
                 return 0
             }
             (status, summary, hint) = (
-                2, command.message(for: error), "See reader-probe --help; a subcommand stands before its options."
+                2, command.message(for: error), "See \(program) --help; a subcommand stands before its options."
             )
         }
         complain(printable(summary), printable(hint))
@@ -118,19 +119,23 @@ enum Terminal {
 }
 
 /// What this tool itself has to complain about.
-struct ProbeError: Error {
-    let status: Int32
-    let summary: String
-    let hint: String
+package struct ToolError: Error {
+    package let status: Int32
+    package let summary: String
+    package let hint: String
 
-    static func usage(_ summary: String, _ hint: String) -> ProbeError {
-        ProbeError(status: 2, summary: summary, hint: hint)
+    package init(status: Int32, summary: String, hint: String) {
+        (self.status, self.summary, self.hint) = (status, summary, hint)
+    }
+
+    package static func usage(_ summary: String, _ hint: String) -> ToolError {
+        ToolError(status: 2, summary: summary, hint: hint)
     }
 }
 
 extension CardError {
     /// The exit statuses of `--help`.
-    var exitStatus: Int32 {
+    package var exitStatus: Int32 {
         switch kind {
         case .noReader, .readerGone: 3
         case .cardAbsent: 4

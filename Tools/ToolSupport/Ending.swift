@@ -4,7 +4,7 @@ import Synchronization
 
 /// How the program ends, whoever ends it: readers that it drives over USB go back to the system first, for a kernel driver
 /// gets its device back by that alone.
-enum Ending {
+package enum Ending {
     case status(Int32)
     /// By the signal, as if nobody had taken it.
     case signal(Int32)
@@ -15,10 +15,10 @@ enum Ending {
     private static let hasBegun = Mutex(false)
 
     /// Whether what fails from now on is no news.
-    static var isUnderWay: Bool { hasBegun.withLock { $0 } }
+    package static var isUnderWay: Bool { hasBegun.withLock { $0 } }
 
     /// Gives the readers back and ends the program.  Returns at once; the first call counts.
-    static func begin(_ ending: Ending) {
+    package static func begin(_ ending: Ending) {
         let isFirst = hasBegun.withLock { hasBegun in
             defer { hasBegun = true }
             return !hasBegun
@@ -34,7 +34,7 @@ enum Ending {
     }
 
     /// As ``begin(_:)``, for who has nothing left to do.
-    static func end(_ ending: Ending) async -> Never {
+    package static func end(_ ending: Ending) async -> Never {
         begin(ending)
         while true { try? await Task.sleep(for: .seconds(3600)) }
     }
@@ -54,7 +54,7 @@ enum Ending {
 
     /// From now on signals end the program in order, but for those that whoever started it has it ignore; a closed pipe is
     /// an error of the write.
-    static func takeSignals() {
+    package static func takeSignals() {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

@@ -1,15 +1,15 @@
 import Foundation
-import SmartCard
-import SmartCardPCSC
+package import SmartCard
+package import SmartCardPCSC
 import SmartCardSimulator
-import SmartCardUSB
+package import SmartCardUSB
 import Synchronization
 
 extension ReaderOptions {
     /// The readers asked for, at least one.
     ///
     /// - Throws: ``CardError`` of kind `noReader`, `noService`, … .
-    func readers() async throws -> [any CardReader] {
+    package func readers() async throws -> [any CardReader] {
         let all: [any CardReader]
         switch (isVirtual, backend) {
         case (true, _): all = [try virtualReader()]
@@ -38,7 +38,7 @@ extension ReaderOptions {
     /// What pcscd lists.
     ///
     /// - Throws: ``CardError`` of kind `noService` if pcscd takes the question and gives no answer.
-    static func attachedReaders() async throws -> [PCSCReader] {
+    package static func attachedReaders() async throws -> [PCSCReader] {
         do {
             return try await withTimeLimit(.seconds(5)) { try await PCSCService().readers() }
         } catch let error as CardError where error.kind == .noReader {
@@ -73,14 +73,14 @@ extension ReaderOptions {
         let card = card ?? "visa"
         if let builtIn = VirtualCards.named(card) { return builtIn }
         guard let text = FileManager.default.contents(atPath: card) else {
-            throw ProbeError.usage(
+            throw ToolError.usage(
                 "no card “\(card)”, neither built in nor a file",
                 "Built in: \(VirtualCards.all.map(\.name).joined(separator: ", ")).")
         }
         do {
             return try CardFile(parsing: [UInt8](text)).makeCard()
         } catch {
-            throw ProbeError.usage(
+            throw ToolError.usage(
                 "\(card): \(error)",
                 "The format: Sources/SmartCardSimulator/Documentation.docc/CardFileFormat.md; examples: Sources/SmartCardSimulator/Cards."
             )
@@ -98,7 +98,7 @@ extension ReaderOptions {
     ///
     /// - Throws: ``CardError`` of kind `cardAbsent` or `cardMute` when ``patience`` is at its end; a reader's own error when
     ///   none is left to wait for.
-    func waitForCard(on readers: [any CardReader]) async throws -> any CardReader {
+    package func waitForCard(on readers: [any CardReader]) async throws -> any CardReader {
         let patience = patience
         let anyCard = reader != nil
         defer { Terminal.endProgress() }
@@ -147,7 +147,7 @@ extension ReaderOptions {
     private static let exchangeLimit = Duration.seconds(60)
 
     /// Waits for a card, connects to it, and gives it back when `body` is done.
-    func withCard<Result>(
+    package func withCard<Result>(
         _ body: (_ reader: any CardReader, _ card: any CardConnection, _ channel: any CardChannel) async throws ->
             Result
     ) async throws -> Result {
@@ -166,19 +166,29 @@ extension ReaderOptions {
 }
 
 /// The readers that this process drives over USB.
-enum DirectReaders {
+package enum DirectReaders {
     private static let known = Mutex<[USBReader]>([])
 
-    static func readers() async throws -> [any CardReader] {
+    package static func readers() async throws -> [any CardReader] {
         let readers = try await USBReaders().readers()
         remember(readers)
         return readers
     }
 
-    static func remember(_ readers: [USBReader]) { known.withLock { $0 += readers } }
+    package static func remember(_ readers: [USBReader]) { known.withLock { $0 += readers } }
 
     /// Ends everything over USB.
-    static func giveBack() async {
+    package static func giveBack() async {
         for reader in known.withLock({ $0 }) { await reader.close() }
+    }
+}
+
+extension CardReader {
+    /// What is in the slot now.
+    package func currentState() async throws -> SlotState {
+        try await withTimeLimit(.seconds(10)) {
+            for try await state in slotStates() { return state }
+            throw CardError(.readerGone, identity.name)
+        }
     }
 }

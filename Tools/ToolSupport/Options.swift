@@ -1,40 +1,42 @@
-import ArgumentParser
-import Logging
+package import ArgumentParser
+package import Logging
 import SmartCard
 
-struct OutputOptions: ParsableArguments {
+package struct OutputOptions: ParsableArguments {
     @Flag(help: "Print one JSON object instead of text.")
-    var json = false
+    package var json = false
 
     @Flag(
         help: """
             Show account numbers, tracks and names in full. Without it all but the first six and the last four digits \
             are masked.
             """)
-    var reveal = false
+    package var reveal = false
+
+    package init() {}
 }
 
 /// What carries the commands to the reader.
-enum BackendChoice: String, ExpressibleByArgument, CaseIterable {
+package enum BackendChoice: String, ExpressibleByArgument, CaseIterable {
     /// pcscd if it answers and has a reader, else USB.
     case auto
     case pcsc
     case usb
 }
 
-struct ReaderOptions: ParsableArguments {
+package struct ReaderOptions: ParsableArguments {
     @Option(
         help: """
             pcsc: through pcscd. usb: without it, straight over USB; pcscd must not hold the reader then. auto: pcscd if \
             it answers and has the reader, else USB.
             """)
-    var backend = BackendChoice.auto
+    package var backend = BackendChoice.auto
 
     @Option(name: .shortAndLong, help: .init("Use the reader whose name contains this.", valueName: "text"))
-    var reader: String?
+    package var reader: String?
 
     @Flag(help: "Use the built-in virtual reader; no hardware and no service is needed.")
-    var virtual = false
+    package var virtual = false
 
     @Option(
         help: .init(
@@ -42,33 +44,35 @@ struct ReaderOptions: ParsableArguments {
             The card on the virtual reader, which this brings along: visa, mastercard, two-applications and others of \
             virtual-reader --list-cards, or a card file. Default: visa.
             """, valueName: "name|file"))
-    var card: String?
+    package var card: String?
 
     @Option(
         help: .init(
             "Wait at most this many seconds for a card. Default: no limit on a terminal, else 5.", valueName: "seconds")
     )
-    var timeout: Double?
+    package var timeout: Double?
 
     @Flag(name: .shortAndLong, help: "Write the APDU traffic to standard error, card data masked.")
-    var verbose = false
+    package var verbose = false
 
-    func validate() throws {
+    package init() {}
+
+    package func validate() throws {
         if let timeout, !(0...86_400).contains(timeout) {
             throw ValidationError("--timeout takes 0 to 86400 seconds")
         }
     }
 
-    var isVirtual: Bool { virtual || card != nil }
+    package var isVirtual: Bool { virtual || card != nil }
 
     /// How long to wait for a card; nil for as long as it takes.
-    var patience: Duration? {
+    package var patience: Duration? {
         timeout.map { .milliseconds(Int($0 * 1000)) } ?? (Terminal.errorIsTerminal ? nil : .seconds(5))
     }
 
-    var logger: Logger? {
+    package var logger: Logger? {
         guard verbose else { return nil }
-        var logger = Logger(label: "reader-probe") { StreamLogHandler.standardError(label: $0) }
+        var logger = Logger(label: Terminal.program) { StreamLogHandler.standardError(label: $0) }
         logger.logLevel = .trace
         return logger
     }

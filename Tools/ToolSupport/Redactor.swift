@@ -1,0 +1,59 @@
+package import EMVContactless
+import Foundation
+package import SmartCard
+
+/// Takes account numbers and names that a card has shown out of everything that is printed, wherever else the card has
+/// put them: in a label, a log record, an object that nobody knows.
+package struct Redactor {
+    /// More numbers and names than any card has; a card with thousands must not keep the search going for hours.
+    private static let maximumSecrets = 32
+
+    private var replacements: [(secret: String, shown: String)] = []
+
+    package init() {}
+
+    package init(hiding inspection: CardInspection) {
+        self.init(
+            hiding: inspection.applications.flatMap(\.elements).map { ($0.object.tag, Array($0.object.value)) })
+    }
+
+    package init(hiding objects: [(tag: TLVTag, value: [UInt8])]) {
+        for (tag, value) in objects {
+            switch SensitiveData.exposures[tag] {
+            case .accountNumber:
+                hide(digits: String(value.hex.prefix { ("0"..."9").contains($0) }))
+            case .nothing where [0x5F20, 0x9F0B].contains(tag):
+                let name = String(decoding: value, as: UTF8.self).trimmingCharacters(in: .whitespaces)
+                if name.count >= 5 { hide(name, shown: String(repeating: "*", count: name.count)) }
+            default: break
+            }
+        }
+        // The longest first, so that none leaves a part of another behind.
+        replacements.sort { $0.secret.count > $1.secret.count }
+    }
+
+    private mutating func hide(digits: String) {
+        guard digits.count >= 12 else { return }
+        hide(digits, shown: SensitiveData.maskingAccountNumber(digits))
+    }
+
+    private mutating func hide(_ secret: String, shown: String) {
+        guard replacements.count < 2 * Self.maximumSecrets, !replacements.contains(where: { $0.secret == secret })
+        else { return }
+        replacements.append((secret, shown))
+        let coded = Array(secret.utf8).hex
+        replacements.append((coded, String(repeating: "*", count: coded.count)))
+    }
+
+    package func redacted(_ text: String) -> String {
+        replacements.reduce(text) { $0.replacingOccurrences(of: $1.secret, with: $1.shown) }
+    }
+}
+
+extension Redactor {
+    package init(hiding outcome: Outcome) {
+        self.init(
+            hiding: [outcome.dataRecord, outcome.discretionaryData].flatMap { $0?.elements ?? [] }
+                .map { ($0.tag, $0.value) })
+    }
+}

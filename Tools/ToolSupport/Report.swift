@@ -1,0 +1,36 @@
+import Foundation
+
+/// What `--json` prints.  Absent values are null.
+package enum Report {
+    package static func print(_ report: some Encodable, redactor: Redactor = Redactor()) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        try output(encoder, report, redactor)
+    }
+
+    /// On one line, for streams of objects.
+    package static func printLine(_ report: some Encodable) throws {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        try output(encoder, report, Redactor())
+    }
+
+    private static func output(_ encoder: JSONEncoder, _ report: some Encodable, _ redactor: Redactor) throws {
+        Terminal.print(redactor.redacted(String(decoding: try encoder.encode(report), as: UTF8.self)))
+    }
+}
+
+/// An optional that is encoded as null rather than left out, so that every key is always there.
+@propertyWrapper
+package struct OrNull<Value: Encodable>: Encodable {
+    package var wrappedValue: Value?
+
+    package init(wrappedValue: Value?) { self.wrappedValue = wrappedValue }
+
+    package func encode(to encoder: any Encoder) throws {
+        var container = encoder.singleValueContainer()
+        if let wrappedValue { try container.encode(wrappedValue) } else { try container.encodeNil() }
+    }
+}
+
+extension OrNull: Sendable where Value: Sendable {}
