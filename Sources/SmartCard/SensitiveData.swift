@@ -146,10 +146,18 @@ public enum SensitiveData {
         digits.indices.contains { start in
             startsIssuer(digits[start...])
                 && (13...19).contains { length in
-                    start + length <= digits.count && checks(digits[start..<start + length])
+                    start + length <= digits.count && isAccountNumber(digits[start..<start + length])
                 }
         }
     }
+
+    /// Whether `digits`, each 0 to 9, are 13 to 19, begin as those of an issuer of payment cards, and check.
+    package static func isAccountNumber(_ digits: ArraySlice<UInt8>) -> Bool {
+        (13...19).contains(digits.count) && startsIssuer(digits) && checks(digits)
+    }
+
+    /// Whether the value of `tag` is long and random, so that digits in it say nothing.
+    package static func isRandom(_ tag: TLVTag) -> Bool { randomObjects.contains(tag) }
 
     /// The first digits of those who issue payment cards: 2 to 6; 81, UnionPay and RuPay; 9792, Troy.
     private static func startsIssuer(_ digits: ArraySlice<UInt8>) -> Bool {
