@@ -20,9 +20,21 @@ struct ReplayScript: Sendable {
         let layer: TraceEvent.Layer
         let command: [UInt8]
         /// nil: the trace ends before it, or knows none.
-        var answer: Result<[UInt8], CardError>?
+        let answer: Result<[UInt8], CardError>?
         /// From the command to the answer.
-        var duration = Duration.zero
+        let duration: Duration
+
+        init(_ exchange: Trace.Exchange) {
+            layer = exchange.layer
+            command = exchange.command
+            answer = exchange.answer.map { answer in
+                switch answer {
+                case .bytes(let bytes): .success(bytes)
+                case .failure(let failure): .failure(failure.error)
+                }
+            }
+            duration = exchange.duration
+        }
     }
 
     private(set) var steps: [Step] = []
@@ -32,23 +44,11 @@ struct ReplayScript: Sendable {
     /// What a connection is if the trace does not say.
     private(set) var card = Connection(atr: ATR([]), transmissionProtocol: .t1)
 
-    /// The layers that a program has to do with; what passes below them came of it.
-    private static let layers: Set<TraceEvent.Layer> = [.apdu, .escape]
-
     init(_ trace: Trace) {
-        var open: [TraceEvent.Layer: [(step: Int, time: Duration)]] = [:]
+        var exchanges = trace.exchanges()[...]
         var hasIdentity = false
         var hasCard = false
-        func answer(_ layer: TraceEvent.Layer, _ result: Result<[UInt8], CardError>, at time: Duration) {
-            // An answer to nothing is of a command that was sent before the trace began.
-            guard open[layer]?.isEmpty == false, let (index, sent) = open[layer]?.removeFirst(),
-                case .exchange(var exchange) = steps[index]
-            else { return }
-            exchange.answer = result
-            exchange.duration = time - sent
-            steps[index] = .exchange(exchange)
-        }
-        for event in trace.events {
+        for (index, event) in trace.events.enumerated() {
             switch event.what {
             case .reader(let recorded) where !hasIdentity:
                 identity = recorded
@@ -67,24 +67,16 @@ struct ReplayScript: Sendable {
                 (hasConnections, hasCard) = (true, true)
             case .reset: steps.append(.reset(.success(())))
             case .disconnected: steps.append(.disconnect)
-            case .sent(let layer, let bytes) where Self.layers.contains(layer):
-                open[layer, default: []].append((steps.count, event.time))
-                steps.append(.exchange(Exchange(layer: layer, command: bytes)))
-            case .received(let layer, let bytes) where Self.layers.contains(layer):
-                answer(layer, .success(bytes), at: event.time)
-            case .failed(.exchange(let layer), let failure) where Self.layers.contains(layer):
-                answer(layer, .failure(failure.error), at: event.time)
+            case .sent:
+                guard let exchange = exchanges.first, exchange.commandIndex == index else { continue }
+                exchanges = exchanges.dropFirst()
+                steps.append(.exchange(Exchange(exchange)))
             case .failed(.connect, let failure): steps.append(.connect(.failure(failure.error)))
             case .failed(.reset, let failure): steps.append(.reset(.failure(failure.error)))
             case .failed(.slot, let failure): steps.append(.slotFailed(failure.error))
-            case .reader, .sent, .received, .failed, .field, .note, .redacted: break
+            case .reader, .received, .failed, .field, .note, .redacted: break
             }
         }
-    }
-
-    /// How many exchanges with the card or the reader there are.
-    var exchangeCount: Int {
-        steps.count { if case .exchange = $0 { true } else { false } }
     }
 }
 

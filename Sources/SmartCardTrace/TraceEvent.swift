@@ -95,3 +95,51 @@ public struct Trace: Hashable, Sendable {
 
     public init(_ events: [TraceEvent] = []) { self.events = events }
 }
+
+extension Trace {
+    /// A command and what came of it.
+    public struct Exchange: Hashable, Sendable {
+        public let layer: TraceEvent.Layer
+        /// Which event has the command.
+        public let commandIndex: Int
+        public let command: [UInt8]
+        /// Which event has the answer or says that there is none; nil if the trace knows of neither.
+        public fileprivate(set) var answerIndex: Int?
+        /// The answer, or why there is none; nil if the trace knows of neither.
+        public fileprivate(set) var answer: Answer?
+        /// From the command to the answer.
+        public fileprivate(set) var duration = Duration.zero
+    }
+
+    public enum Answer: Hashable, Sendable {
+        case bytes([UInt8])
+        case failure(TraceEvent.Failure)
+    }
+
+    /// The exchanges on `layers`, in the order of their commands.  An answer to no command is of one that was sent before
+    /// the trace began, and left out.
+    public func exchanges(on layers: Set<TraceEvent.Layer> = [.apdu, .escape]) -> [Exchange] {
+        var exchanges: [Exchange] = []
+        // For each layer the exchanges without answer, and how many of them have got theirs.
+        var open: [TraceEvent.Layer: (exchanges: [Int], answered: Int)] = [:]
+        for (index, event) in events.enumerated() {
+            let (layer, answer): (TraceEvent.Layer, Answer)
+            switch event.what {
+            case .sent(let layer, let bytes) where layers.contains(layer):
+                open[layer, default: ([], 0)].exchanges.append(exchanges.count)
+                exchanges.append(Exchange(layer: layer, commandIndex: index, command: bytes))
+                continue
+            case .received(let answered, let bytes): (layer, answer) = (answered, .bytes(bytes))
+            case .failed(.exchange(let failed), let failure): (layer, answer) = (failed, .failure(failure))
+            default: continue
+            }
+            guard let waiting = open[layer], waiting.answered < waiting.exchanges.count else { continue }
+            let exchange = waiting.exchanges[waiting.answered]
+            open[layer]?.answered += 1
+            exchanges[exchange].answer = answer
+            exchanges[exchange].answerIndex = index
+            exchanges[exchange].duration = event.time - events[exchanges[exchange].commandIndex].time
+        }
+        return exchanges
+    }
+}

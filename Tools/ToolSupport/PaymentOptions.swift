@@ -119,7 +119,7 @@ package struct PaymentOptions: ParsableArguments {
 
 extension TerminalTime {
     /// This machine's, in its time zone; a clock that has no such date gives the first of January 2000.
-    static var now: TerminalTime {
+    package static var now: TerminalTime {
         let parts = Calendar(identifier: .gregorian).dateComponents(
             [.year, .month, .day, .hour, .minute, .second], from: Date())
         return CalendarDate(year: parts.year ?? 0, month: parts.month ?? 0, day: parts.day ?? 0).flatMap {

@@ -1,0 +1,86 @@
+import ArgumentParser
+import SmartCardTrace
+import ToolSupport
+
+struct DiffCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "diff", abstract: "Shows two traces aligned; times do not count.",
+        discussion:
+            "The exit status is 1 if they differ. Without --reveal card data is masked, but compared all the same.")
+
+    @Argument(help: .init("The first trace.", valueName: "file"))
+    var first: String
+
+    @Argument(help: .init("The second trace.", valueName: "file"))
+    var second: String
+
+    @OptionGroup var output: OutputOptions
+
+    /// Aligning takes time that grows with the square of what differs.
+    private static let maximumEvents = 20_000
+
+    private struct Line: Encodable {
+        /// `=`, `-` (only in the first) or `+` (only in the second)
+        let mark: String
+        let text: String
+    }
+
+    private struct Difference: Encodable {
+        let same: Bool
+        let lines: [Line]
+    }
+
+    func run() throws {
+        let (first, second) = (try Trace(path: first), try Trace(path: second))
+        guard max(first.events.count, second.events.count) <= Self.maximumEvents else {
+            throw ToolError.usage(
+                "traces of more than \(Self.maximumEvents) events are not aligned", "Compare parts of them.")
+        }
+        let lines = lines(first, second)
+        let same = lines.allSatisfy { $0.mark == "=" }
+        if output.json {
+            try Report.print(Difference(same: same, lines: lines))
+        } else if !same {
+            for line in lines {
+                let text = "\(line.mark == "=" ? " " : line.mark) \(line.text)"
+                Terminal.print(line.mark == "=" ? text : Terminal.styled(text, .bold))
+            }
+        }
+        if !same { throw ExitCode(1) }
+    }
+
+    private func lines(_ first: Trace, _ second: Trace) -> [Line] {
+        let texts = [first, second].map { EventText.all(of: $0, reveal: output.reveal).map(\.line) }
+        let (old, new) = (first.events.map(\.what), second.events.map(\.what))
+        let difference = new.difference(from: old)
+        let removed = Set(difference.removals.map(\.offset))
+        let inserted = Set(difference.insertions.map(\.offset))
+        var lines: [Line] = []
+        var next = 0
+        func insertions() {
+            while next < new.count, inserted.contains(next) {
+                lines.append(Line(mark: "+", text: texts[1][next]))
+                next += 1
+            }
+        }
+        for index in old.indices {
+            if removed.contains(index) {
+                lines.append(Line(mark: "-", text: texts[0][index]))
+            } else {
+                insertions()
+                lines.append(Line(mark: "=", text: texts[0][index]))
+                next += 1
+            }
+        }
+        insertions()
+        return lines
+    }
+}
+
+extension CollectionDifference.Change {
+    fileprivate var offset: Int {
+        switch self {
+        case .insert(let offset, _, _), .remove(let offset, _, _): offset
+        }
+    }
+}
