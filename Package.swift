@@ -143,7 +143,8 @@ let package = Package(
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
-                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "TestSupport", "USBTestSupport",
+                "SmartCard", "SmartCardTrace", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "TestSupport",
+                "USBTestSupport",
                 "virtual-reader",
             ],
             swiftSettings: settings),
@@ -157,7 +158,8 @@ let package = Package(
         .testTarget(
             name: "ToolTests",
             dependencies: [
-                "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport", "USBTestSupport",
+                "SmartCard", "SmartCardTrace", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport",
+                "USBTestSupport",
                 "apdu-trace", "first-program", "reader-probe", "virtual-reader",
             ],
             swiftSettings: settings),

@@ -363,7 +363,7 @@ private final class Player: Sendable {
             if slot != state.shown.last { state.shown.append(slot) }
         case .slotFailed(let error):
             state.position += 1
-            state.slotEnd = .failure(error)
+            state.slotEnd = error.kind == .readerGone ? .success(()) : .failure(error)
         default: return false
         }
         return true

@@ -127,7 +127,11 @@ private struct RecordedStates: AsyncSequence, Sendable {
         mutating func next(isolation actor: isolated (any Actor)?) async throws -> SlotState? {
             do {
                 let state = try await base.next(isolation: actor)
-                if let state { recorder.record(.slot(state)) }
+                if let state {
+                    recorder.record(.slot(state))
+                } else if !Task.isCancelled {
+                    recorder.record(.failed(.slot, .init(.readerGone)))
+                }
                 return state
             } catch {
                 // Who stops watching says nothing of the slot.

@@ -99,7 +99,7 @@ struct EventText: Encodable {
         let margin = String(repeating: " ", count: indent)
         let value = annotation.tag.isConstructed ? "" : annotation.hex(reveal: reveal)
         let text = annotation.text(reveal: reveal).map { $0 == value ? "" : "  \($0)" } ?? ""
-        return ["\(margin)\(annotation.tag)  \(annotation.name)  \(value)\(text)"]
+        return ["\(margin)\(annotation.tag)  \(annotation.name)\(value.isEmpty ? "" : "  \(value)")\(text)"]
             + annotation.children.flatMap { lines($0, indent: indent + 2, reveal: reveal) }
     }
 }
