@@ -95,8 +95,12 @@ enum AccountNumbers {
 
         /// Whether `digits` have the form of one.  Of real numbers of 16 digits one in ten million does.
         static func isOne(_ digits: ArraySlice<UInt8>) -> Bool {
-            digits.count >= 13 && digits.dropFirst(4).dropLast(5).allSatisfy { $0 == 0 }
-                && SensitiveData.isAccountNumber(digits)
+            hasForm(digits) && SensitiveData.isAccountNumber(digits)
+        }
+
+        /// Whether `digits`, known to be an account number, are one: with fewer than 13 digits this says less.
+        static func hasForm(_ digits: ArraySlice<UInt8>) -> Bool {
+            digits.count >= 10 && digits.dropFirst(4).dropLast(5).allSatisfy { $0 == 0 }
         }
 
         private static func checkDigit(_ digits: [UInt8]) -> UInt8 {

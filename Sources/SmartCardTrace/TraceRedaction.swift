@@ -170,7 +170,7 @@ private struct Work {
 
     private mutating func learn(_ digits: [UInt8]) {
         // Shorter ones would be found in everything.
-        guard (10...19).contains(digits.count), !AccountNumbers.Replacement.isOne(digits[...]) else { return }
+        guard (10...19).contains(digits.count), !AccountNumbers.Replacement.hasForm(digits[...]) else { return }
         known.insert(digits)
     }
 

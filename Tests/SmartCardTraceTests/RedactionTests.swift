@@ -112,6 +112,18 @@ import Testing
                 """)
     }
 
+    /// 630490017740 is a number of twelve digits, as Maestro has them; its check digit is wrong on purpose.
+    @Test("in its own data object a number is known without a check digit, and with twelve digits")
+    func shortNumber() throws {
+        let trace = try trace("> apdu 00B2010C00", "< apdu 70085A066304900177409000", "< apdu 9000")
+        #expect(TraceRedaction.eventsWithAccountNumbers(in: trace) == [1])
+        let redacted = redaction.redacted(trace)
+        #expect(TraceRedaction.eventsWithAccountNumbers(in: redacted).isEmpty)
+        guard case .received(_, let bytes)? = redacted.events.dropLast().last?.what else { return }
+        #expect(bytes.hex.hasPrefix("70085A066304000"))
+        #expect(redaction.redacted(redacted) == redacted)
+    }
+
     @Test("cryptograms go on request only")
     func cryptograms() throws {
         #expect(try redactedData("770B9F2608AABBCCDDEEFF0011") == "770B9F2608AABBCCDDEEFF0011")
