@@ -83,7 +83,7 @@ extension TraceEvent.Failure {
 private struct RecordedReader: CardReader {
     let base: any CardReader
     let recorder: TraceRecorder
-    private let turn = Turn()
+    private let turn = ExchangeTurn()
 
     init(base: any CardReader, recorder: TraceRecorder) {
         self.base = base
@@ -149,7 +149,7 @@ private final class RecordedConnection: CardConnection {
     private let base: any CardConnection
     private let channel: any CardChannel
     private let recorder: TraceRecorder
-    private let turn = Turn()
+    private let turn = ExchangeTurn()
     private let isOpen = Mutex(true)
 
     init(_ base: any CardConnection, recorder: TraceRecorder) {

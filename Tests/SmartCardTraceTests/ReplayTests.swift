@@ -33,6 +33,16 @@ import Testing
         #expect(what.contains(.received(.apdu, answer)))
     }
 
+    @Test("a change that two programs see is recorded once")
+    func slotOnce() async throws {
+        let recording = try Recording()
+        let reader = recording.recorder.recording(virtualReader("visa"))
+        _ = try await reader.waitForCard()
+        _ = try await reader.waitForCard()
+        let cards = try recording.trace().events.count { if case .slot(.card) = $0.what { true } else { false } }
+        #expect(cards == 1)
+    }
+
     @Test("the same transaction is played in strict order, and to its end")
     func strict() async throws {
         let (trace, outcome) = try await recordedPayment()

@@ -103,7 +103,7 @@ private final class VirtualSlot: Sendable {
     private let timeout: Duration
     private let bulkIn = Inbox()
     private let interruptIn = Inbox()
-    private let turn = Turn()
+    private let turn = ExchangeTurn()
     private let state = Mutex(State())
 
     init(_ device: SoftwareACR122U, timeout: Duration) {

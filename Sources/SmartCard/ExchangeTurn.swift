@@ -1,7 +1,7 @@
 import Synchronization
 
 /// Lets tasks through one after the other, in the order in which they came.
-package final class Turn: Sendable {
+package final class ExchangeTurn: Sendable {
     private struct State {
         var isTaken = false
         var waiting: [CheckedContinuation<Void, Never>] = []
