@@ -1,4 +1,5 @@
 import Foundation
+import SmartCard
 import SmartCardTrace
 import TestSupport
 import Testing
