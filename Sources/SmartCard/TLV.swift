@@ -117,11 +117,20 @@ public struct TLVList: Sendable {
     /// - Throws: ``TLVError`` with the offset at which the bytes stop being BER-TLV.
     public init(_ bytes: [UInt8], padding: Padding = .emv) throws(TLVError) {
         guard bytes.count <= Int32.max else { throw TLVError(reason: .tooMany, offset: 0) }
-        var reader = TLVReader(padding: padding, capacity: bytes.count / 8 + 1)
-        let failure = bytes.withUnsafeBufferPointer { reader.read($0) }
+        // Read through once for their number, and to know that they are whole; that costs less than an array that grows.
+        var count = 0
+        let failure = bytes.withUnsafeBufferPointer { bytes in
+            Self.walk(bytes, padding) { _, _ in
+                count &+= 1
+            } closed: { _ in
+            }
+        }
         if let failure { throw failure }
         self.bytes = bytes
-        nodes = reader.nodes
+        nodes = [Node](unsafeUninitializedCapacity: count) { nodes, initialized in
+            initialized = count
+            bytes.withUnsafeBufferPointer { Self.read($0, padding, into: nodes) }
+        }
         range = 0..<nodes.count
     }
 
@@ -201,85 +210,131 @@ extension TLVList: CustomStringConvertible, CustomDebugStringConvertible, Custom
     public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
 }
 
-/// Turns bytes into nodes, without recursion, so that no input can exhaust the stack.
-private struct TLVReader {
-    let padding: TLVList.Padding
-    var nodes: [TLVList.Node] = []
-
-    init(padding: TLVList.Padding, capacity: Int) {
-        self.padding = padding
-        nodes.reserveCapacity(min(capacity, 64))
+extension TLVList {
+    /// Calls `body` with every object of `bytes` and all objects inside them, in the order of the bytes.  Nothing is
+    /// allocated.
+    ///
+    /// - Parameter body: takes the tag, where in `bytes` the value stands, and how many objects are around this one.
+    /// - Throws: ``TLVError`` as a list of the same bytes does; then `body` has been called for the objects before.
+    public static func walk(
+        _ bytes: [UInt8], padding: Padding = .emv, _ body: (_ tag: TLVTag, _ value: Range<Int>, _ depth: Int) -> Void
+    ) throws(TLVError) {
+        let failure = bytes.withUnsafeBufferPointer { bytes in
+            walk(bytes, padding) { object, depth in
+                body(object.tag, Range(uncheckedBounds: (object.valueStart, object.end)), depth)
+            } closed: { _ in
+            }
+        }
+        if let failure { throw failure }
     }
 
-    mutating func read(_ bytes: UnsafeBufferPointer<UInt8>) -> TLVError? {
-        // The constructed objects that are open hold their outer one's index in `next` until they are closed.
-        var open: Int32 = -1
-        var depth = 0
-        var end = bytes.count
-        var i = 0
-        while true {
-            // Close what ends here.
-            while i == end {
-                guard open >= 0 else { return nil }
-                let closed = Int(open)
-                open = nodes[closed].next
-                depth -= 1
-                nodes[closed].next = Int32(truncatingIfNeeded: nodes.count)
-                end = open >= 0 ? Int(nodes[Int(open)].end) : bytes.count
+    /// - Parameter nodes: has room for as many objects as there are in `bytes`, which are whole.
+    private static func read(
+        _ bytes: UnsafeBufferPointer<UInt8>, _ padding: Padding, into nodes: UnsafeMutableBufferPointer<Node>
+    ) {
+        // The constructed objects that are open, by depth.
+        withUnsafeTemporaryAllocation(of: Int.self, capacity: maximumDepth) { open in
+            var next = 0
+            _ = walk(bytes, padding) { object, depth in
+                if object.isConstructed { open[depth] = next }
+                nodes.initializeElement(
+                    at: next,
+                    to: Node(
+                        tag: object.tag, start: Int32(truncatingIfNeeded: object.start),
+                        valueStart: Int32(truncatingIfNeeded: object.valueStart),
+                        end: Int32(truncatingIfNeeded: object.end), next: Int32(truncatingIfNeeded: next &+ 1)))
+                next &+= 1
+            } closed: { depth in
+                nodes[open[depth]].next = Int32(truncatingIfNeeded: next)
             }
-            let first = bytes[i]
-            if first == 0x00 && padding.contains(.zeros) || first == 0xFF && padding.contains(.ones) {
-                i += 1
-                continue
-            }
+        }
+    }
 
-            let start = i
-            var tag = UInt32(first)
-            i += 1
-            if first & 0x1F == 0x1F {
-                var more = true
-                while more {
-                    guard i < end else { return TLVError(reason: .truncatedTag, offset: i) }
-                    guard i - start < 4 else { return TLVError(reason: .tagTooLong, offset: start) }
-                    tag = tag << 8 | UInt32(bytes[i])
-                    more = bytes[i] & 0x80 != 0
-                    i += 1
+    private struct Object {
+        let tag: TLVTag
+        let isConstructed: Bool
+        let start: Int
+        let valueStart: Int
+        let end: Int
+    }
+
+    /// Without recursion, so that no input can exhaust the stack.  No position leaves the bytes, so that none overflows.
+    ///
+    /// - Parameters:
+    ///   - found: is called for each object, with its depth.
+    ///   - closed: is called with the depth of a constructed object when all in it has been found.
+    @inline(__always)
+    private static func walk(
+        _ bytes: UnsafeBufferPointer<UInt8>, _ padding: Padding, found: (Object, _ depth: Int) -> Void,
+        closed: (_ depth: Int) -> Void
+    ) -> TLVError? {
+        // Where the objects around that of this depth end.
+        withUnsafeTemporaryAllocation(of: Int.self, capacity: maximumDepth) { ends in
+            let (skipsZeros, skipsOnes) = (padding.contains(.zeros), padding.contains(.ones))
+            var (depth, count) = (0, 0)
+            var end = bytes.count
+            var i = 0
+            while true {
+                while i == end {
+                    guard depth > 0 else { return nil }
+                    depth &-= 1
+                    closed(depth)
+                    end = ends[depth]
                 }
-            }
-
-            let lengthStart = i
-            guard i < end else { return TLVError(reason: .truncatedLength, offset: i) }
-            var length = Int(bytes[i])
-            i += 1
-            if length >= 0x80 {
-                let count = length & 0x7F
-                guard count > 0 else { return TLVError(reason: .indefiniteLength, offset: lengthStart) }
-                guard count <= 4 else { return TLVError(reason: .lengthTooLong, offset: lengthStart) }
-                guard end - i >= count else { return TLVError(reason: .truncatedLength, offset: end) }
-                length = 0
-                for _ in 0..<count {
-                    length = length << 8 | Int(bytes[i])
-                    i += 1
+                let first = bytes[i]
+                if first == 0x00 && skipsZeros || first == 0xFF && skipsOnes {
+                    i &+= 1
+                    continue
                 }
-            }
-            guard length <= end - i else {
-                return TLVError(reason: .truncatedValue(claimed: length, available: end - i), offset: lengthStart)
-            }
-            guard nodes.count < TLVList.maximumCount else { return TLVError(reason: .tooMany, offset: start) }
 
-            nodes.append(
-                TLVList.Node(
-                    tag: TLVTag(rawValue: tag), start: Int32(truncatingIfNeeded: start),
-                    valueStart: Int32(truncatingIfNeeded: i), end: Int32(truncatingIfNeeded: i + length),
-                    next: Int32(truncatingIfNeeded: nodes.count + 1)))
-            if first & 0x20 != 0 {
-                guard depth < TLVList.maximumDepth else { return TLVError(reason: .tooDeep, offset: start) }
-                nodes[nodes.count - 1].next = open
-                open = Int32(truncatingIfNeeded: nodes.count - 1)
-                depth += 1
-                end = i + length
-            } else {
-                i += length
+                let start = i
+                var tag = UInt32(first)
+                i &+= 1
+                if first & 0x1F == 0x1F {
+                    var more = true
+                    while more {
+                        guard i < end else { return TLVError(reason: .truncatedTag, offset: i) }
+                        guard i &- start < 4 else { return TLVError(reason: .tagTooLong, offset: start) }
+                        tag = tag << 8 | UInt32(bytes[i])
+                        more = bytes[i] & 0x80 != 0
+                        i &+= 1
+                    }
+                }
+
+                let lengthStart = i
+                guard i < end else { return TLVError(reason: .truncatedLength, offset: i) }
+                var length = Int(bytes[i])
+                i &+= 1
+                if length >= 0x80 {
+                    let count = length & 0x7F
+                    guard count > 0 else { return TLVError(reason: .indefiniteLength, offset: lengthStart) }
+                    guard count <= 4 else { return TLVError(reason: .lengthTooLong, offset: lengthStart) }
+                    guard end &- i >= count else { return TLVError(reason: .truncatedLength, offset: end) }
+                    length = 0
+                    for _ in 0..<count {
+                        length = length << 8 | Int(bytes[i])
+                        i &+= 1
+                    }
+                }
+                guard length <= end &- i else {
+                    return TLVError(reason: .truncatedValue(claimed: length, available: end &- i), offset: lengthStart)
+                }
+                guard count < maximumCount else { return TLVError(reason: .tooMany, offset: start) }
+                let isConstructed = first & 0x20 != 0
+                guard !isConstructed || depth < maximumDepth else { return TLVError(reason: .tooDeep, offset: start) }
+
+                count &+= 1
+                found(
+                    Object(
+                        tag: TLVTag(rawValue: tag), isConstructed: isConstructed, start: start, valueStart: i,
+                        end: i &+ length), depth)
+                if isConstructed {
+                    ends[depth] = end
+                    depth &+= 1
+                    end = i &+ length
+                } else {
+                    i &+= length
+                }
             }
         }
     }

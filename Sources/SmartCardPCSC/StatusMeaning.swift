@@ -1,13 +1,13 @@
-import SmartCard
+package import SmartCard
 
 /// The PC/SC function that returned a status, where the same status means different things.
-enum PCSCOperation: Hashable, Sendable {
+package enum PCSCOperation: Hashable, Sendable {
     case establish, list, wait, connect, transmit, transaction, reconnect, control, attribute, status, disconnect
 }
 
 extension CardError {
     /// What `status` means as the result of `operation`.
-    init(_ status: PCSCStatus, during operation: PCSCOperation, detail: String? = nil) {
+    package init(_ status: PCSCStatus, during operation: PCSCOperation, detail: String? = nil) {
         let meaning = Meaning.exceptions[operation]?[status] ?? Meaning.usual[status] ?? Meaning(.other)
         self.init(meaning.kind, detail ?? meaning.detail, cause: status, hint: meaning.hint)
     }

@@ -327,7 +327,7 @@ extension TransmissionProtocol {
         self = sharing == .direct ? .raw : TransmissionProtocol(code: UInt32(truncatingIfNeeded: active))
     }
 
-    init(code: UInt32) {
+    package init(code: UInt32) {
         self =
             switch Int32(truncatingIfNeeded: code) {
             case SCARD_PROTOCOL_T0: .t0

@@ -20,10 +20,12 @@ public final class VPCDHost: Sendable {
 
     /// Puts a card into the reader, in place of one that is there.  It is served on a thread of its own.
     ///
+    /// - Parameter atr: makes the card the reader as well: this is its answer to reset, and commands of class FF are
+    ///   its own.  Without it the answer to reset is as a reader makes it up, and class FF is answered as by one.
     /// - Throws: ``HostError`` if no driver listens on the port within two seconds.
-    public func insert(_ card: any VirtualCard) throws {
+    public func insert(_ card: any VirtualCard, atr: [UInt8]? = nil) throws {
         remove()
-        let served = ServedCard(card, descriptor: try connect())
+        let served = ServedCard(VPCDProtocol(card, atr: atr), descriptor: try connect())
         connection.withLock { $0 = served }
         served.start()
     }
@@ -88,11 +90,11 @@ public final class VPCDHost: Sendable {
 
 /// Answers the driver, on a thread of its own, until the connection ends.
 private final class ServedCard: Sendable {
-    private let card: any VirtualCard
+    private let initialState: VPCDProtocol
     private let descriptor: Int32
 
-    init(_ card: any VirtualCard, descriptor: Int32) {
-        self.card = card
+    init(_ initialState: VPCDProtocol, descriptor: Int32) {
+        self.initialState = initialState
         self.descriptor = descriptor
     }
 
@@ -117,7 +119,7 @@ private final class ServedCard: Sendable {
     }
 
     private func serve() {
-        var protocolState = VPCDProtocol(card)
+        var protocolState = initialState
         while let header = receive(2), let frame = receive(Int(header[0]) << 8 | Int(header[1])) {
             guard let answer = protocolState.answer(frame) else { continue }
             guard send([UInt8(answer.count >> 8), UInt8(answer.count & 0xFF)] + answer) else { return }
@@ -153,8 +155,13 @@ private final class ServedCard: Sendable {
 /// What vpcd asks and what it gets, frame by frame.
 struct VPCDProtocol {
     private let card: any VirtualCard
+    /// The card's own, where it is the reader as well.
+    private let atr: [UInt8]?
 
-    init(_ card: any VirtualCard) { self.card = card }
+    init(_ card: any VirtualCard, atr: [UInt8]? = nil) {
+        self.card = card
+        self.atr = atr
+    }
 
     /// - Returns: the frame to send back; nil where vpcd expects none.
     mutating func answer(_ frame: [UInt8]) -> [UInt8]? {
@@ -164,10 +171,10 @@ struct VPCDProtocol {
             card.reset()
             return nil
         case [0x04]:
-            return card.radio.atr
+            return atr ?? card.radio.atr
         case _ where frame.count == 1:
             return nil
-        case _ where frame[0] == 0xFF:
+        case _ where frame[0] == 0xFF && atr == nil:
             return pseudoAPDU(frame)
         default:
             // A silent card is no card error of its own to vpcd: what has no answer is an answer without bytes.

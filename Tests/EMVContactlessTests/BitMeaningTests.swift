@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import EMVContactless
@@ -8,7 +9,7 @@ private func lines(_ tag: TLVTag, _ value: String, _ scope: DataElement.Scope = 
     DataElement.bitMeanings(of: tag, value: try [UInt8](hex: value), scope: scope).map(\.description)
 }
 
-@Suite("Bits")
+@Suite("Bits", .computing)
 struct BitMeaningTests {
     @Test("Every row of every table is read")
     func rows() {

@@ -1,6 +1,7 @@
 import EMVContactless
 import SmartCard
 import Synchronization
+import TestSupport
 import Testing
 
 /// A card that is a table: the beginning of a command in hexadecimal, and the response.  The longest beginning counts.
@@ -169,7 +170,7 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
 }
 
 /// What hostile cards do.  Each is reported, in words, and nothing runs without end.
-@Suite struct HostileCardTests {
+@Suite(.computing) struct HostileCardTests {
     @Test(arguments: [
         (gpo, "77 0A 82 02 20 00 94 04 10 01 90 00", "GPO: TLV: the length claims 10 bytes, 8 are left (offset 1)"),
         (gpo, "80 03 20 00 10 90 00", "GPO: template 80 of 3 bytes"),

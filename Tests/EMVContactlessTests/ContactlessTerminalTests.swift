@@ -35,7 +35,7 @@ import Testing
     @Test(arguments: [
         (CardError.Kind.cardRemoved, CommunicationError.timeout), (.noAnswer, .timeout), (.readerTimeout, .timeout),
         (.cardAbsent, .timeout), (.notTransacted, .transmission), (.cardReset, .transmission),
-        (.malformedAnswer, .protocol),
+        (.malformedAnswer, .protocol), (.protocolMismatch, .protocol), (.unsupported, .protocol), (.tooLong, .protocol),
     ])
     func aCardThatGoes(_ kind: CardError.Kind, _ expected: CommunicationError) async throws {
         let field = ScriptedField([.card([Self.directory, Self.fci, .failure(kind)])])
@@ -131,6 +131,48 @@ import Testing
         #expect(report.notes == ["the card was not presented again for the issuer's message"])
     }
 
+    /// Nor with the reader, whether it fails when it is to find the card again or in an exchange.
+    @Test(
+        arguments: [
+            [.failure(.readerGone)], [.failure(.other)], [.card([.failure(.readerGone)])],
+            [.card([fci, .failure(.readerBusy)])],
+        ] as [[ScriptedField.Event]])
+    private func theReaderFailsAfterTheIssuersAnswer(_ events: [ScriptedField.Event]) async throws {
+        let field = ScriptedField([.card([Self.directory, Self.fci, .response("03 90 00")])] + events)
+        let report = try await terminal().perform(
+            purchase(1), in: field, authorise: { _ in OnlineResponse(issuerAuthenticationData: [0xAA]) },
+            show: { _ in })
+        #expect(report.outcome.kind == .onlineRequest && report.final == report.onlineRequest)
+        #expect(report.exchanges.count == field.commands.count)
+        #expect(report.notes.count == 1 && report.notes[0].hasPrefix("the card was not told"), "\(report.notes)")
+    }
+
+    /// The field cannot be switched off for the card to be removed, and the issuer is heard all the same.
+    @Test func theReaderFailsWhileTheIssuerIsAsked() async throws {
+        let field = ScriptedField(
+            [.card([Self.directory, Self.fci, .response("04 90 00")]), .card([Self.fci, .response("01 90 00")])],
+            pausing: .readerGone)
+        let report = try await terminal().perform(
+            purchase(1), in: field,
+            authorise: { _ in
+                while field.pauses.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+                // Long enough for a cancellation to come.
+                try await Task.sleep(for: .milliseconds(20))
+                return OnlineResponse(issuerAuthenticationData: [0xAA])
+            }, show: { _ in })
+        #expect(report.outcome.kind == .approved && report.outcome.reason == "AA")
+        #expect(report.notes.contains { $0.hasPrefix("the field was not switched off") }, "\(report.notes)")
+    }
+
+    @Test func theIssuerCannotBeAsked() async throws {
+        struct Unreachable: Error {}
+        let field = ScriptedField([.card([Self.directory, Self.fci, .response("03 90 00")])])
+        await #expect(throws: Unreachable.self) {
+            try await terminal().perform(
+                purchase(1), in: field, authorise: { _ in throw Unreachable() }, show: { _ in })
+        }
+    }
+
     @Test func nobodyPresentsACard() async throws {
         let error = await #expect(throws: CardError.self) {
             try await terminal().perform(purchase(1), in: ScriptedField([])) { _ in }
@@ -146,26 +188,67 @@ import Testing
         #expect(report.outcome.kind == .onlineRequest)
     }
 
-    @Test func cancelled() async throws {
-        let field = ScriptedField([.never])
+    /// While a card is waited for, and in an exchange, the first or one after the issuer's answer.
+    @Test(
+        arguments: [
+            ([.never], 0), ([.card([.never])], 1), ([.card([directory, fci, .never])], 3),
+            ([.card([directory, fci, .response("03 90 00")]), .card([fci, .never])], 5),
+        ] as [([ScriptedField.Event], Int)])
+    private func cancelled(_ events: [ScriptedField.Event], _ commands: Int) async throws {
+        let field = ScriptedField(events)
         let transaction = try purchase(1)
         let terminal = terminal()
-        let task = Task { try await terminal.perform(transaction, in: field) { _ in } }
-        while field.activations == 0 { await Task.yield() }
+        let task = Task {
+            try await terminal.perform(
+                transaction, in: field, authorise: { _ in OnlineResponse(issuerAuthenticationData: [0xAA]) },
+                show: { _ in })
+        }
+        while field.activations < events.count || field.commands.count < commands { await Task.yield() }
         task.cancel()
         await #expect(throws: CancellationError.self) { _ = try await task.value }
+        #expect(field.commands.count == commands)
+    }
+
+    /// The issuer's answer is waited for alone, and (04) while the card may stay.
+    @Test(arguments: ["03 90 00", "04 90 00"])
+    func cancelledWhileTheIssuerIsAsked(_ answer: String) async throws {
+        let field = ScriptedField([.card([Self.directory, Self.fci, .response(answer)])])
+        let transaction = try purchase(1)
+        let terminal = terminal()
+        let (events, log) = AsyncStream<String>.makeStream()
+        let task = Task {
+            try await terminal.perform(
+                transaction, in: field,
+                authorise: { _ in
+                    log.yield("asked")
+                    do {
+                        try await Task.sleep(for: .seconds(3600))
+                    } catch {
+                        log.yield("cancelled")
+                        throw error
+                    }
+                    return nil
+                }, show: { _ in })
+        }
+        var iterator = events.makeAsyncIterator()
+        #expect(await iterator.next() == "asked")
+        task.cancel()
+        await #expect(throws: CancellationError.self) { _ = try await task.value }
+        #expect(await iterator.next() == "cancelled")
     }
 }
 
 private enum Answer: Sendable {
     case response(String)
     case failure(CardError.Kind)
+    case never
 }
 
 /// A field in which one thing after the other happens.
 private final class ScriptedField: ContactlessField {
     enum Event: Sendable {
-        case card([Answer]), collision, collisionOver, communicationError(CommunicationError), never
+        case card([Answer]), collision, collisionOver, communicationError(CommunicationError)
+        case failure(CardError.Kind), never
     }
 
     private struct State {
@@ -177,7 +260,13 @@ private final class ScriptedField: ContactlessField {
     }
     private let state: Mutex<State>
 
-    init(_ events: [Event]) { state = Mutex(State(events: events)) }
+    private let pauseError: CardError.Kind?
+
+    /// - Parameter pauseError: what the field throws when it is to be switched off.
+    init(_ events: [Event], pausing pauseError: CardError.Kind? = nil) {
+        state = Mutex(State(events: events))
+        self.pauseError = pauseError
+    }
 
     var activations: Int { state.withLock { $0.activations } }
     var commands: [String] { state.withLock { $0.commands } }
@@ -195,6 +284,7 @@ private final class ScriptedField: ContactlessField {
         case .collision: return .collision
         case .collisionOver: return .collisionOver
         case .communicationError(let error): return .communicationError(error)
+        case .failure(let kind): throw CardError(kind)
         case .never:
             try await Task.sleep(for: .seconds(3600))
             throw CardError(.cardAbsent)
@@ -202,7 +292,10 @@ private final class ScriptedField: ContactlessField {
         }
     }
 
-    func deactivate(for duration: Duration) async throws { state.withLock { $0.pauses.append(duration) } }
+    func deactivate(for duration: Duration) async throws {
+        state.withLock { $0.pauses.append(duration) }
+        if let pauseError { throw CardError(pauseError) }
+    }
 
     private struct Card: CardChannel {
         let field: ScriptedField
@@ -215,6 +308,9 @@ private final class ScriptedField: ContactlessField {
             switch answer {
             case .response(let text): return try ResponseAPDU([UInt8](hex: text))
             case .failure(let kind): throw CardError(kind)
+            case .never:
+                try await Task.sleep(for: .seconds(3600))
+                throw CardError(.noAnswer)
             case nil: throw CardError(.noAnswer)
             }
         }

@@ -161,6 +161,34 @@ import Testing
         #expect(step.userInterfaceRequests == [.init(.insertSwipeOrTryAnotherCard, .readyToRead)])
     }
 
+    /// A PPSE of extended length, with entries that the reader supports, and with others; and more combinations than one for
+    /// each entry.
+    @Test(
+        arguments: [
+            ("A0 00 00 00 03 10 10", 1, 128, 128, false), ("A0 00 00 00 03 10 10", 1, 129, 128, true),
+            ("A0 00 00 00 03 10 10", 1, 5_000, 128, true), ("A0 00 00 00 03 10 10", 2, 65, 128, true),
+            ("A0 00 00 00 03 10 10", 2, 64, 128, false), ("A0 00 00 00 99 10 10", 1, 5_000, 0, true),
+        ])
+    func candidatesAreBounded(
+        _ name: String, _ combinations: Int, _ entries: Int, _ expected: Int, _ isCut: Bool
+    ) throws {
+        let shorter = Combination(
+            aid: try #require(AID(wire("A0 00 00 00 03"))), kernel: 3, terminalTransactionQualifiers: .emvMode)
+        var play = Play(Array([.visa(), shorter].prefix(combinations)))
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        let entry = "61 0C 4F 07 \(name) 87 01 01"
+        var step = play.next(try answer(ppse(String(repeating: entry, count: entries)) + "90 00"))
+        #expect(step.notes.contains { $0.contains("more than 128 applications") } == isCut)
+        var count = 0
+        while step.command.hasPrefix("00A40400"), count <= 6_000 {
+            count += 1
+            step = play.next(try answer("6A 82"))
+        }
+        #expect(count == expected)
+        #expect(step.final?.outcome.kind == .endApplication)
+    }
+
     /// 3.3.2.3: whatever the status word, an FCI beside it does not count.
     @Test(arguments: ["6A 82", "62 83", "6E 00"]) func noPPSE(_ status: String) throws {
         var play = Play([.visa()])
@@ -251,6 +279,52 @@ import Testing
         #expect(step.command == "00A4040007A000000003101000")
     }
 
+    /// 3.3.2.5, 3.4.1.1: one card of each scheme at a test terminal that has Kernel 3 alone.  AIDs as the schemes publish
+    /// them; Kernel 8 is asked for by tag 9F2A (Book B, table 3-5).
+    @Test(arguments: [
+        ("A0 00 00 00 04 10 10", "", "Kernel 2 (Mastercard)"), ("A0 00 00 00 04 30 60", "", "Kernel 2 (Mastercard)"),
+        ("A0 00 00 00 25 01 07 01", "", "Kernel 4 (American Express)"),
+        ("A0 00 00 00 65 10 10", "9F 2A 01 05", "Kernel 5 (JCB)"),
+        ("A0 00 00 01 52 30 10", "", "Kernel 6 (Discover)"),
+        ("A0 00 00 03 33 01 01 02", "9F 2A 01 07", "Kernel 7 (UnionPay)"),
+        ("A0 00 00 00 04 10 10", "9F 2A 01 08", "Kernel 8 (EMVCo)"),
+        ("A0 00 00 00 04 30 60", "9F 2A 01 08", "Kernel 8 (EMVCo)"),
+    ])
+    func kernelsThatAreNotThere(_ name: String, _ kernel: String, _ expected: String) throws {
+        func entry(_ name: String, _ more: String) throws -> String {
+            TLVTag(0x61).encode(TLVTag(0x4F).encode(try [UInt8](hex: name)) + (try [UInt8](hex: more))).hex
+        }
+        let first = try entry(name, "87 01 01" + kernel)
+        for hasVisa in [false, true] {
+            var entryPoint = EntryPoint(configuration: .test, kernels: Kernels.all)
+            _ = entryPoint.next(.startA(try purchase(1)))
+            _ = entryPoint.next(.cardPresent)
+            let second = hasVisa ? try entry("A0 00 00 00 03 10 10", "87 01 02") : ""
+            let select = entryPoint.next(try answer(ppse(first + second) + "90 00"))
+            let digits = try [UInt8](hex: name).hex
+            #expect(select.command == "00A40400" + hex(digits.count / 2) + digits + "00")
+            let step = entryPoint.next(try answer("6F 02 A5 00 90 00"))
+            #expect(step.notes == ["select next: this reader does not have \(expected)"])
+            if hasVisa {
+                #expect(step.command == "00A4040007A000000003101000")
+            } else {
+                #expect(step.final?.outcome.kind == .endApplication && step.final?.kernel == nil)
+            }
+        }
+    }
+
+    /// What a card puts behind the reader's AID may be an account number, and stays out of the log.
+    @Test func namesInTheLog() throws {
+        var play = Play([.visa()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        // The published test account number, in an ADF name.
+        _ = play.next(try answer(ppse("61 11 4F 0F A0 00 00 00 03 10 10 47 61 73 90 01 01 00 10") + "90 00"))
+        let step = play.next(try answer("6A 82"))
+        let status = StatusWord.fileNotFound
+        #expect(step.notes == ["SELECT A0000000031010****************: \(status)"])
+    }
+
     /// 3.4.1.2, 3.4.1.3: what the kernel is given.
     @Test func whatAKernelIsGiven() throws {
         var play = Play([.visa(cvmRequiredLimit: 1234)])
@@ -318,6 +392,103 @@ import Testing
         #expect(play.next(try answer(visaFCI + "90 00")).command == Obedient.command)
         #expect(play.next(try answer("03 90 00")).final?.outcome.dataRecord?[0x91]?.hex == "01020304")
     }
+
+    /// Book A, 8.1.1.9: where the outcome says, with the issuer's answer, and with the field as it is but for A and B.
+    ///
+    /// A: pre-processing (3.1.1.1), the message of the outcome (3.2.1.2), the PPSE; B without data for the card: the PPSE
+    /// (3.3.2.2); B with them: the application of before (3.3.2.1); C: the candidates that are left (3.3.2.6); D: the
+    /// kernel, without a command before its own (3.4.1.1).
+    @Test(
+        arguments: [
+            ("A", true, ["field", selectPPSE, selectFirst]), ("A", false, ["field", selectPPSE, selectFirst]),
+            ("B", true, ["field", selectFirst]), ("B", false, ["field", selectPPSE, selectFirst]),
+            ("C", true, [selectFirst]), ("C", false, [selectFirst]), ("D", true, []), ("D", false, []),
+        ])
+    func restarts(_ start: String, _ hasData: Bool, _ steps: [String]) throws {
+        var play = Play([.visa(cvmRequiredLimit: 1), .mastercard()])
+        _ = play.next(.startB(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(try answer(Self.two + "90 00"))
+        _ = play.next(try answer(visaFCI + "90 00"))
+        let asked = try #require(play.next(try answer(Obedient.onlineRequest(start))).final)
+        #expect(asked.outcome.kind == .onlineRequest && asked.outcome.discretionaryData?[0xDF01] == [0])
+
+        let issuer = OnlineResponse(
+            authorisationResponseCode: Array("00".utf8), issuerAuthenticationData: hasData ? [1, 2, 3, 4] : nil)
+        var step = play.next(.onlineResponse(issuer))
+        for expected in steps {
+            #expect(step.command == expected)
+            switch expected {
+            case "field":
+                #expect(step.userInterfaceRequests == [.init(.presentCardAgain, .readyToRead)])
+                step = play.next(.cardPresent)
+            case Self.selectPPSE: step = play.next(try answer(Self.two + "90 00"))
+            default: step = play.next(try answer(visaFCI + "90 00"))
+            }
+            #expect(expected == "field" || step.userInterfaceRequests.isEmpty)
+        }
+        #expect(step.command == Obedient.command)
+        let outcome = try #require(play.next(try answer("02 90 00")).final)
+        #expect(outcome.outcome.kind == .approved && outcome.name?.hex == "A0000000031010")
+        #expect(outcome.outcome.dataRecord?[0x8A] == Array("00".utf8))
+        #expect(outcome.outcome.dataRecord?[0x91] == (hasData ? [1, 2, 3, 4] : nil))
+        // 3.1.1.8: begun at Start B there was no pre-processing; from Start A on there is.
+        #expect(outcome.outcome.discretionaryData?[0xDF01] == [start == "A" ? 1 : 0])
+    }
+
+    /// An application that can no longer be selected: the end where the issuer's data are for it (3.3.3.5), else the next.
+    @Test(arguments: [("A", true, false), ("B", true, true), ("B", false, false), ("C", true, false)])
+    func restartsWithoutTheApplication(_ start: String, _ hasData: Bool, _ isEnd: Bool) throws {
+        var play = Play([.visa(), .mastercard()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(try answer(Self.two + "90 00"))
+        _ = play.next(try answer(visaFCI + "90 00"))
+        _ = play.next(try answer(Obedient.onlineRequest(start)))
+        var step = play.next(.onlineResponse(OnlineResponse(issuerAuthenticationData: hasData ? [1] : nil)))
+        if step.command == "field" { step = play.next(.cardPresent) }
+        if step.command == Self.selectPPSE { step = play.next(try answer(Self.two + "90 00")) }
+        #expect(step.command == Self.selectFirst)
+        step = play.next(try answer("6A 82"))
+        #expect(isEnd ? step.final?.outcome.kind == .endApplication : step.command == "00A4040007A000000004101000")
+    }
+
+    /// The issuer's data reach no other application: neither when the kernel, activated again, wants the next one (3.5.1.4),
+    /// nor when the card now answers the SELECT as one for Kernel 1 (3.3.3.6).
+    @Test(arguments: [(visaFCI + "90 00", true), ("6F 09 84 07 A0 00 00 00 03 10 10 90 00", false)])
+    func theIssuersDataAreForOneApplication(_ fci: String, _ reachesKernel: Bool) throws {
+        var play = Play([.visa(), .mastercard()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(try answer(Self.two + "90 00"))
+        _ = play.next(try answer(visaFCI + "90 00"))
+        _ = play.next(try answer(Obedient.onlineRequest("B")))
+        _ = play.next(.onlineResponse(OnlineResponse(issuerAuthenticationData: [1])))
+        #expect(play.next(.cardPresent).command == Self.selectFirst)
+        var step = play.next(try answer(fci))
+        #expect((step.command == Obedient.command) == reachesKernel)
+        if reachesKernel { step = play.next(try answer([Obedient.code(of: .selectNext)].hex + "90 00")) }
+        #expect(step.final?.outcome.kind == .endApplication)
+        #expect(step.userInterfaceRequests == [.init(.insertSwipeOrTryAnotherCard, .readyToRead)])
+    }
+
+    /// From Start A again, the limits count again: here nothing is allowed (3.1.1.13).
+    @Test func restartAtAWithoutAnyCombination() throws {
+        var play = Play([.visa(transactionLimit: 1)])
+        _ = play.next(.startB(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(try answer(Self.two + "90 00"))
+        _ = play.next(try answer(visaFCI + "90 00"))
+        _ = play.next(try answer(Obedient.onlineRequest("A")))
+        let step = play.next(.onlineResponse(OnlineResponse()))
+        #expect(step.final?.outcome.kind == .tryAnotherInterface)
+        #expect(step.userInterfaceRequests == [.init(.insertOrSwipeCard, .processingError)])
+    }
+
+    private static let selectPPSE = "00A404000E325041592E5359532E444446303100"
+    private static let selectFirst = "00A4040007A000000003101000"
+    /// A PPSE with Visa before Mastercard.
+    private static let two = ppse("61 09 4F 07 A0 00 00 00 03 10 10 61 09 4F 07 A0 00 00 00 04 10 10")
 
     @Test func anOnlineResponseThatNobodyAskedFor() throws {
         var play = Play([.visa()])
@@ -447,6 +618,11 @@ private struct Obedient: Kernel {
 
     init(_ activation: KernelActivation) { self.activation = activation }
 
+    /// The answer that makes it an online request which any response restarts, at `start`.
+    static func onlineRequest(_ start: String) -> String {
+        ([code(of: .onlineRequest)] + Array(start.utf8)).hex + "90 00"
+    }
+
     static func code(of kind: Outcome.Kind) -> UInt8 { UInt8(Outcome.Kind.allCases.firstIndex(of: kind) ?? 0) }
 
     mutating func next(_ event: KernelEvent) -> KernelStep {
@@ -463,11 +639,16 @@ private struct Obedient: Kernel {
         case .onlineRequest:
             outcome.start = .b
             outcome.onlineResponseData = .emvData
+            if response.data.count > 1 {
+                outcome.start = Outcome.Start(rawValue: String(decoding: response.data.dropFirst(), as: UTF8.self))
+                outcome.onlineResponseData = .any
+            }
             outcome.userInterfaceRequestOnRestart = .init(.presentCardAgain, .readyToRead)
         default: break
         }
         var record = DataRecord(activation.terminalData.map { .init($0, $1) })
         record[0x84] = activation.name
+        record[0x8A] = activation.onlineResponse?.authorisationResponseCode
         record[0x91] = activation.onlineResponse?.issuerAuthenticationData
         outcome.dataRecord = record
         outcome.discretionaryData = DataRecord([.init(0xDF01, [activation.indicators.cvmRequiredLimitExceeded ? 1 : 0])]

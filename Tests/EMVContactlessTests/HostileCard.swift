@@ -15,10 +15,10 @@ struct HostileCard {
     }
 
     /// Plays a whole transaction, with the issuer's answer where one is asked for.
-    mutating func play(_ entryPoint: EntryPoint, _ transaction: Transaction) -> Result {
+    mutating func play(_ entryPoint: EntryPoint, _ transaction: Transaction, startsAtB: Bool = false) -> Result {
         var entryPoint = entryPoint
         var result = Result()
-        var event = EntryPoint.Event.startA(transaction)
+        var event = startsAtB ? EntryPoint.Event.startB(transaction) : .startA(transaction)
         var isAuthorised = false
         // More than every bound of Entry Point's allows.
         for _ in 0..<(EntryPoint.maximumCommands * EntryPoint.maximumActivations * 2) {

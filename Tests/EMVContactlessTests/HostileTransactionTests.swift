@@ -1,9 +1,10 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// Whatever a card says, a transaction comes to an end, within a bounded number of commands and with an outcome.
-@Suite struct HostileTransactionTests {
+@Suite(.computing) struct HostileTransactionTests {
     /// Strings that are mostly plausible, mostly nonsense, and in between; the same ones in each run.
     @Test(arguments: [0x00, 0x10, 0x40, 0x80, 0xFF] as [UInt8])
     func everyCardComesToAnEnd(_ wildness: UInt8) throws {
@@ -24,18 +25,5 @@ import Testing
             #expect(!"\(final)".contains("4761739001010010"))
         }
         #expect(outcomes.count > 1, "\(outcomes)")
-    }
-}
-
-/// Sebastiano Vigna's SplitMix64: the same numbers in every run.
-private struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-        return z ^ z >> 31
     }
 }

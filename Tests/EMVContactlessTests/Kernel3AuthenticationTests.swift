@@ -29,7 +29,9 @@ import Testing
         let outcome = try bench.run(SigningCard(qualifiers: card, signature: nil).responses).outcome
         #expect(outcome.kind == expected)
         if expected == .tryAnotherInterface {
-            #expect(outcome.userInterfaceRequest == UserInterfaceRequest(.insertCard, .processingError))
+            #expect(
+                outcome.userInterfaceRequest
+                    == UserInterfaceRequest(.insertCard, .processingError, languagePreference: ["de", "en"]))
             #expect(outcome.alternateInterfacePreference == .contactChip)
         }
     }

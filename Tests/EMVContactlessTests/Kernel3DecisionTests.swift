@@ -51,6 +51,7 @@ import Testing
         let run = try bench.run(processingOptions(cryptogram: "00"))
         #expect(run.outcome.kind == expected)
         #expect(run.outcome.cvm == .noCVM)
+        #expect(!run.outcome.reason.contains("approved offline"))
         #expect(run.outcome.dataRecord?[0x9C] == [0x20])
         // What goes online goes online.
         #expect(try bench.run(processingOptions(cryptogram: "80")).outcome.kind != .approved)
@@ -145,7 +146,10 @@ import Testing
         let run = try bench.run(processingOptions(qualifiers: qualifiers, auc, issuer))
         #expect(run.outcome.kind == expected, "\(run.outcome.reason)")
         if expected == .tryAnotherInterface {
-            #expect(run.outcome.userInterfaceRequest == UserInterfaceRequest(.insertOrSwipeCard, .processingError))
+            #expect(
+                run.outcome.userInterfaceRequest
+                    == UserInterfaceRequest(
+                        .insertOrSwipeCard, .processingError, languagePreference: ["de", "en"]))
             #expect(run.outcome.alternateInterfacePreference == nil && run.outcome.start == nil)
         }
         // Whoever does not check it does not mind.
@@ -153,6 +157,44 @@ import Testing
         bench.options.checksUsageForCashback = false
         #expect(
             try bench.run(processingOptions(qualifiers: qualifiers, auc, issuer)).outcome.kind == .onlineRequest)
+    }
+
+    /// 5.5.1: when one check has the reader decline, none behind it has the card inserted.  So does contactless_k3.h of
+    /// github.com/MohamedHassanNasr/emv.  CTQ byte 1 bits 3 and 1, and a card that is not for cash, but for ATMs.
+    @Test(
+        arguments: [
+            // Type, date, whether the card is listed, reason; nil: another interface
+            (.cash, "26 11 21", false, nil), (.cash, "32 01 01", false, "the application has expired"),
+            (.cash, "26 11 21", true, "the account number stands in the exception file"),
+            (.purchase, "26 11 21", false, nil), (.purchase, "32 01 01", false, "the application has expired"),
+            (.purchase, "26 11 21", true, "the account number stands in the exception file"),
+        ] as [(Transaction.Kind, String, Bool, String?)])
+    func theFirstDeclineCounts(_ kind: Transaction.Kind, _ date: String, _ isListed: Bool, _ reason: String?) throws {
+        var bench = try Kernel3Bench.signing
+        (bench.kind, bench.date, bench.terminalType) = (kind, date, "14")
+        bench.options.checksUsageAtATM = true
+        if isListed { bench.exceptionFile = Listed() }
+        let card = SigningCard(qualifiers: "05 00", record: "5F 24 03 31 12 31 9F 07 02 3F FF 5F 28 02 02 76")
+        let outcome = try bench.run(card.responses).outcome
+        #expect(outcome.kind == (reason == nil ? .tryAnotherInterface : .declined), "\(outcome.reason)")
+        if let reason { #expect(outcome.reason == reason) }
+    }
+
+    /// The same between cash and ATM: the card is not for cash, and wants to be inserted at ATMs only.
+    @Test func theDeclineOfCashCounts() throws {
+        var bench = try Kernel3Bench.signing
+        (bench.kind, bench.terminalType, bench.options.checksUsageAtATM) = (.cash, "14", true)
+        let card = SigningCard(qualifiers: "01 00", record: "5F 24 03 31 12 31 9F 07 02 3F FF 5F 28 02 02 76")
+        let outcome = try bench.run(card.responses).outcome
+        #expect(outcome.kind == .declined && outcome.reason == "the card is not for this type of transaction here")
+    }
+
+    /// A card that declines itself may want to be inserted for cash.
+    @Test func theCardDeclinesAndWantsToBeInserted() throws {
+        var bench = Kernel3Bench()
+        bench.kind = .cash
+        let run = try bench.run(processingOptions(cryptogram: "00", qualifiers: "04 00"))
+        #expect(run.outcome.kind == .tryAnotherInterface)
     }
 
     /// A reader that does not know its country has no domestic cards.

@@ -136,6 +136,24 @@ import Testing
         #expect(run.outcome.userInterfaceRequest?.languagePreference == expected)
     }
 
+    /// Book A, 6.3: with whatever outcome; the first four are without the card's data, the last is after the issuer's answer.
+    @Test(
+        arguments: [
+            (["69 84"], .tryAnotherInterface), (["69 86"], .tryAgain), (["6F 00"], .endApplication), (["-"], .tryAgain),
+            (["77 00 90 00"], .endApplication), ([], .endApplication),
+        ] as [([String], Outcome.Kind)])
+    func languagesOfEveryOutcome(_ responses: [String], _ kind: Outcome.Kind) throws {
+        var bench = Kernel3Bench()
+        if responses.isEmpty { bench.onlineResponse = OnlineResponse() }
+        let run = try bench.run(responses)
+        #expect(run.outcome.kind == kind)
+        let requests =
+            run.requests
+            + [run.outcome.userInterfaceRequest, run.outcome.userInterfaceRequestOnRestart].compactMap(\.self)
+        #expect(!requests.isEmpty)
+        for request in requests { #expect(request.languagePreference == ["de", "en"], "\(request)") }
+    }
+
     // MARK: Issuer update processing
 
     /// 6.2.1.1: EXTERNAL AUTHENTICATE comes first, and whatever the card says to it, the scripts follow.
@@ -159,7 +177,8 @@ import Testing
             run.outcome
                 == Outcome(
                     .endApplication,
-                    userInterfaceRequest: UserInterfaceRequest(.cardReadRemoveCard, .cardReadSuccessfully),
+                    userInterfaceRequest: UserInterfaceRequest(
+                        .cardReadRemoveCard, .cardReadSuccessfully, languagePreference: ["de", "en"]),
                     discretionaryData: DataRecord([
                         // The first one done; of the second one command 2 failed, and it has no identifier.
                         .init(0x9F5B, try wire("20 11 22 33 44  12 00 00 00 00"))
@@ -209,12 +228,28 @@ import Testing
         #expect(run.outcome.discretionaryData == nil)
     }
 
-    /// 4.1.1.2: the card goes before all is done, and is asked for once more.
-    @Test func theCardGoesDuringTheUpdate() throws {
+    /// The card goes before all is done: what the issuer has decided stands, and how far it came is told (EMV Book 4, Annex
+    /// A5: 2, all done; 1, failed at that command; 0, not performed).
+    @Test(
+        arguments: [
+            // Statuses, 9F5B: two scripts, of two commands and of one
+            (["-"], "00 01 02 03 04  00 00 00 00 00"), (["90 00", "-"], "11 01 02 03 04  00 00 00 00 00"),
+            (["90 00", "90 00", "-"], "12 01 02 03 04  00 00 00 00 00"),
+            (["90 00", "90 00", "90 00", "-"], "20 01 02 03 04  11 00 00 00 00"),
+            (["90 00", "69 85", "-"], "11 01 02 03 04  11 00 00 00 00"),
+        ])
+    func theCardGoesDuringTheUpdate(_ statuses: [String], _ results: String) throws {
         var bench = Kernel3Bench()
-        bench.onlineResponse = OnlineResponse(issuerAuthenticationData: try wire("A1 A2 A3 A4 A5 A6 A7 A8"))
-        let run = try bench.run("-")
-        #expect(run.outcome.kind == .tryAgain && run.outcome.start == .b)
+        bench.onlineResponse = OnlineResponse(
+            issuerAuthenticationData: try wire("A1 A2 A3 A4 A5 A6 A7 A8"),
+            scripts: [
+                try wire("71 15 9F 18 04 01 02 03 04 86 05 84 24 00 00 00 86 05 84 18 00 00 00"),
+                try wire("72 07 86 05 84 16 00 00 00"),
+            ])
+        let run = try bench.run(statuses)
+        #expect(run.outcome.kind == .endApplication && run.outcome.start == nil)
+        #expect(run.outcome.discretionaryData?[0x9F5B]?.hex == (try wire(results).hex))
+        #expect(run.outcome.reason.contains("left"))
     }
 
     // MARK: With Entry Point

@@ -24,6 +24,8 @@ import Testing
             ("visa-oda-fails-switch", 12_34, .tryAnotherInterface, nil, "A4 A4 A8 B2 B2 B2 B2"),
             ("visa-expired", 12_34, .declined, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
             ("visa-expired-online", 12_34, .onlineRequest, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-switch-cash", 12_34, .approved, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-switch-cashback", 12_34, .approved, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
             ("visa-odd-keys", 12_34, .approved, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
             ("visa-odd-records", 12_34, .approved, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
             ("visa-msd", 12_34, .endApplication, nil, "A4 A4 A8 B2"),
@@ -37,6 +39,45 @@ import Testing
         #expect(play.final.outcome.kind == kind, "\(play.final.outcome.reason)")
         #expect(play.final.outcome.cvm == cvm)
         #expect(play.instructions == [instructions])
+    }
+
+    /// How many commands a transaction of 12.34 takes at a reader without floor limit that has Kernel 3 alone, each time the
+    /// card is in the field.
+    ///
+    /// The least: SELECT of the directory (Book B, 3.3.2.2) and of each application that reader and card have in common, until
+    /// one can be used (3.3.3.4); GET PROCESSING OPTIONS (Book C-3, 5.2.2.1); READ RECORD for each record of the AFL (5.3), of
+    /// which every card here has as many as stand behind it.
+    private static let least: [(name: String, commands: [Int])] = [
+        ("visa", [2 + 1 + 1]), ("visa-decline", [2 + 1 + 1]),
+        ("visa-update", [2 + 1 + 0]),  // all in the answer to GET PROCESSING OPTIONS
+        ("visa-offline", [2 + 1 + 4]),  // for the certificates, which an offline approval takes
+        ("visa-oda-online", [2 + 1 + 1]), ("visa-sda-online", [2 + 1 + 1]),  // not asked for by the reader
+        ("visa-online-pin", [2 + 1 + 4]), ("visa-signature", [2 + 1 + 4]), ("visa-cdcvm", [2 + 1 + 4]),
+        ("visa-oda-fails", [2 + 1 + 4]), ("visa-oda-fails-online", [2 + 1 + 4]), ("visa-oda-fails-switch", [2 + 1 + 4]),
+        ("visa-expired", [2 + 1 + 4]), ("visa-expired-online", [2 + 1 + 4]),
+        ("visa-switch-cash", [2 + 1 + 4]), ("visa-switch-cashback", [2 + 1 + 4]),
+        ("visa-odd-keys", [2 + 1 + 4]), ("visa-odd-records", [2 + 1 + 4]),
+        ("visa-msd", [2 + 1 + 1]),
+        ("visa-without-ttq", [2]),  // none of Kernel 3's (Book B, 3.3.3.6)
+        ("blocked", [2]),  // 6283 to SELECT: no other application (3.3.3.5)
+        ("phone", [2 + 1, 2 + 1 + 1]),  // 6986, and presented again
+        ("two-applications", [2 + 1 + 0]),  // the reader does not know the other
+        ("multi", [2 + 1 + 0]),  // the one of the highest priority (3.3.3.2)
+        // Until the last application in common has been selected, whose kernel the reader does not have (3.4.1.1).
+        ("mastercard", [2]), ("emv-cda", [2]), ("emv-sda", [2]), ("emv-dda", [2]),
+    ]
+
+    @Test(arguments: least) func leastCommands(_ name: String, _ commands: [Int]) throws {
+        var configuration = ReaderConfiguration.test
+        for index in configuration.combinations.indices { configuration.combinations[index].floorLimit = nil }
+        let play = try Play(name, configuration: configuration)
+        #expect(play.instructions.map { $0.split(separator: " ").count } == commands, "\(play.instructions)")
+    }
+
+    /// Every payment card is among them.
+    @Test func leastCommandsOfAll() {
+        let payment = VirtualCards.all.filter { $0.text.contains("\ncard emv ") || $0.text.contains("\nvariant ") }
+        #expect(Set(payment.map(\.name)) == Set(Self.least.map(\.name)))
     }
 
     /// TTQ byte 1 bit 1
@@ -64,9 +105,14 @@ import Testing
             ("visa-switch-cash", .cash), ("visa-switch-cashback", .purchaseWithCashback),
         ] as [(String, Transaction.Kind)])
     func notForCash(_ name: String, _ kind: Transaction.Kind) throws {
-        // The card is American, and is for cash at home and abroad.
+        // The cards are American; the first is for cash at home and abroad.
         #expect(try Play("visa-offline", kind: kind).final.outcome.kind == .approved)
-        #expect(try Play(name, kind: kind).final.outcome.kind == .approved)
+        for country in ["02 76", "08 40"] {
+            for each in [Transaction.Kind.purchase, .cash, .purchaseWithCashback] {
+                let outcome = try Play(name, kind: each, country: country).final.outcome
+                #expect(outcome.kind == (each == kind ? .tryAnotherInterface : .approved), "\(each), \(country)")
+            }
+        }
     }
 
     /// 6986 first; then the card leaves, its holder has been verified, and it comes back.
@@ -90,19 +136,22 @@ import Testing
 
         init(
             _ name: String, kind: Transaction.Kind = .purchase, amount: UInt64 = 12_34,
-            qualifiers: String = "36 00 40 00", cvmRequiredLimit: UInt64? = nil, keys: CAPublicKeys? = nil
+            qualifiers: String = "36 00 40 00", cvmRequiredLimit: UInt64? = nil, country: String = "02 76",
+            keys: CAPublicKeys? = nil, configuration: ReaderConfiguration? = nil
         ) throws {
             let card = try #require(VirtualCards.named(name))
             var bench = Kernel3Bench()
             (bench.kind, bench.amount, bench.qualifiers) = (kind, amount, qualifiers)
             bench.amountOther = kind == .purchaseWithCashback ? 1_00 : 0
-            bench.cvmRequiredLimit = cvmRequiredLimit
+            (bench.cvmRequiredLimit, bench.country) = (cvmRequiredLimit, country)
             let activation = try bench.activation()
             var entryPoint = EntryPoint(
-                configuration: try ReaderConfiguration(
-                    environment: .test, terminal: activation.terminalData.filter { [0x9F1A, 0x9F33].contains($0.key) },
-                    combinations: [activation.combination]),
-                kernels: Kernels.all, keys: try keys ?? Self.keys())
+                configuration: try configuration
+                    ?? ReaderConfiguration(
+                        environment: .test,
+                        terminal: activation.terminalData.filter { [0x9F1A, 0x9F33].contains($0.key) },
+                        combinations: [activation.combination]),
+                kernels: [3: Kernel3.self], keys: try keys ?? Self.keys())
             var event = EntryPoint.Event.startA(activation.transaction)
             while true {
                 let step = entryPoint.next(event)

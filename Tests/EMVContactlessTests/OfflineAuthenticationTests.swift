@@ -1,10 +1,11 @@
 import EMVContactless
 import SmartCard
+import TestSupport
 import Testing
 
 /// Cards minted by a program that knows nothing of the code here: see `Minting/mint.py`.  Account numbers are published
 /// test numbers of the schemes, or made up from them.
-@Suite("Offline data authentication: minted cards")
+@Suite("Offline data authentication: minted cards", .computing)
 struct OfflineAuthenticationTests {
     static let minted = Minted.all
     static let names = minted.cards.map(\.name)

@@ -16,7 +16,8 @@ import Testing
         let name = more.prefix { $0 != ":" }
         let members = sound.filter { !$0.hasPrefix(name) } + [more]
         return """
-            {"environment": "test", "terminal": {}, "combinations": [{\(members.joined(separator: ", "))}]}
+            {"environment": "test", "terminal": {"9F1A": "0276", "9F33": "E0F8C8"},
+             "combinations": [{\(members.joined(separator: ", "))}]}
             """
     }
 
@@ -25,7 +26,7 @@ import Testing
             """
             {
               "environment": "live",
-              "terminal": { "9F1A": "0276", "9F35": "22", "DF8117": "60" },
+              "terminal": { "9F1A": "0276", "9F33": "E0F8C8", "9F35": "22", "DF8117": "60" },
               "combinations": [
                 { "aid": "a0000000031010", "kernel": "03", "transactionTypes": ["purchase", "refund"],
                   "transactionLimit": 100000, "floorLimit": 0, "cvmRequiredLimit": 5000,
@@ -36,7 +37,10 @@ import Testing
             }
             """)
         #expect(configuration.environment == .live)
-        #expect(configuration.terminal == [0x9F1A: [0x02, 0x76], 0x9F35: [0x22], 0xDF8117: [0x60]])
+        #expect(
+            configuration.terminal == [
+                0x9F1A: [0x02, 0x76], 0x9F33: [0xE0, 0xF8, 0xC8], 0x9F35: [0x22], 0xDF8117: [0x60],
+            ])
         let first = try #require(configuration.combinations.first)
         #expect(first.aid.bytes == [0xA0, 0, 0, 0, 3, 0x10, 0x10] && first.kernel == 3)
         #expect(first.transactionTypes == [.purchase, .refund])
@@ -75,7 +79,7 @@ import Testing
         try ReaderConfiguration.test.validate()
         #expect(ReaderConfiguration.test.environment == .test)
         // Every kernel that a combination can ask for (Book B, table 3-6)
-        #expect(Set(ReaderConfiguration.test.combinations.map(\.kernel)) == [2, 3, 4, 5, 6, 7])
+        #expect(Set(ReaderConfiguration.test.combinations.map(\.kernel)) == [2, 3, 4, 5, 6, 7, 8])
     }
 
     @Test(arguments: [
@@ -93,7 +97,17 @@ import Testing
         (combination(#""data": {"9F1B": "0"}"#), "odd number"), (combination(#""data": {"9F": "00"}"#), "no tag"),
         (combination(#""data": {"9F1A": "02"}"#), "9F1A"), (combination(#""data": {"9F1A": "02AB"}"#), "decimal"),
         (combination(#""data": {"9F02": "000000000001"}"#), "each transaction"),
+        (combination(#""data": {"9F06": "A0000000031010"}"#), "data.9F06: is the AID of the combination"),
+        (combination(#""data": {"9F39": "05"}"#), "data.9F39: is set by the kernel"),
+        (
+            #"{"environment": "test", "terminal": {"9F39": "05"}, "combinations": []}"#,
+            "terminal.9F39: is set by the kernel"
+        ),
         (combination(#""data": {"E1": "00"}"#), "template"),
+        // EMV Book 3, Annex A: what the ICC and the issuer are the source of
+        (combination(#""data": {"5A": "4761739001010010"}"#), "data.5A: comes from the card"),
+        (combination(#""data": {"9F26": "0000000000000000"}"#), "data.9F26: comes from the card"),
+        (combination(#""data": {"8A": "3030"}"#), "data.8A: comes from the issuer"),
         (combination(#""terminalTransactionQualifiers": "B6004000""#), "no mag-stripe mode"),
         (combination(#""kernel3": {"checksAUC": true}"#), "checksAUC"),
         (combination(#""kernel3": {"dynamicReaderLimits": [{}]}"#), "applicationProgramIdentifier"),
@@ -140,6 +154,27 @@ import Testing
         configuration.combinations[0].terminalTransactionQualifiers = qualifiers
         let found = #expect(throws: ConfigurationError.self) { try configuration.validate() }
         #expect(found?.path == "combinations[0].terminalTransactionQualifiers")
+    }
+
+    /// Terminal Country Code and Terminal Capabilities; EMV Book 3, table 33, has both for every terminal.
+    @Test(arguments: [0x9F1A, 0x9F33] as [TLVTag])
+    func kernel3NeedsTheTerminalsData(_ tag: TLVTag) throws {
+        var configuration = ReaderConfiguration.test
+        let removed = configuration.terminal.removeValue(forKey: tag)
+        let value = try #require(removed)
+        let found = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+        #expect(
+            found?.path == "combinations[0]" && found?.reason.contains("\(tag)") == true, "\(String(describing: found))"
+        )
+        // One combination's own data are not the others'.
+        configuration.combinations[0].data[tag] = value
+        let next = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+        #expect(next?.path == "combinations[1]")
+        configuration.combinations = [configuration.combinations[0]]
+        try configuration.validate()
+        // What another kernel needs is not known here.
+        configuration.combinations = ReaderConfiguration.test.combinations.filter { $0.kernel == 2 }
+        try configuration.validate()
     }
 
     @Test func kernel3Options() throws {

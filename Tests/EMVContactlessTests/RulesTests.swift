@@ -6,6 +6,8 @@ import Testing
 /// A line is empty, a comment from `#` on, or a row of four columns with `|` between them:
 ///
 ///     section and requirement | the rule, in our words | tests, with commas between | checked or unchecked
+///
+/// A test has its function's name, with the file's and a slash before it where two files have a test of that name.
 @Suite struct RulesTests {
     private struct Row {
         let line: Int
@@ -52,6 +54,18 @@ import Testing
         }
     }
 
+    /// What is wrong with the name of a test in a row.
+    ///
+    /// - Parameter known: the files that have a test, without their extension, by its name.
+    /// - Returns: nil if it means one test.
+    private static func complaint(about test: String, _ known: [String: Set<String>]) -> String? {
+        let parts = test.split(separator: "/", omittingEmptySubsequences: false).map(String.init)
+        let files = known[parts[parts.count - 1]] ?? []
+        if parts.count == 2, files.contains(parts[0]) { return nil }
+        guard parts.count == 1, !files.isEmpty else { return "there is no test \(test)" }
+        return files.count == 1 ? nil : "\(test) is in \(files.sorted().joined(separator: " and in "))"
+    }
+
     private static func files(in folder: URL, withExtension pathExtension: String) throws -> [URL] {
         try FileManager.default.contentsOfDirectory(at: folder, includingPropertiesForKeys: nil)
             .filter { $0.pathExtension == pathExtension }.sorted { $0.path < $1.path }
@@ -61,7 +75,12 @@ import Testing
         // This file quotes tests that are none.
         let sources = try Self.files(in: Self.folder, withExtension: "swift")
             .filter { $0.lastPathComponent != "RulesTests.swift" }
-        let known = Set(try sources.flatMap { Self.tests(in: try String(contentsOf: $0, encoding: .utf8)) })
+        var known: [String: Set<String>] = [:]
+        for source in sources {
+            for test in Self.tests(in: try String(contentsOf: source, encoding: .utf8)) {
+                known[test, default: []].insert(source.deletingPathExtension().lastPathComponent)
+            }
+        }
         let tables = try Self.files(in: Self.folder.appending(path: "Rules"), withExtension: "txt")
         #expect(!tables.isEmpty)
         for table in tables {
@@ -70,7 +89,8 @@ import Testing
             #expect(!rows.isEmpty, "\(name) has no rules")
             for row in rows {
                 for test in row.tests {
-                    #expect(known.contains(test), "\(name):\(row.line): there is no test \(test)")
+                    let complaint = Self.complaint(about: test, known)
+                    #expect(complaint == nil, "\(name):\(row.line): \(complaint ?? "")")
                 }
             }
             let sections = Dictionary(grouping: rows, by: { "\($0.section) | \($0.rule)" }).filter {
@@ -86,6 +106,15 @@ import Testing
     ])
     func whatIsNoRow(_ line: String) {
         #expect(throws: Malformed.self) { try Self.rows("# comment\n\n" + line) }
+    }
+
+    @Test(arguments: [
+        ("expired", nil), ("A/usage", nil), ("B/usage", nil), ("usage", "usage is in A and in B"),
+        ("B/expired", "there is no test B/expired"), ("A/", "there is no test A/"), ("", "there is no test "),
+        ("A/B/usage", "there is no test A/B/usage"),
+    ])
+    func whichTestIsMeant(_ test: String, _ complaint: String?) {
+        #expect(Self.complaint(about: test, ["expired": ["A"], "usage": ["A", "B"]]) == complaint)
     }
 
     @Test func testsAreFound() throws {

@@ -73,7 +73,7 @@ extension PCSCTests {
         }
 
         /// Whoever comes just after the last one has left may find the watch between its look and its wait.
-        @Test(.timeLimit(.minutes(1))) func whoComesRightAfterSomebodyIsTold() async throws {
+        @Test(.timeLimit(.minutes(5))) func whoComesRightAfterSomebodyIsTold() async throws {
             let daemon = try fakeService([acr122u, other])
             defer { daemon.stop() }
             for number in 0..<300 {

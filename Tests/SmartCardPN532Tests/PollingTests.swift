@@ -4,7 +4,7 @@ import SmartCardSimulator
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct PollingTests {
+@Suite(.timeLimit(.minutes(5))) struct PollingTests {
     @Test func findsACardOfEither() async throws {
         for (name, technology) in [("visa", PollingTechnology.typeA), ("type-b", .typeB), ("ntag213", .typeA)] {
             let reader = virtualReader(VirtualCards.named(name))
@@ -194,7 +194,7 @@ private final class Tap: CardReader {
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct PollingEventsTests {
+@Suite(.timeLimit(.minutes(5))) struct PollingEventsTests {
     private static let fieldOff = "FF 00 00 00 04 D4 32 01 00"
 
     private static func card(_ name: String) throws -> any VirtualCard { try #require(VirtualCards.named(name)) }

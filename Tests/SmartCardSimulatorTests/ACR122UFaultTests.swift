@@ -1,9 +1,10 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @testable import SmartCardSimulator
 
-@Suite struct ACR122UHostileFrameTests {
+@Suite(.computing) struct ACR122UHostileFrameTests {
     /// Short APDU level: 261 data bytes and no more; bError 01 is the offset of dwLength (USB CCID 1.10, 6.2.6).
     @Test func lengthLimit() {
         let bus = ACR122UBus(.firmware214, card: TableCard.desfire)

@@ -5,7 +5,7 @@ import Testing
 
 @testable import SmartCardSimulator
 
-@Suite(.timeLimit(.minutes(1))) struct VirtualReaderTests {
+@Suite(.timeLimit(.minutes(5))) struct VirtualReaderTests {
     /// A reader that reports at once, and a host with little patience.
     static func reader(_ faults: ACR122UFault..., card: (any VirtualCard)? = TableCard.desfire) -> VirtualReader {
         var profile = ACR122UProfile.firmware216

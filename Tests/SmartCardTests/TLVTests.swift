@@ -20,6 +20,17 @@ import Testing
         #expect(list.flattened.map(\.tag) == [0x6F, 0x84, 0xA5, 0xBF0C, 0x61, 0x4F, 0x87])
     }
 
+    @Test func objectsAreWalkedWithoutAList() throws {
+        // A record with an account number's first bytes and a CDOL1 of one byte, and filling between them.
+        let record = bytes("70 08 5A 02 47 61 00 8C 01 9A")
+        var walked: [String] = []
+        try TLVList.walk(record) { tag, value, depth in walked.append("\(depth) \(tag) \(record[value].hex)") }
+        #expect(walked == ["0 70 5A024761008C019A", "1 5A 4761", "1 8C 9A"])
+        #expect(throws: TLVError(reason: .truncatedValue(claimed: 2, available: 1), offset: 1)) {
+            try TLVList.walk([0x5A, 0x02, 0x47]) { _, _, _ in }
+        }
+    }
+
     @Test func tagsOfOneToFourBytes() throws {
         let list = try TLVList(bytes("5A 01 11 9F 02 01 22 DF 81 1B 01 33 DF 81 82 03 01 44"))
         #expect(list.map(\.tag) == [0x5A, 0x9F02, 0xDF811B, 0xDF81_8203])

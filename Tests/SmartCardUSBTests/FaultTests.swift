@@ -2,13 +2,14 @@ import EMVContactless
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 import USBTestSupport
 
 @testable import SmartCardUSB
 
 /// What goes wrong with readers, made to happen to the driver in this process.
-@Suite(.serialized) struct FaultTests {
+@Suite(.serialized, .computing) struct FaultTests {
     static let inspector = CardInspector(unpredictableNumber: [0x12, 0x34, 0x56, 0x78], date: [0x26, 0x01, 0x31])
 
     /// Reads a card through and through; nil if nothing was in the way.

@@ -8,7 +8,7 @@ import USBTestSupport
 @testable import SmartCardUSB
 
 /// In what readers depart from the specification, each made to happen.
-@Suite(.timeLimit(.minutes(1))) struct QuirkTests {
+@Suite(.timeLimit(.minutes(5))) struct QuirkTests {
     private static let atr = bytes("3B 80 80 01 01")
 
     /// A reader with a card, that answers XfrBlock and Escape as `answer` says and all else properly.

@@ -5,29 +5,32 @@ import SmartCard
 /// It prints as its first six and last four digits only, also in a debugger, a dump or a failed expectation.  Whoever
 /// needs the whole number asks for ``digits``.
 public struct PAN: Hashable, Sendable {
+    /// In ASCII.  A short string would be kept in place, and left behind on the stack; an array is wiped where the heap is.
+    private let ascii: [UInt8]
+
     /// The number in the clear.
-    public let digits: String
+    public var digits: String { String(decoding: ascii, as: UTF8.self) }
 
     /// - Returns: nil unless there are 8 to 19 decimal digits and nothing else.
-    public init?(digits: some StringProtocol) {
-        guard (8...19).contains(digits.utf8.count), digits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
-            return nil
-        }
-        self.digits = String(digits)
+    public init?(digits: some StringProtocol) { self.init(ascii: digits.utf8) }
+
+    init?(ascii digits: some Collection<UInt8>) {
+        guard (8...19).contains(digits.count), digits.allSatisfy({ (0x30...0x39).contains($0) }) else { return nil }
+        ascii = Array(digits)
     }
 
     /// Reads format cn, as in tag 5A: two digits a byte, filled with trailing `F`.
     public init?(packed bytes: some Collection<UInt8>) {
-        let hex = bytes.hex
-        let end = hex.firstIndex(of: "F") ?? hex.endIndex
-        guard hex[end...].allSatisfy({ $0 == "F" }) else { return nil }
-        self.init(digits: hex[..<end])
+        let hex = bytes.hex.utf8
+        let end = hex.firstIndex(of: UInt8(ascii: "F")) ?? hex.endIndex
+        guard hex[end...].allSatisfy({ $0 == UInt8(ascii: "F") }) else { return nil }
+        self.init(ascii: hex[..<end])
     }
 
     /// Whether the last digit is the check digit of the others (ISO/IEC 7812-1, Annex B).
     public var isLuhnValid: Bool {
         var sum = 0
-        for (index, character) in digits.utf8.reversed().enumerated() {
+        for (index, character) in ascii.reversed().enumerated() {
             let digit = Int(character) - 0x30
             let weighted = index % 2 == 0 ? digit : digit * 2
             sum += weighted > 9 ? weighted - 9 : weighted

@@ -36,12 +36,16 @@ extension ExpirationDate: CustomStringConvertible {
 public struct Track1: Hashable, Sendable {
     public let pan: PAN
     /// As coded: surname, `/`, first name; perhaps with trailing spaces.
-    public let name: String
+    public var name: String { String(decoding: nameCharacters, as: UTF8.self) }
     /// Nil if the track has a separator in its place.
     public let expiration: ExpirationDate?
     /// Three digits; nil if the track has a separator in its place.
     public let serviceCode: String?
-    public let discretionaryData: String
+    public var discretionaryData: String { String(decoding: discretionaryCharacters, as: UTF8.self) }
+
+    // As in PAN, no short strings.
+    private let nameCharacters: [UInt8]
+    private let discretionaryCharacters: [UInt8]
 
     /// Reads tag 56: characters, from the format code to the end of the discretionary data, without sentinels.
     ///
@@ -51,17 +55,17 @@ public struct Track1: Hashable, Sendable {
             throw TrackError(reason: .character, offset: bad.offset)
         }
         var reader = TrackReader(bytes, separator: UInt8(ascii: "^"))
-        guard reader.take(1) == "B" else { throw TrackError(reason: .formatCode, offset: 0) }
+        guard reader.take(1) == [UInt8(ascii: "B")] else { throw TrackError(reason: .formatCode, offset: 0) }
         pan = try reader.accountNumber()
         let start = reader.offset
         let name = reader.field()
         guard reader.skipSeparator(), (2...26).contains(name.count) else {
             throw TrackError(reason: .name, offset: start)
         }
-        self.name = name
+        nameCharacters = Array(name)
         expiration = try reader.expiration()
         serviceCode = try reader.serviceCode()
-        discretionaryData = reader.rest()
+        discretionaryCharacters = Array(reader.rest())
     }
 }
 
@@ -73,7 +77,10 @@ public struct Track2: Hashable, Sendable {
     /// Three digits; nil if the track has a separator in its place.
     public let serviceCode: String?
     /// Digits.
-    public let discretionaryData: String
+    public var discretionaryData: String { String(decoding: discretionaryDigits, as: UTF8.self) }
+
+    // As in PAN, no short string.
+    private let discretionaryDigits: [UInt8]
 
     /// Reads tag 57 or 9F6B: two digits a byte, `D` between the fields, trailing `F` as filling.
     ///
@@ -86,8 +93,8 @@ public struct Track2: Hashable, Sendable {
         expiration = try reader.expiration()
         serviceCode = try reader.serviceCode()
         let offset = reader.offset
-        discretionaryData = reader.rest()
-        if let bad = discretionaryData.utf8.enumerated().first(where: { !(0x30...0x39).contains($0.element) }) {
+        discretionaryDigits = Array(reader.rest())
+        if let bad = discretionaryDigits.enumerated().first(where: { !(0x30...0x39).contains($0.element) }) {
             throw TrackError(reason: .discretionaryData, offset: offset + bad.offset)
         }
     }
@@ -139,16 +146,16 @@ private struct TrackReader {
         self.separator = separator
     }
 
-    mutating func take(_ count: Int) -> String {
+    mutating func take(_ count: Int) -> ArraySlice<UInt8> {
         let taken = text[offset...].prefix(count)
         offset += taken.count
-        return String(decoding: taken, as: UTF8.self)
+        return taken
     }
 
-    mutating func rest() -> String { take(text.count) }
+    mutating func rest() -> ArraySlice<UInt8> { take(text.count) }
 
     /// What stands before the next separator, or before the end.
-    mutating func field() -> String { take(text[offset...].prefix { $0 != separator }.count) }
+    mutating func field() -> ArraySlice<UInt8> { take(text[offset...].prefix { $0 != separator }.count) }
 
     mutating func skipSeparator() -> Bool {
         guard offset < text.count, text[offset] == separator else { return false }
@@ -158,7 +165,7 @@ private struct TrackReader {
 
     mutating func accountNumber() throws(TrackError) -> PAN {
         let start = offset
-        guard let pan = PAN(digits: field()), skipSeparator() else {
+        guard let pan = PAN(ascii: field()), skipSeparator() else {
             throw TrackError(reason: .accountNumber, offset: start)
         }
         return pan
@@ -167,7 +174,9 @@ private struct TrackReader {
     mutating func expiration() throws(TrackError) -> ExpirationDate? {
         guard !skipSeparator() else { return nil }
         let start = offset
-        guard let date = ExpirationDate(yymm: take(4)) else { throw TrackError(reason: .expiration, offset: start) }
+        guard let date = ExpirationDate(yymm: String(decoding: take(4), as: UTF8.self)) else {
+            throw TrackError(reason: .expiration, offset: start)
+        }
         return date
     }
 
@@ -175,9 +184,9 @@ private struct TrackReader {
         guard !skipSeparator() else { return nil }
         let start = offset
         let code = take(3)
-        guard code.utf8.count == 3, code.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
+        guard code.count == 3, code.allSatisfy({ (0x30...0x39).contains($0) }) else {
             throw TrackError(reason: .serviceCode, offset: start)
         }
-        return code
+        return String(decoding: code, as: UTF8.self)
     }
 }

@@ -8,29 +8,58 @@ struct Candidate: Hashable, Sendable {
     let priority: ApplicationPriority
 }
 
+extension Candidate: CustomStringConvertible {
+    /// The reader's AID, and `*` for each digit that the card has put behind it, which may be anything.
+    var description: String {
+        let known = combination.aid.bytes
+        return known.hex + String(repeating: "*", count: 2 * max(0, name.count - known.count))
+    }
+}
+
 /// The combinations that card and reader have in common, the one to be tried first in front.
 struct CandidateList: Hashable, Sendable {
     private var candidates: [Candidate] = []
+    /// Whether the card has more applications than ``EntryPoint/maximumCandidates``, of which the last ones are left out.
+    private(set) var isCut = false
 
     init() {}
 
+    /// No more than ``EntryPoint/maximumCandidates`` entries are read, and no more candidates made of them.
+    ///
     /// - Parameters:
     ///   - directory: the FCI of the PPSE.
     ///   - combinations: those of the reader that are allowed.
-    init(_ directory: TLVList, _ combinations: some Sequence<Combination>) {
+    ///   - preferred: the applications that come before all others, whatever the card prefers; the most wanted first.
+    init(_ directory: TLVList, _ combinations: some Sequence<Combination>, preferring preferred: [AID] = []) {
         // 3.3.2.4: 61 in BF0C in A5 in 6F.
         guard let entries = directory[0x6F]?.children[0xA5]?.children[0xBF0C]?.children else { return }
         // By order in the PPSE, and within one entry by that of the reader's combinations, any one of which will do
         // (3.3.3.2).
-        for entry in entries where entry.tag == 0x61 {
+        var count = 0
+        read: for entry in entries where entry.tag == 0x61 {
+            count += 1
+            guard count <= EntryPoint.maximumCandidates else {
+                isCut = true
+                break
+            }
             // 3.3.2.5 A
             guard let name = entry.children[0x4F].flatMap({ AID($0.value) }) else { continue }
             for combination in combinations {
-                if let candidate = Candidate(combination, name, entry.children) { candidates.append(candidate) }
+                guard let candidate = Candidate(combination, name, entry.children) else { continue }
+                guard candidates.count < EntryPoint.maximumCandidates else {
+                    isCut = true
+                    break read
+                }
+                candidates.append(candidate)
             }
         }
-        // The sort is stable.
+        // The sorts are stable.
         candidates.sort { $0.priority < $1.priority }
+        for aid in preferred.reversed() {
+            candidates =
+                candidates.filter { $0.name.starts(with: aid.bytes) }
+                + candidates.filter { !$0.name.starts(with: aid.bytes) }
+        }
     }
 
     /// 3.3.3.1, 3.3.3.2

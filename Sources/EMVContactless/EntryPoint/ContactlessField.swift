@@ -25,7 +25,8 @@ public enum FieldEvent: Sendable {
 
 /// The field of any reader that is a `CardReader`.
 ///
-/// Such a reader activates cards by itself and does not tell when there are two.
+/// Such a reader activates cards by itself and does not tell when there are two: of several cards it takes one, so that
+/// ``FieldEvent/collision`` never comes.
 public actor CardReaderField: ContactlessField {
     private let reader: any CardReader
     private let patience: Duration?
@@ -83,7 +84,8 @@ extension CommunicationError {
         switch error.kind {
         case .cardRemoved, .cardAbsent, .cardMute, .noAnswer, .readerTimeout: self = .timeout
         case .notTransacted, .cardReset: self = .transmission
-        case .malformedAnswer: self = .protocol
+        // Also of a card that is not one of ISO/IEC 14443-4, or that the reader has no protocol for.
+        case .malformedAnswer, .protocolMismatch, .unsupported, .tooLong: self = .protocol
         default: return nil
         }
     }

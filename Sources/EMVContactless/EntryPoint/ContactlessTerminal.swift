@@ -18,6 +18,8 @@ public struct ContactlessTerminal: Sendable {
 
     /// What came of a transaction.
     public struct Report: Sendable {
+        /// What Entry Point handed out last (Book B, 3.5.1.5): that of the online request where the card was to hear of the
+        /// issuer's answer and was not presented again, or the reader failed.
         public fileprivate(set) var final: FinalOutcome
         /// The online request that the issuer answered, where the card was to be told of the answer: with the data record and
         /// the cardholder verification, which an outcome after that does not repeat.
@@ -49,8 +51,10 @@ public struct ContactlessTerminal: Sendable {
     ///   - show: shows a message to the cardholder; called in the order in which they come.
     ///   - authorise: asks the issuer, and returns nil if it could not be reached.  Called for an outcome that may be
     ///     restarted; without it such an outcome is the last.
-    /// - Returns: the last outcome; that which the issuer answered, if the card was not presented again for the answer.
-    /// - Throws: ``CardError`` when the reader fails, or no card was presented; `CancellationError`.
+    /// - Returns: the last outcome; that which the issuer answered, if the card was not presented again for the answer, or
+    ///   the reader failed after it.
+    /// - Throws: ``CardError`` when the reader fails, or no card was presented, before the issuer has answered;
+    ///   `CancellationError`; what `authorise` throws.
     public func perform(
         _ transaction: Transaction, in field: some ContactlessField, preProcessing: Bool = true,
         layers: (any CardChannel) -> any CardChannel = { $0 },
@@ -69,9 +73,9 @@ public struct ContactlessTerminal: Sendable {
             let step = entryPoint.next(event)
             step.userInterfaceRequests.forEach(show)
             notes += step.notes
-            switch step.action {
-            case .activateField:
-                do {
+            do {
+                switch step.action {
+                case .activateField:
                     switch try await field.activate() {
                     case .card(let card):
                         channel = layers(card)
@@ -80,51 +84,61 @@ public struct ContactlessTerminal: Sendable {
                     case .collisionOver: event = .collisionOver
                     case .communicationError(let error): event = .communicationError(error)
                     }
-                } catch let error as CardError where error.kind == .cardAbsent {
-                    // What the issuer has decided stands, whether the card hears of it or not.
-                    guard let onlineRequest else { throw error }
-                    notes.append("the card was not presented again for the issuer's message")
-                    return Report(
-                        final: onlineRequest, onlineRequest: onlineRequest, exchanges: exchanges, notes: notes)
+                case .send(let command):
+                    let start = clock.now
+                    var status: StatusWord?
+                    defer {
+                        exchanges.append(
+                            Exchange(
+                                header: [command.cla, command.ins, command.p1, command.p2],
+                                duration: clock.now - start, status: status))
+                    }
+                    do {
+                        guard let channel else { throw CardError(.cardAbsent) }
+                        let response = try await channel.transmit(command)
+                        status = response.status
+                        event = .response(response, after: clock.now - start)
+                    } catch let error as CardError {
+                        guard let communicationError = CommunicationError(error) else { throw error }
+                        event = .communicationError(communicationError)
+                        notes.append("\(error)")
+                    }
+                case .switchFieldOff(let milliseconds):
+                    try await field.deactivate(for: .milliseconds(milliseconds))
+                    event = .fieldIsOff
+                case .finish(let final):
+                    guard let authorise, final.outcome.start != nil,
+                        let response = try await Self.issuerResponse(
+                            to: final, authorise, in: field, notes: &notes, show: show),
+                        final.outcome.isRestarted(by: response)
+                    else {
+                        return Report(final: final, onlineRequest: onlineRequest, exchanges: exchanges, notes: notes)
+                    }
+                    onlineRequest = final
+                    event = .onlineResponse(response)
                 }
-            case .send(let command):
-                let start = clock.now
-                var status: StatusWord?
-                do {
-                    guard let channel else { throw CardError(.cardAbsent) }
-                    let response = try await channel.transmit(command)
-                    status = response.status
-                    event = .response(response, after: clock.now - start)
-                } catch let error as CardError {
-                    guard let communicationError = CommunicationError(error) else { throw error }
-                    event = .communicationError(communicationError)
-                    notes.append("\(error)")
-                }
-                exchanges.append(
-                    Exchange(
-                        header: [command.cla, command.ins, command.p1, command.p2], duration: clock.now - start,
-                        status: status))
-            case .switchFieldOff(let milliseconds):
-                try await field.deactivate(for: .milliseconds(milliseconds))
-                event = .fieldIsOff
-            case .finish(let final):
-                guard let authorise, final.outcome.start != nil,
-                    let response = try await Self.issuerResponse(to: final, authorise, in: field, show: show),
-                    final.outcome.isRestarted(by: response)
-                else {
-                    return Report(final: final, onlineRequest: onlineRequest, exchanges: exchanges, notes: notes)
-                }
-                onlineRequest = final
-                event = .onlineResponse(response)
+            } catch {
+                // What the issuer has decided stands, whether the card hears of it or not.
+                guard let onlineRequest, !Task.isCancelled else { throw error }
+                notes.append(
+                    (error as? CardError)?.kind == .cardAbsent
+                        ? "the card was not presented again for the issuer's message"
+                        : "the card was not told the issuer's message to its end: \(Self.text(of: error))")
+                return Report(final: onlineRequest, onlineRequest: onlineRequest, exchanges: exchanges, notes: notes)
             }
         }
+    }
+
+    /// Without what another's error might tell of a card.
+    private static func text(of error: any Error) -> String {
+        (error as? CardError).map { "\($0)" } ?? "\(type(of: error))"
     }
 
     /// Asks the issuer.  A card that may stay in the field meanwhile is let go when the removal timeout is over
     /// (Book A, table 6-1).
     private static func issuerResponse(
         to final: FinalOutcome, _ authorise: @escaping @Sendable (FinalOutcome) async throws -> OnlineResponse?,
-        in field: some ContactlessField, show: (UserInterfaceRequest) -> Void
+        in field: some ContactlessField, notes: inout [String], show: (UserInterfaceRequest) -> Void
     ) async throws -> OnlineResponse? {
         guard final.outcome.removalTimeout > 0 else { return try await authorise(final) }
         let timeout = Duration.milliseconds(final.outcome.removalTimeout)
@@ -138,7 +152,13 @@ public struct ContactlessTerminal: Sendable {
             while let result = try await group.next() {
                 if let response = result { return response }
                 show(UserInterfaceRequest(.removeCard, .cardReadSuccessfully))
-                try await field.deactivate(for: .zero)
+                do {
+                    try await field.deactivate(for: .zero)
+                } catch {
+                    // The issuer has been asked, and is not to be given up for a reader.
+                    try Task.checkCancellation()
+                    notes.append("the field was not switched off: \(text(of: error))")
+                }
             }
             return nil
         }

@@ -53,10 +53,15 @@ public struct EntryPoint: Sendable {
     /// How many commands a kernel may send in one activation.
     public static let maximumCommands = 1024
 
+    /// How many directory entries of the PPSE are read, and how many candidates are made of them, at the most.  A PPSE of 256
+    /// bytes, the most that is read with short lengths, has no room for thirty entries.
+    public static let maximumCandidates = 128
+
     private var configuration: ReaderConfiguration
     private let kernels: [KernelIdentifier: any Kernel.Type]
     private let keys: CAPublicKeys
     private let exceptionFile: any ExceptionFile
+    private let preferredApplications: [AID]
 
     private enum State: Sendable {
         case idle
@@ -77,6 +82,8 @@ public struct EntryPoint: Sendable {
     /// The combination that was selected last, and the answer of the card.
     private var selected: (candidate: Candidate, kernel: KernelIdentifier, response: ResponseAPDU)?
     private var onlineResponse: OnlineResponse?
+    /// The combination that the issuer's data are for, to be selected again without a look at the PPSE.
+    private var resumed: Candidate?
     private var activations = 0
     private var requests: [UserInterfaceRequest] = []
     private var notes: [String] = []
@@ -84,9 +91,12 @@ public struct EntryPoint: Sendable {
     /// - Parameters:
     ///   - kernels: the kernels that the reader has.
     ///   - keys: whose signatures it trusts.
+    ///   - preferredApplications: of a card that has several, those that the reader takes before all others, whatever the
+    ///     card prefers; the most wanted first.
     public init(
         configuration: ReaderConfiguration, kernels: [KernelIdentifier: any Kernel.Type] = [:],
-        keys: CAPublicKeys = CAPublicKeys(), exceptionFile: any ExceptionFile = NoExceptionFile()
+        keys: CAPublicKeys = CAPublicKeys(), exceptionFile: any ExceptionFile = NoExceptionFile(),
+        preferredApplications: [AID] = []
     ) {
         self.configuration = configuration
         // Book B, 3.1.1.7: the terminal's floor limit, where a combination does not have another one.
@@ -98,6 +108,7 @@ public struct EntryPoint: Sendable {
         self.kernels = kernels
         self.keys = keys
         self.exceptionFile = exceptionFile
+        self.preferredApplications = preferredApplications
     }
 
     /// - Returns: what to do next.  An event that does not follow from the step before ends the transaction.
@@ -161,6 +172,7 @@ extension EntryPoint {
         candidates = CandidateList()
         selected = nil
         onlineResponse = nil
+        resumed = nil
         activations = 0
     }
 
@@ -168,7 +180,8 @@ extension EntryPoint {
         configuration.combinations.lazy.filter { $0.transactionTypes.contains(transaction.kind) }
     }
 
-    private mutating func preProcess(_ transaction: Transaction) -> Step.Action {
+    /// - Parameter outcome: that of a kernel which has it started again.
+    private mutating func preProcess(_ transaction: Transaction, after outcome: Outcome? = nil) -> Step.Action {
         combinations = combinations(for: transaction).map { ($0, PreProcessingIndicators($0, transaction)) }
         // 3.1.1.13
         guard combinations.contains(where: { !$0.indicators.contactlessApplicationNotAllowed }) else {
@@ -178,7 +191,7 @@ extension EntryPoint {
                     userInterfaceRequest: UserInterfaceRequest(.insertOrSwipeCard, .processingError),
                     reason: "no combination is allowed for this transaction"))
         }
-        return activateProtocol(after: nil)
+        return activateProtocol(after: outcome)
     }
 }
 
@@ -203,7 +216,7 @@ extension EntryPoint {
 extension EntryPoint {
     private mutating func selectCombination() -> Step.Action {
         // 3.3.2.1
-        if onlineResponse?.hasDataForCard == true, let selected { return send(select: selected.candidate) }
+        if let resumed { return send(select: resumed) }
         // 3.3.2.2
         state = .selectingPPSE
         return .send(.select(Array("2PAY.SYS.DDF01".utf8)))
@@ -216,7 +229,10 @@ extension EntryPoint {
         do {
             let directory = try TLVList(response.data)
             let allowed = combinations.lazy.filter { !$0.indicators.contactlessApplicationNotAllowed }
-            candidates = CandidateList(directory, allowed.map(\.combination))
+            candidates = CandidateList(directory, allowed.map(\.combination), preferring: preferredApplications)
+            if candidates.isCut {
+                notes.append("PPSE: more than \(Self.maximumCandidates) applications, the rest is left out")
+            }
         } catch {
             // An FCI that cannot be read has no directory entry (3.3.2.4).
             notes.append("PPSE: \(error)")
@@ -237,9 +253,8 @@ extension EntryPoint {
     private mutating func select(_ candidate: Candidate, _ response: ResponseAPDU) -> Step.Action {
         // 3.3.3.5
         guard response.status == .success else {
-            notes.append("SELECT \(candidate.name.hex): \(response.status)")
-            return onlineResponse?.hasDataForCard == true
-                ? end("the application cannot be selected again: \(response.status)") : selectNext()
+            notes.append("SELECT \(candidate): \(response.status)")
+            return selectNext()
         }
         var kernel = candidate.combination.kernel
         // 3.3.3.6
@@ -262,6 +277,8 @@ extension EntryPoint {
     }
 
     private mutating func selectNext() -> Step.Action {
+        // 3.3.2.1: the issuer's data are for no other combination.
+        guard resumed == nil else { return end("the application cannot be selected again") }
         candidates.removeFirst()
         return selectFinalCombination()
     }
@@ -361,9 +378,10 @@ extension EntryPoint {
     /// Book A, 8.1.1.9: whatever starts again does so where the outcome has it.
     private mutating func restart(_ outcome: Outcome, _ response: OnlineResponse) -> Step.Action {
         onlineResponse = response
+        resumed = outcome.start == .b && response.hasDataForCard ? selected?.candidate : nil
         activations = 0
         switch (outcome.start, transaction) {
-        case (.a, let transaction?): return preProcess(transaction)
+        case (.a, let transaction?): return preProcess(transaction, after: outcome)
         case (.b, _): return activateProtocol(after: outcome)
         case (.c, _): return selectFinalCombination()
         case (.d, _): return activateKernel()

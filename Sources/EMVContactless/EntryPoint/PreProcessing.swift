@@ -1,11 +1,17 @@
 /// What Entry Point finds out about a combination before a card is there (EMV Contactless Book B, 3.1 and table 3-1).
 public struct PreProcessingIndicators: Hashable, Sendable {
+    /// A single unit of the currency is asked for, to see whether the account is good (Book B, 3.1.1.3).
     public var statusCheckRequested = false
+    /// The combination is not to be used for this transaction (Book B, 3.1.1.4, 3.1.1.5 and 3.1.1.11).
     public var contactlessApplicationNotAllowed = false
+    /// The amount is zero, and the combination allows that (Book B, 3.1.1.4).
     public var zeroAmount = false
+    /// The amount reaches the limit from which on the cardholder has to be verified (Book B, 3.1.1.8).
     public var cvmRequiredLimitExceeded = false
+    /// The amount is above the limit up to which the transaction may stay offline (Book B, 3.1.1.6 and 3.1.1.7).
     public var floorLimitExceeded = false
-    /// The combination's TTQ, with the bits that depend on the transaction; nil if the combination has none.
+    /// The combination's TTQ, with the bits that depend on the transaction (Book B, 3.1.1.2 and 3.1.1.9 to 3.1.1.12); nil
+    /// if the combination has none.
     public var terminalTransactionQualifiers: TerminalTransactionQualifiers?
 
     /// As they are where there was no pre-processing: the TTQ as configured (Book B, 3.2.1.1).

@@ -8,7 +8,7 @@ public import SmartCard
 ///
 ///     {
 ///       "environment": "test",
-///       "terminal": { "9F1A": "0276", "9F35": "22" },
+///       "terminal": { "9F1A": "0276", "9F33": "E0F8C8", "9F35": "22" },
 ///       "combinations": [
 ///         { "aid": "A0000000031010", "kernel": "03", "transactionTypes": ["purchase", "refund"],
 ///           "transactionLimit": 100000, "cvmRequiredLimit": 5000, "floorLimit": 0,
@@ -22,6 +22,12 @@ public import SmartCard
 /// currency's minor unit.  What is left out is absent, which is not the same as zero or false.  `kernel3` has the properties
 /// of ``Kernel3/Options`` and ``Kernel3/DynamicReaderLimits``; what is left out there has the value that their initialisers
 /// give it.  A key that is not known is an error.
+///
+/// Kernel 3 needs the Terminal Country Code, 9F1A, and the Terminal Capabilities, 9F33: in `terminal`, or in the `data` of
+/// each of its combinations.  What a card or an issuer sends cannot be set.
+///
+/// A key that stands twice in an object is not seen: the decoder takes one of the two, `JSONDecoder` the first.  Bits of the
+/// TTQ that have no name in ``TerminalTransactionQualifiers`` go to the card as they stand, since a scheme may use them.
 public struct ReaderConfiguration: Hashable, Sendable {
     /// Whose certification authority keys are trusted.
     public var environment: CAPublicKey.Environment
@@ -116,6 +122,11 @@ extension ReaderConfiguration {
         for (index, combination) in combinations.enumerated() {
             let path = "combinations[\(index)]"
             try combination.validate(path)
+            for tag in combination.mandatoryData where terminal[tag] == nil && combination.data[tag] == nil {
+                let element = DataElement[tag].map { "\($0)" } ?? "\(tag)"
+                throw ConfigurationError(
+                    path: path, reason: "\(combination.kernel) needs \(element), in terminal or in data")
+            }
             for type in combination.transactionTypes
             where !seen.insert(Key(aid: combination.aid, kernel: combination.kernel, type: type)).inserted {
                 throw ConfigurationError(
@@ -124,20 +135,30 @@ extension ReaderConfiguration {
         }
     }
 
-    /// What comes from the transaction or from pre-processing, and may not be set.
-    private static let reserved: Set<TLVTag> = [
-        0x9F02, 0x9F03, 0x5F2A, 0x5F36, 0x9A, 0x9F21, 0x9C, 0x9F37, 0x9F41, 0x9F66, 0x95, 0x9B,
-    ]
+    /// What comes from elsewhere and may not be set, and from where.
+    private static let reserved: [TLVTag: String] = {
+        let ofTransaction: [TLVTag] = [
+            0x9F02, 0x9F03, 0x5F2A, 0x5F36, 0x9A, 0x9F21, 0x9C, 0x9F37, 0x9F41, 0x9F66, 0x95, 0x9B,
+        ]
+        var reasons = Dictionary(uniqueKeysWithValues: ofTransaction.map { ($0, "comes with each transaction") })
+        reasons[0x9F06] = "is the AID of the combination"
+        reasons[0x9F39] = "is set by the kernel, to contactless chip"
+        return reasons
+    }()
 
     fileprivate static func validate(_ data: [TLVTag: [UInt8]], _ path: String) throws(ConfigurationError) {
         for (tag, value) in data.sorted(by: { $0.key < $1.key }) {
             let path = "\(path).\(tag)"
-            guard !reserved.contains(tag) else {
-                throw ConfigurationError(path: path, reason: "comes with each transaction, and cannot be set")
+            if let origin = reserved[tag] {
+                throw ConfigurationError(path: path, reason: "\(origin), and cannot be set")
             }
             guard !tag.isConstructed else { throw ConfigurationError(path: path, reason: "is a template") }
+            let meanings = DataElement.meanings(of: tag)
+            if let source = meanings.first?.source, meanings.allSatisfy({ [.card, .issuer].contains($0.source) }) {
+                throw ConfigurationError(path: path, reason: "comes from the \(source), and cannot be set")
+            }
             // Where the schemes disagree on a tag there is no one rule for it.
-            guard let element = DataElement[tag], DataElement.meanings(of: tag).count == 1 else { continue }
+            guard let element = DataElement[tag], meanings.count == 1 else { continue }
             guard element.length.contains(value.count) else {
                 throw ConfigurationError(
                     path: path, reason: "\(value.count) bytes, where \(element.name) has \(element.length.text)")
@@ -150,6 +171,10 @@ extension ReaderConfiguration {
 }
 
 extension Combination {
+    /// What the terminal has to have for the kernel.  Kernel 3 compares 9F1A with the issuer's country (Book C-3, 5.5.1),
+    /// and its data record has both.
+    fileprivate var mandatoryData: [TLVTag] { kernel == 3 ? [0x9F1A, 0x9F33] : [] }
+
     fileprivate func validate(_ path: String) throws(ConfigurationError) {
         guard kernel != .any else { throw ConfigurationError(path: "\(path).kernel", reason: "no kernel") }
         guard !transactionTypes.isEmpty else {

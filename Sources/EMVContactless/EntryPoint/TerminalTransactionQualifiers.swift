@@ -5,17 +5,29 @@ public struct TerminalTransactionQualifiers: OptionSet, Hashable, Sendable {
     public let rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
+    /// Byte 1 bit 8: the reader knows mag-stripe mode (MSD).
     public static let magStripeMode = Self(rawValue: 0x8000_0000)
+    /// Byte 1 bit 6: the reader knows EMV mode.
     public static let emvMode = Self(rawValue: 0x2000_0000)
+    /// Byte 1 bit 5: the terminal takes chip cards with contacts.
     public static let emvContactChip = Self(rawValue: 0x1000_0000)
+    /// Byte 1 bit 4: the reader never goes online.
     public static let offlineOnlyReader = Self(rawValue: 0x0800_0000)
+    /// Byte 1 bit 3: a PIN can be verified online (Book C-3, 5.7).
     public static let onlinePIN = Self(rawValue: 0x0400_0000)
+    /// Byte 1 bit 2: a signature can be obtained (Book C-3, 5.7).
     public static let signature = Self(rawValue: 0x0200_0000)
+    /// Byte 1 bit 1: offline data authentication also where the transaction goes online (Book C-3, 5.6.1.1).
     public static let offlineDataAuthenticationForOnline = Self(rawValue: 0x0100_0000)
+    /// Byte 2 bit 8: the transaction has to go online (Book B, 3.1.1.2 and 3.1.1.9 to 3.1.1.11).
     public static let onlineCryptogramRequired = Self(rawValue: 0x0080_0000)
+    /// Byte 2 bit 7: the cardholder has to be verified (Book B, 3.1.1.2 and 3.1.1.12).
     public static let cvmRequired = Self(rawValue: 0x0040_0000)
+    /// Byte 2 bit 6: a card with contacts can verify a PIN.
     public static let contactChipOfflinePIN = Self(rawValue: 0x0020_0000)
+    /// Byte 3 bit 8: the card may be presented again for what the issuer sends it (Book C-3, 5.8.1.2 and 6).
     public static let issuerUpdateProcessing = Self(rawValue: 0x0000_8000)
+    /// Byte 3 bit 7: a device that verifies the cardholder is relied on (Book C-3, 5.7).
     public static let consumerDeviceCVM = Self(rawValue: 0x0000_4000)
 
     /// - Returns: nil unless there are 4 bytes.
@@ -24,5 +36,6 @@ public struct TerminalTransactionQualifiers: OptionSet, Hashable, Sendable {
         rawValue = bytes.reduce(0) { $0 << 8 | UInt32($1) }
     }
 
+    /// The four bytes, as tag 9F66 has them.
     public var bytes: [UInt8] { [24, 16, 8, 0].map { UInt8(truncatingIfNeeded: rawValue >> $0) } }
 }

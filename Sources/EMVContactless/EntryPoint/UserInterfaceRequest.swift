@@ -4,36 +4,61 @@ import SmartCard
 public struct UserInterfaceRequest: Hashable, Sendable {
     /// A standard message (Book A, table 9-3).  What it says in which language is the terminal's affair.
     public struct Message: RawRepresentable, Hashable, Sendable {
+        /// The message identifier.
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
+        /// 03: the transaction is approved.
         public static let approved = Message(rawValue: 0x03)
+        /// 07: the transaction is declined.
         public static let notAuthorised = Message(rawValue: 0x07)
+        /// 09: the PIN is to be entered.
         public static let enterPIN = Message(rawValue: 0x09)
+        /// 0F: the card could not be processed.
         public static let processingError = Message(rawValue: 0x0F)
+        /// 10: the card is no longer needed.
         public static let removeCard = Message(rawValue: 0x10)
+        /// 14: the reader is idle.
         public static let welcome = Message(rawValue: 0x14)
+        /// 15: the reader waits for a card.
         public static let presentCard = Message(rawValue: 0x15)
+        /// 16: the card is to stay where it is.
         public static let processing = Message(rawValue: 0x16)
+        /// 17: the card may go.
         public static let cardReadRemoveCard = Message(rawValue: 0x17)
+        /// 18: it does not work contactless, but through another interface.
         public static let insertOrSwipeCard = Message(rawValue: 0x18)
+        /// 19: there is more than one card in the field.
         public static let presentOneCardOnly = Message(rawValue: 0x19)
+        /// 1A: the transaction is approved, and the cardholder has to sign.
         public static let approvedSign = Message(rawValue: 0x1A)
+        /// 1B: the issuer is asked.
         public static let authorising = Message(rawValue: 0x1B)
+        /// 1C: this card does not work contactless.
         public static let insertSwipeOrTryAnotherCard = Message(rawValue: 0x1C)
+        /// 1D: the card wants its contacts.
         public static let insertCard = Message(rawValue: 0x1D)
+        /// 1E: nothing is shown any more.
         public static let clearDisplay = Message(rawValue: 0x1E)
+        /// 20: the cardholder has to do something on the device.
         public static let seePhone = Message(rawValue: 0x20)
+        /// 21: the card was gone too early, or is needed once more.
         public static let presentCardAgain = Message(rawValue: 0x21)
     }
 
     /// What the reader is doing, for its lights and tones (Book A, table 9-2).
     public enum Status: UInt8, Hashable, Sendable {
+        /// The reader cannot take a card.
         case notReady = 0x00
+        /// The reader is at rest.
         case idle = 0x01
+        /// The reader waits for a card.
         case readyToRead = 0x02
+        /// A card is being read: it has to stay.
         case processing = 0x03
+        /// The card may go.
         case cardReadSuccessfully = 0x04
+        /// Something went wrong with the card.
         case processingError = 0x05
     }
 
@@ -45,12 +70,15 @@ public struct UserInterfaceRequest: Hashable, Sendable {
         case balance(UInt64, currency: Currency)
     }
 
+    /// nil: whatever is shown stays (Book A, table 6-2).
     public var message: Message?
+    /// What the reader's lights and tones tell (Book A, table 9-2).
     public var status: Status
     /// How long the message stays at least, in milliseconds.
     public var holdTime: Int
     /// ISO 639-1 codes in the cardholder's order of preference, as the card has them (tag 5F2D); empty if unknown.
     public var languagePreference: [String]
+    /// An amount to be shown with it (Book A, table 6-2); nil: none.
     public var value: Value?
 
     public init(

@@ -37,6 +37,9 @@ struct IssuerScript: Sendable {
         hasFailed = ![0x90, 0x62, 0x63].contains(status.sw1)
     }
 
+    /// Takes that there was no response to the command.
+    mutating func interrupt() { hasFailed = true }
+
     /// Five bytes: the result, with the number of the command that failed, and the identifier.
     var result: [UInt8] {
         let first: UInt8 = sent == 0 ? 0x00 : hasFailed ? 0x10 | UInt8(min(sent, 15)) : 0x20

@@ -131,7 +131,7 @@ extension CardFileReader {
     }
 
     /// Digits, two in a byte, filled up with F.
-    private static func packed(_ digits: [UInt8], _ count: Int) -> [UInt8] {
+    static func packed(_ digits: [UInt8], _ count: Int) -> [UInt8] {
         let nibbles = digits + [UInt8](repeating: 0x0F, count: max(0, 2 * count - digits.count))
         return (0..<count).map { nibbles[2 * $0] << 4 | nibbles[2 * $0 + 1] }
     }

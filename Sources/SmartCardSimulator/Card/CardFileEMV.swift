@@ -9,7 +9,7 @@ extension CardFileReader {
     private static let keywords = [
         "hidden", "label", "priority", "kernel", "directory-entry", "fci", "processing-options",
         "internal-authenticate", "generate-ac", "afl", "record", "records-readable-at-once", "data", "status",
-        "offline", "cryptogram", "authentication", "extended-selection",
+        "offline", "cryptogram", "authentication", "issuer-update", "extended-selection",
     ]
 
     static func emv(_ body: inout Section) throws(CardFileError) -> EMVPersonality {
@@ -121,6 +121,9 @@ extension CardFileReader {
         let account = objects + application.processingOptions.objects
         if let cryptogram = try section.one("cryptogram") {
             application.cryptogram = try Self.cryptogram(cryptogram, account)
+        }
+        if let statement = try section.one("issuer-update") {
+            application.issuerUpdate = try issuerUpdate(statement, application.cryptogram)
         }
         if let statement = try section.one("authentication") {
             try add(authentication(statement, aid, accountNumber(account)), statement, &application)
@@ -328,6 +331,21 @@ extension CardFileReader {
         guard sequence.count == 1 else { throw statement.error("the PAN sequence number (5F34) has 1 byte") }
         return ApplicationCryptogram(
             issuerKey: key, pan: digits, sequence: sequence[0], sessionKey: session, padding: padding, data: data)
+    }
+
+    private static func issuerUpdate(
+        _ statement: Statement, _ cryptogram: ApplicationCryptogram?
+    ) throws(CardFileError) -> IssuerUpdate {
+        var section = try Section(statement, ["response-cryptogram", "script-key"])
+        let method = try choice(section.required("response-cryptogram"), IssuerUpdate.Method.self)
+        let keyStatement = try section.required("script-key")
+        guard let key = TripleDES(try keyStatement.bytes(16...16)) else {
+            throw keyStatement.error("a key has 16 bytes")
+        }
+        guard let cryptogram else {
+            throw statement.error("the issuer answers a cryptogram, and the application lacks the block “cryptogram”")
+        }
+        return IssuerUpdate(method: method, cryptogram: cryptogram, scriptKey: key)
     }
 
     private static func choice<T: RawRepresentable & CaseIterable>(

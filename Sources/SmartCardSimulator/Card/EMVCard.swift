@@ -20,6 +20,13 @@ final class EMVCard: VirtualCard {
         /// Commands that were refused until the card is presented again, and those of them since when it has been.
         var refused: Set<Refusal> = []
         var granted: Set<Refusal> = []
+        /// Of each application the online request that its issuer may answer.  It outlives the field.
+        var requests: [Int: IssuerUpdate.Request] = [:]
+        /// What the issuer has changed in each application, and which it has blocked.
+        var written: [Int: [TLVTag: [UInt8]]] = [:]
+        var blocked: Set<Int> = []
+        /// Whether the issuer has authenticated itself since SELECT; nil if it has not tried.
+        var issuerIsAuthentic: Bool?
     }
 
     private struct Refusal: Hashable {
@@ -54,6 +61,7 @@ final class EMVCard: VirtualCard {
         state.withLock {
             $0.selected = nil
             $0.transaction = nil
+            $0.issuerIsAuthentic = nil
             $0.granted.formUnion($0.refused)
             $0.refused = []
         }
@@ -90,6 +98,8 @@ final class EMVCard: VirtualCard {
         case .generateAC: generateAC(command, &state)
         case .readRecord: readRecord(command, &state)
         case .getData: getData(command, &state)
+        case .externalAuthenticate: externalAuthenticate(command, &state)
+        case .putData, .applicationBlock, .applicationUnblock: script(command, name, &state)
         }
     }
 
@@ -141,11 +151,13 @@ final class EMVCard: VirtualCard {
             status = personality.directoryStatus ?? .success
         case .application(let index):
             fci = personality.applications[index].fci
-            status = self.status(of: .select, index, &state)
+            // EMV Book 1, 12.3.1
+            status = state.blocked.contains(index) ? 0x6283 : self.status(of: .select, index, &state)
         }
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
         state.selected = found
         state.transaction = nil
+        state.issuerIsAuthentic = nil
         return ResponseAPDU(data: fci, status: status)
     }
 
@@ -161,9 +173,8 @@ final class EMVCard: VirtualCard {
 
     private func getProcessingOptions(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
         guard command.p1 == 0, command.p2 == 0 else { return ResponseAPDU(status: 0x6A86) }
-        guard let (index, application) = application(state), state.transaction == nil else {
-            return ResponseAPDU(status: .conditionsNotSatisfied)
-        }
+        guard let (index, application) = application(state), state.transaction == nil, !state.blocked.contains(index)
+        else { return ResponseAPDU(status: .conditionsNotSatisfied) }
         // Template 83 around the values that the PDOL asks for; without PDOL `83 00`.
         guard !command.data.isEmpty else { return ResponseAPDU(status: 0x6700) }
         guard command.data[0] == 0x83 else { return ResponseAPDU(status: 0x6A80) }
@@ -198,6 +209,7 @@ final class EMVCard: VirtualCard {
             transaction.named[.signedDynamicData] = Self.fastSignature(kind, application, transaction)
         }
         state.transaction = transaction
+        state.requests[index] = Self.request(kind, transaction)
         return ResponseAPDU(data: response.encoded(transaction.named), status: status)
     }
 
@@ -257,7 +269,67 @@ final class EMVCard: VirtualCard {
                 application, response, transaction, command.data)
         }
         state.transaction = transaction
+        state.requests[index] = Self.request(kind, transaction)
         return ResponseAPDU(data: response.encoded(transaction.named), status: status)
+    }
+
+    /// What the issuer may answer: an ARQC, and nothing else.
+    private static func request(
+        _ kind: EMVApplication.Cryptogram, _ transaction: Transaction
+    ) -> IssuerUpdate.Request? {
+        guard kind == .arqc, let cryptogram = transaction.named[.cryptogram] else { return nil }
+        return IssuerUpdate.Request(
+            cryptogram: cryptogram, atc: transaction.named[.atc] ?? [],
+            unpredictableNumber: transaction.terminal[0x9F37] ?? [])
+    }
+
+    // MARK: EXTERNAL AUTHENTICATE (EMV Book 3, 6.5.4)
+
+    private func externalAuthenticate(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
+        guard let (index, application) = application(state) else {
+            return ResponseAPDU(status: .conditionsNotSatisfied)
+        }
+        guard let update = application.issuerUpdate else { return ResponseAPDU(status: 0x6D00) }
+        guard command.p1 == 0, command.p2 == 0 else { return ResponseAPDU(status: 0x6A86) }
+        guard (8...16).contains(command.data.count) else { return ResponseAPDU(status: 0x6700) }
+        // Once, as the Book has it for a transaction; here after each SELECT, because the card may leave halfway.
+        guard let request = state.requests[index], state.issuerIsAuthentic == nil else {
+            return ResponseAPDU(status: .conditionsNotSatisfied)
+        }
+        let status = status(of: .externalAuthenticate, index, &state)
+        guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
+        let isAuthentic = update.authenticates(command.data, request)
+        state.issuerIsAuthentic = isAuthentic
+        return ResponseAPDU(status: isAuthentic ? status : 0x6300)
+    }
+
+    // MARK: Issuer scripts (EMV Book 3, 6.5.1 and 6.5.2; PUT DATA: EMV Card Personalization Specification)
+
+    private func script(
+        _ command: CommandAPDU, _ name: EMVApplication.Command, _ state: inout State
+    ) -> ResponseAPDU {
+        guard let (index, application) = application(state) else {
+            return ResponseAPDU(status: .conditionsNotSatisfied)
+        }
+        guard let update = application.issuerUpdate else { return ResponseAPDU(status: 0x6D00) }
+        guard let request = state.requests[index], state.issuerIsAuthentic == true else {
+            return ResponseAPDU(status: .conditionsNotSatisfied)
+        }
+        let tag = TLVTag(rawValue: UInt32(command.p1) << 8 | UInt32(command.p2))
+        // The Application Transaction Counter is the card's own.
+        let value = name == .putData && tag != 0x9F36 ? application.data[tag] : nil
+        guard name == .putData ? value != nil : tag == 0 else { return ResponseAPDU(status: 0x6A86) }
+        // ISO/IEC 7816-4, 5.1.3: 6988, incorrect secure messaging data objects.
+        guard let data = update.open(command, request) else { return ResponseAPDU(status: 0x6988) }
+        guard data.count == value?.count ?? 0 else { return ResponseAPDU(status: 0x6700) }
+        let status = status(of: name, index, &state)
+        guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
+        switch name {
+        case .putData: state.written[index, default: [:]][tag] = data
+        case .applicationBlock: state.blocked.insert(index)
+        default: state.blocked.remove(index)
+        }
+        return ResponseAPDU(status: status)
     }
 
     /// The card gives what is asked or less: TC, ARQC, AAC in this order (EMV Book 3, 6.5.5.1).
@@ -398,7 +470,9 @@ final class EMVCard: VirtualCard {
         let status = status(of: .getData, index, &state)
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
         let tag = TLVTag(rawValue: UInt32(command.p1) << 8 | UInt32(command.p2))
-        guard let value = application.data[tag] else { return ResponseAPDU(status: 0x6A88) }
+        guard let value = state.written[index]?[tag] ?? application.data[tag] else {
+            return ResponseAPDU(status: 0x6A88)
+        }
         return ResponseAPDU(
             data: tag.encode(tag == 0x9F36 ? Self.bytes(state.counters[index]) : value), status: status)
     }

@@ -26,8 +26,12 @@ struct EMVApplication: Sendable {
         case generateAC = "generate-ac"
         case readRecord = "read-record"
         case getData = "get-data"
+        case externalAuthenticate = "external-authenticate"
+        case putData = "put-data"
+        case applicationBlock = "application-block"
+        case applicationUnblock = "application-unblock"
 
-        /// Class and instruction (EMV Book 3, 6.5; Book 1, 11.3).
+        /// Class and instruction (EMV Book 3, 6.5; Book 1, 11.3; PUT DATA: EMV Card Personalization Specification).
         var code: (cla: UInt8, ins: UInt8) {
             switch self {
             case .select: (0x00, 0xA4)
@@ -36,6 +40,10 @@ struct EMVApplication: Sendable {
             case .generateAC: (0x80, 0xAE)
             case .readRecord: (0x00, 0xB2)
             case .getData: (0x80, 0xCA)
+            case .externalAuthenticate: (0x00, 0x82)
+            case .putData: (0x04, 0xDA)
+            case .applicationBlock: (0x84, 0x1E)
+            case .applicationUnblock: (0x84, 0x18)
             }
         }
 
@@ -158,6 +166,8 @@ struct EMVApplication: Sendable {
     var generateAC = Responses()
     var cryptogram: ApplicationCryptogram?
     var authentication: CardAuthentication?
+    /// Nil for an application that takes nothing from its issuer.
+    var issuerUpdate: IssuerUpdate?
     /// What follows from the keys.
     var keyValues: [NamedValue: [UInt8]] = [:]
     var decision: Decision = .online

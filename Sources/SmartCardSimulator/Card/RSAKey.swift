@@ -1,4 +1,5 @@
 import CCryptoLegacy
+import Synchronization
 
 /// An RSA key with its private half, in the clear: the key of a test card, its issuer or a test certification authority.
 ///
@@ -59,5 +60,87 @@ struct RSAKey: Hashable, Sendable {
             BN_bn2binpad(numbers[3], &out, Int32(out.count)) == Int32(out.count)
         else { return nil }
         return out
+    }
+}
+
+// MARK: Minting
+
+extension RSAKey {
+    private struct Name: Hashable {
+        let role: String
+        let length: Int
+        let exponentLength: Int
+    }
+
+    private static let minted = Mutex<[Name: RSAKey]>([:])
+
+    /// A TEST key that follows from its name and its length, and takes about a second to find.
+    ///
+    /// - Parameters:
+    ///   - length: bytes of the modulus.
+    ///   - exponentLength: 1 for the exponent 03, 3 for 010001.
+    /// - Returns: nil for a length that EMV does not have.
+    static func minted(_ role: String, length: Int, exponentLength: Int) -> RSAKey? {
+        let exponents: [Int: [UInt8]] = [1: [0x03], 3: [0x01, 0x00, 0x01]]
+        guard lengths.contains(length), let exponent = exponents[exponentLength] else { return nil }
+        let name = Name(role: role, length: length, exponentLength: exponentLength)
+        if let key = minted.withLock({ $0[name] }) { return key }
+        guard let key = mint("swift-contactless TEST \(role) \(length) \(exponentLength)", length, exponent) else {
+            return nil
+        }
+        minted.withLock { $0[name] = key }
+        return key
+    }
+
+    private static func mint(_ seed: String, _ length: Int, _ exponent: [UInt8]) -> RSAKey? {
+        guard let context = BN_CTX_new() else { return nil }
+        defer { BN_CTX_free(context) }
+        // p, q, n, φ(n) with its factor of q, e, d.
+        let numbers = (0..<6).map { _ in BN_new() }
+        defer { for number in numbers { BN_free(number) } }
+        let (p, q, n, phi, e, d) = (numbers[0], numbers[1], numbers[2], numbers[3], numbers[4], numbers[5])
+        guard !numbers.contains(nil), BN_bin2bn(exponent, Int32(exponent.count), e) != nil,
+            findPrime(p, seed + " p", bits: length * 4, e, context),
+            findPrime(q, seed + " q", bits: length * 4, e, context),
+            BN_mul(n, p, q, context) == 1, BN_sub_word(p, 1) == 1, BN_sub_word(q, 1) == 1,
+            BN_mul(phi, p, q, context) == 1, BN_mod_inverse(d, e, phi, context) != nil
+        else { return nil }
+        var (modulus, privateExponent) = ([UInt8](repeating: 0, count: length), [UInt8](repeating: 0, count: length))
+        guard BN_bn2binpad(n, &modulus, Int32(length)) == Int32(length),
+            BN_bn2binpad(d, &privateExponent, Int32(length)) == Int32(length)
+        else { return nil }
+        return RSAKey(modulus: modulus, exponent: exponent, privateExponent: privateExponent)
+    }
+
+    /// The first prime from the number on that follows from `seed`.  Its two highest bits are set, so that a product of two
+    /// has all its bits; less one it has no factor with `exponent` in common, itself a prime.
+    private static func findPrime(
+        _ number: OpaquePointer?, _ seed: String, bits: Int, _ exponent: OpaquePointer?, _ context: OpaquePointer
+    ) -> Bool {
+        var bytes: [UInt8] = []
+        var block: UInt8 = 0
+        while bytes.count * 8 < bits {
+            guard let hash = sha1(Array(seed.utf8) + [block]) else { return false }
+            bytes += hash
+            block += 1
+        }
+        let count = Int32(bits)
+        guard BN_bin2bn(bytes, Int32(bytes.count), number) != nil,
+            BN_rshift(number, number, Int32(bytes.count) * 8 - count) == 1,
+            BN_set_bit(number, count - 1) == 1, BN_set_bit(number, count - 2) == 1, BN_set_bit(number, 0) == 1
+        else { return false }
+        let prime = BN_get_word(exponent)
+        // Among 20,000 odd numbers of 1000 bits there are some 60 primes.
+        for _ in 0..<20_000 {
+            if BN_mod_word(number, prime) != 1 {
+                switch BN_check_prime(number, context, nil) {
+                case 1: return BN_num_bits(number) == count
+                case 0: break
+                default: return false
+                }
+            }
+            guard BN_add_word(number, 2) == 1 else { return false }
+        }
+        return false
     }
 }

@@ -47,6 +47,46 @@ struct TestKeys: Sendable {
     func authority(rid: [UInt8], index: UInt8) -> RSAKey? {
         authorities.first { $0.publicKey.rid == rid && $0.publicKey.index == index }?.key
     }
+
+    // MARK: Authorities of every scheme
+
+    /// Those whose cards are not among the library's, but may be in traces: American Express, Discover, JCB, UnionPay,
+    /// Interac, and the two that the file of keys has.
+    private static let schemes: [[UInt8]] = [
+        [0xA0, 0x00, 0x00, 0x00, 0x03], [0xA0, 0x00, 0x00, 0x00, 0x04], [0xA0, 0x00, 0x00, 0x00, 0x25],
+        [0xA0, 0x00, 0x00, 0x01, 0x52], [0xA0, 0x00, 0x00, 0x00, 0x65], [0xA0, 0x00, 0x00, 0x03, 0x33],
+        [0xA0, 0x00, 0x00, 0x02, 0x77],
+    ]
+
+    /// The authorities of the file, and for each scheme one with each length of key that they have.
+    static let all: [Authority] = schemes.reduce(into: builtIn.authorities) { all, rid in
+        for length in Set(builtIn.authorities.map(\.key.modulus.count)).sorted()
+        where !all.contains(where: { $0.publicKey.rid == rid && $0.key.modulus.count == length }) {
+            if let one = minted(rid: rid, length: length) { all.append(one) }
+        }
+    }
+
+    /// The authority of a scheme with a key of `length` bytes: one of ``all`` if there is such a one.
+    ///
+    /// - Returns: nil if EMV has no keys of that length.
+    static func authority(rid: [UInt8], length: Int) -> Authority? {
+        all.first { $0.publicKey.rid == rid && $0.key.modulus.count == length } ?? minted(rid: rid, length: length)
+    }
+
+    private static func minted(rid: [UInt8], length: Int) -> Authority? {
+        let key =
+            builtIn.authorities.first { $0.key.modulus.count == length }?.key
+            ?? RSAKey.minted("authority", length: length, exponentLength: 1)
+        guard let key else { return nil }
+        // D0 to EE, where no scheme has published a key; the usual lengths of keys have an index each.
+        let index = 0xD0 + UInt8(length % 31)
+        guard let checksum = RSAKey.sha1(rid + [index] + key.modulus + key.exponent) else { return nil }
+        return Authority(
+            publicKey: CertificationAuthorityKey(
+                rid: rid, index: index, modulus: key.modulus, exponent: key.exponent, checksum: checksum,
+                expires: [0x49, 0x12, 0x31]),
+            key: key)
+    }
 }
 
 /// The public key of a certification authority (EMV Book 2, 11.2.2) that has certified virtual cards.
@@ -68,8 +108,7 @@ public struct CertificationAuthorityKey: Hashable, Sendable {
 }
 
 extension VirtualCards {
-    /// What a terminal must know to authenticate the cards that come with the library.
-    public static var certificationAuthorityKeys: [CertificationAuthorityKey] {
-        TestKeys.builtIn.authorities.map(\.publicKey)
-    }
+    /// What a terminal must know to authenticate the cards that come with the library, and those that are made from traces
+    /// of cards with keys of the usual lengths.
+    public static var certificationAuthorityKeys: [CertificationAuthorityKey] { TestKeys.all.map(\.publicKey) }
 }

@@ -35,6 +35,7 @@ public enum VirtualCards {
             ("blocked", PackageResources.blocked_card),
             ("phone", PackageResources.phone_card),
             ("visa-decline", PackageResources.visa_decline_card),
+            ("visa-update", PackageResources.visa_update_card),
             ("visa-offline", PackageResources.visa_offline_card),
             ("visa-oda-online", PackageResources.visa_oda_online_card),
             ("visa-sda-online", PackageResources.visa_sda_online_card),

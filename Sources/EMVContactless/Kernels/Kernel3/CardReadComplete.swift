@@ -88,7 +88,11 @@ extension Kernel3 {
 
         // Book C-3, 5.8 and 5.9
         if let reason = disposition.decline { return declined(reason) }
-        guard let reason = disposition.online else { return approved(cvm) }
+        guard let reason = disposition.online else {
+            // Book C-3, 3.4.1.2: with an AAC the card has approved nothing; the refund goes through without.
+            let isRefund = isRefundWithoutApproval(decision)
+            return approved(cvm, isRefund ? "a refund, which the card need not approve" : "approved offline")
+        }
         guard isOnlineCapable else { return declined("the reader is offline only: \(reason)") }
         return onlineRequest(decision, cvm, reason)
     }

@@ -3,11 +3,9 @@ import SmartCard
 /// Dynamic reader limits and GET PROCESSING OPTIONS (EMV Contactless Book C-3, 5.1 and 5.2).
 extension Kernel3 {
     mutating func initiateApplicationProcessing() throws(Termination) -> CommandAPDU {
-        guard let fci = (try? TLVList(activation.selectResponse.data))?[0x6F]?.children[0xA5]?.children else {
+        guard let fci = Self.proprietaryTemplate(activation.selectResponse) else {
             throw .endApplication("the FCI cannot be read")
         }
-        languagePreference = Self.languages(fci[0x5F2D]?.value)
-
         guard var qualifiers = activation.indicators.terminalTransactionQualifiers else {
             throw .endApplication("the combination has no terminal transaction qualifiers")
         }
@@ -58,7 +56,7 @@ extension Kernel3 {
         case 0x6985:
             throw Termination(
                 outcome: Outcome(.selectNext, start: .c, reason: "GET PROCESSING OPTIONS: \(response.status)"))
-        case 0x6986: throw .seePhone(languagePreference)
+        case 0x6986: throw .seePhone
         default: throw .endApplication("GET PROCESSING OPTIONS: \(response.status)")
         }
 
@@ -85,8 +83,13 @@ extension Kernel3 {
         }
     }
 
+    /// Tag A5 of the FCI; nil if there is none, or the FCI cannot be read.
+    static func proprietaryTemplate(_ selectResponse: ResponseAPDU) -> TLVList? {
+        (try? TLVList(selectResponse.data))?[0x6F]?.children[0xA5]?.children
+    }
+
     /// Tag 5F2D: one to four codes of two letters, of either case.
-    private static func languages(_ value: ArraySlice<UInt8>?) -> [String] {
+    static func languages(_ value: ArraySlice<UInt8>?) -> [String] {
         let letters = (value ?? []).map { $0 | 0x20 }
         guard letters.count % 2 == 0, letters.count <= 8, letters.allSatisfy({ (0x61...0x7A).contains($0) }) else {
             return []

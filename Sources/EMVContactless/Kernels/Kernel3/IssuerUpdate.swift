@@ -5,8 +5,10 @@ struct IssuerUpdate: Sendable {
     private var authenticationData: [UInt8]?
     private var scripts: ArraySlice<IssuerScript>
     private var isAuthenticating = false
-    /// Tag 9F5B: five bytes for each script (EMV Book 4, Annex A5).
-    private(set) var scriptResults: [UInt8] = []
+    private var doneResults: [UInt8] = []
+    /// Tag 9F5B: five bytes for each script, also for those that were not performed (EMV Book 4, Annex A5).
+    var scriptResults: [UInt8] { doneResults + scripts.flatMap(\.result) }
+    private(set) var isInterrupted = false
 
     init(_ response: OnlineResponse) {
         authenticationData = response.issuerAuthenticationData
@@ -22,7 +24,7 @@ struct IssuerUpdate: Sendable {
         }
         while !scripts.isEmpty {
             if let command = scripts[scripts.startIndex].next() { return command }
-            scriptResults += scripts.removeFirst().result
+            doneResults += scripts.removeFirst().result
         }
         return nil
     }
@@ -35,5 +37,12 @@ struct IssuerUpdate: Sendable {
         } else if !scripts.isEmpty {
             scripts[scripts.startIndex].take(status)
         }
+    }
+
+    /// Takes that there was no response: whether the card has carried out the command is not known, so it counts as failed,
+    /// and nothing follows it.
+    mutating func interrupt() {
+        isInterrupted = true
+        if !isAuthenticating, !scripts.isEmpty { scripts[scripts.startIndex].interrupt() }
     }
 }

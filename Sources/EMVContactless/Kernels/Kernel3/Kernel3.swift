@@ -13,7 +13,7 @@ public struct Kernel3: Kernel {
     /// As the card is told them.
     var terminalTransactionQualifiers: TerminalTransactionQualifiers = []
     /// ISO 639-1 codes, from the FCI.
-    var languagePreference: [String] = []
+    private let languagePreference: [String]
     var card = CardData(scope: .visa)
     var signedRecords = StaticDataToBeAuthenticated()
     private var state = State.idle
@@ -31,12 +31,24 @@ public struct Kernel3: Kernel {
         let outcome: Outcome
     }
 
-    public init(_ activation: KernelActivation) { self.activation = activation }
+    public init(_ activation: KernelActivation) {
+        self.activation = activation
+        languagePreference = Self.languages(Self.proprietaryTemplate(activation.selectResponse)?[0x5F2D]?.value)
+    }
 
     public mutating func next(_ event: KernelEvent) -> KernelStep {
-        let step: KernelStep
+        var step: KernelStep
         do { step = try act(on: event) } catch { step = KernelStep(.outcome(error.outcome)) }
-        if case .outcome = step.action { state = .finished }
+        // Book A, 6.3
+        for index in step.userInterfaceRequests.indices {
+            step.userInterfaceRequests[index].languagePreference = languagePreference
+        }
+        if case .outcome(var outcome) = step.action {
+            outcome.userInterfaceRequest?.languagePreference = languagePreference
+            outcome.userInterfaceRequestOnRestart?.languagePreference = languagePreference
+            step.action = .outcome(outcome)
+            state = .finished
+        }
         return step
     }
 
@@ -62,8 +74,11 @@ public struct Kernel3: Kernel {
         case (.issuerUpdate(var update), .response(let response, _)):
             update.take(response.status)
             return proceed(update)
-        case (.processingOptions, .communicationError), (.records, .communicationError),
-            (.issuerUpdate, .communicationError):
+        case (.issuerUpdate(var update), .communicationError):
+            // The issuer's decision stands, and no command is sent twice: a card may not take one that it has carried out.
+            update.interrupt()
+            return KernelStep(.outcome(complete(update)))
+        case (.processingOptions, .communicationError), (.records, .communicationError):
             throw .tryAgain
         default:
             throw .endApplication("an event that does not follow from the step before")
@@ -92,8 +107,7 @@ public struct Kernel3: Kernel {
     /// Book C-3, 5.4 to 5.9.
     private mutating func conclude() -> KernelStep {
         // Book C-3, 5.4.1.1: the card may leave.
-        let cardRead = UserInterfaceRequest(
-            .cardReadRemoveCard, .cardReadSuccessfully, languagePreference: languagePreference)
+        let cardRead = UserInterfaceRequest(.cardReadRemoveCard, .cardReadSuccessfully)
         let outcome: Outcome
         do { outcome = try decide() } catch { outcome = error.outcome }
         return KernelStep(.outcome(outcome), showing: [cardRead])

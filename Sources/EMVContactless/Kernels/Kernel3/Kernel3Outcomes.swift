@@ -1,13 +1,14 @@
 import SmartCard
 
-/// The outcomes of Kernel 3 with all their parameters (EMV Contactless Book C-3, 5 and 6, and Annex B; Book A, 6.2).
+/// The outcomes of Kernel 3 with all their parameters (EMV Contactless Book C-3, 5 and 6, and Annex B; Book A, 6.2), but for
+/// the languages of their requests, which ``Kernel3/next(_:)`` sets.
 extension Kernel3 {
     /// Book C-3, 5.9.1.1.
-    func approved(_ cvm: Outcome.CVM) -> Outcome {
+    func approved(_ cvm: Outcome.CVM, _ reason: String) -> Outcome {
         Outcome(
             .approved, cvm: cvm,
             userInterfaceRequest: request(cvm == .obtainSignature ? .approvedSign : .approved),
-            dataRecord: dataRecord, discretionaryData: discretionaryData, reason: "approved offline")
+            dataRecord: dataRecord, discretionaryData: discretionaryData, reason: reason)
     }
 
     /// Book C-3, 5.9.1.2.
@@ -28,8 +29,7 @@ extension Kernel3 {
         {
             outcome.start = .b
             outcome.onlineResponseData = .emvData
-            outcome.userInterfaceRequestOnRestart = UserInterfaceRequest(
-                .presentCardAgain, .readyToRead, languagePreference: languagePreference)
+            outcome.userInterfaceRequestOnRestart = UserInterfaceRequest(.presentCardAgain, .readyToRead)
         }
         return outcome
     }
@@ -41,12 +41,14 @@ extension Kernel3 {
             .endApplication,
             userInterfaceRequest: UserInterfaceRequest(.cardReadRemoveCard, .cardReadSuccessfully),
             discretionaryData: results.isEmpty ? nil : DataRecord([.init(0x9F5B, results)]),
-            reason: "the issuer's message has been passed on to the card")
+            reason: update.isInterrupted
+                ? "the card left before all of the issuer's message had been passed on to it"
+                : "the issuer's message has been passed on to the card")
     }
 
     private func request(_ message: UserInterfaceRequest.Message) -> UserInterfaceRequest {
         UserInterfaceRequest(
-            message, .cardReadSuccessfully, languagePreference: languagePreference,
+            message, .cardReadSuccessfully,
             value: balance.map { .balance($0, currency: activation.transaction.currency) })
     }
 
@@ -114,13 +116,12 @@ extension Kernel3.Termination {
     }
 
     /// Book C-3, 5.2.2.2: the cardholder has to do something on the device, for which there are 1.3 seconds.
-    static func seePhone(_ languages: [String]) -> Self {
+    static var seePhone: Self {
         Self(
             outcome: Outcome(
                 .tryAgain, start: .b,
-                userInterfaceRequest: UserInterfaceRequest(
-                    .seePhone, .processingError, holdTime: 1300, languagePreference: languages),
-                userInterfaceRequestOnRestart: UserInterfaceRequest(nil, .readyToRead, languagePreference: languages),
+                userInterfaceRequest: UserInterfaceRequest(.seePhone, .processingError, holdTime: 1300),
+                userInterfaceRequestOnRestart: UserInterfaceRequest(nil, .readyToRead),
                 fieldOff: 1300, reason: "the cardholder has to confirm on the device"))
     }
 

@@ -2,19 +2,22 @@ import SmartCard
 
 /// Processing restrictions (EMV Contactless Book C-3, 5.5).
 extension Kernel3 {
+    /// The first check that has the reader decline is the last one; a card that declines itself is checked all the same.
     func restrict(_ decision: CardDecision, _ disposition: inout Disposition) throws(Termination) {
+        let isDeclinedByCard = disposition.decline != nil
         checkExpiration(decision, &disposition)
         checkExceptionFile(decision, &disposition)
+        guard isDeclinedByCard || disposition.decline == nil else { return }
         try checkUsage(decision, &disposition)
+        guard isDeclinedByCard || disposition.decline == nil else { return }
         try checkUsageAtATM(decision, &disposition)
     }
 
     /// Book C-3, 5.5.1.1: of cards that approve offline.
     private func checkExpiration(_ decision: CardDecision, _ disposition: inout Disposition) {
         guard decision.cryptogram == .tc else { return }
-        // A card that has no date, or none that can be, counts as expired.
-        let expiration = card[0x5F24].flatMap { CalendarDate(packed: $0) }
-        if let expiration, expiration >= activation.transaction.time.date { return }
+        let date = activation.transaction.time.date
+        guard !ProcessingRestrictions.expirationDate(card[0x5F24], on: date).isEmpty else { return }
         if decision.qualifiers?.contains(.goOnlineIfApplicationExpired) == true, isOnlineCapable {
             disposition.requireOnline("the application has expired")
         } else {
@@ -33,24 +36,22 @@ extension Kernel3 {
 
     /// Book C-3, 5.5.1.3 and 5.5.1.4.
     private func checkUsage(_ decision: CardDecision, _ disposition: inout Disposition) throws(Termination) {
-        let domestic: ApplicationUsageControl
-        let international: ApplicationUsageControl
+        // A card that does not say what it is for, or where it comes from, is not for this.
+        let usage = card[0x9F07].flatMap { ApplicationUsageControl($0) } ?? []
+        var isDomestic: Bool?
+        if let issuer = card[0x5F28], let terminal = terminalValue(0x9F1A) { isDomestic = issuer == terminal }
+        let isAllowed: Bool?
         let switchInterface: CardTransactionQualifiers
         switch activation.transaction.kind {
         case .cash where options.checksUsageForCash:
-            (domestic, international) = (.domesticCash, .internationalCash)
+            isAllowed = isDomestic.map { usage.allowsCash(isDomestic: $0) }
             switchInterface = .switchInterfaceForCash
         case .purchaseWithCashback where options.checksUsageForCashback:
-            (domestic, international) = (.domesticCashback, .internationalCashback)
+            isAllowed = isDomestic.map { usage.allowsCashback(isDomestic: $0) }
             switchInterface = .switchInterfaceForCashback
         default: return
         }
-        // A card that does not say what it is for, or where it comes from, is not for this.
-        if let usage = card[0x9F07].flatMap({ ApplicationUsageControl($0) }), let issuer = card[0x5F28],
-            let terminal = terminalValue(0x9F1A), usage.contains(issuer == terminal ? domestic : international)
-        {
-            return
-        }
+        if isAllowed == true { return }
         let reason = "the card is not for this type of transaction here"
         if decision.qualifiers?.contains(switchInterface) == true {
             throw .tryAnotherInterface(.insertOrSwipeCard, reason)

@@ -1,0 +1,199 @@
+import SmartCard
+
+/// Cardholder verification, as far as a contactless kernel has a part in it (EMV Book 3, 10.5): which method was chosen, and
+/// what is told of it.
+///
+/// An offline PIN is recognised, but never chosen, whatever the terminal is capable of: it is verified by a card with
+/// contacts.
+public struct CardholderVerification: Hashable, Sendable {
+    /// Whose rules.  They differ where the terminal cannot do what the card asks for.
+    public enum Procedure: Hashable, Sendable, CaseIterable {
+        /// EMV Book 3, 10.5: "fail" is final, and a PIN that cannot be entered shows in the terminal verification results.
+        case book3
+        /// EMV Contactless Book C-2, 7.5, CVM.9 to CVM.25: the rule behind "fail" is tried if the card has it so, and there
+        /// is no word of PIN pads.
+        case kernel2
+    }
+
+    /// What has to be done, or has been; also ``Outcome/CVM/noCVM`` where verification was not successful.
+    public let method: Outcome.CVM
+    /// Tag 9F34 (EMV Book 4, 6.3.4.5).
+    public let results: CVMResults
+    /// The bits that it adds to the terminal verification results, tag 95.
+    public let findings: TerminalVerificationResults
+    /// The bits that it adds to the transaction status information, tag 9B.
+    public let status: TransactionStatusInformation
+
+    private init(
+        _ method: Outcome.CVM, _ results: CVMResults, _ findings: TerminalVerificationResults = [],
+        status: TransactionStatusInformation = .cardholderVerification
+    ) {
+        self.method = method
+        self.results = results
+        self.findings = findings
+        self.status = status
+    }
+
+    /// For a card that does not support cardholder verification: AIP byte 1 bit 5 is 0.
+    public static let unsupported = Self(.noCVM, CVMResults(.notPerformed, .unknown), status: [])
+
+    /// For a card that is a device of the cardholder's, which verifies by itself (EMV Contactless Book C-2, 7.5, CVM.1 to
+    /// CVM.4): AIP byte 1 bit 2, and the kernel is configured for it.
+    ///
+    /// - Parameter isRequired: whether the amount is above the reader's CVM required limit.
+    public static func onDevice(isRequired: Bool) -> Self {
+        isRequired
+            ? Self(.confirmationCodeVerified, CVMResults(CVMList.Rule(code: 0x01, condition: 0x00), .successful))
+            : Self(.noCVM, CVMResults(.notPerformed, .successful))
+    }
+
+    /// Goes through the card's list (EMV Book 3, 10.5), for a card that supports cardholder verification.
+    ///
+    /// - Parameters:
+    ///   - list: tag 8E; nil if the card does not give it.
+    ///   - applicationCurrency: tag 9F42, the currency of the list's amounts; nil if the card does not give it.
+    ///   - terminalType: tag 9F35; without it conditions that speak of cash are not satisfied.
+    ///   - capability: the methods that the terminal supports for this transaction.
+    public init(
+        _ list: CVMList?, for transaction: Transaction, applicationCurrency: [UInt8]?, terminalType: UInt8?,
+        capability: CVMCapability, procedure: Procedure = .book3
+    ) {
+        // A list without rules is as good as none.  EMV Book 3, 7.5: that it is missing is told.
+        guard let list, !list.rules.isEmpty else {
+            self.init(.noCVM, CVMResults(.notPerformed, .unknown), .iccDataMissing, status: [])
+            return
+        }
+        let conditions = Conditions(
+            list: list, transaction: transaction, applicationCurrency: applicationCurrency, terminalType: terminalType)
+        var findings: TerminalVerificationResults = []
+        var failure = CVMResults(.notPerformed, .failed)
+        for rule in list.rules {
+            failure = CVMResults(.notPerformed, .failed)
+            let method = Method(rule)
+            let isSupported = method.map { capability.supports($0) } ?? false
+            guard conditions.satisfy(rule.condition, isSupported: isSupported) else { continue }
+            switch method {
+            case .onlinePIN where isSupported:
+                self.init(.onlinePIN, CVMResults(rule, .unknown), findings.union(.onlineCVMCaptured))
+                return
+            case .signature where isSupported:
+                self.init(.obtainSignature, CVMResults(rule, .unknown), findings)
+                return
+            case .noCVM where isSupported:
+                self.init(.noCVM, CVMResults(rule, .successful), findings)
+                return
+            case .fail: failure = CVMResults(rule, .failed)
+            case .onlinePIN, .offlinePIN:
+                if procedure == .book3 { findings.insert(.pinPadNotPresentOrNotWorking) }
+            case .signature, .noCVM: break
+            case nil: findings.insert(.unrecognisedCVM)
+            }
+            if !rule.continuesOnFailure || method == .fail && procedure == .book3 { break }
+        }
+        self.init(.noCVM, failure, findings.union(.cardholderVerificationNotSuccessful))
+    }
+}
+
+/// What of a CVM code matters to a contactless kernel (EMV Book 3, Annex C3, table 43).
+private enum Method {
+    case fail, onlinePIN, offlinePIN, signature, noCVM
+
+    /// - Returns: nil for a code that is not recognised; biometric methods (EMV 4.4) are not.
+    init?(_ rule: CVMList.Rule) {
+        switch rule.code & 0x3F {
+        case 0x00: self = .fail
+        case 0x02: self = .onlinePIN
+        case 0x01, 0x03, 0x04, 0x05: self = .offlinePIN
+        case 0x1E: self = .signature
+        case 0x1F: self = .noCVM
+        default: return nil
+        }
+    }
+}
+
+/// What the condition codes refer to (EMV Book 3, Annex C3, table 44).
+private struct Conditions {
+    let list: CVMList
+    let amount: UInt64
+    /// nil where one of the two currencies is not known.
+    let isInApplicationCurrency: Bool?
+    let kind: Transaction.Kind
+    /// nil where the terminal's type is not known.
+    let isUnattended: Bool?
+
+    init(list: CVMList, transaction: Transaction, applicationCurrency: [UInt8]?, terminalType: UInt8?) {
+        self.list = list
+        amount = transaction.amount
+        isInApplicationCurrency = applicationCurrency.map { $0 == transaction.dataObjects[0x5F2A] }
+        kind = transaction.kind
+        // EMV Book 4, Annex A1: the second digit.
+        isUnattended = terminalType.flatMap {
+            switch $0 & 0x0F {
+            case 1...3: false
+            case 4...6: true
+            default: nil
+            }
+        }
+    }
+
+    /// - Returns: false also for a condition that is not understood, or that takes data which are not there.
+    func satisfy(_ code: UInt8, isSupported: Bool) -> Bool {
+        switch code {
+        case 0x00: true
+        case 0x01: kind == .cash && isUnattended == true
+        case 0x02: isUnattended != nil && kind != .cash && kind != .purchaseWithCashback
+        case 0x03: isSupported
+        case 0x04: kind == .cash && isUnattended == false
+        case 0x05: kind == .purchaseWithCashback
+        case 0x06: isInApplicationCurrency == true && amount < list.amountX
+        case 0x07: isInApplicationCurrency == true && amount > list.amountX
+        case 0x08: isInApplicationCurrency == true && amount < list.amountY
+        case 0x09: isInApplicationCurrency == true && amount > list.amountY
+        default: false
+        }
+    }
+}
+
+extension CVMCapability {
+    fileprivate func supports(_ method: Method) -> Bool {
+        switch method {
+        case .fail: true
+        case .onlinePIN: contains(.onlinePIN)
+        case .offlinePIN: false
+        case .signature: contains(.signature)
+        case .noCVM: contains(.noCVM)
+        }
+    }
+}
+
+extension CVMList.Rule {
+    /// No CVM performed (EMV Book 4, Annex A4).
+    fileprivate static let notPerformed = Self(code: 0x3F, condition: 0x00)
+}
+
+/// By which methods a terminal can have the cardholder verified: byte 2 of the terminal capabilities, tag 9F33 (EMV Book 4,
+/// Annex A2), and the CVM capabilities of Kernel 2, DF8118 and DF8119 (EMV Contactless Book C-2, A.1).
+public struct CVMCapability: OptionSet, Hashable, Sendable {
+    /// The byte.
+    public let rawValue: UInt8
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// Bit 8: a PIN that the card verifies in the clear.
+    public static let plaintextOfflinePIN = Self(rawValue: 0x80)
+    /// Bit 7: an enciphered PIN that the issuer verifies.
+    public static let onlinePIN = Self(rawValue: 0x40)
+    /// Bit 6: a signature on paper.
+    public static let signature = Self(rawValue: 0x20)
+    /// Bit 5: an enciphered PIN that the card verifies.
+    public static let encipheredOfflinePIN = Self(rawValue: 0x10)
+    /// Bit 4: none at all.
+    public static let noCVM = Self(rawValue: 0x08)
+
+    /// Reads tag 9F33.
+    ///
+    /// - Returns: nil unless there are 3 bytes.
+    public init?(terminalCapabilities bytes: some Collection<UInt8>) {
+        guard bytes.count == 3, let methods = bytes.dropFirst().first else { return nil }
+        rawValue = methods
+    }
+}

@@ -1,0 +1,85 @@
+public import SmartCard
+
+/// Processing restrictions (EMV Book 3, 10.4): whether card and terminal fit together, today and for this.  Each function
+/// gives the bits that it adds to the terminal verification results.
+public enum ProcessingRestrictions {
+    /// All of them.
+    ///
+    /// - Parameters:
+    ///   - card: the values that the card gave, by tag: 9F08, 9F07, 5F28, 5F25 and 5F24 are asked for.
+    ///   - terminal: those of the terminal: 9F09, 9F1A, 9F35 and 9F40.
+    public static func check(
+        _ transaction: Transaction, card: (TLVTag) -> [UInt8]?, terminal: (TLVTag) -> [UInt8]?
+    ) -> TerminalVerificationResults {
+        let isATM = isATM(terminalType: terminal(0x9F35)?.first, additionalCapabilities: terminal(0x9F40)?.first)
+        let isDomestic = card(0x5F28).map { $0 == terminal(0x9F1A) }
+        return [
+            applicationVersion(card: card(0x9F08), terminal: terminal(0x9F09)),
+            usage(card(0x9F07), transaction, isDomestic: isDomestic, isATM: isATM),
+            effectiveDate(card(0x5F25), on: transaction.time.date),
+            expirationDate(card(0x5F24), on: transaction.time.date),
+        ]
+    }
+
+    /// Application version number (EMV Book 3, 10.4.1): a card that gives none fits any terminal.
+    ///
+    /// - Parameters:
+    ///   - card: tag 9F08.
+    ///   - terminal: tag 9F09; a terminal without one has not the card's.
+    public static func applicationVersion(card: [UInt8]?, terminal: [UInt8]?) -> TerminalVerificationResults {
+        card == nil || card == terminal ? [] : .differentApplicationVersions
+    }
+
+    /// Application usage control (EMV Book 3, 10.4.2).
+    ///
+    /// - Parameters:
+    ///   - control: tag 9F07; a card without it may be used for everything, one that has it in other than two bytes for
+    ///     nothing.
+    ///   - isDomestic: whether the issuer's country, tag 5F28, is the terminal's; nil if the card does not give it: then
+    ///     only the kind of terminal counts.
+    public static func usage(
+        _ control: [UInt8]?, _ transaction: Transaction, isDomestic: Bool?, isATM: Bool
+    ) -> TerminalVerificationResults {
+        guard let control else { return [] }
+        guard let usage = ApplicationUsageControl(control), usage.contains(isATM ? .atms : .terminalsOtherThanATMs)
+        else { return .serviceNotAllowed }
+        guard let isDomestic else { return [] }
+        let isAllowed =
+            switch transaction.kind {
+            case .cash: usage.allowsCash(isDomestic: isDomestic)
+            case .purchase, .purchaseWithCashback: usage.allowsPurchases(isDomestic: isDomestic)
+            case .refund: true
+            }
+        guard isAllowed, transaction.amountOther == 0 || usage.allowsCashback(isDomestic: isDomestic) else {
+            return .serviceNotAllowed
+        }
+        return []
+    }
+
+    /// Application effective date (EMV Book 3, 10.4.3).
+    ///
+    /// - Parameter date: tag 5F25; without it the application is effective, from a day that there is not, it never is.
+    public static func effectiveDate(_ date: [UInt8]?, on day: CalendarDate) -> TerminalVerificationResults {
+        guard let date else { return [] }
+        guard let first = CalendarDate(packed: date), first <= day else { return .applicationNotYetEffective }
+        return []
+    }
+
+    /// Application expiration date (EMV Book 3, 10.4.3): the application is good through that day.
+    ///
+    /// - Parameter date: tag 5F24; without it, or until a day that there is not, the application has expired.
+    public static func expirationDate(_ date: [UInt8]?, on day: CalendarDate) -> TerminalVerificationResults {
+        guard let date, let last = CalendarDate(packed: date), last >= day else { return .expiredApplication }
+        return []
+    }
+
+    /// Whether a terminal is an ATM (EMV Book 4, Annex A1): unattended, a financial institution's, and it dispenses cash.
+    ///
+    /// - Parameters:
+    ///   - terminalType: tag 9F35.
+    ///   - additionalCapabilities: the first byte of tag 9F40.
+    public static func isATM(terminalType: UInt8?, additionalCapabilities: UInt8?) -> Bool {
+        guard let terminalType, let additionalCapabilities else { return false }
+        return (0x14...0x16).contains(terminalType) && additionalCapabilities & 0x80 != 0
+    }
+}

@@ -1,0 +1,113 @@
+import EMVContactless
+import SmartCard
+import SmartCardSimulator
+import Synchronization
+
+/// What is fuzzed: each target takes any input, and throws what it finds.  Fuzz/ has libFuzzer write the inputs; the tests
+/// take those of Fuzz/corpora, and change them a little.
+public enum FuzzTargets {
+    /// What must not be.
+    public struct Finding: Error, CustomStringConvertible {
+        public let description: String
+    }
+
+    /// BER-TLV, a DOL, an AFL, a track, an APDU, an ATR: it is read to its end, or refused with an offset.
+    public static func tlv(_ bytes: [UInt8]) throws(Finding) {
+        do throws(TLVError) {
+            for object in try TLVList(bytes) { _ = "\(Annotation(object))" }
+        } catch {
+            guard (0...bytes.count).contains(error.offset) else {
+                throw Finding(description: "offset \(error.offset) of \(bytes.count)")
+            }
+        }
+        _ = try? DataObjectList(bytes).value { _ in bytes }
+        _ = try? ApplicationFileLocator(bytes)
+        _ = try? Track2(bytes)
+        _ = try? CommandAPDU(bytes)
+        _ = ATR(bytes).contactless
+    }
+
+    /// A card file.
+    public static func cardFile(_ bytes: [UInt8]) {
+        guard let card = try? CardFile(parsing: bytes).makeCard() else { return }
+        _ = card.exchange([0x00, 0xA4, 0x04, 0x00, 0x00])
+    }
+
+    /// What a card answers to one who reads all of it: lengths, and so many bytes each.
+    public static func cardInspector(_ bytes: [UInt8]) async {
+        let inspector = CardInspector(unpredictableNumber: [1, 2, 3, 4], date: [0x26, 0x11, 0x21])
+        _ = try? await inspector.inspect(Recital(bytes))
+    }
+
+    /// How many commands a transaction may take, with one answer of the issuer's: for each presentation of the card the
+    /// PPSE, SELECT and GET PROCESSING OPTIONS for every candidate, and what one kernel reads.
+    static let maximumCommands = 2 * EntryPoint.maximumActivations * (2 * EntryPoint.maximumCandidates + 160)
+
+    /// What the first four bytes choose: kind, amount and start of the transaction, an ATM, the floor limit, and what is other
+    /// than in the test configuration in byte 1 of the TTQ.  Four bytes of 00 are the test configuration's purchase of 12.34.
+    struct Bench {
+        var kind = Transaction.Kind.purchase
+        var amount: UInt64
+        /// Begins at Start B, without pre-processing.
+        var startsAtB: Bool
+        var configuration = ReaderConfiguration.test
+
+        private static let amounts: [UInt64] = [
+            12_34, 0, 1_00, 49_99, 50_00, 9_999_99, 10_000_00, Transaction.maximumAmount,
+        ]
+        private static let floorLimits: [UInt64?] = [0, nil, 12_34, 10_000_00]
+
+        init(_ bytes: some Collection<UInt8>) {
+            let choice = (Array(bytes.prefix(4)) + [0, 0, 0, 0]).prefix(4)
+            kind = Transaction.Kind.allCases[Int(choice[0] & 0x03)]
+            startsAtB = choice[0] & 0x04 != 0
+            let isATM = choice[0] & 0x08 != 0
+            amount = Self.amounts[Int(choice[1] & 0x07)]
+            if isATM {
+                configuration.terminal[0x9F35] = [0x14]
+                configuration.terminal[0x9F40] = [0xE0, 0x00, 0xF0, 0xA0, 0x01]
+            }
+            for index in configuration.combinations.indices {
+                configuration.combinations[index].floorLimit = Self.floorLimits[Int(choice[2] & 0x03)]
+                configuration.combinations[index].kernel3.checksUsageAtATM = isATM
+                // Kernel 3 has EMV mode, and no mag-stripe mode.
+                configuration.combinations[index].terminalTransactionQualifiers?.formSymmetricDifference(
+                    TerminalTransactionQualifiers(rawValue: UInt32(choice[3] & 0x5F) << 24))
+            }
+        }
+    }
+
+    /// A transaction, as ``Bench`` has it of the first bytes, and a card: what it answers to Entry Point and the kernels.  It
+    /// comes to an end, after a bounded number of commands.
+    public static func transaction(_ bytes: [UInt8]) throws(Finding) {
+        let bench = Bench(bytes)
+        do { try bench.configuration.validate() } catch { throw Finding(description: "\(error)") }
+        let entryPoint = EntryPoint(configuration: bench.configuration, kernels: Kernels.all, keys: .published)
+        guard let date = CalendarDate(year: 2026, month: 11, day: 21), let time = TerminalTime(date),
+            let currency = Currency["EUR"],
+            let transaction = Transaction(
+                bench.kind, amount: bench.amount,
+                amountOther: bench.kind == .purchaseWithCashback ? bench.amount / 2 : 0, currency: currency, time: time,
+                unpredictableNumber: [1, 2, 3, 4])
+        else { throw Finding(description: "no transaction") }
+        var card = HostileCard(bytes.dropFirst(4))
+        let result = card.play(entryPoint, transaction, startsAtB: bench.startsAtB)
+        guard result.final != nil else { throw Finding(description: "no end") }
+        guard result.commands <= maximumCommands else { throw Finding(description: "\(result.commands) commands") }
+    }
+}
+
+/// Says its lines, whatever it is asked.
+private final class Recital: CardChannel {
+    private let lines: Mutex<ArraySlice<UInt8>>
+
+    init(_ bytes: [UInt8]) { lines = Mutex(bytes[...]) }
+
+    func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        try lines.withLock { bytes in
+            guard let length = bytes.popFirst() else { throw CardError(.cardRemoved) }
+            defer { bytes = bytes.dropFirst(Int(length)) }
+            return ResponseAPDU(data: Array(bytes.prefix(Int(length))), status: 0x9000)
+        }
+    }
+}

@@ -1,0 +1,55 @@
+import EMVContactless
+import SmartCard
+import TestSupport
+import Testing
+
+/// The fuzzer's targets with its published inputs, Fuzz/corpora, and with what little changes make of them: the same in
+/// every run.  A trap ends the test process.
+@Suite(.computing) struct FuzzTests {
+    private enum Target: String, CaseIterable {
+        case transaction, tlv
+        case cardInspector = "card-inspector"
+        case cardFile = "card-file"
+
+        func take(_ input: [UInt8]) async throws {
+            switch self {
+            case .transaction: try FuzzTargets.transaction(input)
+            case .tlv: try FuzzTargets.tlv(input)
+            case .cardInspector: await FuzzTargets.cardInspector(input)
+            case .cardFile: FuzzTargets.cardFile(input)
+            }
+        }
+    }
+
+    @Test(.timeLimit(.minutes(5)), arguments: Target.allCases)
+    private func publishedInputs(_ target: Target) async throws {
+        let corpus = try FuzzCorpus(target.rawValue)
+        #expect(corpus.inputs.count > 10)
+        for input in corpus.inputs + corpus.changed(1_000) { await expectNothing(input, target) }
+    }
+
+    private func expectNothing(_ input: [UInt8], _ target: Target) async {
+        do { try await target.take(input) } catch { Issue.record("\(error), for \(input.hex)") }
+    }
+
+    @Test func theFirstBytesChooseTheTransaction() {
+        for neutral in [[], [0], [0, 0, 0, 0, 0xFF]] as [[UInt8]] {
+            let bench = FuzzTargets.Bench(neutral)
+            #expect(bench.kind == .purchase && bench.amount == 12_34 && !bench.startsAtB)
+            #expect(bench.configuration == .test)
+        }
+        let other = FuzzTargets.Bench([0x0F, 0x04, 0x03, 0x01])
+        #expect(other.kind == .refund && other.amount == 50_00 && other.startsAtB)
+        #expect(other.configuration.terminal[0x9F35] == [0x14])
+        #expect(other.configuration.combinations[0].floorLimit == 10_000_00)
+        #expect(other.configuration.combinations[0].kernel3.checksUsageAtATM)
+        #expect(other.configuration.combinations[0].terminalTransactionQualifiers?.bytes.first == 0x37)
+        #expect(Set((0...3).map { FuzzTargets.Bench([$0]).kind }) == Set(Transaction.Kind.allCases))
+    }
+
+    /// What is refused as a finding would be one.
+    @Test func findings() {
+        #expect("\(FuzzTargets.Finding(description: "no end"))" == "no end")
+        #expect(FuzzTargets.maximumCommands < EntryPoint.maximumCommands * EntryPoint.maximumActivations * 2)
+    }
+}
