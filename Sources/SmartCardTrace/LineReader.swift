@@ -1,9 +1,8 @@
+import Glibc
+
 /// Cuts a stream of bytes into lines, of which it holds one at a time.
 struct LineReader {
-    /// Gives the next bytes, as many as it likes; none at the end.
-    typealias Source = () throws -> [UInt8]
-
-    private let source: Source
+    private let source: TraceSource
     private let maximumLength: Int
     private var buffer: [UInt8] = []
     /// Where in the buffer the next line begins.
@@ -12,8 +11,10 @@ struct LineReader {
     private(set) var lineNumber = 0
     /// What stands after the last line feed; to be used when ``next()`` has given nil.
     private(set) var remainder: ArraySlice<UInt8> = []
+    /// Whether no line feed ends the line that ``nextOrRemainder()`` gave last.
+    private(set) var isWithinLine = false
 
-    init(maximumLength: Int, source: @escaping Source) {
+    init(maximumLength: Int, source: @escaping TraceSource) {
         self.source = source
         self.maximumLength = maximumLength
     }
@@ -24,7 +25,7 @@ struct LineReader {
     mutating func next() throws -> ArraySlice<UInt8>? {
         var searched = position
         while true {
-            if let end = buffer[searched...].firstIndex(of: 0x0A) {
+            if let end = lineFeed(from: searched) {
                 guard end - position <= maximumLength else { throw tooLong }
                 let line = buffer[position..<end]
                 position = end + 1
@@ -44,5 +45,27 @@ struct LineReader {
         }
     }
 
-    private var tooLong: TraceError { TraceError(.lineTooLong, line: lineNumber + 1) }
+    /// The next line, the last one also if no line feed ends it; nil at the end.
+    mutating func nextOrRemainder() throws -> ArraySlice<UInt8>? {
+        if let line = try next() { return line }
+        guard !remainder.isEmpty else { return nil }
+        defer {
+            position = buffer.endIndex
+            remainder = []
+            lineNumber += 1
+            isWithinLine = true
+        }
+        return remainder
+    }
+
+    private func lineFeed(from start: Int) -> Int? {
+        buffer.withUnsafeBytes { bytes in
+            guard start < bytes.count, let base = bytes.baseAddress,
+                let found = memchr(base + start, 0x0A, bytes.count - start)
+            else { return nil }
+            return UnsafeRawPointer(found) - base
+        }
+    }
+
+    private var tooLong: TraceError { TraceError(.lineTooLong, at: .line(lineNumber + 1)) }
 }

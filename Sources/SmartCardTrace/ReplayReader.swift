@@ -45,7 +45,7 @@ public final class ReplayReader: CardReader {
     ) {
         let script = ReplayScript(trace)
         identity = script.identity
-        player = Player(script, order: order, comparison: comparison, timing: timing)
+        player = Player(script, of: trace, order: order, comparison: comparison, timing: timing)
     }
 
     public func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable { ReplayedStates(player: player) }
@@ -132,21 +132,44 @@ private final class Player: Sendable {
         }
     }
 
+    /// What a program asked for.
+    private enum Call {
+        case connect, reset, disconnect
+        case exchange(TraceEvent.Layer, [UInt8])
+
+        func text(isHidden: Bool) -> String {
+            switch self {
+            case .connect: "connect"
+            case .reset: "reset"
+            case .disconnect: "disconnect"
+            case .exchange(let layer, let command):
+                ReplayScript.Exchange.text(layer, command, isHidden: isHidden)
+            }
+        }
+    }
+
+    /// A call, and the step that was due.  Words are made of it when somebody reads them.
+    private struct Row {
+        let recorded: ReplayScript.Step?
+        /// nil: what was recorded.
+        let played: Call?
+    }
+
     private struct State {
         var position = 0
         var card = CardState()
-        /// The calls made, for people, and the steps that were due; the last of them.
-        var rows: [ReplayMismatch.Row] = []
+        /// The last of the calls made.
+        var rows: [Row] = []
         /// How many answers to each command have been given, in keyed order.
         var given: [Key: Int] = [:]
-        /// The states of the slot that have been seen so far.
-        var shown: [SlotState] = []
-        var slotEnd: Result<Void, CardError>?
+        /// What has been seen of the slot so far; never ``Sight/wait``.
+        var shown: [Sight] = []
         var watchers: [Int: CheckedContinuation<Void, Never>] = [:]
         var watcherCount = 0
     }
 
     private let script: ReplayScript
+    private let trace: Trace
     private let order: ReplayReader.Order
     private let comparison: ReplayReader.Comparison
     private let scale: Double
@@ -154,10 +177,11 @@ private final class Player: Sendable {
     private let state = Mutex(State())
 
     init(
-        _ script: ReplayScript, order: ReplayReader.Order, comparison: ReplayReader.Comparison,
+        _ script: ReplayScript, of trace: Trace, order: ReplayReader.Order, comparison: ReplayReader.Comparison,
         timing: ReplayReader.Timing
     ) {
         self.script = script
+        self.trace = trace
         self.order = order
         self.comparison = comparison
         scale =
@@ -181,7 +205,7 @@ private final class Player: Sendable {
             }
         }
         self.keyed = keyed
-        state.withLock { $0.shown = [firstState] }
+        state.withLock { $0.shown = [.state(firstState)] }
     }
 
     /// The slot as it is before anything happens.
@@ -198,13 +222,13 @@ private final class Player: Sendable {
         let isSelection = command.starts(with: [0x00, 0xA4, 0x04])
         return Key(
             layer: layer, selection: isSelection ? nil : card.selection,
-            command: compared(command, card, comparison))
+            command: compared(layer, command, card, comparison))
     }
 
     private static func compared(
-        _ command: [UInt8], _ card: CardState, _ comparison: ReplayReader.Comparison
+        _ layer: TraceEvent.Layer, _ command: [UInt8], _ card: CardState, _ comparison: ReplayReader.Comparison
     ) -> [UInt8] {
-        guard comparison == .lenient, let apdu = try? CommandAPDU(command) else { return command }
+        guard layer == .apdu, comparison == .lenient, let apdu = try? CommandAPDU(command) else { return command }
         return card.places.normalized(apdu)
     }
 
@@ -215,7 +239,7 @@ private final class Player: Sendable {
             state.withLock { $0.card = CardState() }
             return script.card
         }
-        let result: Result<ReplayScript.Connection, CardError> = try call("connect") { step in
+        let result: Result<ReplayScript.Connection, CardError> = try call(.connect) { step in
             if case .connect(let result) = step { result } else { nil }
         }
         state.withLock { $0.card = CardState() }
@@ -233,7 +257,7 @@ private final class Player: Sendable {
 
     func reset() throws {
         if order == .strict {
-            let result: Result<Void, CardError> = try call("reset") { step in
+            let result: Result<Void, CardError> = try call(.reset) { step in
                 if case .reset(let result) = step { result } else { nil }
             }
             try result.get()
@@ -244,7 +268,7 @@ private final class Player: Sendable {
     /// Where the trace goes on before it disconnects, the next call finds that out.
     func disconnect() {
         guard order == .strict else { return }
-        _ = try? call("disconnect") { step -> Bool? in
+        _ = take(.disconnect) { step -> Bool? in
             if case .disconnect = step { true } else { nil }
         }
     }
@@ -258,17 +282,19 @@ private final class Player: Sendable {
             }
         if scale > 0 { try await Task.sleep(for: exchange.duration * scale) }
         guard let answer = exchange.answer else {
-            throw mismatch("the trace ends before the answer to \(ReplayScript.Exchange.text(layer, command))")
+            let text = ReplayScript.Exchange.text(layer, command, isHidden: hidden.contains(exchange.event))
+            throw mismatch { _, _ in "the trace ends before the answer to \(text)" }
         }
         return try answer.get()
     }
 
     private func strict(_ layer: TraceEvent.Layer, _ command: [UInt8]) throws -> ReplayScript.Exchange {
         let card = state.withLock { $0.card }
-        let wanted = Self.key(layer, command, card, comparison).command
-        let exchange: ReplayScript.Exchange = try call(ReplayScript.Exchange.text(layer, command)) { step in
+        let wanted = Self.compared(layer, command, card, comparison)
+        let exchange: ReplayScript.Exchange = try call(.exchange(layer, command)) { step in
             guard case .exchange(let exchange) = step, exchange.layer == layer,
-                Self.key(layer, exchange.command, card, comparison).command == wanted
+                exchange.command == command
+                    || Self.compared(layer, exchange.command, card, comparison) == wanted
             else { return nil }
             return exchange
         }
@@ -284,23 +310,33 @@ private final class Player: Sendable {
             state.given[key] = index + 1
             return answers[min(index, answers.count - 1)]
         }
-        let text = ReplayScript.Exchange.text(layer, command)
         guard let found else {
-            note(recorded: nil, played: text)
-            throw mismatch("the trace has no answer to \(text)")
+            note(recorded: nil, played: .exchange(layer, command))
+            throw mismatch { "the trace has no answer to \($1 ?? "")" }
         }
-        note(recorded: found.text, played: found.text)
+        note(recorded: .exchange(found), played: nil)
         learn(found)
         return found
     }
 
     private func learn(_ exchange: ReplayScript.Exchange) {
+        // Called for in their own order and byte for byte, commands need no state.
+        guard order == .keyed || comparison == .lenient else { return }
         guard exchange.layer == .apdu, case .success(let answer)? = exchange.answer else { return }
         state.withLock { $0.card.learn(answer, to: exchange.command) }
     }
 
     /// The step that is due, if it is the one called for; then the next one is due.
-    private func call<Value>(_ text: String, _ match: (ReplayScript.Step) -> Value?) throws -> Value {
+    private func call<Value>(_ call: Call, _ match: (ReplayScript.Step) -> Value?) throws -> Value {
+        if let value = take(call, match) { return value }
+        throw mismatch { recorded, played in
+            let due = recorded.map { "the trace has \($0) here" } ?? "the trace is at its end"
+            return "\(due), the program asks for \(played ?? "")"
+        }
+    }
+
+    /// As ``call(_:_:)``; nil where another step is due.
+    private func take<Value>(_ call: Call, _ match: (ReplayScript.Step) -> Value?) -> Value? {
         let (step, value) = state.withLock { state -> (ReplayScript.Step?, Value?) in
             skipSlot(&state)
             guard state.position < script.steps.count else { return (nil, nil) }
@@ -310,42 +346,80 @@ private final class Player: Sendable {
             return (step, value)
         }
         guard let value else {
-            note(recorded: step?.text, played: text)
-            let due = step.map { "the trace has \($0.text) here" } ?? "the trace is at its end"
-            throw mismatch("\(due), the program asks for \(text)")
+            note(recorded: step, played: call)
+            return nil
         }
-        note(recorded: step?.text, played: step?.text)
+        note(recorded: step, played: nil)
         wakeWatchers()
         return value
     }
 
-    private func note(recorded: String?, played: String?) {
+    private func note(recorded: ReplayScript.Step?, played: Call?) {
         state.withLock { state in
             if state.rows.count == ReplayMismatch.maximumRows { state.rows.removeFirst() }
-            state.rows.append(.init(recorded: recorded, played: played))
+            state.rows.append(Row(recorded: recorded, played: played))
         }
     }
 
-    private func mismatch(_ reason: String) -> ReplayMismatch {
-        ReplayMismatch(reason: reason, rows: state.withLock { $0.rows })
+    /// - Parameter reason: makes the words of those of the last row.
+    private func mismatch(_ reason: (_ recorded: String?, _ played: String?) -> String) -> ReplayMismatch {
+        let rows = rows(hiding: hidden)
+        return ReplayMismatch(reason: reason(rows.last?.recorded, rows.last?.played), rows: rows)
+    }
+
+    /// The events of the trace that hold account numbers.  Looked for when words are made of them.
+    private var hidden: Set<Int> { Set(TraceRedaction.eventsWithAccountNumbers(in: trace)) }
+
+    /// The calls so far.  Of those that hold account numbers, or parts of one, no more than the header is shown.
+    private func rows(hiding hidden: Set<Int>) -> [ReplayMismatch.Row] {
+        let rows = state.withLock { $0.rows }
+        var secrets = TraceSecrets()
+        secrets.learn(from: trace)
+        // What the program has sent, and has been given, is a trace of its own.
+        var played = Trace()
+        var commands: [Int] = []
+        for row in rows {
+            commands.append(played.events.count)
+            switch (row.played, row.recorded) {
+            case (.exchange(let layer, let command)?, _):
+                played.events.append(TraceEvent(at: .zero, .sent(layer, command)))
+                // Nothing was answered.
+                played.events.append(TraceEvent(at: .zero, .failed(.exchange(layer), .init(.other))))
+            case (nil, .exchange(let exchange)?):
+                played.events.append(TraceEvent(at: .zero, .sent(exchange.layer, exchange.command)))
+                let answer: TraceEvent.What =
+                    if case .success(let bytes)? = exchange.answer {
+                        .received(exchange.layer, bytes)
+                    } else {
+                        .failed(.exchange(exchange.layer), .init(.other))
+                    }
+                played.events.append(TraceEvent(at: .zero, answer))
+            default: break
+            }
+        }
+        let hiddenPlayed = Set(TraceRedaction.eventsWithAccountNumbers(in: played, knowing: secrets))
+        return zip(rows, commands).map { row, command in
+            let recorded = row.recorded?.text(hiding: hidden)
+            return ReplayMismatch.Row(
+                recorded: recorded, played: row.played?.text(isHidden: hiddenPlayed.contains(command)) ?? recorded)
+        }
     }
 
     func checkPlayedThrough() throws(ReplayMismatch) {
         guard order == .strict else { return }
-        let left = state.withLock { state in
-            script.steps[state.position...].compactMap { step in
-                switch step {
-                // Giving back the card changes nothing that follows.
-                case .slot, .slotFailed, .disconnect: nil as String?
-                default: step.text
-                }
+        let left = script.steps[state.withLock { $0.position }...].filter { step in
+            switch step {
+            // Giving back the card changes nothing that follows.
+            case .slot, .slotFailed, .disconnect: false
+            default: true
             }
         }
         guard !left.isEmpty else { return }
-        var rows = state.withLock { $0.rows }
-        rows += left.prefix(ReplayMismatch.maximumRows / 2).map { .init(recorded: $0, played: nil) }
+        let hidden = hidden
+        let texts = left.prefix(ReplayMismatch.maximumRows / 2).map { $0.text(hiding: hidden) }
+        let rows = rows(hiding: hidden) + texts.map { .init(recorded: $0, played: nil) }
         throw ReplayMismatch(
-            reason: "\(left.count) calls of the trace were not made, the first of them \(left[0])",
+            reason: "\(left.count) calls of the trace were not made, the first of them \(texts.first ?? "")",
             rows: rows.suffix(ReplayMismatch.maximumRows))
     }
 
@@ -356,14 +430,15 @@ private final class Player: Sendable {
 
     /// Shows the next change of the slot, if it is due.
     private func showNext(_ state: inout State) -> Bool {
-        guard state.slotEnd == nil, state.position < script.steps.count else { return false }
+        guard state.position < script.steps.count else { return false }
         switch script.steps[state.position] {
         case .slot(let slot):
             state.position += 1
-            if slot != state.shown.last { state.shown.append(slot) }
+            if case .state(slot)? = state.shown.last { break }
+            state.shown.append(.state(slot))
         case .slotFailed(let error):
             state.position += 1
-            state.slotEnd = error.kind == .readerGone ? .success(()) : .failure(error)
+            state.shown.append(.end(error.kind == .readerGone ? .success(()) : .failure(error)))
         default: return false
         }
         return true
@@ -371,26 +446,28 @@ private final class Player: Sendable {
 
     enum Sight {
         case state(SlotState)
+        /// The slot can be watched no more, by who watches now.
         case end(Result<Void, CardError>)
         case wait
     }
 
-    /// How many states of the slot there have been; the last of them is the present one.
-    var shownCount: Int { state.withLock { $0.shown.count } }
-
-    /// The state of the slot number `index`, which happens now if it is due.
-    func look(at index: Int) -> Sight {
-        let (sight, isNew) = state.withLock { state -> (Sight, Bool) in
+    /// What is seen of the slot at the place `index`, which happens now if it is due.
+    ///
+    /// - Parameter index: nil for who begins to watch: that is the present state, or the next one if what was last seen is
+    ///   an end, for the reader may be there again.
+    func look(at index: Int?) -> (sight: Sight, index: Int) {
+        let (sight, place, isNew) = state.withLock { state -> (Sight, Int, Bool) in
             var isNew = false
-            while index >= state.shown.count, order == .strict, showNext(&state) { isNew = true }
-            if index < state.shown.count { return (.state(state.shown[index]), isNew) }
-            if let end = state.slotEnd { return (.end(end), isNew) }
+            if index == nil, order == .strict, case .end? = state.shown.last { isNew = showNext(&state) }
+            let place = index ?? state.shown.count - 1
+            while place >= state.shown.count, order == .strict, showNext(&state) { isNew = true }
+            if place < state.shown.count { return (state.shown[place], place, isNew) }
             // In keyed order the card stays.
             let isOver = order == .strict && state.position >= script.steps.count
-            return (isOver ? .end(.success(())) : .wait, isNew)
+            return (isOver ? .end(.success(())) : .wait, place, isNew)
         }
         if isNew { wakeWatchers() }
-        return sight
+        return (sight, place)
     }
 
     /// Waits until something has happened, or the task is cancelled.
@@ -415,7 +492,7 @@ private final class Player: Sendable {
 
     /// Whether there is something to be seen at `index`, as ``look(at:)`` has it.
     private func canShow(_ state: State, _ index: Int) -> Bool {
-        if index < state.shown.count || state.slotEnd != nil { return true }
+        if index < state.shown.count { return true }
         guard order == .strict else { return false }
         guard state.position < script.steps.count else { return true }
         switch script.steps[state.position] {
@@ -438,23 +515,24 @@ private struct ReplayedStates: AsyncSequence, Sendable {
 
     struct AsyncIterator: AsyncIteratorProtocol {
         let player: Player
-        /// The state that is next; nil before the first.
+        /// The place of what is seen next; nil before the first.
         var index: Int?
 
         mutating func next() async throws -> SlotState? { try await next(isolation: nil) }
 
         mutating func next(isolation actor: isolated (any Actor)?) async throws -> SlotState? {
-            let index = index ?? player.shownCount - 1
             while true {
                 try Task.checkCancellation()
-                switch player.look(at: index) {
+                let (sight, place) = player.look(at: index)
+                index = place
+                switch sight {
                 case .state(let state):
-                    self.index = index + 1
+                    index = place + 1
                     return state
                 case .end(let result):
                     try result.get()
                     return nil
-                case .wait: await player.waitForChange(after: index)
+                case .wait: await player.waitForChange(after: place)
                 }
             }
         }

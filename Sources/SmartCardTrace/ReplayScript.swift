@@ -1,4 +1,4 @@
-import SmartCard
+package import SmartCard
 
 /// What a program did with a reader, call by call, and what came of it; and what the slot did by itself.
 struct ReplayScript: Sendable {
@@ -18,6 +18,8 @@ struct ReplayScript: Sendable {
 
     struct Exchange: Sendable {
         let layer: TraceEvent.Layer
+        /// Which event has the command.
+        let event: Int
         let command: [UInt8]
         /// nil: the trace ends before it, or knows none.
         let answer: Result<[UInt8], CardError>?
@@ -26,6 +28,7 @@ struct ReplayScript: Sendable {
 
         init(_ exchange: Trace.Exchange) {
             layer = exchange.layer
+            event = exchange.commandIndex
             command = exchange.command
             answer = exchange.answer.map { answer in
                 switch answer {
@@ -74,7 +77,7 @@ struct ReplayScript: Sendable {
             case .failed(.connect, let failure): steps.append(.connect(.failure(failure.error)))
             case .failed(.reset, let failure): steps.append(.reset(.failure(failure.error)))
             case .failed(.slot, let failure): steps.append(.slotFailed(failure.error))
-            case .reader, .received, .failed, .field, .note, .redacted: break
+            case .reader, .received, .failed, .field, .note, .meta, .redacted: break
             }
         }
     }
@@ -91,13 +94,15 @@ extension TraceEvent.Failure {
 
 extension ReplayScript.Step {
     /// For a person, without card data: `> apdu 00A40400…`
-    var text: String {
+    ///
+    /// - Parameter hidden: the events of the trace that hold account numbers.
+    func text(hiding hidden: Set<Int>) -> String {
         switch self {
         case .connect(.success): "connect"
         case .connect(.failure(let error)): "connect -> \(error.kind.rawValue)"
         case .reset: "reset"
         case .disconnect: "disconnect"
-        case .exchange(let exchange): exchange.text
+        case .exchange(let exchange): exchange.text(isHidden: hidden.contains(exchange.event))
         case .slot: "slot"
         case .slotFailed: "slot failed"
         }
@@ -106,7 +111,7 @@ extension ReplayScript.Step {
 
 extension ReplayScript.Exchange {
     /// The command, masked, and what came of it in a few words: `00B2010C00 -> 9000`.
-    var text: String {
+    func text(isHidden: Bool) -> String {
         let outcome =
             switch answer {
             case .success(let bytes)?:
@@ -114,12 +119,18 @@ extension ReplayScript.Exchange {
             case .failure(let error)?: error.kind.rawValue
             case nil: "?"
             }
-        return "\(Self.text(layer, command)) -> \(outcome)"
+        return "\(Self.text(layer, command, isHidden: isHidden)) -> \(outcome)"
     }
 
-    /// A command for a person, masked.
-    static func text(_ layer: TraceEvent.Layer, _ command: [UInt8]) -> String {
-        let masked = (try? CommandAPDU(command)).map { SensitiveData.maskedHex($0) } ?? "\(command.count) bytes"
-        return layer == .apdu ? masked : "\(layer.rawValue) \(masked)"
+    /// A command for a person, masked; of one that `isHidden` no more than the header is shown.
+    static func text(_ layer: TraceEvent.Layer, _ command: [UInt8], isHidden: Bool) -> String {
+        let masked = (try? CommandAPDU(command)).map { isHidden ? $0.headerHex : SensitiveData.maskedHex($0) }
+        let text = masked ?? "\(command.count) bytes"
+        return layer == .apdu ? text : "\(layer.rawValue) \(text)"
     }
+}
+
+extension CommandAPDU {
+    /// CLA, INS, P1 and P2 as hexadecimal digits, with `*` for each digit behind them.
+    package var headerHex: String { [cla, ins, p1, p2].hex + String(repeating: "*", count: 2 * (bytes.count - 4)) }
 }

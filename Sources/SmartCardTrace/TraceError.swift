@@ -3,6 +3,8 @@ public struct TraceError: Error, Hashable, Sendable {
     public enum Reason: Hashable, Sendable {
         /// The first line is not that of a trace.
         case notATrace
+        /// None of the formats that can be read (``ForeignFormat``) looks like this.
+        case unknownFormat
         /// A trace of a version that this library does not know.
         case unknownVersion(String)
         /// A line longer than ``TraceFormat/maximumLineLength`` bytes.
@@ -15,28 +17,41 @@ public struct TraceError: Error, Hashable, Sendable {
         case file(String)
     }
 
-    public let reason: Reason
-    /// The line, counted from one; nil where the fault is not in a line.
-    public let line: Int?
+    /// Where in a file something is.
+    public enum Place: Hashable, Sendable {
+        /// In this line, counted from one.
+        case line(Int)
+        /// At this byte, counted from zero.
+        case offset(Int)
+    }
 
-    public init(_ reason: Reason, line: Int? = nil) {
+    public let reason: Reason
+    /// Where; nil where the fault is not in one place.
+    public let place: Place?
+
+    public init(_ reason: Reason, at place: Place? = nil) {
         self.reason = reason
-        self.line = line
+        self.place = place
     }
 }
 
 extension TraceError: CustomStringConvertible {
-    /// `line 12: a time before that of the event before`
+    /// `line 12: a time before that of the event before`, `byte 4711: …`
     public var description: String {
         let what =
             switch reason {
             case .notATrace: "not a trace: the first line of one is \"\(TraceFormat.header)\""
+            case .unknownFormat: "neither a trace nor one of the formats that can be read"
             case .unknownVersion(let version): "a trace of version \(version), which is not known here"
             case .lineTooLong: "more than \(TraceFormat.maximumLineLength) bytes"
             case .malformed(let due): due
             case .timeGoesBack: "a time before that of the event before"
             case .file(let text): text
             }
-        return (line.map { "line \($0): " } ?? "") + what
+        return switch place {
+        case .line(let line): "line \(line): \(what)"
+        case .offset(let offset): "byte \(offset): \(what)"
+        case nil: what
+        }
     }
 }

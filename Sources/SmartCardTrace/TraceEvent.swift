@@ -32,7 +32,10 @@ public struct TraceEvent: Hashable, Sendable {
         case failed(Operation, Failure)
         /// Words for the people who read the trace.
         case note(String)
-        /// What has been taken out of the trace; see ``Redaction``.
+        /// Words for the programs that read the trace, which this library does not know: what was asked for, what came of
+        /// it.  A key is a word of ``TraceFormat/isKey(_:)``; where it comes again, the last one counts.
+        case meta(key: String, value: String)
+        /// What has been taken out of the trace; see ``TraceRedaction``.
         case redacted(Set<RedactedItem>)
     }
 
@@ -89,11 +92,21 @@ public struct TraceEvent: Hashable, Sendable {
 
 /// The events of one slot of one reader, in the order of time.
 ///
-/// On each layer an answer belongs to the oldest command before it that has none.
+/// On each layer an answer belongs to the oldest command before it that has none; on ``TraceEvent/Layer/apdu`` none comes
+/// to a command behind which a card is connected or reset.
 public struct Trace: Hashable, Sendable {
     public var events: [TraceEvent]
 
     public init(_ events: [TraceEvent] = []) { self.events = events }
+}
+
+extension Trace {
+    /// What the trace says of itself, by key; see ``TraceEvent/What/meta(key:value:)``.
+    public var meta: [String: String] {
+        events.reduce(into: [:]) { meta, event in
+            if case .meta(let key, let value) = event.what { meta[key] = value }
+        }
+    }
 }
 
 extension Trace {
@@ -131,6 +144,9 @@ extension Trace {
                 continue
             case .received(let answered, let bytes): (layer, answer) = (answered, .bytes(bytes))
             case .failed(.exchange(let failed), let failure): (layer, answer) = (failed, .failure(failure))
+            case .connected, .reset:
+                open[.apdu] = nil
+                continue
             default: continue
             }
             guard let waiting = open[layer], waiting.answered < waiting.exchanges.count else { continue }

@@ -1,7 +1,7 @@
 import Glibc
 
 /// A file that is read or written in order.
-final class TraceFile: Sendable {
+package final class TraceFile: Sendable {
     private let descriptor: CInt
     private let isOwned: Bool
 
@@ -11,14 +11,36 @@ final class TraceFile: Sendable {
         guard descriptor >= 0 else { throw Self.failure(path) }
     }
 
+    /// A file that is there is emptied, when nobody but its owner can read it any more.  Into devices and pipes one may
+    /// write.
     init(writing path: String, replacing: Bool) throws(TraceError) {
         isOwned = path != "-"
-        let flags = O_WRONLY | O_CREAT | O_CLOEXEC | (replacing ? O_TRUNC : O_EXCL)
+        let isNew = replacing ? O_CREAT : O_CREAT | O_EXCL
+        let flags = O_WRONLY | O_CLOEXEC | (Self.isDevice(path) ? 0 : isNew)
         descriptor = isOwned ? open(path, flags, 0o600) : STDOUT_FILENO
         guard descriptor >= 0 else { throw Self.failure(path) }
+        guard isOwned, replacing else { return }
+        var status = stat()
+        guard fstat(descriptor, &status) == 0 else { throw Self.failure(path) }
+        guard status.st_mode & S_IFMT == S_IFREG else { return }
+        guard status.st_mode & 0o077 == 0 || fchmod(descriptor, 0o600) == 0, ftruncate(descriptor, 0) == 0 else {
+            throw Self.failure(path)
+        }
     }
 
     deinit { if isOwned { close(descriptor) } }
+
+    /// Whether what is at `path` is written into, and is not replaced: a device or a pipe, also behind a link.
+    package static func isDevice(_ path: String) -> Bool {
+        var status = stat()
+        return stat(path, &status) == 0 && ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
+    }
+
+    /// Whether a new file at `path` would take the place of another.  A link that leads nowhere is one.
+    package static func isThere(_ path: String) -> Bool {
+        var status = stat()
+        return lstat(path, &status) == 0 && !isDevice(path)
+    }
 
     /// The next bytes, up to 64 KiB; none at the end.
     func read() throws(TraceError) -> [UInt8] {

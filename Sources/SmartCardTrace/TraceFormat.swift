@@ -7,6 +7,15 @@ public enum TraceFormat {
     /// The most bytes a line may have, line feed not counted: two digits for each byte of the longest APDU, and room to
     /// spare.
     public static let maximumLineLength = 262_144
+
+    /// Whether `word` can be the key of ``TraceEvent/What/meta(key:value:)``: one to 64 small letters, digits, dots and
+    /// hyphens.
+    public static func isKey(_ word: String) -> Bool {
+        (1...64).contains(word.utf8.count)
+            && word.utf8.allSatisfy { byte in
+                (0x61...0x7A).contains(byte) || (0x30...0x39).contains(byte) || byte == 0x2D || byte == 0x2E
+            }
+    }
 }
 
 // MARK: Writing
@@ -53,6 +62,9 @@ extension TraceEvent {
         case .note(let text):
             line.append(text: "note")
             line.append(quoted: text)
+        case .meta(let key, let value):
+            line.append(words: "meta", key)
+            line.append(quoted: value)
         case .redacted(let items):
             line.append(text: "redacted")
             for item in items.map(\.rawValue).sorted() {
@@ -80,10 +92,10 @@ extension [UInt8] {
         append(text: bytes.isEmpty ? "-" : bytes.hex)
     }
 
-    /// Seconds with nine decimals.  A time before zero is written as zero.
+    /// Seconds with nine decimals.  A time before zero is written as zero, one that has no place as the last that has.
     fileprivate mutating func append(time: Duration) {
-        let (seconds, attoseconds) = Swift.max(time, .zero).components
-        append(text: String(Swift.min(seconds, TraceFormat.maximumSeconds)))
+        let (seconds, attoseconds) = Swift.min(Swift.max(time, .zero), TraceFormat.maximumTime).components
+        append(text: String(seconds))
         append(UInt8(ascii: "."))
         let decimals = String(attoseconds / 1_000_000_000)
         self += repeatElement(UInt8(ascii: "0"), count: 9 - decimals.utf8.count)
@@ -118,8 +130,8 @@ extension Unicode.Scalar {
 }
 
 extension TraceFormat {
-    /// Ten digits of seconds, over three hundred years.
-    static let maximumSeconds: Int64 = 9_999_999_999
+    /// The last time that can be written: ten digits of seconds, over three hundred years.
+    static let maximumTime = Duration.seconds(9_999_999_999) + .nanoseconds(999_999_999)
 }
 
 extension CardDisposition {
@@ -201,6 +213,9 @@ extension TraceEvent {
         case "field":
             what = .field(isOn: try fields.choice("on or off") { ["on": true, "off": false][$0] })
         case "note": what = .note(try fields.quoted())
+        case "meta":
+            let key = try fields.choice("a key") { TraceFormat.isKey($0) ? $0 : nil }
+            what = .meta(key: key, value: try fields.quoted())
         case "redacted":
             var items: Set<RedactedItem> = []
             while !fields.isAtEnd {
@@ -220,8 +235,12 @@ private struct Fields {
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    /// What was read, for an error: never long, and never with what could steer a terminal.
-    static func shown(_ word: String) -> String { "\"\(word.prefix(20).filter { $0.isASCII && $0 >= " " })\"" }
+    /// What was read, for an error: never long, never with what could steer a terminal, and without digits, which may be
+    /// of an account number.
+    static func shown(_ word: String) -> String {
+        let shown = word.prefix(20).filter { $0.isASCII && $0 >= " " }.map { $0.isNumber ? "*" : $0 }
+        return "\"\(String(shown))\""
+    }
 
     mutating func time() throws(TraceError) -> Duration {
         let text = rest.prefix { $0 != 0x20 }

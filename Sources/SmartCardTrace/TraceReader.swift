@@ -48,13 +48,13 @@ public struct TraceReader {
             do {
                 event = try TraceEvent(line: line)
             } catch {
-                throw TraceError(error.reason, line: lines.lineNumber)
+                throw TraceError(error.reason, at: .line(lines.lineNumber))
             }
-            guard event.time >= lastTime else { throw TraceError(.timeGoesBack, line: lines.lineNumber) }
+            guard event.time >= lastTime else { throw TraceError(.timeGoesBack, at: .line(lines.lineNumber)) }
             lastTime = event.time
             return event
         }
-        guard isBegun else { throw TraceError(.notATrace, line: 1) }
+        guard isBegun else { throw TraceError(.notATrace, at: .line(1)) }
         isCutOff = !lines.remainder.isEmpty
         return nil
     }
@@ -65,8 +65,8 @@ public struct TraceReader {
         let version = line.dropFirst(prefix.count)
         guard line.starts(with: prefix), (1...9).contains(version.count),
             version.allSatisfy({ (0x30...0x39).contains($0) })
-        else { throw TraceError(.notATrace, line: 1) }
-        throw TraceError(.unknownVersion(String(decoding: version, as: UTF8.self)), line: 1)
+        else { throw TraceError(.notATrace, at: .line(1)) }
+        throw TraceError(.unknownVersion(String(decoding: version, as: UTF8.self)), at: .line(1))
     }
 }
 

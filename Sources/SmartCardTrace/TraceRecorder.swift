@@ -27,9 +27,13 @@ public final class TraceRecorder: Sendable {
         state.withLock { state in
             guard state.failure == nil else { return }
             // Each program that watches the slot is told of the same change.
-            if case .slot(let slot) = what {
+            switch what {
+            case .slot(let slot):
                 guard slot != state.slot else { return }
                 state.slot = slot
+            // What is seen after that is news, whatever it is.
+            case .failed(.slot, _): state.slot = nil
+            default: break
             }
             // Read under the lock, so that no later event is written first.
             let event = TraceEvent(at: ContinuousClock.now - start, what)

@@ -25,8 +25,12 @@ public struct TraceWriter {
 
     /// Writes `event`.  A time before that of the last event is written as that one.
     ///
-    /// - Throws: ``TraceError`` of reason `lineTooLong`, nothing being written; what the sink throws.
+    /// - Throws: ``TraceError`` of reason `lineTooLong`, or `malformed` for a key that is none, nothing being written; what the
+    ///   sink throws.
     public mutating func write(_ event: TraceEvent) throws {
+        if case .meta(let key, _) = event.what, !TraceFormat.isKey(key) {
+            throw TraceError(.malformed("a key of small letters, digits, dots and hyphens was due"))
+        }
         var event = event
         event.time = max(event.time, lastTime)
         line.removeAll(keepingCapacity: true)

@@ -188,6 +188,69 @@ import Testing
         #expect(try await states.next() == nil)
     }
 
+    @Test("a reader that was unplugged and is there again plays on, and who watches again sees it")
+    func replugged() async throws {
+        let reader = ReplayReader(
+            try trace(
+                "slot card 3B80800101", "connect T=1 3B80800101", "> apdu 00A4040000", "! apdu readerGone",
+                "! slot readerGone", "slot empty", "slot card 3B8F", "connect T=1 3B8F", "> apdu 00A4040000",
+                "< apdu 9000"))
+        var first = reader.slotStates().makeAsyncIterator()
+        #expect(try await first.next()?.hasCard == true)
+        let card = try await reader.connect()
+        await #expect(throws: CardError.self) { try await card.transmit(command("00A4040000")) }
+        #expect(try await first.next() == nil)
+        var second = reader.slotStates().makeAsyncIterator()
+        #expect(try await second.next() == .empty)
+        #expect(try await second.next()?.hasCard == true)
+        #expect(try await first.next() == nil)
+        _ = try await reader.connect().transmit(command("00A4040000"))
+        try reader.checkPlayedThrough()
+    }
+
+    @Test("what is seen behind a failure of the slot is recorded, also if it is what was seen before")
+    func slotAgain() throws {
+        let recording = try Recording()
+        for what in [TraceEvent.What.slot(.empty), .slot(.empty), .failed(.slot, .init(.readerGone)), .slot(.empty)] {
+            recording.recorder.record(what)
+        }
+        #expect(
+            try recording.trace().events.map(\.what)
+                == [.slot(.empty), .failed(.slot, .init(.readerGone)), .slot(.empty)])
+    }
+
+    /// 4761739001010010 is a published test number.
+    @Test("a miss shows no account number, be it the data of SELECT, in two commands, or text of hexadecimal digits")
+    func missHidesNumbers() async throws {
+        let number = "4761739001010010"
+        let text = Array(number.utf8).map { String($0, radix: 16) }.joined()
+        for (recorded, played) in [
+            (["00A4040008\(number)00"], "00A4040008\(number)01"),
+            (["10A404000447617390", "00A404000401010010"], "00B0000000"),
+            (["00A4040010\(text)00"], "00A4040010\(text)"),
+        ] {
+            // By the record the number is known.
+            let lines =
+                ["> apdu 00B2010C00", "< apdu 700A5A08\(number)9000"]
+                + recorded.flatMap { ["> apdu \($0)", "< apdu 9000"] }
+            let trace = try Trace(text: "apdu-trace 1\n" + lines.map { "0.000000000 \($0)\n" }.joined())
+            let card = try await ReplayReader(trace).connect()
+            for hex in ["00B2010C00"] + recorded.dropLast() { _ = try await card.transmit(command(hex)) }
+            await #expect {
+                try await card.transmit(command(played))
+            } throws: { error in
+                let text = "\(error)"
+                return text.contains("! \(recorded.last?.prefix(8) ?? "")**") && !text.contains(recorded.last ?? "")
+                    && (!played.hasPrefix("00A4") || !text.contains(played))
+            }
+            // What was not played is listed, too.
+            #expect {
+                try ReplayReader(trace).checkPlayedThrough()
+            } throws: { error in !"\(error)".contains(recorded[0]) && "\(error)".contains("\(recorded[0].prefix(8))**")
+            }
+        }
+    }
+
     @Test("a task that waits for the slot wakes when it is cancelled, and when a call lets the slot change")
     func waiting() async throws {
         let lines = ["slot card 3B8F", "> apdu 00A4040000", "< apdu 9000", "slot empty"]

@@ -1,10 +1,11 @@
 import Glibc
 import SmartCard
 import SmartCardTrace
+import TestSupport
 import Testing
 
 /// Expected lines are written by hand from the grammar in TraceFileFormat.md.
-@Suite struct TraceFileTests {
+@Suite(.computing) struct TraceFileTests {
     static let atr = ATR([0x3B, 0x80, 0x80, 0x01, 0x01])
 
     /// One of each kind of event, and its line.
@@ -47,6 +48,7 @@ import Testing
         ("! reset noAnswer", .failed(.reset, .init(.noAnswer))),
         ("! slot readerGone", .failed(.slot, .init(.readerGone))),
         (#"note "one # two""#, .note("one # two")),
+        (#"meta outcome.a-1 "x \"y\"""#, .meta(key: "outcome.a-1", value: "x \"y\"")),
         ("redacted", .redacted([])),
         ("redacted account-number certificate track", .redacted([.track, .accountNumber, .certificate])),
     ]
@@ -74,8 +76,9 @@ import Testing
         ("apdu-trace 1\n1.000000000 reset\n0.999999999 reset\n", "line 3: a time before that of the event before"),
         ("apdu-trace 1\n1.000000000\n", "line 2: an event was due"),
         ("apdu-trace 1\n1.000000000  reset\n", "line 2: an event was due"),
+        ("apdu-trace 1\n1.000000000 meta A \"x\"\n", "line 2: a key was due, not \"A\""),
         ("apdu-trace 1\n1.000000000 explode\n", "line 2: no event is called \"explode\""),
-        ("apdu-trace 1\n1.000000000 \u{1B}[2J\n", "line 2: no event is called \"[2J\""),
+        ("apdu-trace 1\n1.000000000 \u{1B}[2J\n", "line 2: no event is called \"[*J\""),
         ("apdu-trace 1\n1.000000000 reset now\n", "line 2: more than the event has"),
         ("apdu-trace 1\n1.000000000 > apdu\n", "line 2: bytes were due"),
         ("apdu-trace 1\n1.000000000 > apdu 0\n", "line 2: bytes of two digits each were due"),
@@ -105,7 +108,7 @@ import Testing
     @Test("text that is not UTF-8 is an error")
     func notUTF8() {
         let bytes = Array("apdu-trace 1\n0.000000000 note \"".utf8) + [0xC3, 0x22, 0x0A]
-        #expect(throws: TraceError(.malformed("the text is not UTF-8"), line: 2)) {
+        #expect(throws: TraceError(.malformed("the text is not UTF-8"), at: .line(2))) {
             try Trace(reading: Self.reader(of: bytes, by: 7))
         }
     }
@@ -141,7 +144,7 @@ import Testing
             let lines = bytes[..<end].count { $0 == 0x0A }
             var reader = Self.reader(of: Array(bytes[..<end]), by: 10)
             guard lines > 0 else {
-                #expect(throws: TraceError(.notATrace, line: 1)) { try reader.next() }
+                #expect(throws: TraceError(.notATrace, at: .line(1))) { try reader.next() }
                 continue
             }
             var count = 0
@@ -158,8 +161,17 @@ import Testing
             given += 65_536
             return given < 100_000_000 ? [UInt8](repeating: 0x30, count: 65_536) : []
         }
-        #expect(throws: TraceError(.lineTooLong, line: 1)) { try reader.next() }
+        #expect(throws: TraceError(.lineTooLong, at: .line(1))) { try reader.next() }
         #expect(given < 1_000_000)
+    }
+
+    @Test("a key that is no word is not written; of a key that comes twice the last value counts")
+    func keys() throws {
+        for key in ["", "A", "a b", "a\nb", "ä", String(repeating: "a", count: 65)] {
+            #expect(throws: TraceError.self) { try Trace([TraceEvent(at: .zero, .meta(key: key, value: ""))]).text() }
+        }
+        let trace = Trace(["1", "2"].map { TraceEvent(at: .zero, .meta(key: "a", value: $0)) })
+        #expect(try Trace(text: trace.text()).meta == ["a": "2"])
     }
 
     @Test("the longest APDU has a line, more is refused and nothing of it written")
@@ -211,6 +223,47 @@ import Testing
         #expect(throws: TraceError.self) { try TraceWriter(path: path) }
         #expect(throws: TraceError(.file("/nonexistent/x: No such file or directory"))) {
             try TraceReader(path: "/nonexistent/x")
+        }
+    }
+
+    @Test("a file that is replaced is its owner's alone; what is no file keeps its mode")
+    func replaced() throws {
+        let path = "/tmp/trace-\(UInt64.random(in: 0 ... .max)).apdu"
+        defer { unlink(path) }
+        let descriptor = open(path, O_WRONLY | O_CREAT, 0o644)
+        #expect(descriptor >= 0 && fchmod(descriptor, 0o644) == 0 && write(descriptor, "before", 6) == 6)
+        close(descriptor)
+        var writer = try TraceWriter(path: path, replacing: true)
+        try writer.write(TraceEvent(at: .zero, .reset))
+        var status = stat()
+        #expect(stat(path, &status) == 0 && status.st_mode & 0o777 == 0o600)
+        #expect(try Trace(path: path).events == [TraceEvent(at: .zero, .reset)])
+    }
+
+    @Test(
+        "times beyond those that have a place are the last that has, whatever their decimals; what is written can be read"
+    )
+    func lastTime() throws {
+        let seconds: Int64 = 9_999_999_999
+        let times: [Duration] = [
+            .seconds(seconds), .seconds(seconds + 1) + .milliseconds(900), .seconds(seconds + 2) + .milliseconds(100),
+            .seconds(Int64.max) + .seconds(Int64.max),
+        ]
+        let trace = Trace(times.map { TraceEvent(at: $0, .reset) })
+        let read = try Trace(text: trace.text())
+        let last = Duration.seconds(seconds) + .nanoseconds(999_999_999)
+        #expect(read.events.map(\.time) == [.seconds(seconds), last, last, last])
+        for format in ForeignFormat.all where format.canExport {
+            var file = try TraceExport(format) { _ in }
+            for event in trace.events { try file.write(event) }
+            try file.finish()
+        }
+    }
+
+    @Test("an error shows no digits of what was read")
+    func errorsWithoutDigits() {
+        #expect(throws: TraceError(.malformed("no event is called \"card****************\""), at: .line(2))) {
+            try Trace(text: "apdu-trace 1\n0.000000000 card4761739001010010\n")
         }
     }
 }

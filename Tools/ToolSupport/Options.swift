@@ -41,10 +41,10 @@ package struct ReaderOptions: ParsableArguments {
     @Option(
         help: .init(
             """
-            The card on the virtual reader, which this brings along: visa, mastercard, two-applications and others of \
-            virtual-reader --list-cards, or a card file. Default: visa.
+            A card on the virtual reader, which this brings along: visa, mastercard, two-applications and others of \
+            virtual-reader --list-cards, or a card file. Repeatable. Default: visa.
             """, valueName: "name|file"))
-    package var card: String?
+    package var card: [String] = []
 
     @Option(
         help: .init(
@@ -63,7 +63,12 @@ package struct ReaderOptions: ParsableArguments {
         }
     }
 
-    package var isVirtual: Bool { virtual || card != nil }
+    package var isVirtual: Bool { virtual || !card.isEmpty }
+
+    /// Whether none was given.
+    package var areUnused: Bool {
+        backend == .auto && reader == nil && !isVirtual && timeout == nil && !verbose
+    }
 
     /// How long to wait for a card; nil for as long as it takes.
     package var patience: Duration? {

@@ -1,13 +1,13 @@
 package import ArgumentParser
 package import EMVContactless
-import Foundation
+package import Foundation
 import SmartCard
 import SmartCardSimulator
 
 /// What a transaction is about, and the terminal that performs it.
 package struct PaymentOptions: ParsableArguments {
     @Option(help: "The amount, with the currency's decimals: 12.34")
-    package var amount: String
+    package var amount: String?
 
     @Option(help: .init("The part of it that is cashback; with --type cashback.", valueName: "amount"))
     package var cashback: String?
@@ -42,19 +42,61 @@ package struct PaymentOptions: ParsableArguments {
     @Option(help: .init("Certification authority keys to trust beside the published ones.", valueName: "file"))
     package var caKeys: String?
 
+    @Option(
+        help: .init(
+            "Account numbers to refuse: a line each, with the sequence number behind it if only that card is meant.",
+            valueName: "file"))
+    package var exceptionFile: String?
+
+    @Option(
+        help: .init("4 bytes for tag 9F37, so that a transaction can be repeated. Default: random.", valueName: "hex"))
+    package var unpredictableNumber: String?
+
     package init() {}
+
+    /// What performs the transaction, with every kernel that there is, as the file of `--config` configures it.
+    package func entryPoint() throws -> EntryPoint { try entryPoint(configuration: config) }
+
+    /// - Parameter configuration: the file that configures it; nil or `test`: the configuration for tests.
+    package func entryPoint(configuration: String?) throws -> EntryPoint {
+        EntryPoint(
+            configuration: try self.configuration(configuration), kernels: Kernels.all,
+            keys: try Self.keys(beside: caKeys), exceptionFile: try exceptions())
+    }
+
+    private func exceptions() throws -> any ExceptionFile {
+        guard let exceptionFile else { return NoExceptionFile() }
+        let text = String(decoding: try Self.contents(of: exceptionFile), as: UTF8.self)
+        do throws(ExceptionList.Malformed) { return try ExceptionList(parsing: text) } catch {
+            throw ToolError.usage("\(exceptionFile): \(error)", "The format: reader-probe(1), TRANSACTIONS.")
+        }
+    }
+
+    private func unpredictable() throws -> [UInt8] {
+        guard let unpredictableNumber else {
+            var random = SystemRandomNumberGenerator()
+            return (0..<4).map { _ in UInt8.random(in: 0...255, using: &random) }
+        }
+        guard let bytes = try? [UInt8](hex: unpredictableNumber), bytes.count == 4 else {
+            throw ToolError.usage(
+                "--unpredictable-number takes 4 bytes", "As hexadecimal digits: --unpredictable-number 11223344")
+        }
+        return bytes
+    }
 
     package func transaction() throws -> Transaction {
         guard let currency = Currency[currency.uppercased()] else {
             throw ToolError.usage("“\(currency)” is no currency", "Name one by ISO 4217: --currency EUR")
         }
+        guard let amount else {
+            throw ToolError.usage("--amount is missing", "With the currency's decimals: --amount 12.34")
+        }
         let other = try cashback.map { try minorUnits($0, of: currency) } ?? 0
-        var random = SystemRandomNumberGenerator()
+        let unpredictableNumber = try unpredictable()
         guard
             let transaction = Transaction(
                 type.transactionKind, amount: try minorUnits(amount, of: currency), amountOther: other,
-                currency: currency, time: .now,
-                unpredictableNumber: (0..<4).map { _ in UInt8.random(in: 0...255, using: &random) })
+                currency: currency, time: .now, unpredictableNumber: unpredictableNumber)
         else {
             throw ToolError.usage(
                 "cashback goes with --type cashback only, and is no more than the amount",
@@ -80,10 +122,11 @@ package struct PaymentOptions: ParsableArguments {
         return units
     }
 
-    package func configuration() throws -> ReaderConfiguration {
-        guard let config else { return .test }
+    /// That of the file `config`; nil or `test`: that for tests.
+    private func configuration(_ config: String?) throws -> ReaderConfiguration {
+        guard let config, config != "test" else { return .test }
         do {
-            return try JSONDecoder().decode(ReaderConfiguration.self, from: try contents(of: config))
+            return try JSONDecoder().decode(ReaderConfiguration.self, from: try Self.contents(of: config))
         } catch let error as DecodingError {
             throw ToolError.usage("\(config): \(error.place)", "The format: reader-probe(1), Configuration.")
         } catch let error as ConfigurationError {
@@ -92,7 +135,9 @@ package struct PaymentOptions: ParsableArguments {
     }
 
     /// The published ones, those of the virtual cards, and those of the file.
-    package func keys() throws -> CAPublicKeys {
+    ///
+    /// - Parameter caKeys: the path of the file; nil for none.
+    package static func keys(beside caKeys: String?) throws -> CAPublicKeys {
         var keys = CAPublicKeys.published
         for key in VirtualCards.certificationAuthorityKeys {
             keys.insert(
@@ -109,7 +154,7 @@ package struct PaymentOptions: ParsableArguments {
         return keys
     }
 
-    private func contents(of path: String) throws -> Data {
+    package static func contents(of path: String) throws -> Data {
         guard let data = FileManager.default.contents(atPath: path) else {
             throw ToolError.usage("\(path) cannot be read", "Check that the file is there and readable.")
         }

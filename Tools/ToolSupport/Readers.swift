@@ -69,8 +69,7 @@ extension ReaderOptions {
     private static let noReader = CardError(
         .noReader, hint: "Plug in a reader and check that lsusb shows it; or try --virtual, which needs none.")
 
-    private func virtualCard() throws -> any VirtualCard {
-        let card = card ?? "visa"
+    private func virtualCard(_ card: String) throws -> any VirtualCard {
         if let builtIn = VirtualCards.named(card) { return builtIn }
         guard let text = FileManager.default.contents(atPath: card) else {
             throw ToolError.usage(
@@ -88,9 +87,8 @@ extension ReaderOptions {
     }
 
     private func virtualReader() throws -> any CardReader {
-        let card = try virtualCard()
         let device = SoftwareACR122U()
-        device.insert(card)
+        for card in card.isEmpty ? ["visa"] : card { device.insert(try virtualCard(card)) }
         return VirtualReader(device)
     }
 

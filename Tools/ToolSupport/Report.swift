@@ -34,3 +34,18 @@ package struct OrNull<Value: Encodable>: Encodable {
 }
 
 extension OrNull: Sendable where Value: Sendable {}
+
+extension String {
+    /// `onlineRequest`: `online request`; `noCVM`: `no CVM`; `emvData`: `EMV data`
+    package var words: String {
+        var words = ""
+        for (character, next) in zip(self, Array(dropFirst()) + ["."]) {
+            if character.isUppercase, words.last?.isLowercase == true { words += " " }
+            words += next.isLowercase ? character.lowercased() : String(character)
+        }
+        return words.hasPrefix("emv ") ? "EMV" + words.dropFirst(3) : words
+    }
+}
+
+/// `1 trace`, `2 traces`
+package func plural(_ count: Int, _ noun: String) -> String { "\(count) \(noun)\(count == 1 ? "" : "s")" }

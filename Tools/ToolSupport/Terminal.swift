@@ -48,7 +48,7 @@ package enum Terminal {
                 poll(&output, 1, -1)
                 continue
             // Who closed it knows.
-            case EPIPE: Ending.begin(.signal(SIGPIPE))
+            case EPIPE: Ending.begin(Pager.isRunning ? .status(0) : .signal(SIGPIPE))
             default:
                 complain("the output cannot be written", "Check that standard output is open and its disk has room.")
                 Ending.begin(.status(2))
@@ -61,6 +61,12 @@ package enum Terminal {
         guard !Ending.isUnderWay else { return }
         // Where nobody hears it, there is nobody to tell.
         try? FileHandle.standardError.write(contentsOf: Data("\(program): \(summary)\n  \(hint)\n".utf8))
+    }
+
+    /// Says on standard error what is good to know and no error.
+    package static func remark(_ text: String) {
+        guard !Ending.isUnderWay else { return }
+        try? FileHandle.standardError.write(contentsOf: Data("\(program): \(printable(text))\n".utf8))
     }
 
     /// One line that the next one overwrites; nothing where nobody looks.
@@ -90,6 +96,12 @@ package enum Terminal {
         return String(result)
     }
 
+    /// The subcommand that the command line names; empty if it names none.
+    private static func subcommand(of command: any ParsableCommand.Type) -> String {
+        let names = command.configuration.subcommands.compactMap { $0.configuration.commandName }
+        return CommandLine.arguments.dropFirst().first { names.contains($0) } ?? ""
+    }
+
     /// Says what went wrong and what to do, and returns the exit status for it.
     package static func report(_ error: any Error, of command: any ParsableCommand.Type) -> Int32 {
         endProgress()
@@ -109,8 +121,12 @@ package enum Terminal {
                 write(command.fullMessage(for: error) + "\n")
                 return 0
             }
+            let name = subcommand(of: command)
             (status, summary, hint) = (
-                2, command.message(for: error), "See \(program) --help; a subcommand stands before its options."
+                2, command.message(for: error),
+                name.isEmpty
+                    ? "See \(program) --help; a subcommand stands before its options."
+                    : "See \(program) \(name) --help."
             )
         }
         complain(printable(summary), printable(hint))

@@ -19,24 +19,34 @@ struct APDUTrace: AsyncParsableCommand {
               4  no card
               5  the card or the reader failed
               6  no permission, or no smart card service
+            record and replay with a program end with the program's status, or with 125 where apdu-trace fails.
             """,
         version: "0.1.0",
         subcommands: [
             RecordCommand.self, PayCommand.self, ReplayCommand.self, ShowCommand.self, VerifyCommand.self,
-            RedactCommand.self, DiffCommand.self, StatsCommand.self,
+            RedactCommand.self, ConvertCommand.self, CardCommand.self, PlotCommand.self, DiffCommand.self,
+            StatsCommand.self,
         ])
 
     static func main() async {
         var status: Int32 = 0
+        let isProgramRun = CommandLineProgram.isGiven
         do {
-            var command = try parseAsRoot()
+            var command = try parseAsRoot(CommandLineProgram.otherArguments)
             if var command = command as? any AsyncParsableCommand {
                 try await command.run()
             } else {
                 try command.run()
             }
-        } catch let error as TraceError {
+        } catch let error as ExitCode {
+            // The command has said all there is to say.
+            status = error.rawValue
+        } catch let error as UnreadableTrace {
             status = Terminal.report(error.toolError, of: self)
+            if isProgramRun { status = 125 }
+        } catch let error as TraceError {
+            status = Terminal.report(ToolError.usage(error.description, error.hint), of: self)
+            if isProgramRun { status = 125 }
         } catch let error as ReplayMismatch {
             status = Terminal.report(
                 ToolError(
@@ -45,28 +55,33 @@ struct APDUTrace: AsyncParsableCommand {
                 of: self)
         } catch {
             status = Terminal.report(error, of: self)
+            // 126 and 127 are about the program.
+            if isProgramRun, status < 125 { status = 125 }
         }
         await DirectReaders.giveBack()
         Glibc.exit(status)
     }
 }
 
-extension TraceError {
-    fileprivate var toolError: ToolError {
-        let hint =
-            switch reason {
-            case .notATrace: "apdu-trace record makes a trace."
-            case .unknownVersion: "Use the apdu-trace that wrote it, or a newer one."
-            case .file: "Check that the file is there and may be read, or that its folder may be written to."
-            case .lineTooLong, .malformed, .timeGoesBack: "Mend that line, or take it out."
-            }
-        return .usage(description, hint)
+/// The program that record and replay run: what stands behind `--`.  A subcommand that takes any number of files would take
+/// its words for files.
+enum CommandLineProgram {
+    static let (otherArguments, command, isGiven): ([String], [String], Bool) = {
+        let arguments = CommandLine.arguments.dropFirst()
+        guard ["record", "replay"].contains(arguments.first), let end = arguments.firstIndex(of: "--") else {
+            return (Array(arguments), [], false)
+        }
+        return (Array(arguments[..<end]), Array(arguments[(end + 1)...]), true)
+    }()
+
+    /// The first of `options` that the command line has; an option that would be ignored is an error.
+    static func option(among options: [String]) -> String? {
+        options.first { option in otherArguments.contains { $0 == option || $0.hasPrefix("\(option)=") } }
     }
-}
 
-struct TraceArgument: ParsableArguments {
-    @Argument(help: .init("The trace; - for standard input.", valueName: "file"))
-    var file: String
-
-    func trace() throws -> Trace { try Trace(path: file) }
+    /// - Throws: ``ToolError`` if there is `--` and nothing behind it, as of a shell's empty variable.
+    static func check() throws {
+        guard isGiven, command.isEmpty else { return }
+        throw ToolError.usage("there is no program behind --", "For example: -- opensc-tool --atr")
+    }
 }

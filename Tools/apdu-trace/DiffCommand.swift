@@ -31,7 +31,7 @@ struct DiffCommand: ParsableCommand {
     }
 
     func run() throws {
-        let (first, second) = (try Trace(path: first), try Trace(path: second))
+        let (first, second) = (try Trace(named: first), try Trace(named: second))
         guard max(first.events.count, second.events.count) <= Self.maximumEvents else {
             throw ToolError.usage(
                 "traces of more than \(Self.maximumEvents) events are not aligned", "Compare parts of them.")
@@ -51,20 +51,17 @@ struct DiffCommand: ParsableCommand {
 
     private func lines(_ first: Trace, _ second: Trace) -> [Line] {
         let texts = [first, second].map { EventText.all(of: $0, reveal: output.reveal).map(\.line) }
-        let (old, new) = (first.events.map(\.what), second.events.map(\.what))
-        let difference = new.difference(from: old)
-        let removed = Set(difference.removals.map(\.offset))
-        let inserted = Set(difference.insertions.map(\.offset))
+        let alignment = Alignment(first.events.map(\.what), second.events.map(\.what))
         var lines: [Line] = []
         var next = 0
         func insertions() {
-            while next < new.count, inserted.contains(next) {
+            while next < alignment.inserted.count, alignment.inserted[next] {
                 lines.append(Line(mark: "+", text: texts[1][next]))
                 next += 1
             }
         }
-        for index in old.indices {
-            if removed.contains(index) {
+        for (index, isRemoved) in alignment.removed.enumerated() {
+            if isRemoved {
                 lines.append(Line(mark: "-", text: texts[0][index]))
             } else {
                 insertions()
@@ -74,13 +71,5 @@ struct DiffCommand: ParsableCommand {
         }
         insertions()
         return lines
-    }
-}
-
-extension CollectionDifference.Change {
-    fileprivate var offset: Int {
-        switch self {
-        case .insert(let offset, _, _), .remove(let offset, _, _): offset
-        }
     }
 }

@@ -18,6 +18,8 @@ struct EventText: Encodable {
     /// The data objects of an answer, one a line.
     let objects: [String]
 
+    var isFailure: Bool { event == "!" }
+
     /// The event on one line, without its time.
     var line: String {
         [event, layer == "apdu" ? nil : layer, bytes ?? length.map { "(\($0) bytes)" }, text].compactMap(\.self)
@@ -26,14 +28,38 @@ struct EventText: Encodable {
 
     /// All events of `trace`.
     static func all(of trace: Trace, reveal: Bool) -> [EventText] {
+        var secrets = TraceSecrets()
+        secrets.learn(from: trace)
+        return all(of: trace, reveal: reveal, knowing: secrets)
+    }
+
+    /// All events of `trace`, which may be a piece of one.
+    ///
+    /// - Parameter secrets: those of the whole.
+    static func all(of trace: Trace, reveal: Bool, knowing secrets: TraceSecrets) -> [EventText] {
         let commands = Dictionary(
             trace.exchanges(on: [.apdu]).compactMap { exchange in
                 exchange.answerIndex.map { ($0, exchange.command) }
             }, uniquingKeysWith: { first, _ in first })
-        let hidden = reveal ? [] : Set(TraceRedaction.eventsWithAccountNumbers(in: trace))
+        var hidden = reveal ? [] : Set(TraceRedaction.eventsWithAccountNumbers(in: trace, knowing: secrets))
+        hidden = hidden.filter { index in
+            guard case .received(.apdu, let answer) = trace.events[index].what, let command = commands[index] else {
+                return true
+            }
+            return !isMasked(answer, command, knowing: secrets)
+        }
         return trace.events.enumerated().map { index, event in
             EventText(event, command: commands[index], reveal: reveal, isHidden: hidden.contains(index))
         }
+    }
+
+    /// Whether no account number is left in `answer` when its data objects are masked.
+    private static func isMasked(_ answer: [UInt8], _ command: [UInt8], knowing secrets: TraceSecrets) -> Bool {
+        guard let data = (try? ResponseAPDU(answer))?.data, let list = try? TLVList(data), !list.isEmpty,
+            let command = try? CommandAPDU(command)
+        else { return false }
+        let shown = TraceEvent(at: .zero, .note(SensitiveData.maskedHex(data, answering: command)))
+        return TraceRedaction.eventsWithAccountNumbers(in: Trace([shown]), knowing: secrets).isEmpty
     }
 
     private init(_ event: TraceEvent, command: [UInt8]?, reveal: Bool, isHidden: Bool) {
@@ -47,7 +73,8 @@ struct EventText: Encodable {
             length = bytes.count
             let command = layer == .apdu ? try? CommandAPDU(bytes) : nil
             text = command.flatMap(CommandName.name)
-            self.bytes = reveal ? bytes.hex : command.map { SensitiveData.maskedHex($0) }
+            self.bytes =
+                reveal ? bytes.hex : command.map { isHidden ? $0.headerHex : SensitiveData.maskedHex($0) }
         case .received(let layer, let bytes):
             self.event = "<"
             self.layer = layer.rawValue
@@ -55,12 +82,16 @@ struct EventText: Encodable {
             self.bytes = reveal ? bytes.hex : nil
             if layer == .apdu, let response = try? ResponseAPDU(bytes) {
                 text = response.status.name
-                if !reveal, let command = command.flatMap({ try? CommandAPDU($0) }) {
+                if isHidden {
+                    self.bytes =
+                        String(repeating: "*", count: 2 * response.data.count)
+                        + [response.status.sw1, response.status.sw2].hex
+                } else if !reveal, let command = command.flatMap({ try? CommandAPDU($0) }) {
                     self.bytes =
                         SensitiveData.maskedHex(response.data, answering: command)
                         + [response.status.sw1, response.status.sw2].hex
                 }
-                if let list = try? TLVList(response.data) {
+                if !isHidden, let list = try? TLVList(response.data) {
                     objects = list.flatMap { Self.lines(Annotation($0), indent: 0, reveal: reveal) }
                 }
             }
@@ -71,7 +102,7 @@ struct EventText: Encodable {
             text = "\(operation.name)\(failure.kind?.rawValue ?? "cancelled")\(detail)"
         case .reader(let identity):
             self.event = "reader"
-            text = "\(identity.name)  (\(identity.backend.rawValue))"
+            text = "\(words(identity.name))  (\(identity.backend.rawValue))"
         case .slot(let state):
             self.event = "slot"
             text = state.word
@@ -88,6 +119,9 @@ struct EventText: Encodable {
         case .note(let note):
             self.event = "note"
             text = words(note)
+        case .meta(let key, let value):
+            self.event = "meta"
+            text = "\(key)  \(words(value))"
         case .redacted(let items):
             self.event = "redacted"
             text = items.map(\.rawValue).sorted().joined(separator: ", ")

@@ -17,20 +17,40 @@ struct PayCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        let transaction = try PaymentRun(payment)
+        let run = try PaymentRun(payment)
+        try NewFile.checkWritable(output.output, replacing: output.force)
         let base = try await readerOptions.waitForCard(on: try await readerOptions.readers())
         let recorder = TraceRecorder(try output.writer())
-        let report = try await transaction.perform(on: recorder.recording(base), patience: readerOptions.patience)
+        for event in RecordedTransaction.events(run.transaction, configuration: payment.config) {
+            recorder.record(event)
+        }
+        defer { NewFile.removeIfEmpty(output.output) }
+        let report = try await run.perform(on: recorder.recording(base), patience: readerOptions.patience)
+        for event in RecordedTransaction.events(report.final) { recorder.record(event) }
         if let failure = recorder.failure { throw failure }
-        try report.print(json: json || output.output == "-", quiet: output.output == "-")
+        guard output.output != "-" else { return }
+        try OutcomeReport(report).print(json: json)
     }
 }
 
 struct ReplayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "replay", abstract: "Performs a transaction with the card of a trace.",
+        commandName: "replay",
+        abstract: "Performs transactions, or runs a program, with the cards of traces, and compares.",
+        usage: """
+            apdu-trace replay <file> ... [<options>]
+            apdu-trace replay <file> [--order <order>] [--exact] [--timing <factor>] -- <program> [<argument> ...]
+            """,
         discussion: """
-            What the terminal sends must be what the trace has, but for amounts, date, time, unpredictable number and \
+            Each trace's own transaction is performed; what comes of it must be what the trace says. Of folders, all \
+            files called *.apdu are replayed, those of folders in them, too. With --amount, one trace is replayed with the \
+            transaction of the command line, and what comes of it is told.
+
+            With a program: runs it with the card in a reader of vsmartcard's vpcd, behind a pcscd of its own; where \
+            that is not permitted, in the machine's own vpcd. It has the program's exit status if the calls were those \
+            of the trace. Resets and commands to the reader itself are not compared.
+
+            What is sent must be what the trace has, but for amounts, date, time, unpredictable number and \
             transaction counter where the card has asked for them. Anything else is shown beside what was recorded, and \
             the exit status is 1.
             """)
@@ -39,13 +59,16 @@ struct ReplayCommand: AsyncParsableCommand {
         case strict, keyed
     }
 
-    @OptionGroup var trace: TraceArgument
+    @Argument(help: .init("Traces, and folders that hold some.", valueName: "file"))
+    var files: [String]
+
+    @OptionGroup var batch: BatchOptions
     @OptionGroup var payment: PaymentOptions
 
     @Option(help: "strict: the same commands in the same order. keyed: each command is looked up in the trace.")
     var order = Order.strict
 
-    @Flag(help: "Amounts, date, time and random numbers must agree, too.")
+    @Flag(help: "Amounts, date, time and random numbers must agree, and the outcome's reason, too.")
     var exact = false
 
     @Option(
@@ -55,37 +78,76 @@ struct ReplayCommand: AsyncParsableCommand {
     @Flag(help: "Print one JSON object instead of text.")
     var json = false
 
+    private static let transactionOptions = [
+        "--amount", "--cashback", "--currency", "--type", "--unpredictable-number",
+    ]
+    private static let terminalOptions = ["--config", "--ca-keys", "--exception-file"]
+
     func run() async throws {
         if let timing, !(0...1_000).contains(timing) {
             throw ToolError.usage("--timing takes 0 to 1000", "1 is as it was: --timing 1")
         }
-        let transaction = try PaymentRun(payment)
-        let reader = ReplayReader(
-            try trace.trace(), order: order == .strict ? .strict : .keyed, comparison: exact ? .exact : .lenient,
-            timing: timing.map { .recorded(scale: $0) } ?? .none)
-        let report = try await transaction.perform(on: reader, patience: nil)
-        try report.print(json: json)
+        let order: ReplayReader.Order = order == .strict ? .strict : .keyed
+        let comparison: ReplayReader.Comparison = exact ? .exact : .lenient
+        let timing = timing.map { ReplayReader.Timing.recorded(scale: $0) } ?? .none
+        try CommandLineProgram.check()
+        guard !CommandLineProgram.isGiven else {
+            if let option = CommandLineProgram.option(
+                among: Self.transactionOptions + Self.terminalOptions + ["--json"])
+            {
+                throw ToolError.usage(
+                    "\(option) is for transactions that apdu-trace performs itself", "With a program, leave it out.")
+            }
+            guard files.count == 1, let file = files.first, batch.isUnused else {
+                throw ToolError.usage(
+                    "a program is run with one trace", "For example: apdu-trace replay FILE -- opensc-tool --atr")
+            }
+            return try await replayProgram(try Trace(named: file), order, comparison, timing)
+        }
+        guard payment.amount != nil else {
+            if let option = CommandLineProgram.option(among: Self.transactionOptions) {
+                throw ToolError.usage(
+                    "\(option) goes with --amount", "Without it each trace's own transaction is performed.")
+            }
+            guard batch.kernel == nil || payment.config == nil else {
+                throw ToolError.usage("--kernel and --config exclude each other", "Name one of them.")
+            }
+            let terminal = ContactlessTerminal(try payment.entryPoint(configuration: batch.kernel ?? payment.config))
+            return try await ReplayBatch(
+                options: batch, order: order, comparison: comparison, timing: timing, terminal: terminal,
+                configuration: batch.kernel ?? payment.config, json: json
+            ).run(files)
+        }
+        guard files.count == 1, let file = files.first, batch.isUnused else {
+            throw ToolError.usage(
+                "--amount is for one trace", "Without it each trace's own transaction is performed, and compared.")
+        }
+        let run = try PaymentRun(payment)
+        let reader = ReplayReader(try Trace(named: file), order: order, comparison: comparison, timing: timing)
+        try OutcomeReport(try await run.perform(on: reader, patience: nil)).print(json: json)
         try reader.checkPlayedThrough()
     }
 }
 
 /// A transaction that is ready to be performed.
-private struct PaymentRun {
+struct PaymentRun {
     let transaction: Transaction
-    let terminal: ContactlessTerminal
+    private let terminal: ContactlessTerminal
 
-    init(_ options: PaymentOptions) throws {
-        transaction = try options.transaction()
-        terminal = ContactlessTerminal(
-            EntryPoint(configuration: try options.configuration(), kernels: Kernels.all, keys: try options.keys()))
+    init(_ transaction: Transaction, _ terminal: ContactlessTerminal) {
+        (self.transaction, self.terminal) = (transaction, terminal)
     }
 
-    func perform(on reader: any CardReader, patience: Duration?) async throws -> OutcomeReport {
+    init(_ options: PaymentOptions) throws {
+        self.init(try options.transaction(), ContactlessTerminal(try options.entryPoint()))
+    }
+
+    func perform(on reader: any CardReader, patience: Duration?) async throws -> ContactlessTerminal.Report {
         let field = CardReaderField(reader, patience: patience)
         do {
             let report = try await terminal.perform(transaction, in: field) { _ in }
             await field.release(.leave)
-            return OutcomeReport(report)
+            return report
         } catch {
             await field.release(.leave)
             throw error
@@ -107,20 +169,20 @@ private struct OutcomeReport: Encodable {
     init(_ report: ContactlessTerminal.Report) {
         outcome = report.outcome.kind.rawValue
         reason = report.outcome.reason
-        aid = report.final.name?.hex
+        // What the card has put behind the reader's AID may be anything.
+        aid = report.final.name.map { SensitiveData.masked($0, of: 0x84) }
         kernel = report.final.kernel.map { Int($0.rawValue) }
         cvm = report.outcome.cvm?.rawValue
         exchanges = report.exchanges.count
         notes = report.notes
     }
 
-    func print(json: Bool, quiet: Bool = false) throws {
-        if quiet { return }
+    func print(json: Bool) throws {
         if json { return try Report.print(self) }
-        var lines = ["outcome    \(Terminal.styled(outcome, .bold))", "because    \(reason)"]
+        var lines = ["outcome    \(Terminal.styled(outcome.words, .bold))", "because    \(reason)"]
         if let aid { lines.append("aid        \(aid)") }
         if let kernel { lines.append("kernel     \(kernel)") }
-        if let cvm { lines.append("cvm        \(cvm)") }
+        if let cvm { lines.append("cvm        \(cvm.words)") }
         lines.append("exchanges  \(exchanges)")
         Terminal.print((lines + notes.map { "! \($0)" }).joined(separator: "\n"))
     }

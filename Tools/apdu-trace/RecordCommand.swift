@@ -2,6 +2,7 @@ import ArgumentParser
 import EMVContactless
 import SmartCard
 import SmartCardTrace
+import Synchronization
 import ToolSupport
 
 struct TraceOutput: ParsableArguments {
@@ -11,51 +12,96 @@ struct TraceOutput: ParsableArguments {
     @Flag(help: "Replace the file if it is there.")
     var force = false
 
-    func writer() throws -> sending TraceWriter {
-        do {
-            return try TraceWriter(path: output, replacing: force)
-        } catch let error as TraceError where !force && "\(error)".hasSuffix("File exists") {
-            throw ToolError.usage("\(output) is there already", "Name another file, or replace it by --force.")
-        }
+    func writer() throws -> sending TraceWriter { try writer(to: output) }
+
+    func writer(to file: String) throws -> sending TraceWriter {
+        try NewFile.check(file, replacing: force)
+        return try TraceWriter(path: file, replacing: force)
     }
 }
 
 struct RecordCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "record", abstract: "Reads each card that is presented, and records it.",
+        commandName: "record", abstract: "Records what passes between a program and a card.",
+        usage: """
+            apdu-trace record -o <file> [<reader options>] [--count <count>]
+            apdu-trace record -o <file> -- <program> [<argument> ...]
+            """,
         discussion: """
-            Ends when interrupted; the file holds all that happened up to then. It holds card data in the clear, and only \
-            its owner may read it: see apdu-trace redact.
+            With a program: runs it, and records the PC/SC calls that it and the programs that it starts make, in \
+            whatever language they are written. The terminal, the signals and the exit status are the program's; 125 \
+            means that apdu-trace failed, 126 that the program cannot be executed, 127 that there is none. Each reader \
+            that it connects to has a trace of its own: the first in FILE.apdu, the others in FILE-2.apdu, FILE-3.apdu \
+            and so on, but for names that are taken. Programs without dynamic linking, and those that run with another user's rights, cannot be \
+            recorded.
+
+            Without: waits for a card on every reader, then reads each card that is presented to the reader that got \
+            the first; ends when interrupted.
+
+            The file holds all that happened up to the end, whatever the end is. It holds card data in the clear, and \
+            only its owner may read it: see apdu-trace redact.
             """)
 
     @OptionGroup var output: TraceOutput
     @OptionGroup var readerOptions: ReaderOptions
 
-    @Option(help: "End after so many cards. Default: no limit; with --virtual: 1.")
+    @Option(help: "End after so many cards, those that fail among them. Default: no limit; with --virtual: 1.")
     var count: Int?
 
     func run() async throws {
+        try CommandLineProgram.check()
+        guard !CommandLineProgram.isGiven else { return try await recordProgram() }
         guard count ?? 1 >= 1 else { throw ToolError.usage("--count takes 1 or more", "For example: --count 1") }
         var left = count ?? (readerOptions.isVirtual ? 1 : Int.max)
-        guard let base = try await readerOptions.readers().first else { throw CardError(.noReader) }
+        let readers = try await readerOptions.readers()
+        // There is no file before there is a card, so that who gives up finds none.
+        try NewFile.checkWritable(output.output, replacing: output.force)
+        // A trace is about one reader: the one that gets the first card.
+        let base = try await readerOptions.waitForCard(on: readers)
         let recorder = TraceRecorder(try output.writer())
+        defer { NewFile.removeIfEmpty(output.output) }
         let reader = recorder.recording(base)
+        let exchanges = Mutex(0)
         while left > 0 {
             left -= 1
+            exchanges.withLock { $0 = 0 }
             let found = try await readerOptions.waitForCard(on: [reader])
             do {
                 let card = try await found.connect()
                 _ = try await CardInspector(unpredictableNumber: random(4), date: TerminalTime.now.packedDate)
-                    .inspect(card.layered())
+                    .inspect(
+                        RecorderLayer(card.layered()) { event in
+                            if case .command = event { exchanges.withLock { $0 += 1 } }
+                        })
                 await card.disconnect(.leave)
+                if Terminal.errorIsTerminal {
+                    Terminal.remark(
+                        "recorded, \(plural(exchanges.withLock { $0 }, "exchange"))"
+                            + (left > 0 ? "; next card, or Ctrl-C" : ""))
+                }
             } catch let error as CardError {
                 // It is in the trace; the next card may do better.
                 if left == 0 { throw error }
+                Terminal.remark("this card failed: \(error)")
             }
             if left > 0 { try await reader.waitForRemoval() }
             if let failure = recorder.failure { throw failure }
         }
         if let failure = recorder.failure { throw failure }
+    }
+
+    private func recordProgram() async throws {
+        guard count == nil, readerOptions.areUnused else {
+            throw ToolError.usage(
+                "--count and the options for readers are for cards that apdu-trace reads itself",
+                "With a program there is -o, and --force.")
+        }
+        guard output.output != "-" else {
+            throw ToolError.usage("standard output is the program's", "Name a file: -o FILE")
+        }
+        let output = output
+        let status = try await onOwnThread { try ProgramRun(CommandLineProgram.command).record(to: output) }
+        throw ExitCode(status)
     }
 }
 

@@ -1,15 +1,17 @@
 import ArgumentParser
+import EMVContactless
+import Foundation
 import SmartCard
 import SmartCardTrace
 import ToolSupport
 
-struct RedactCommand: ParsableCommand {
+struct RedactCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "redact", abstract: "Takes account numbers, tracks, names, PINs, keys and logs out of a trace.",
         discussion: """
-            Each account number becomes another one of the same length, first four digits and a right check digit, the \
-            same one wherever it stands. Certificates that hold it become zeros, so offline data authentication of the \
-            redacted trace fails.
+            Each account number becomes another one of the same length, first digits and a right check digit, the same \
+            one wherever it stands. Certificates that hold it become zeros, so offline data authentication of the \
+            redacted trace fails, unless --reissue puts others in their place.
             """)
 
     @OptionGroup var trace: TraceArgument
@@ -21,20 +23,98 @@ struct RedactCommand: ParsableCommand {
             valueName: "hex"))
     var key: String?
 
+    @Option(help: .init("The same, in a file that holds nothing else: 32 digits, or 16 bytes.", valueName: "file"))
+    var keyFile: String?
+
+    @Flag(
+        help: """
+            Sign certificates and data anew, with keys of the same lengths of a test authority that every tool of this \
+            package knows, where authentication succeeded before.
+            """)
+    var reissue = false
+
+    @Option(
+        help: .init(
+            "With --reissue: where the authorities' public keys go, for --ca-keys. Needed for unusual lengths only.",
+            valueName: "file"))
+    var authorities: String?
+
+    @Option(help: .init("Certification authority keys by which to tell what succeeded before.", valueName: "file"))
+    var caKeys: String?
+
     @Flag(help: "Take out application cryptograms and issuer application data, too.")
     var cryptograms = false
 
-    func run() throws {
-        var secret: [UInt8]?
-        if let key {
-            guard let bytes = try? [UInt8](hex: key), bytes.count == 16 else {
-                throw ToolError.usage(
-                    "--key is not 32 hexadecimal digits", "For example: --key $(openssl rand -hex 16)")
-            }
-            secret = bytes
+    func run() async throws {
+        guard reissue || authorities == nil && caKeys == nil else {
+            throw ToolError.usage("--authorities and --ca-keys go with --reissue", "Add --reissue.")
         }
-        let redacted = TraceRedaction(key: secret, includingCryptograms: cryptograms).redacted(try trace.trace())
-        var writer = try output.writer()
-        try redacted.write(to: &writer)
+        let redaction = TraceRedaction(key: try secret(), includingCryptograms: cryptograms)
+        let keys = reissue ? try PaymentOptions.keys(beside: caKeys) : nil
+        let source = try RereadableTrace(trace.file)
+        var secrets = try await source.secrets()
+        // What will be taken out is told at the beginning.
+        try await source.forEachPiece { _ = redaction.redacted($0, knowing: &secrets, isFirst: false) }
+        if let authorities { try NewFile.check(authorities, replacing: output.force) }
+        // Half a trace would be taken for a whole one.
+        let file = try NewFile(output.output, replacing: output.force)
+        var writer = try TraceWriter { try file.write($0) }
+        try await write(source, to: &writer, redaction, &secrets, keys)
+        try file.finish()
+        let items = secrets.items.map(\.rawValue).sorted().joined(separator: ", ")
+        Terminal.remark("taken out: \(items.isEmpty ? "nothing, for there was nothing" : items)")
+    }
+
+    private func write(
+        _ source: RereadableTrace, to writer: inout TraceWriter, _ redaction: TraceRedaction,
+        _ secrets: inout TraceSecrets,
+        _ keys: CAPublicKeys?
+    ) async throws {
+        var isFirst = true
+        var keyFile = ""
+        var isCut = false
+        try await source.forEachPiece(holdingTransactions: reissue) { piece in
+            var redacted = redaction.redacted(piece, knowing: &secrets, isFirst: isFirst)
+            if let keys {
+                let reissued = Reissue(redacted, of: piece.trace, keys: keys)
+                redacted = reissued.trace
+                if !keyFile.contains(reissued.authorityFile) { keyFile += reissued.authorityFile }
+                if piece.isCut || isCut {
+                    let note = "certificates not reissued where a transaction is too long"
+                    redacted.events.append(TraceEvent(at: redacted.events.last?.time ?? .zero, .note(note)))
+                }
+                isCut = piece.isCut
+            }
+            try redacted.write(to: &writer)
+            isFirst = false
+        }
+        if let authorities { try NewFile.write(keyFile, to: authorities, replacing: output.force) }
+    }
+
+    /// What makes the numbers the same from one run to the next; nil for a random key.
+    private func secret() throws -> [UInt8]? {
+        guard key == nil || keyFile == nil else {
+            throw ToolError.usage("--key and --key-file exclude each other", "Name one of them.")
+        }
+        if let keyFile {
+            guard let data = try FileHandle(forReadingAtPath: keyFile)?.read(upToCount: 64) else {
+                throw ToolError.usage("\(keyFile) cannot be read", "Check that the file is there and readable.")
+            }
+            let bytes = Array(data)
+            if bytes.count == 16 { return bytes }
+            let text = String(decoding: bytes, as: UTF8.self).filter { !$0.isWhitespace }
+            guard let secret = try? [UInt8](hex: text), secret.count == 16 else {
+                throw ToolError.usage(
+                    "\(keyFile) holds neither 32 hexadecimal digits nor 16 bytes",
+                    "For example: openssl rand -hex 16 > \(keyFile)")
+            }
+            return secret
+        }
+        guard let key else { return nil }
+        guard let bytes = try? [UInt8](hex: key), bytes.count == 16 else {
+            throw ToolError.usage(
+                "--key is not 32 hexadecimal digits", "For example: --key $(openssl rand -hex 16)")
+        }
+        return bytes
     }
 }

@@ -2,27 +2,43 @@ import ArgumentParser
 import SmartCardTrace
 import ToolSupport
 
-struct ShowCommand: ParsableCommand {
+struct ShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show", abstract: "Shows a trace with times, decoded.",
-        discussion: "Without --reveal, account numbers, tracks, names and command data that may be a PIN are masked.")
+        discussion: """
+            Without --reveal, account numbers, tracks, names and command data that may be a PIN are masked. On a terminal \
+            the text goes through the program that PAGER names, or less.
+            """)
 
     @OptionGroup var trace: TraceArgument
-    @OptionGroup var output: OutputOptions
 
-    private struct Shown: Encodable {
-        let events: [EventText]
+    @Flag(help: "Print a JSON object for each event, on one line each, instead of text.")
+    var json = false
+
+    @Flag(help: "Show account numbers, tracks and names in full.")
+    var reveal = false
+
+    @Flag(inversion: .prefixedNo, help: "Whether long text on a terminal goes through a pager.")
+    var pager = true
+
+    func run() async throws {
+        let source = try RereadableTrace(trace.file)
+        let secrets = reveal ? TraceSecrets() : try await source.secrets()
+        try await Pager.run(pager && !json) {
+            try await source.forEachPiece { piece in
+                for event in EventText.all(of: piece.trace, reveal: reveal, knowing: secrets) { try show(event) }
+            }
+        }
     }
 
-    func run() throws {
-        let events = EventText.all(of: try trace.trace(), reveal: output.reveal)
-        guard !output.json else { return try Report.print(Shown(events: events)) }
-        for event in events {
-            let time = milliseconds(event.time)
-            let margin = String(repeating: " ", count: time.count + 2)
-            Terminal.print("\(Terminal.styled(time, .dim))  \(event.line)")
-            for object in event.objects { Terminal.print("\(margin)   \(object)") }
-        }
+    private func show(_ event: EventText) throws {
+        guard !json else { return try Report.printLine(event) }
+        let time = milliseconds(event.time)
+        let margin = String(repeating: " ", count: time.count + 2)
+        let line = event.isFailure ? Terminal.styled(event.line, .warning) : event.line
+        Terminal.print(
+            ((["\(Terminal.styled(time, .dim))  \(line)"] + event.objects.map { "\(margin)   \($0)" })
+                .joined(separator: "\n")))
     }
 }
 

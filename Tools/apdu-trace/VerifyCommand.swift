@@ -3,12 +3,13 @@ import SmartCard
 import SmartCardTrace
 import ToolSupport
 
-struct VerifyCommand: ParsableCommand {
+struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify", abstract: "Checks that a trace is whole, can be replayed, and holds no account number.",
         discussion: """
             Account numbers are looked for by the first digits of issuers and the check digit: packed, as text, as \
-            hexadecimal text, in track data, and split across answers. The exit status is 1 if anything is found.
+            hexadecimal text, in track data, and split across answers and the frames that carry them. Every call of the \
+            trace is made to a replay of it, and must get the answer that the trace has. The exit status is 1 if anything is found.
             """)
 
     @OptionGroup var trace: TraceArgument
@@ -22,47 +23,90 @@ struct VerifyCommand: ParsableCommand {
     private struct Verdict: Encodable {
         let events: Int
         let exchanges: Int
+        /// The first ``maximumFindings``.
         let findings: [String]
+        let findingCount: Int
     }
 
-    func run() throws {
-        var reader = try TraceReader(path: trace.file)
-        var trace = Trace()
-        var lines: [Int] = []
-        while let event = try reader.next() {
-            trace.events.append(event)
-            lines.append(reader.lineNumber)
+    /// So many are shown.
+    private static let maximumFindings = 1_000
+
+    private struct Findings {
+        let isPrinted: Bool
+        var shown: [String] = []
+        var count = 0
+
+        mutating func add(_ finding: String) {
+            count += 1
+            guard count <= maximumFindings else { return }
+            shown.append(finding)
+            if isPrinted { Terminal.print(finding) }
         }
-        var findings: [String] = []
-        if reader.isCutOff { findings.append("the file ends within a line: the program that wrote it was cut short") }
-        let exchanges = trace.exchanges()
-        if exchanges.isEmpty { findings.append("there is no exchange to replay") }
-        for exchange in exchanges {
-            let line = lines[exchange.commandIndex]
-            if exchange.layer == .apdu, (try? CommandAPDU(exchange.command)) == nil {
-                findings.append("line \(line): not a command APDU; it cannot be replayed")
+    }
+
+    func run() async throws {
+        let source = try RereadableTrace(trace.file)
+        let secrets = clear ? TraceSecrets() : try await source.secrets()
+        var findings = Findings(isPrinted: !json)
+        var exchangeCount = 0
+        var hasFrames = false
+        var accountNumbers = false
+        let read = try await source.forEachPiece { piece in
+            let exchanges = piece.trace.exchanges()
+            exchangeCount += exchanges.count
+            hasFrames = hasFrames || piece.trace.events.contains { if case .sent = $0.what { true } else { false } }
+            let faults = Self.faults(exchanges, piece.lines)
+            faults.forEach { findings.add($0) }
+            if faults.isEmpty,
+                let fault = await ReplayReader.rehearse(piece.trace, connections: piece.connections)
+            {
+                findings.add("line \(piece.lines[fault.event]): cannot be replayed: \(fault.reason)")
             }
-            switch exchange.answer {
-            case nil: findings.append("line \(line): a command without an answer")
-            case .bytes(let bytes)? where exchange.layer == .apdu && bytes.count < 2:
-                findings.append("line \(lines[exchange.answerIndex ?? 0]): a response without status word")
-            default: break
+            if !clear {
+                for event in TraceRedaction.eventsWithAccountNumbers(in: piece, knowing: secrets) {
+                    accountNumbers = true
+                    findings.add("line \(piece.lines[event]): an account number in the clear")
+                }
             }
         }
-        if !clear {
-            findings += TraceRedaction.eventsWithAccountNumbers(in: trace).map {
-                "line \(lines[$0]): an account number in the clear"
-            }
+        if read.isCutOff { findings.add("the file ends within a line: the program that wrote it was cut short") }
+        if exchangeCount == 0 {
+            findings.add(
+                hasFrames
+                    ? "there is no exchange to replay, but frames: apdu-trace convert --layer apdu takes APDUs out of them"
+                    : "there is no exchange to replay")
         }
         if json {
             try Report.print(
-                Verdict(events: trace.events.count, exchanges: exchanges.count, findings: findings))
-        } else {
-            for finding in findings { Terminal.print(finding) }
-            if findings.isEmpty {
-                Terminal.print("well-formed: \(trace.events.count) events, \(exchanges.count) exchanges")
-            }
+                Verdict(
+                    events: read.eventCount, exchanges: exchangeCount, findings: findings.shown,
+                    findingCount: findings.count))
+        } else if findings.count == 0 {
+            Terminal.print("well-formed: \(plural(read.eventCount, "event")), \(plural(exchangeCount, "exchange"))")
+        } else if findings.count > Self.maximumFindings {
+            Terminal.print("and \(findings.count - Self.maximumFindings) more")
         }
-        if !findings.isEmpty { throw ExitCode(1) }
+        if accountNumbers {
+            Terminal.remark("apdu-trace redact takes account numbers out; with --clear they may stay")
+        }
+        if findings.count > 0 { throw ExitCode(1) }
+    }
+
+    /// What of `exchanges` no replay can play, whoever asks.
+    private static func faults(_ exchanges: [Trace.Exchange], _ lines: [Int]) -> [String] {
+        exchanges.flatMap { exchange -> [String] in
+            let line = lines[exchange.commandIndex]
+            var faults: [String] = []
+            if exchange.layer == .apdu, (try? CommandAPDU(exchange.command)) == nil {
+                faults.append("line \(line): not a command APDU; it cannot be replayed")
+            }
+            switch exchange.answer {
+            case nil: faults.append("line \(line): a command without an answer")
+            case .bytes(let bytes)? where exchange.layer == .apdu && bytes.count < 2:
+                faults.append("line \(lines[exchange.answerIndex ?? 0]): a response without status word")
+            default: break
+            }
+            return faults
+        }
     }
 }

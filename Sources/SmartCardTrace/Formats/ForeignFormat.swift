@@ -1,0 +1,112 @@
+/// A form in which other programs write down what passes between a program, a reader and a card.
+public struct ForeignFormat: Sendable {
+    /// What it is called on a command line.
+    public let name: String
+    /// What it is, for a person.
+    public let title: String
+    /// How the name of a file that is written in it ends, without the point; nil where nothing tells.
+    public let fileExtension: String?
+    /// Whether the first bytes of a file, ``recognizedCount`` of them or the whole file, are of this format.
+    let recognizes: @Sendable (_ start: [UInt8]) -> Bool
+    let importer: (@Sendable (_ source: @escaping TraceSource) -> any FormatImporter)?
+    let exporter: (@Sendable (_ sink: @escaping TraceSink) -> any FormatExporter)?
+
+    init(
+        _ name: String, _ title: String, fileExtension: String? = nil,
+        recognizes: @escaping @Sendable ([UInt8]) -> Bool = { _ in false },
+        importer: (@Sendable (@escaping TraceSource) -> any FormatImporter)? = nil,
+        exporter: (@Sendable (@escaping TraceSink) -> any FormatExporter)? = nil
+    ) {
+        self.name = name
+        self.title = title
+        self.fileExtension = fileExtension
+        self.recognizes = recognizes
+        self.importer = importer
+        self.exporter = exporter
+    }
+
+    /// Whether ``TraceImport`` reads it.
+    public var canImport: Bool { importer != nil }
+    /// Whether ``TraceExport`` writes it.
+    public var canExport: Bool { exporter != nil }
+
+    /// How many bytes of a file tell its format.
+    static let recognizedCount = 16_384
+
+    /// All formats; of two that recognize the same file the first reads it.
+    public static let all: [ForeignFormat] = [
+        .apdu,
+        // Captures, which begin with bytes that no log begins with.
+        .capture,
+        .iso14443,
+        .usbmon,
+        // Logs, from those whose lines are like no others' to those that may be taken for another.
+        .pcscSpy,
+        .libccid,
+        .pcscd,
+        .opensc,
+        .libnfc,
+        .nfcpy,
+        .apduPlay,
+        .scriptor,
+        .ledger,
+        // Records of numbers, which say little of themselves.
+        .proxmark,
+        // Only written.
+        .cardpeek,
+    ]
+
+    /// The format of this name.
+    public init?(named name: String) {
+        guard let format = Self.all.first(where: { $0.name == name }) else { return nil }
+        self = format
+    }
+
+    /// The format that a file of this name is written in, by what stands behind its last point.
+    public init?(path: String) {
+        let parts = path.split(separator: "/").last?.split(separator: ".") ?? []
+        guard parts.count > 1,
+            let format = Self.all.first(where: { $0.canExport && $0.fileExtension == parts.last.map(String.init) })
+        else { return nil }
+        self = format
+    }
+}
+
+/// Gives the next bytes of a file, as many as it likes; none at the end.
+public typealias TraceSource = () throws -> [UInt8]
+
+/// Takes the next bytes of a file.
+public typealias TraceSink = ([UInt8]) throws -> Void
+
+/// What a format could not hold, or a file had that a trace does not: words for each kind of thing, and how often.
+public struct Omissions: Hashable, Sendable {
+    /// In the order in which they were first met.
+    public private(set) var counts: [(what: String, count: Int)] = []
+    /// Which of them the words at a place in memory are: faster to look up than the words.
+    private var indices: [Int: Int] = [:]
+
+    mutating func add(_ what: StaticString, count: Int = 1) {
+        guard count > 0 else { return }
+        let place = Int(bitPattern: what.utf8Start)
+        if let index = indices[place] {
+            counts[index].count += count
+            return
+        }
+        let what = "\(what)"
+        let index = counts.firstIndex { $0.what == what } ?? counts.count
+        if index == counts.count { counts.append((what, 0)) }
+        indices[place] = index
+        counts[index].count += count
+    }
+
+    public static func == (left: Self, right: Self) -> Bool {
+        left.counts.elementsEqual(right.counts) { $0 == $1 }
+    }
+
+    public func hash(into hasher: inout Hasher) {
+        for (what, count) in counts {
+            hasher.combine(what)
+            hasher.combine(count)
+        }
+    }
+}

@@ -1,0 +1,34 @@
+/// Gives an importer the lines of a log.
+struct LogReader {
+    private var lines: LineReader
+
+    init(_ source: @escaping TraceSource) {
+        lines = LineReader(maximumLength: TraceFormat.maximumLineLength, source: source)
+    }
+
+    /// The next line without colour; nil at the end.
+    ///
+    /// - Throws: ``TraceError`` with the line; what the source throws.
+    mutating func next() throws -> TextLine? { try lines.nextOrRemainder().map { TextLine($0).withoutColour } }
+
+    /// The bytes whose digits `text` is, a part of the line that ``next()`` gave last; nil, and an omission, if it is not
+    /// and the log ends within that line.
+    ///
+    /// - Throws: ``TraceError`` with the line.
+    func bytes(_ text: TextLine, _ events: inout ImportedEvents) throws -> [UInt8]? {
+        if let bytes = text.hex { return bytes }
+        guard lines.isWithinLine else { throw malformed("bytes of two hexadecimal digits each were due") }
+        events.omit("last lines that are cut off")
+        return nil
+    }
+
+    /// The error that something else was due on the line that ``next()`` gave last.
+    func malformed(_ due: String) -> TraceError { TraceError(.malformed(due), at: .line(lines.lineNumber)) }
+
+    /// The whole lines of what a file begins with, without colour.
+    static func lines(_ start: [UInt8]) -> some Sequence<TextLine> {
+        start.split(separator: 0x0A).lazy.map { line in
+            TextLine(line.last == 0x0D ? line.dropLast() : line).withoutColour
+        }
+    }
+}

@@ -1,0 +1,65 @@
+/// Frames of a PN532 out of bytes that come in pieces (PN532 user manual, 6.2.1).
+struct PN532Stream {
+    enum Piece: Equatable {
+        /// From preamble to postamble.
+        case frame([UInt8])
+        /// `00 00 FF 00 FF 00`, or with FF 00 that something was not understood: no answer to a command.
+        case acknowledgement
+        /// What is no frame, such as `55 55 00 …`, which wakes the chip.
+        case noise
+    }
+
+    private var bytes: [UInt8] = []
+
+    mutating func append(_ more: [UInt8]) { bytes += more }
+
+    /// Counts a frame of which not all has come, and begins anew.
+    mutating func finish(into events: inout ImportedEvents) {
+        if bytes.contains(where: { $0 != 0 }) { events.omit("frames of a PN532 without their end") }
+        bytes = []
+    }
+
+    /// The next whole piece; nil until more comes.
+    mutating func next() -> Piece? {
+        guard !bytes.isEmpty else { return nil }
+        guard var start = bytes.indices.first(where: { bytes[$0...].starts(with: [0x00, 0xFF]) }) else {
+            // What may be the beginning of one is kept.
+            guard bytes.contains(where: { $0 != 0 }) || bytes.count > 16 else { return nil }
+            bytes = []
+            return .noise
+        }
+        // The preamble before the start code may be missing where a bus swallows it.
+        let beginning = start > 0 && bytes[start - 1] == 0 ? start - 1 : start
+        let isNoise = bytes[..<beginning].contains { $0 != 0 }
+        // From here on the start code is found at once, whatever is added.
+        bytes.removeFirst(beginning)
+        start -= beginning
+        if isNoise { return .noise }
+        let body = bytes[(start + 2)...]
+        guard let length = body.first, let check = body.dropFirst().first else { return nil }
+        if (length == 0x00 && check == 0xFF) || (length == 0xFF && check == 0x00) {
+            bytes.removeFirst(min(bytes.count, start + 5))
+            return .acknowledgement
+        }
+        var count = start + 2 + 2 + Int(length) + 2
+        if length == 0xFF, check == 0xFF {
+            guard body.count >= 5 else { return nil }
+            count = start + 2 + 5 + (Int(bytes[start + 4]) << 8 | Int(bytes[start + 5])) + 2
+        }
+        guard bytes.count >= count else { return nil }
+        let frame = Array(bytes[..<count])
+        bytes.removeFirst(count)
+        return .frame(frame)
+    }
+}
+
+extension ImportedEvents {
+    mutating func add(_ piece: PN532Stream.Piece, isCommand: Bool, at time: Duration, slot: String = "") {
+        switch piece {
+        case .frame(let frame) where isCommand: addNext(.pn532, frame, at: time, slot: slot)
+        case .frame(let frame): add(.received(.pn532, frame), at: time, slot: slot)
+        case .acknowledgement: omit("acknowledgements of a PN532")
+        case .noise: omit("bytes that are no frame of a PN532")
+        }
+    }
+}

@@ -1,0 +1,225 @@
+package import SmartCard
+
+/// A command, or the data of a response, whole: what came in parts is put together, and can be put back.
+package struct TraceMessage: Sendable {
+    package enum Kind: Sendable {
+        /// Header, data field, Le.  Nil for bytes that are no command APDU.
+        case command(CommandAPDU?)
+        /// Data without status word.
+        case response(to: CommandAPDU?, StatusWord?)
+    }
+
+    /// A piece of the message, as it stands among the bytes of an event.
+    package struct Part: Hashable, Sendable {
+        package let event: Int
+        package let place: Range<Int>
+    }
+
+    package let kind: Kind
+    package private(set) var parts: [Part]
+    package private(set) var bytes: [UInt8]
+    /// Where the data field of a command is, empty at the end if it has none; for what is no command, and for a response,
+    /// all.
+    package private(set) var data: Range<Int>
+
+    package var events: [Int] { parts.map(\.event) }
+
+    /// All commands and responses on the layer `apdu`, in the order in which they begin.
+    ///
+    /// One message are the commands of a chain (ISO/IEC 7816-4, 5.3.3), consecutive UPDATE BINARY, and what GET RESPONSE
+    /// and consecutive READ BINARY fetch.
+    ///
+    /// - Parameter open: the commands that wait for an answer when the trace begins.
+    package static func all(in trace: Trace, behind open: [[UInt8]] = []) -> [TraceMessage] {
+        var assembly = Assembly(open)
+        for (index, event) in trace.events.enumerated() {
+            switch event.what {
+            case .sent(.apdu, let bytes): assembly.add(command: bytes, event: index)
+            case .received(.apdu, let bytes): assembly.add(response: bytes, event: index)
+            case .failed(.exchange(.apdu), _): assembly.addFailure()
+            case .connected, .reset: assembly.end()
+            default: break
+            }
+        }
+        return assembly.messages
+    }
+
+    /// Writes `bytes`, as many as this message has, back to where it came from.
+    package func put(_ bytes: [UInt8], into events: inout [TraceEvent]) { parts.put(bytes, into: &events) }
+
+    /// The message with each of its parts where `places`, by event, says that the bytes of the event stand.
+    package func standing(in places: [[Part]]) -> TraceMessage {
+        var message = self
+        message.parts = parts.flatMap { places[$0.event].parts($0.place) }
+        return message
+    }
+
+    /// What a command or a response continues.
+    struct Succession: Sendable {
+        /// The commands without a response, the oldest first.
+        private var open: ArraySlice<CommandAPDU?> = []
+        private var lastCommand: CommandAPDU?
+        private var lastResponse: (command: CommandAPDU?, status: StatusWord)?
+
+        init(open: [[UInt8]] = []) { self.open = open.map { try? CommandAPDU($0) }[...] }
+
+        /// - Returns: whether it continues the command before it.
+        mutating func add(_ command: CommandAPDU?) -> Bool {
+            defer { lastCommand = command }
+            open.append(command)
+            return continuesCommand(command)
+        }
+
+        /// - Returns: the command that is answered, and whether this continues the response before it.
+        mutating func add(_ status: StatusWord?) -> (command: CommandAPDU?, continues: Bool) {
+            let command = open.popFirst() ?? nil
+            // GET RESPONSE continues what was asked for before it.
+            defer { lastResponse = status.map { (command, $0) } }
+            return (command, continuesResponse(command))
+        }
+
+        mutating func addFailure() {
+            _ = open.popFirst()
+            (lastCommand, lastResponse) = (nil, nil)
+        }
+
+        /// A card begins anew: nothing continues, and no answer comes to what was sent before.
+        mutating func end() { self = Succession() }
+
+        /// Whether `command`, when all before it are answered, or its response would continue what was before.
+        func continues(by command: CommandAPDU?) -> Bool {
+            continuesCommand(command) || continuesResponse(command)
+        }
+
+        /// Whether some command would continue what was before.
+        var mayGoOn: Bool {
+            if let lastCommand, Self.isContinued(lastCommand) { return true }
+            guard let lastResponse else { return false }
+            if case .moreData = lastResponse.status { return true }
+            return lastResponse.command?.ins == 0xB0
+        }
+
+        private func continuesCommand(_ next: CommandAPDU?) -> Bool {
+            guard let command = lastCommand, let next, Self.isContinued(command) else { return false }
+            guard command.ins == next.ins, !next.data.isEmpty else { return false }
+            return Self.isChained(command) && command.cla & 0xEF == next.cla & 0xEF || command.cla == next.cla
+        }
+
+        private func continuesResponse(_ next: CommandAPDU?) -> Bool {
+            guard let (command, status) = lastResponse, let next else { return false }
+            if case .moreData = status { return next.ins == 0xC0 }
+            return command?.ins == 0xB0 && next.ins == 0xB0
+        }
+
+        private static func isContinued(_ command: CommandAPDU) -> Bool {
+            !command.data.isEmpty && (isChained(command) || command.ins == 0xD6)
+        }
+
+        /// Bit 5 of an interindustry class, and of EMV's and GlobalPlatform's.
+        private static func isChained(_ command: CommandAPDU) -> Bool {
+            command.cla & 0x10 != 0 && command.cla != 0xFF
+        }
+    }
+
+    /// Messages while they are put together.
+    private struct Assembly {
+        var messages: [TraceMessage] = []
+        private var succession: Succession
+        /// The messages that the last command and the last response are of.
+        private var lastCommand = 0
+        private var lastResponse = 0
+
+        init(_ open: [[UInt8]]) { succession = Succession(open: open) }
+
+        mutating func add(command bytes: [UInt8], event: Int) {
+            let command = try? CommandAPDU(bytes)
+            let start = command.map { $0.data.isEmpty ? bytes.count : $0.lengthCoding == .short ? 5 : 7 } ?? 0
+            let data = start..<start + (command?.data.count ?? bytes.count)
+            var message = messages.count
+            if succession.add(command) {
+                message = lastCommand
+                // What is behind the data field of the earlier command goes, so that data follow data.
+                messages[message].cutBehindData()
+                messages[message].append(bytes[data], Part(event: event, place: data))
+                messages[message].data = messages[message].data.lowerBound..<messages[message].bytes.count
+            } else {
+                messages.append(
+                    TraceMessage(
+                        kind: .command(command), parts: [Part(event: event, place: 0..<bytes.count)], bytes: bytes,
+                        data: data))
+            }
+            lastCommand = message
+        }
+
+        mutating func add(response bytes: [UInt8], event: Int) {
+            let status = (try? ResponseAPDU(bytes))?.status
+            let (command, continues) = succession.add(status)
+            let data = 0..<(status == nil ? bytes.count : bytes.count - 2)
+            var message = messages.count
+            if continues {
+                message = lastResponse
+                messages[message].append(bytes[data], Part(event: event, place: data))
+                messages[message].data = 0..<messages[message].bytes.count
+            } else {
+                messages.append(
+                    TraceMessage(
+                        kind: .response(to: command, status), parts: [Part(event: event, place: data)],
+                        bytes: Array(bytes[data]), data: data))
+            }
+            lastResponse = message
+        }
+
+        mutating func addFailure() { succession.addFailure() }
+
+        mutating func end() { succession.end() }
+    }
+
+    private mutating func append(_ more: ArraySlice<UInt8>, _ part: Part) {
+        parts.append(part)
+        bytes += more
+    }
+
+    private mutating func cutBehindData() {
+        guard let last = parts.last, data.upperBound < bytes.count else { return }
+        let surplus = bytes.count - data.upperBound
+        bytes.removeLast(surplus)
+        parts[parts.count - 1] = Part(
+            event: last.event, place: last.place.lowerBound..<last.place.upperBound - surplus)
+    }
+}
+
+extension [TraceMessage.Part] {
+    /// Where the bytes stand that are at `place` of those that stand at these parts.
+    func parts(_ place: Range<Int>) -> [TraceMessage.Part] {
+        var start = 0
+        var parts: [TraceMessage.Part] = []
+        for part in self {
+            let common = place.clamped(to: start..<start + part.place.count)
+            if !common.isEmpty {
+                let lower = part.place.lowerBound + common.lowerBound - start
+                parts.append(TraceMessage.Part(event: part.event, place: lower..<lower + common.count))
+            }
+            start += part.place.count
+        }
+        return parts
+    }
+
+    /// Writes `bytes` there.
+    func put(_ bytes: [UInt8], into events: inout [TraceEvent]) {
+        var rest = bytes[...]
+        for part in self {
+            let piece = rest.prefix(part.place.count)
+            rest = rest.dropFirst(part.place.count)
+            guard piece.count == part.place.count else { return }
+            switch events[part.event].what {
+            case .sent(let layer, var old):
+                old.replaceSubrange(part.place, with: piece)
+                events[part.event].what = .sent(layer, old)
+            case .received(let layer, var old):
+                old.replaceSubrange(part.place, with: piece)
+                events[part.event].what = .received(layer, old)
+            default: break
+            }
+        }
+    }
+}

@@ -1,0 +1,65 @@
+import EMVContactless
+import Foundation
+import SmartCard
+import SmartCardTrace
+import TestSupport
+import Testing
+
+/// The traces in Tests/Traces: payments with the virtual cards, redacted.  This reads by itself what they expect, apart
+/// from `apdu-trace`; the oracle is what came of each when it was recorded.
+@Suite(.computing) struct RecordedTracesTests {
+    static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
+        .appendingPathComponent("Traces").path
+
+    static let files =
+        FileManager.default.enumerator(atPath: folder)?.compactMap { $0 as? String }.filter { $0.hasSuffix(".apdu") }
+        .sorted() ?? []
+
+    private func transaction(_ meta: [String: String]) throws -> Transaction {
+        let kinds: [String: Transaction.Kind] = [
+            "purchase": .purchase, "cash": .cash, "cashback": .purchaseWithCashback, "refund": .refund,
+        ]
+        func value(_ key: String) throws -> String { try #require(meta["transaction.\(key)"], "\(key)") }
+        let numbers = try value("time").split { "-T:".contains($0) }.compactMap { Int($0) }
+        try #require(numbers.count == 6)
+        let date = try #require(CalendarDate(year: numbers[0], month: numbers[1], day: numbers[2]))
+        let kind = try #require(kinds[value("type")])
+        let amount = try #require(UInt64(value("amount")))
+        let other = try #require(UInt64(value("amount-other")))
+        let currency = try #require(Currency[value("currency")])
+        let time = try #require(TerminalTime(date, hour: numbers[3], minute: numbers[4], second: numbers[5]))
+        let counter = try #require(UInt32(value("counter")))
+        let number = try [UInt8](hex: value("number"))
+        return try #require(
+            Transaction(
+                kind, amount: amount, amountOther: other, currency: currency, time: time, unpredictableNumber: number,
+                sequenceCounter: counter))
+    }
+
+    @Test("there are traces")
+    func thereAreTraces() { #expect(Self.files.count >= 5) }
+
+    @Test("a recorded payment ends as it did", arguments: files)
+    func replay(_ file: String) async throws {
+        let trace = try Trace(path: "\(Self.folder)/\(file)")
+        let meta = trace.meta
+        let reader = ReplayReader(trace)
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
+        let field = CardReaderField(reader)
+        let final = try await terminal.perform(transaction(meta), in: field) { _ in }.final
+        await field.release(.leave)
+        try reader.checkPlayedThrough()
+        #expect(final.outcome.kind.rawValue == meta["outcome.kind"])
+        #expect(final.outcome.cvm?.rawValue == meta["outcome.cvm"])
+        #expect(final.name?.hex == meta["outcome.aid"])
+        #expect(final.kernel.map { "\($0.rawValue)" } == meta["outcome.kernel"])
+    }
+
+    @Test("no trace holds an account number in the clear", arguments: files)
+    func redacted(_ file: String) throws {
+        let trace = try Trace(path: "\(Self.folder)/\(file)")
+        #expect(TraceRedaction.eventsWithAccountNumbers(in: trace) == [])
+        #expect(trace.events.contains { if case .redacted = $0.what { true } else { false } })
+    }
+}

@@ -1,0 +1,103 @@
+import EMVContactless
+import SmartCard
+import SmartCardPN532
+import SmartCardSimulator
+import Synchronization
+import TestSupport
+import Testing
+import ToolSupport
+
+/// EMV Contactless Book B, 3.2.1.4 and 3.2.1.5, with cards on an ACR122U.
+@Suite(.timeLimit(.minutes(5))) struct PN532FieldTests {
+    private func reader(_ names: String...) throws -> VirtualReader {
+        let reader = VirtualReader(SoftwareACR122U())
+        for name in names { reader.device.insert(try #require(VirtualCards.named(name))) }
+        return reader
+    }
+
+    private func transaction() throws -> Transaction {
+        let euro = try #require(Currency["EUR"])
+        return try #require(
+            Transaction(
+                .purchase, amount: 12_34, currency: euro, time: .now, unpredictableNumber: [1, 2, 3, 4]))
+    }
+
+    /// Two cards, of one type and of two; then one of them, or none and later one, or at first still two.
+    @Test(arguments: [("mastercard", false), ("type-b", false), ("mastercard", true)])
+    func collision(_ other: String, _ isEmptyBetween: Bool) async throws {
+        let reader = try reader("visa", other)
+        let cards = reader.device.cards
+        let transaction = try transaction()
+        let shown = Mutex<[UserInterfaceRequest]>([])
+        let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
+        let report = try await ACR122U(over: reader).withChip { chip in
+            try await terminal.perform(transaction, in: PN532Field(chip)) { request in
+                let count = shown.withLock { shown in
+                    shown.append(request)
+                    return shown.count
+                }
+                switch count {
+                case 2:  // present one card only
+                    reader.device.remove(isEmptyBetween ? nil : cards[1])
+                case 3 where isEmptyBetween:  // ready to read
+                    reader.device.insert(cards[0])
+                default: break
+                }
+            }
+        }
+        #expect(
+            shown.withLock { $0.prefix(3) } == [
+                .init(.presentCard, .readyToRead), .init(.presentOneCardOnly, .processingError),
+                .init(.presentOneCardOnly, .readyToRead),
+            ])
+        #expect(report.outcome.kind == .onlineRequest && report.exchanges.count == 4)
+    }
+
+    @Test func aCollisionWithoutEnd() async throws {
+        let reader = try reader("visa", "mastercard")
+        let transaction = try transaction()
+        let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
+        let error = await #expect(throws: CardError.self) {
+            _ = try await ACR122U(over: reader).withChip { chip in
+                try await terminal.perform(transaction, in: PN532Field(chip, patience: .milliseconds(300))) { _ in }
+            }
+        }
+        #expect(error?.kind == .cardAbsent)
+        #expect(error.map { "\($0)".contains("more than one") } == true)
+    }
+
+    @Test func nobodyPresentsACard() async throws {
+        let reader = try reader()
+        let error = await #expect(throws: CardError.self) {
+            _ = try await ACR122U(over: reader).withChip { chip in
+                try await PN532Field(chip, patience: .milliseconds(50)).activate()
+            }
+        }
+        #expect(error?.kind == .cardAbsent)
+    }
+
+    /// A telephone that refuses the first time and a card that is told of the issuer's answer come from a cold start again.
+    @Test func twice() async throws {
+        let reader = try reader("phone")
+        let transaction = try transaction()
+        let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
+        let report = try await ACR122U(over: reader).withChip { chip in
+            try await terminal.perform(transaction, in: PN532Field(chip)) { _ in }
+        }
+        #expect(report.outcome.kind == .onlineRequest && report.exchanges.count == 7)
+    }
+
+    /// A card that goes in the middle is a card that goes, and no fault of the reader's.
+    @Test func aCardThatGoes() async throws {
+        let reader = VirtualReader(SoftwareACR122U(faults: [ACR122UFault(.fieldLoss, 2)]))
+        reader.device.insert(try #require(VirtualCards.named("visa")))
+        let transaction = try transaction()
+        let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
+        let error = await #expect(throws: CardError.self) {
+            _ = try await ACR122U(over: reader).withChip { chip in
+                try await terminal.perform(transaction, in: PN532Field(chip, patience: .milliseconds(300))) { _ in }
+            }
+        }
+        #expect(error?.kind == .cardAbsent)
+    }
+}

@@ -1,0 +1,100 @@
+import ArgumentParser
+import SmartCardTrace
+import ToolSupport
+
+struct ConvertCommand: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "convert", abstract: "Makes a trace of another program's log, or the other way round.",
+        discussion: """
+            What the new file cannot hold is counted on standard error. Card data stays as it is: see apdu-trace redact.
+
+            FORMATS (r: can be read, w: can be written)
+            \(formats)
+            """)
+
+    @Argument(help: .init("The file to read; - for standard input.", valueName: "in"))
+    var input: String
+
+    @Argument(help: .init("The file to write; - for standard output.", valueName: "out"))
+    var output = "-"
+
+    @Option(help: .init("What the file to read is. Default: what it looks like.", valueName: "format"))
+    var from: String?
+
+    @Option(help: .init("What to write. Default: what the name's end says; without one, a trace.", valueName: "format"))
+    var to: String?
+
+    @Option(help: "Which of the slots to read that the file tells of, from 0, in the order in which it does.")
+    var slot = 0
+
+    enum Layer: String, ExpressibleByArgument, CaseIterable {
+        case apdu
+        case asRecorded = "as-recorded"
+    }
+
+    @Option(help: "apdu: take APDUs out of the CCID messages and frames that carry them.")
+    var layer = Layer.asRecorded
+
+    @Flag(help: "Replace the file if it is there.")
+    var force = false
+
+    func run() throws {
+        guard slot >= 0 else { throw ToolError.usage("--slot takes 0 or more", "For example: --slot 1") }
+        let source = try from.map { try known($0, "--from", \.canImport) }
+        let format = try outputFormat()
+        var log = try UnreadableTrace.naming(input) { try TraceImport(source, slot: slot, path: input) }
+        // Half a file would be taken for a whole one.
+        let file = try NewFile(output, replacing: force)
+        var export = try TraceExport(format) { try file.write($0) }
+        try convert(&log, to: &export)
+        try file.finish()
+    }
+
+    private func convert(_ log: inout TraceImport, to file: inout TraceExport) throws {
+        var raiser = LayerRaiser()
+        var isEmpty = true
+        while let event = try UnreadableTrace.naming(input, { try log.next() }) {
+            isEmpty = false
+            for event in layer == .apdu ? raiser.raise(event) : [event] { try file.write(event) }
+        }
+        raiser.finish()
+        try file.finish()
+        for (what, count) in [log.omissions, raiser.omissions, file.omissions].flatMap(\.counts) {
+            Terminal.remark("left out: \(what) (\(count))")
+        }
+        if isEmpty {
+            throw ToolError.usage(
+                "\(input) has nothing of slot \(slot) as \(log.format.name)", "Try another --slot or --from.")
+        }
+    }
+
+    /// That of `--to`, or of the name; a name that ends in nothing is a trace's.
+    private func outputFormat() throws -> ForeignFormat {
+        if let to { return try known(to, "--to", \.canExport) }
+        if let format = ForeignFormat(path: output) { return format }
+        let name = output.split(separator: "/").last ?? ""
+        guard let end = name.dropFirst().lastIndex(of: ".") else { return .apdu }
+        let ends = ForeignFormat.all.filter(\.canExport).compactMap(\.fileExtension).map { ".\($0)" }
+        throw ToolError.usage(
+            "\(name[end...]) tells no format that can be written",
+            "A name that ends in one of \(ends.joined(separator: ", ")) does; or say --to.")
+    }
+
+    private func known(
+        _ name: String, _ option: String, _ isPossible: KeyPath<ForeignFormat, Bool>
+    ) throws -> ForeignFormat {
+        guard let format = ForeignFormat(named: name), format[keyPath: isPossible] else {
+            let names = ForeignFormat.all.filter { $0[keyPath: isPossible] }.map(\.name)
+            throw ToolError.usage("\(option) does not know \(name)", "One of: \(names.joined(separator: ", "))")
+        }
+        return format
+    }
+
+    private static var formats: String {
+        ForeignFormat.all.map { format in
+            let name = format.name + String(repeating: " ", count: max(1, 12 - format.name.count))
+            let end = format.fileExtension.map { ", .\($0)" } ?? ""
+            return "  \(format.canImport ? "r" : "-")\(format.canExport ? "w" : "-")  \(name)\(format.title)\(end)"
+        }.joined(separator: "\n")
+    }
+}

@@ -1,0 +1,96 @@
+import ArgumentParser
+import Foundation
+import SmartCardTrace
+import ToolSupport
+
+struct TraceArgument: ParsableArguments {
+    @Argument(
+        help: .init("The trace; - for standard input. See ENVIRONMENT, TMPDIR, in apdu-trace(1).", valueName: "file"))
+    var file: String
+
+    func trace() throws -> Trace { try Trace(named: file) }
+}
+
+/// A trace that is read more than once, from its beginning each time, in little memory.  What can be read only once, as
+/// standard input and pipes, is put into a file without a name first.
+final class RereadableTrace {
+    /// As it was given.
+    private let name: String
+    private let path: String
+    private let spool: FileHandle?
+    /// So many events are there, once they have been counted.
+    private var eventCount = Int.max
+
+    /// More account numbers than this are no trace's, and would fill the memory.
+    private static let maximumNumbers = 100_000
+
+    init(_ path: String) throws {
+        name = path
+        var status = stat()
+        let isFile = path != "-" && (stat(path, &status) != 0 || status.st_mode & S_IFMT == S_IFREG)
+        guard path == "-" || status.st_mode & S_IFMT != S_IFDIR else {
+            throw UnreadableTrace(path: path, error: TraceError(.file("Is a directory")))
+        }
+        guard !isFile else {
+            (self.path, spool) = (path, nil)
+            return
+        }
+        let spool = try Self.spool(path)
+        (self.path, self.spool) = ("/proc/self/fd/\(spool.fileDescriptor)", spool)
+    }
+
+    private static func spool(_ path: String) throws -> FileHandle {
+        var template = Array("\(NSTemporaryDirectory())/apdu-trace.XXXXXX".utf8CString)
+        let descriptor = mkstemp(&template)
+        guard descriptor >= 0 else {
+            throw ToolError.usage("no temporary file can be made", "Check TMPDIR and the room on its disk.")
+        }
+        unlink(template)
+        _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+        let spool = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        let source = path == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: path)
+        guard let source else {
+            throw ToolError.usage("\(path) cannot be read", "Check that the file is there and readable.")
+        }
+        do {
+            while let bytes = try source.read(upToCount: 65_536), !bytes.isEmpty { try spool.write(contentsOf: bytes) }
+        } catch {
+            throw ToolError.usage("\(path) cannot be copied", "Check TMPDIR and the room on its disk.")
+        }
+        return spool
+    }
+
+    /// The trace's pieces from the beginning, each of which `body` is given.  What a program that still records has added
+    /// since the first time is left out.
+    ///
+    /// - Parameter holdingTransactions: whether no payment is to begin in one piece and end in another.
+    @discardableResult
+    func forEachPiece(
+        holdingTransactions: Bool = false, _ body: (TracePieces.Piece) async throws -> Void
+    ) async throws -> TracePieces {
+        var pieces = try naming {
+            TracePieces(try TraceReader(path: path), limit: eventCount, holdingTransactions: holdingTransactions)
+        }
+        while let piece = try naming({ try pieces.next() }) { try await body(piece) }
+        eventCount = pieces.eventCount
+        return pieces
+    }
+
+    /// Errors of what `body` reads have the name that was given.
+    private func naming<Result>(_ body: () throws -> Result) throws -> Result {
+        try UnreadableTrace.naming(name, body)
+    }
+
+    /// What has to be known before any of it is shown or redacted.
+    func secrets() async throws -> TraceSecrets {
+        var secrets = TraceSecrets()
+        try await forEachPiece { piece in
+            secrets.learn(from: piece)
+            guard secrets.count <= Self.maximumNumbers else {
+                throw ToolError.usage(
+                    "more than \(Self.maximumNumbers) account numbers", "Cut the trace into several.")
+            }
+        }
+        return secrets
+    }
+}

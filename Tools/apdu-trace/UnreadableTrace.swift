@@ -1,0 +1,50 @@
+import SmartCardTrace
+import ToolSupport
+
+/// What is wrong with the file at ``path``.
+struct UnreadableTrace: Error {
+    let path: String
+    let error: TraceError
+
+    /// What `body` reads of the file at `path`.
+    static func naming<Result>(_ path: String, _ body: () throws -> Result) throws -> Result {
+        do { return try body() } catch let error as TraceError { throw UnreadableTrace(path: path, error: error) }
+    }
+
+    /// Without the name, for who has said it.
+    var reason: String {
+        guard case .file(let text) = error.reason else { return error.description }
+        let system = text.split(separator: ": ").last.map(String.init) ?? text
+        return system == "Is a directory" ? "is a directory" : system
+    }
+
+    var toolError: ToolError {
+        let name = path == "-" ? "standard input" : path
+        if reason == "is a directory" {
+            return .usage("\(name) is a directory", "Name a file; apdu-trace replay takes folders, too.")
+        }
+        return .usage("\(name): \(reason)", error.hint)
+    }
+}
+
+extension Trace {
+    /// Reads the trace at `path`; errors name it.
+    init(named path: String) throws {
+        self = try UnreadableTrace.naming(path) { try Trace(path: path) }
+    }
+}
+
+extension TraceError {
+    var hint: String {
+        switch (reason, place) {
+        case (.notATrace, _):
+            "apdu-trace record makes a trace; apdu-trace convert FILE trace.apdu makes one of another program's log."
+        case (.unknownFormat, _): "Name its format with --from; apdu-trace convert --help lists them."
+        case (.unknownVersion, _): "Use the apdu-trace that wrote it, or a newer one."
+        case (.file, _): "Check that the file is there and may be read, or that its folder may be written to."
+        case (_, .offset):
+            "It is damaged, or of another format: --from names one; apdu-trace convert --help lists them."
+        case (.lineTooLong, _), (.malformed, _), (.timeGoesBack, _): "Mend that line, or take it out."
+        }
+    }
+}

@@ -1,0 +1,2 @@
+// winscard.h wants it without its folder.
+#include <PCSC/pcsclite.h>
