@@ -1,0 +1,125 @@
+import Crypto
+import CryptoExtras
+
+/// Card data under keys of AES DUKPT: encrypted in CBC mode, then authenticated with a CMAC (NIST SP 800-38B).
+///
+/// | Offset | Bytes | |
+/// |---|---|---|
+/// | 0 | 1 | `01`: this format |
+/// | 1 | 1 | length of the data key and of the MAC key in bytes: `10`, `18`, `20` |
+/// | 2 | 2 | usage of the data key: `3000` encryption, `3002` both ways |
+/// | 4 | 12 | key serial number |
+/// | 16 | 16 | initialisation vector |
+/// | 32 | *n* | ciphertext: card data ‖ `80` ‖ as many `00` as make it whole blocks of 16 |
+/// | 32 + *n* | 16 | AES-CMAC over all of the above, under the key of usage `2000` |
+///
+/// Acquirers whose messages have a field for each take ``keySerialNumber``, ``initialisationVector`` and ``ciphertext``
+/// apart.
+public struct AESDUKPTEnvelope: Hashable, Sendable {
+    /// The whole.
+    public let bytes: [UInt8]
+    public let keySerialNumber: AESKeySerialNumber
+    /// Of the data key and the MAC key.
+    public let keyLength: AESKeyLength
+    public let dataKeyUsage: DataKeyUsage
+
+    /// What the data key is derived for (X9.24-3:2017, table 2); acquirers differ.
+    public enum DataKeyUsage: UInt16, Hashable, Sendable, CaseIterable {
+        /// The device encrypts, the host decrypts.
+        case encryption = 0x3000
+        case bothWays = 0x3002
+
+        var keyUsage: AESDUKPTKeyUsage { self == .encryption ? .dataEncryption : .dataBothWays }
+    }
+
+    /// 16 bytes.
+    public var initialisationVector: [UInt8] { Array(bytes[16..<32]) }
+    /// Whole blocks of 16 bytes, one at least.
+    public var ciphertext: [UInt8] { Array(bytes[32..<(bytes.count - 16)]) }
+    /// 16 bytes.
+    public var mac: [UInt8] { Array(bytes.suffix(16)) }
+
+    static let version: UInt8 = 1
+
+    /// - Throws: ``DUKPTError/envelope(at:)``.
+    public init(_ bytes: [UInt8]) throws(DUKPTError) {
+        guard bytes.first == Self.version else { throw .envelope(at: 0) }
+        guard bytes.count >= 64, bytes.count.isMultiple(of: 16) else { throw .envelope(at: bytes.count) }
+        guard let length = AESKeyLength(byteCount: Int(bytes[1])) else { throw .envelope(at: 1) }
+        guard let usage = DataKeyUsage(rawValue: UInt16(bytes[2]) << 8 | UInt16(bytes[3])) else {
+            throw .envelope(at: 2)
+        }
+        guard let number = try? AESKeySerialNumber(bytes[4..<16]) else { throw .envelope(at: 4) }
+        (self.bytes, keySerialNumber, keyLength, dataKeyUsage) = (bytes, number, length, usage)
+    }
+
+    /// Seals under the key of one transaction.
+    ///
+    /// - Parameter initialisationVector: 16 bytes.
+    static func seal(
+        _ data: ClearCardData, scheme: AESDUKPTScheme, counter: UInt32, transactionKey: SecretKey,
+        dataKeyUsage: DataKeyUsage, keyLength: AESKeyLength, initialisationVector: [UInt8]
+    ) throws -> AESDUKPTEnvelope {
+        let dataKey = try scheme.workingKey(
+            dataKeyUsage.keyUsage, length: keyLength, counter: counter, transactionKey: transactionKey)
+        let cipher = try BlockCipher.aes(dataKey)
+        let ciphertext = try cipher.seal(data, iv: initialisationVector)
+        let number = try AESKeySerialNumber(initialKeyID: scheme.initialKeyID, counter: counter)
+        let authenticated =
+            [version, UInt8(keyLength.byteCount)] + dataKeyUsage.rawValue.bigEndianBytes + number.bytes
+            + initialisationVector + ciphertext
+        let mac = try Self.mac(
+            authenticated, scheme: scheme, counter: counter, transactionKey: transactionKey, keyLength: keyLength)
+        return try AESDUKPTEnvelope(authenticated + mac)
+    }
+
+    /// Opens under the key of the transaction that the envelope names.
+    func open<Result>(
+        scheme: AESDUKPTScheme, transactionKey: SecretKey, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result {
+        let mac = try Self.mac(
+            bytes.dropLast(16), scheme: scheme, counter: keySerialNumber.counter, transactionKey: transactionKey,
+            keyLength: keyLength)
+        guard mac == self.mac else { throw DUKPTError.notAuthentic }
+        let dataKey = try scheme.workingKey(
+            dataKeyUsage.keyUsage, length: keyLength, counter: keySerialNumber.counter, transactionKey: transactionKey)
+        return try BlockCipher.aes(dataKey).open(ciphertext, iv: initialisationVector, body)
+    }
+
+    private static func mac(
+        _ authenticated: some Collection<UInt8>, scheme: AESDUKPTScheme, counter: UInt32, transactionKey: SecretKey,
+        keyLength: AESKeyLength
+    ) throws -> AES.CMAC.MAC {
+        let key = try scheme.workingKey(
+            .macGeneration, length: keyLength, counter: counter, transactionKey: transactionKey)
+        var mac = try AES.CMAC(key: key.withUnsafeBytes { SymmetricKey(data: $0) })
+        mac.update(data: Array(authenticated))
+        return mac.finalize()
+    }
+}
+
+extension BlockCipher {
+    /// Pads and encrypts.
+    func seal(_ data: ClearCardData, iv: [UInt8]? = nil) throws -> [UInt8] {
+        try data.withUnsafeBytes { Padding.padded($0, blockLength: blockLength) }.withUnsafeBytes { bytes in
+            try encrypt(bytes, iv: iv)
+            return Array(bytes)
+        }
+    }
+
+    /// Decrypts, and takes the padding off.
+    ///
+    /// - Parameter body: is given the bytes, in storage that is wiped when it returns.
+    func open<Result>(
+        _ ciphertext: [UInt8], iv: [UInt8]? = nil, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result {
+        let storage = ciphertext.withUnsafeBytes { WipedStorage($0) }
+        try decrypt(storage.bytes, iv: iv)
+        guard let count = Padding.unpaddedCount(storage.readOnly, blockLength: blockLength) else {
+            throw DUKPTError.notAuthentic
+        }
+        return try withExtendedLifetime(storage) {
+            try body(UnsafeRawBufferPointer(rebasing: storage.readOnly.prefix(count)))
+        }
+    }
+}

@@ -1,0 +1,75 @@
+import Dispatch
+
+/// The state of a transaction-originating device: registers in wiped storage, and their copy on the disk.
+///
+/// The disk has the state that follows a transaction before the transaction's key is used.  Whoever is killed in between
+/// loses a counter, and never uses one twice.
+final class DUKPTState<Scheme: DUKPTScheme>: @unchecked Sendable {
+    private let registers: DerivationRegisters<Scheme>
+    private let file: KeyFile
+    private let kind: KeyFile.Kind
+    private let lock: KeyFile.Lock
+    /// Everything above is touched on this queue only; it may block for the disk.
+    private let queue = DispatchQueue(label: "dukpt")
+
+    /// Writes the state after loading an initial key.
+    init(loading registers: DerivationRegisters<Scheme>, into file: KeyFile, kind: KeyFile.Kind) throws {
+        (self.file, self.kind, self.registers) = (file, kind, registers)
+        lock = try file.lock()
+        guard !file.exists else { throw KeyFileError(.exists, file.path) }
+        try write()
+    }
+
+    /// Reads the state.
+    ///
+    /// - Parameter headerLength: the first bytes of the contents, of which `scheme` makes what the keys are for; nil if they
+    ///   are none.
+    init(
+        resuming file: KeyFile, kind: KeyFile.Kind, headerLength: Int,
+        scheme: (UnsafeRawBufferPointer) -> Scheme?
+    ) throws {
+        (self.file, self.kind) = (file, kind)
+        lock = try file.lock()
+        let contents = try file.read(kind: kind)
+        let registers = withExtendedLifetime(contents) { () -> DerivationRegisters<Scheme>? in
+            let bytes = contents.readOnly
+            guard bytes.count >= headerLength,
+                let scheme = scheme(UnsafeRawBufferPointer(rebasing: bytes.prefix(headerLength)))
+            else { return nil }
+            return DerivationRegisters(
+                scheme: scheme, contents: UnsafeRawBufferPointer(rebasing: bytes.dropFirst(headerLength)))
+        }
+        guard let registers else { throw KeyFileError(.malformed, file.path) }
+        self.registers = registers
+    }
+
+    private func write() throws(KeyFileError) {
+        let registers = registers.save()
+        let header = self.registers.scheme.stateHeader
+        let contents = WipedStorage(count: header.count + registers.bytes.count)
+        contents.bytes.copyBytes(from: header)
+        contents.bytes[header.count...].copyBytes(from: registers.bytes)
+        try file.write(contents.readOnly, kind: kind)
+        withExtendedLifetime((contents, registers)) {}
+    }
+
+    /// One transaction: the key goes to `use` once the disk has the state without it, and is wiped afterwards.
+    func transact<Result: Sendable>(
+        _ use: @escaping @Sendable (Scheme, UInt32, SecretKey) throws -> Result
+    ) async throws -> Result {
+        try await onQueue(queue) { [self] in
+            let (counter, key) = try registers.take()
+            try write()
+            return try use(registers.scheme, counter, key)
+        }
+    }
+}
+
+/// Runs what blocks on a thread of `queue`, not on one of those that tasks share.
+func onQueue<Result: Sendable>(
+    _ queue: DispatchQueue = DispatchQueue(label: "card-encryption"), _ body: @escaping @Sendable () throws -> Result
+) async throws -> Result {
+    try await withCheckedThrowingContinuation { continuation in
+        queue.async { continuation.resume(with: Swift.Result { try body() }) }
+    }
+}

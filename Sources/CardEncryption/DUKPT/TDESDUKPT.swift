@@ -1,0 +1,215 @@
+/// Key serial number of TDES DUKPT (X9.24-1:2009, A.1.1): 10 bytes, of which the last 21 bits are the transaction counter.
+public struct TDESKeySerialNumber: Hashable, Sendable {
+    /// 10 bytes.
+    public let bytes: [UInt8]
+
+    /// The 59 bits that name the initial key, with zeros for the counter.
+    public var initialKeyID: [UInt8] { Self.withoutCounter(bytes) }
+    public var counter: UInt32 { bytes.suffix(3).reduce(0) { $0 << 8 | UInt32($1) } & TDESDUKPTScheme.counterMask }
+
+    /// - Throws: ``DUKPTError/keySerialNumber`` unless there are 10 bytes whose counter is that of a transaction: not 0, and
+    ///   with at most 10 one bits.
+    public init(_ bytes: some Collection<UInt8>) throws(DUKPTError) {
+        guard bytes.count == 10 else { throw .keySerialNumber }
+        self.bytes = Array(bytes)
+        guard TDESDUKPTScheme.isValid(counter) else { throw .keySerialNumber }
+    }
+
+    static func withoutCounter(_ bytes: [UInt8]) -> [UInt8] { bytes.prefix(7) + [bytes[7] & 0xE0, 0, 0] }
+}
+
+extension TDESKeySerialNumber: CustomStringConvertible {
+    /// 20 hexadecimal digits.
+    public var description: String { bytes.hex }
+}
+
+/// Derivation of keys by TDES DUKPT (X9.24-1:2009, Annex A).
+struct TDESDUKPTScheme: DUKPTScheme {
+    static let counterBits = 21
+    static let maximumOneBits = 10
+    static let counterMask: UInt32 = 0x1F_FFFF
+
+    /// 10 bytes, the counter being 0.
+    let initialKeyID: [UInt8]
+
+    var keyLength: Int { 16 }
+    var stateHeader: [UInt8] { initialKeyID }
+
+    func keySerialNumber(_ counter: UInt32) -> [UInt8] {
+        var bytes = initialKeyID
+        for (i, byte) in counter.bigEndianBytes.dropFirst().enumerated() { bytes[7 + i] |= byte }
+        return bytes
+    }
+
+    /// The initial key: the left 8 bytes of the key serial number, enciphered with the base derivation key and with its
+    /// variant (X9.24-1:2009, A.6).
+    static func initialKey(base: SecretKey, initialKeyID: [UInt8]) throws -> SecretKey {
+        guard base.count == 16 else { throw DUKPTError.keyLength(base.count) }
+        return try SecretKey(count: 16) { key in
+            for (half, variant) in [(0, [UInt8](repeating: 0, count: 8)), (8, derivationVariant)] {
+                let block = UnsafeMutableRawBufferPointer(rebasing: key[half..<(half + 8)])
+                block.copyBytes(from: initialKeyID.prefix(8))
+                try BlockCipher.tdes(base.combined(with: variant)).encrypt(block)
+            }
+        }
+    }
+
+    /// Non-reversible key generation (X9.24-1:2009, A.2): the right 64 bits of the key serial number, exclusive-or the
+    /// right half of the key, enciphered with DES under the left half, exclusive-or the right half; with the key for the
+    /// right half of the new one, with its variant for the left.
+    func derive(
+        counter: UInt32, from parent: SecretKey, into child: UnsafeMutableRawBufferPointer
+    ) throws(DUKPTError) {
+        let register = keySerialNumber(counter).suffix(8)
+        do {
+            for (half, variant) in [(8, [UInt8](repeating: 0, count: 8)), (0, Self.derivationVariant)] {
+                let key = parent.combined(with: variant)
+                let block = UnsafeMutableRawBufferPointer(rebasing: child[half..<(half + 8)])
+                block.copyBytes(from: register)
+                try key.withUnsafeBytes { key in
+                    for i in 0..<8 { block[i] ^= key[8 + i] }
+                    try BlockCipher.tdes(
+                        SecretKey(count: 16) { double in
+                            for i in 0..<16 { double[i] = key[i % 8] }
+                        }
+                    ).encrypt(block)
+                    for i in 0..<8 { block[i] ^= key[8 + i] }
+                }
+            }
+        } catch {
+            throw .cipher
+        }
+    }
+
+    /// The key for data in requests: the variant of the transaction's key, enciphered with itself half by half
+    /// (X9.24-1:2009, A.4.1).
+    static func dataRequestKey(_ transactionKey: SecretKey) throws -> SecretKey {
+        let variant = transactionKey.combined(with: [0, 0, 0, 0, 0, 0xFF, 0, 0])
+        let cipher = try BlockCipher.tdes(variant)
+        return try SecretKey(count: 16) { key in
+            variant.withUnsafeBytes { key.copyMemory(from: $0) }
+            for half in [0, 8] { try cipher.encrypt(UnsafeMutableRawBufferPointer(rebasing: key[half..<(half + 8)])) }
+        }
+    }
+
+    private static let derivationVariant: [UInt8] = [0xC0, 0xC0, 0xC0, 0xC0, 0, 0, 0, 0]
+}
+
+extension SecretKey {
+    /// Each half exclusive-or `mask`, 8 bytes.
+    fileprivate func combined(with mask: [UInt8]) -> SecretKey {
+        SecretKey(count: count) { key in
+            withUnsafeBytes { bytes in for i in 0..<count { key[i] = bytes[i] ^ mask[i % 8] } }
+        }
+    }
+}
+
+/// Card data under a key of TDES DUKPT: encrypted in CBC mode with an initialisation vector of zeros, and **not
+/// authenticated**: for acquirers that take nothing newer.
+///
+/// | Offset | Bytes | |
+/// |---|---|---|
+/// | 0 | 1 | `02`: this format |
+/// | 1 | 10 | key serial number |
+/// | 11 | *n* | ciphertext: card data ‖ `80` ‖ as many `00` as make it whole blocks of 8 |
+public struct TDESDUKPTEnvelope: Hashable, Sendable {
+    /// The whole.
+    public let bytes: [UInt8]
+    public let keySerialNumber: TDESKeySerialNumber
+
+    /// Whole blocks of 8 bytes, one at least.
+    public var ciphertext: [UInt8] { Array(bytes[11...]) }
+
+    static let version: UInt8 = 2
+
+    /// - Throws: ``DUKPTError/envelope(at:)``.
+    public init(_ bytes: [UInt8]) throws(DUKPTError) {
+        guard bytes.first == Self.version else { throw .envelope(at: 0) }
+        guard bytes.count >= 19, (bytes.count - 11).isMultiple(of: 8) else { throw .envelope(at: bytes.count) }
+        guard let number = try? TDESKeySerialNumber(bytes[1..<11]) else { throw .envelope(at: 1) }
+        (self.bytes, keySerialNumber) = (bytes, number)
+    }
+}
+
+/// The side of the device in TDES DUKPT (ANSI X9.24-1:2009), with the data variant for requests; otherwise as
+/// ``AESDUKPTDevice``.
+public final class TDESDUKPTDevice: Sendable {
+    private let state: DUKPTState<TDESDUKPTScheme>
+
+    /// Loads an initial key, of 16 bytes, into a file that is not there yet.
+    ///
+    /// - Parameter initialKeyID: 10 bytes: the initial key serial number, whose last 21 bits are not looked at.
+    /// - Throws: ``DUKPTError``; ``KeyFileError``, among them `exists`.
+    public init(loading initialKey: SecretKey, initialKeyID: [UInt8], into file: KeyFile) async throws {
+        guard initialKeyID.count == 10 else { throw DUKPTError.keySerialNumber }
+        let scheme = TDESDUKPTScheme(initialKeyID: TDESKeySerialNumber.withoutCounter(initialKeyID))
+        state = try await onQueue {
+            try DUKPTState(
+                loading: DerivationRegisters(scheme: scheme, initialKey: initialKey), into: file, kind: .tdesDUKPT)
+        }
+    }
+
+    /// Goes on where the process before ended.
+    ///
+    /// - Throws: ``KeyFileError``.
+    public init(resuming file: KeyFile) async throws {
+        state = try await onQueue {
+            try DUKPTState(resuming: file, kind: .tdesDUKPT, headerLength: 10) { header in
+                let identifier = TDESKeySerialNumber.withoutCounter(Array(header))
+                return header.elementsEqual(identifier) ? TDESDUKPTScheme(initialKeyID: identifier) : nil
+            }
+        }
+    }
+
+    /// Seals card data under the key of the next transaction.  Returns when the disk has the state after it.
+    ///
+    /// - Throws: as ``AESDUKPTDevice/seal(_:options:)``.
+    public func seal(_ data: ClearCardData) async throws -> SealedCardData {
+        try await state.transact { scheme, counter, key in
+            let ciphertext = try BlockCipher.tdes(TDESDUKPTScheme.dataRequestKey(key)).seal(data)
+            return .tdesDUKPT(
+                try TDESDUKPTEnvelope([TDESDUKPTEnvelope.version] + scheme.keySerialNumber(counter) + ciphertext))
+        }
+    }
+}
+
+/// The side of the host in TDES DUKPT; otherwise as ``AESDUKPTHost``.
+public struct TDESDUKPTHost: Sendable {
+    private let baseDerivationKey: SecretKey
+
+    /// - Parameter baseDerivationKey: 16 bytes.
+    public init(baseDerivationKey: SecretKey) throws(DUKPTError) {
+        guard baseDerivationKey.count == 16 else { throw .keyLength(baseDerivationKey.count) }
+        self.baseDerivationKey = baseDerivationKey
+    }
+
+    /// The key that is loaded into a device.
+    ///
+    /// - Parameter initialKeyID: 10 bytes: the initial key serial number, whose last 21 bits are not looked at.
+    public func initialKey(_ initialKeyID: [UInt8]) throws -> SecretKey {
+        guard initialKeyID.count == 10 else { throw DUKPTError.keySerialNumber }
+        return try TDESDUKPTScheme.initialKey(
+            base: baseDerivationKey, initialKeyID: TDESKeySerialNumber.withoutCounter(initialKeyID))
+    }
+
+    /// The key for data in the request of one transaction.
+    func dataRequestKey(for number: TDESKeySerialNumber) throws -> SecretKey {
+        try TDESDUKPTScheme.dataRequestKey(transactionKey(number))
+    }
+
+    /// Opens what a device sealed.  A changed envelope opens to other data, or throws for its padding: whoever asks must not
+    /// learn which.
+    ///
+    /// - Parameter body: is given the card data, in storage that is wiped when it returns.  It must not keep the buffer.
+    /// - Throws: ``DUKPTError``; what `body` throws.
+    public func open<Result>(
+        _ envelope: TDESDUKPTEnvelope, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result {
+        try BlockCipher.tdes(dataRequestKey(for: envelope.keySerialNumber)).open(envelope.ciphertext, body)
+    }
+
+    func transactionKey(_ number: TDESKeySerialNumber) throws -> SecretKey {
+        let scheme = TDESDUKPTScheme(initialKeyID: number.initialKeyID)
+        return try scheme.transactionKey(initialKey: initialKey(number.bytes), counter: number.counter)
+    }
+}

@@ -1,0 +1,100 @@
+/// A sealed text: the compact form of a JWE (RFC 7516, section 7.1) with one of ``JWEAlgorithm`` and A256GCM.
+///
+/// The parser takes nothing but that: five parts, base64url without padding, a header without `crit` and `zip` whose
+/// members are named once, parts as long as the algorithms make them.
+public struct CompactJWE: Hashable, Sendable {
+    /// The longest text that is taken, in bytes.
+    public static let maximumLength = 1 << 18
+
+    /// The compact form.
+    public let text: String
+    public let algorithm: JWEAlgorithm
+    /// Whether it is the sender's, only ``JWEPrivateKey/open(_:_:)`` tells.
+    public let header: JWEHeader
+
+    let ephemeralKey: P256Point?
+    let encryptedKey: [UInt8]
+    let initialisationVector: [UInt8]
+    let ciphertext: [UInt8]
+    let tag: [UInt8]
+
+    /// What is authenticated besides the content: the first part, as it is written (RFC 7516, section 5.1, step 14).
+    var authenticatedData: [UInt8] { Array(text.utf8.prefix { $0 != UInt8(ascii: ".") }) }
+
+    public init(parsing text: some StringProtocol) throws(JWEError) {
+        let bytes = Array(text.utf8)
+        guard bytes.count <= Self.maximumLength else { throw JWEError(.tooLong(bytes.count)) }
+        let texts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
+        guard texts.count == 5 else { throw JWEError(.parts(texts.count)) }
+        var parts: [[UInt8]] = []
+        for (part, text) in zip(JWEError.Part.allCases, texts) {
+            do {
+                parts.append(try Base64.url.decode(text))
+            } catch {
+                throw JWEError(.base64, in: part, at: error.offset)
+            }
+        }
+        self.text = String(text)
+        let members: [String: JSON]
+        do {
+            members = try JSON.object(parts[0])
+        } catch {
+            throw JWEError(.json(error.due), in: .header, at: error.offset)
+        }
+        (algorithm, ephemeralKey) = try Self.algorithm(of: members)
+        header = try Self.header(of: members)
+        (encryptedKey, initialisationVector, ciphertext, tag) = (parts[1], parts[2], parts[3], parts[4])
+        let keyLength: Int? =
+            switch algorithm {
+            case .ecdhES: 0
+            case .ecdhESA256KW: 40
+            // As long as the modulus, which the key knows.
+            case .rsaOAEP256: nil
+            }
+        for (part, count, due) in [
+            (JWEError.Part.encryptedKey, encryptedKey.count, keyLength),
+            (.initialisationVector, initialisationVector.count, 12), (.tag, tag.count, 16),
+        ] {
+            if let due, count != due { throw JWEError(.length(count, due: due), in: part) }
+        }
+    }
+
+    private static func algorithm(of members: [String: JSON]) throws(JWEError) -> (JWEAlgorithm, P256Point?) {
+        guard members["crit"] == nil else { throw JWEError(.critical, in: .header) }
+        guard members["zip"] == nil else { throw JWEError(.compressed, in: .header) }
+        guard let name = members["alg"]?.string else { throw JWEError(.member("alg"), in: .header) }
+        guard let algorithm = JWEAlgorithm(named: name) else { throw JWEError(.algorithm(name), in: .header) }
+        guard let content = members["enc"]?.string else { throw JWEError(.member("enc"), in: .header) }
+        guard content == JWEAlgorithm.contentEncryption else {
+            throw JWEError(.contentEncryption(content), in: .header)
+        }
+        guard algorithm.keyType == "EC" else { return (algorithm, nil) }
+        guard let key = members["epk"]?.object else { throw JWEError(.member("epk"), in: .header) }
+        do {
+            return (algorithm, try P256Point(jwk: key))
+        } catch {
+            throw JWEError(.ephemeralKey, in: .header)
+        }
+    }
+
+    private static func header(of members: [String: JSON]) throws(JWEError) -> JWEHeader {
+        func text(_ name: String) throws(JWEError) -> String? {
+            guard let value = members[name] else { return nil }
+            guard let text = value.string else { throw JWEError(.member(name), in: .header) }
+            return text
+        }
+        func bytes(_ name: String) throws(JWEError) -> [UInt8]? {
+            guard let text = try text(name) else { return nil }
+            guard let bytes = try? Base64.url.decode(text.utf8) else { throw JWEError(.member(name), in: .header) }
+            return bytes
+        }
+        return JWEHeader(
+            keyID: try text("kid"), type: try text("typ"), contentType: try text("cty"),
+            agreementPartyU: try bytes("apu"), agreementPartyV: try bytes("apv"),
+            fields: members.filter { !JWEHeader.registeredNames.contains($0.key) }.compactMapValues(\.string))
+    }
+}
+
+extension CompactJWE: CustomStringConvertible {
+    public var description: String { text }
+}

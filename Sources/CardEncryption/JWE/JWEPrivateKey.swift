@@ -1,0 +1,201 @@
+import Crypto
+import CryptoExtras
+import FoundationEssentials
+
+/// The private half of a key: opens what is sealed to it.  For payment services under development, and tests; a payment
+/// service in production keeps it in a hardware security module.
+///
+/// Prints nothing of itself but its name.
+public final class JWEPrivateKey: Sendable {
+    public let algorithm: JWEAlgorithm
+    /// `kid`.
+    public let keyID: String?
+    private let key: Key
+
+    private enum Key: @unchecked Sendable {
+        case p256(P256.KeyAgreement.PrivateKey)
+        // BoringSSL's keys are not changed by their use, from any number of threads.
+        case rsa(_RSA.Encryption.PrivateKey)
+    }
+
+    /// A new key: on P-256, or of RSA with 3072 bits, which takes a second or so.
+    public init(generating algorithm: JWEAlgorithm, keyID: String? = nil) throws(JWEError) {
+        self.algorithm = algorithm
+        self.keyID = keyID
+        if algorithm == .rsaOAEP256 {
+            guard let rsa = try? _RSA.Encryption.PrivateKey(keySize: .bits3072) else { throw JWEError(.refused) }
+            key = .rsa(rsa)
+        } else {
+            key = .p256(P256.KeyAgreement.PrivateKey())
+        }
+    }
+
+    /// The key of a JWK with its private members (RFC 7518, sections 6.2.2 and 6.3.2); of RSA all of them.
+    ///
+    /// The text is not wiped: for keys that tests and services under development have as text.
+    ///
+    /// - Parameter algorithm: as in ``JWERecipient/init(jwk:algorithm:)``.
+    public init(jwk text: some StringProtocol, algorithm: JWEAlgorithm? = nil) throws(JWKError) {
+        let jwk = try JWK(text, algorithm: algorithm, isPrivate: true)
+        self.algorithm = jwk.algorithm
+        keyID = jwk.keyID
+        switch jwk.algorithm {
+        case .ecdhES, .ecdhESA256KW:
+            let point = try P256Point(jwk: jwk.members)
+            let scalar = try jwk.bytes("d")
+            guard scalar.count == 32, let key = try? P256.KeyAgreement.PrivateKey(rawRepresentation: scalar) else {
+                throw JWKError(.malformed, "d")
+            }
+            guard P256Point(key.publicKey) == point else { throw JWKError(.mismatch) }
+            self.key = .p256(key)
+        case .rsaOAEP256:
+            var numbers: [[UInt8]] = [[0]]
+            for name in ["n", "e", "d", "p", "q", "dp", "dq", "qi"] { numbers.append(try jwk.number(name)) }
+            guard let publicHalf = try? _RSA.Encryption.PublicKey(n: numbers[1], e: numbers[2]) else {
+                throw JWKError(.modulus, "n")
+            }
+            // RSAPrivateKey (RFC 8017, A.1.2), whose reader checks that the numbers belong together.
+            let der = DER.sequence(numbers.map(DER.integer))
+            guard let key = try? _RSA.Encryption.PrivateKey(derRepresentation: der),
+                key.publicKey.derRepresentation == publicHalf.derRepresentation
+            else { throw JWKError(.mismatch) }
+            self.key = .rsa(key)
+        }
+    }
+
+    /// The key that ``save(to:)`` left in `file`.
+    ///
+    /// Blocks for the disk: at start only, and not on the threads that Swift's tasks share.
+    ///
+    /// - Throws: ``KeyFileError``.
+    public init(_ file: KeyFile) throws {
+        let contents = try file.read(kind: .jwePrivateKey)
+        defer { withExtendedLifetime(contents) {} }
+        let bytes = contents.readOnly
+        // Algorithm's place in the list ‖ length of kid, 0 for none ‖ kid ‖ key.
+        guard bytes.count > 2, Int(bytes[0]) < JWEAlgorithm.allCases.count, bytes.count > 2 + Int(bytes[1]) else {
+            throw KeyFileError(.malformed, file.path)
+        }
+        algorithm = JWEAlgorithm.allCases[Int(bytes[0])]
+        let name = bytes[2..<(2 + Int(bytes[1]))]
+        keyID = name.isEmpty ? nil : String(decoding: name, as: UTF8.self)
+        let raw = UnsafeRawBufferPointer(rebasing: bytes[(2 + Int(bytes[1]))...])
+        do {
+            key =
+                algorithm == .rsaOAEP256
+                ? .rsa(try _RSA.Encryption.PrivateKey(derRepresentation: raw))
+                : .p256(try P256.KeyAgreement.PrivateKey(rawRepresentation: raw))
+        } catch {
+            throw KeyFileError(.malformed, file.path)
+        }
+    }
+
+    /// Writes the key to `file`, in place of what was there; on the disk when it returns.
+    ///
+    /// Blocks for the disk.
+    ///
+    /// - Throws: ``KeyFileError``.
+    public func save(to file: KeyFile) throws {
+        let name = Array((keyID ?? "").utf8)
+        guard name.count <= 0xFF, let place = JWEAlgorithm.allCases.firstIndex(of: algorithm) else {
+            throw KeyFileError(.malformed, file.path)
+        }
+        var raw =
+            switch key {
+            case .p256(let key): key.rawRepresentation
+            case .rsa(let key): key.derRepresentation
+            }
+        let clear = WipedStorage(moving: &raw)
+        let contents = WipedStorage(count: 2 + name.count + clear.bytes.count)
+        contents.bytes[0] = UInt8(place)
+        contents.bytes[1] = UInt8(name.count)
+        contents.bytes[2...].copyBytes(from: name)
+        contents.bytes[(2 + name.count)...].copyBytes(from: clear.bytes)
+        try file.write(contents.readOnly, kind: .jwePrivateKey)
+        withExtendedLifetime((clear, contents)) {}
+    }
+
+    /// The public half as a JWK, for those who seal.
+    public var publicJWK: String {
+        let members =
+            switch key {
+            case .p256(let key): P256Point(key.publicKey).members
+            case .rsa(let key): Self.members(of: key.publicKey)
+            }
+        let name = keyID.map { #","kid":"# + JSON.quoted($0) } ?? ""
+        return "{\(members),\"use\":\"enc\",\"alg\":\"\(algorithm.rawValue)\"\(name)}"
+    }
+
+    private static func members(of key: _RSA.Encryption.PublicKey) -> String {
+        guard let numbers = try? key.getKeyPrimitives() else { return #""kty":"RSA""# }
+        return
+            #""kty":"RSA","n":"\#(Base64.url.encode(numbers.modulus))","e":"\#(Base64.url.encode(numbers.publicExponent))""#
+    }
+
+    /// Opens what was sealed to this key.
+    ///
+    /// A content key that cannot be recovered is replaced with a random one, so that the failure is that of the content and
+    /// nobody learns which it was (RFC 7516, section 11.5).
+    ///
+    /// - Parameter body: is given the card data, in storage that is wiped when it returns.  It must not keep the buffer.
+    /// - Throws: ``JWEError``; what `body` throws.
+    public func open<Result>(
+        _ jwe: CompactJWE, _ body: (UnsafeRawBufferPointer) throws -> Result
+    ) throws -> Result {
+        guard jwe.algorithm == algorithm else { throw JWEError(.otherAlgorithm(jwe.algorithm), in: .header) }
+        if let keyID, let other = jwe.header.keyID, other != keyID { throw JWEError(.otherKey(other), in: .header) }
+        guard
+            let nonce = try? AES.GCM.Nonce(data: jwe.initialisationVector),
+            let box = try? AES.GCM.SealedBox(nonce: nonce, ciphertext: jwe.ciphertext, tag: jwe.tag),
+            var opened = try? AES.GCM.open(box, using: contentKey(of: jwe), authenticating: jwe.authenticatedData)
+        else { throw JWEError(.notAuthentic) }
+        let clear = WipedStorage(moving: &opened)
+        return try withExtendedLifetime(clear) { try body(clear.readOnly) }
+    }
+
+    /// The content key, or a random one.
+    private func contentKey(of jwe: CompactJWE) -> SymmetricKey {
+        let random = SymmetricKey(size: .bits256)
+        switch key {
+        case .rsa(let key):
+            guard var recovered = try? key.decrypt(jwe.encryptedKey, padding: .PKCS1_OAEP_SHA256) else { return random }
+            let clear = WipedStorage(moving: &recovered)
+            return withExtendedLifetime(clear) {
+                clear.bytes.count == 32 ? SymmetricKey(data: clear.readOnly) : random
+            }
+        case .p256(let key):
+            guard let point = try? jwe.ephemeralKey?.publicKey(),
+                let secret = try? key.sharedSecretFromKeyAgreement(with: point)
+            else { return random }
+            let agreed = algorithm.agreedKey(secret, header: jwe.header)
+            if algorithm == .ecdhES { return agreed }
+            return (try? AES.KeyWrap.unwrap(jwe.encryptedKey, using: agreed)) ?? random
+        }
+    }
+}
+
+extension JWEPrivateKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// The algorithm and the name.
+    public var description: String { "private key for \(algorithm.rawValue)" + (keyID.map { ", \($0)" } ?? "") }
+    public var debugDescription: String { description }
+    /// Has no children.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+/// As much of DER (X.690) as a key of RSA takes.
+private enum DER {
+    static func sequence(_ items: [[UInt8]]) -> [UInt8] { item(0x30, Array(items.joined())) }
+
+    /// A number that is not negative.
+    static func integer(_ bytes: [UInt8]) -> [UInt8] { item(0x02, bytes[0] < 0x80 ? bytes : [0] + bytes) }
+
+    private static func item(_ tag: UInt8, _ value: [UInt8]) -> [UInt8] {
+        var length: [UInt8] = []
+        var rest = value.count
+        while rest > 0 {
+            length.insert(UInt8(truncatingIfNeeded: rest), at: 0)
+            rest >>= 8
+        }
+        return [tag] + (value.count < 0x80 ? [UInt8(value.count)] : [0x80 | UInt8(length.count)] + length) + value
+    }
+}

@@ -1,0 +1,93 @@
+import Crypto
+import CryptoExtras
+import FoundationEssentials
+
+/// Who opens what is sealed: the public half of a key, with the algorithm that it is for.
+public struct JWERecipient: Sendable {
+    public let algorithm: JWEAlgorithm
+    /// `kid` of the key.
+    public let keyID: String?
+    private let key: Key
+
+    private enum Key: Sendable {
+        case p256(P256Point)
+        /// SubjectPublicKeyInfo.
+        case rsa(Data)
+    }
+
+    /// The key of a JWK (RFC 7517): on P-256, or of RSA with 2048 bits and more.
+    ///
+    /// - Parameter algorithm: which one to use; nil for what `alg` of the key says.  Both must agree where there are both, and
+    ///   `use` and `key_ops`, where there are, must permit it.
+    /// - Throws: ``JWKError``, also for a private key.
+    public init(jwk text: some StringProtocol, algorithm: JWEAlgorithm? = nil) throws(JWKError) {
+        let jwk = try JWK(text, algorithm: algorithm, isPrivate: false)
+        self.algorithm = jwk.algorithm
+        keyID = jwk.keyID
+        switch jwk.algorithm {
+        case .ecdhES, .ecdhESA256KW: key = .p256(try P256Point(jwk: jwk.members))
+        case .rsaOAEP256:
+            let (modulus, exponent) = (try jwk.number("n"), try jwk.number("e"))
+            guard let rsa = try? _RSA.Encryption.PublicKey(n: modulus, e: exponent) else {
+                throw JWKError(.modulus, "n")
+            }
+            key = .rsa(rsa.derRepresentation)
+        }
+    }
+
+    /// Seals card data to this key, with a new content key and a new initialisation vector each time.
+    ///
+    /// - Parameter header: what else is said to the recipient; `kid` is the key's where it is not given.
+    /// - Throws: ``JWEError``.
+    public func seal(_ data: ClearCardData, header: JWEHeader = JWEHeader()) throws(JWEError) -> SealedCardData {
+        var header = header
+        header.keyID = header.keyID ?? keyID
+        do {
+            return .jwe(try sealed(data, header: header))
+        } catch let error as JWEError {
+            throw error
+        } catch {
+            throw JWEError(.refused)
+        }
+    }
+
+    private func sealed(_ data: ClearCardData, header: JWEHeader) throws -> CompactJWE {
+        let contentKey: SymmetricKey
+        let encryptedKey: [UInt8]
+        var ephemeralPoint: P256Point?
+        switch key {
+        case .rsa(let der):
+            contentKey = SymmetricKey(size: .bits256)
+            let key = try _RSA.Encryption.PublicKey(derRepresentation: der)
+            encryptedKey = Array(
+                try contentKey.withUnsafeBytes { try key.encrypt($0, padding: .PKCS1_OAEP_SHA256) })
+        case .p256(let point):
+            let ephemeral = P256.KeyAgreement.PrivateKey()
+            ephemeralPoint = P256Point(ephemeral.publicKey)
+            let agreed = algorithm.agreedKey(
+                try ephemeral.sharedSecretFromKeyAgreement(with: point.publicKey()), header: header)
+            if algorithm == .ecdhES {
+                (contentKey, encryptedKey) = (agreed, [])
+            } else {
+                contentKey = SymmetricKey(size: .bits256)
+                encryptedKey = Array(try AES.KeyWrap.wrap(contentKey, using: agreed))
+            }
+        }
+        let protected = Base64.url.encode(
+            Array(try header.json(algorithm: algorithm, ephemeralKey: ephemeralPoint).utf8))
+        let box = try data.withUnsafeBytes {
+            try AES.GCM.seal($0, using: contentKey, authenticating: Array(protected.utf8))
+        }
+        let parts = [encryptedKey, Array(box.nonce), Array(box.ciphertext), Array(box.tag)]
+        return try CompactJWE(parsing: ([protected] + parts.map(Base64.url.encode)).joined(separator: "."))
+    }
+}
+
+extension JWEAlgorithm {
+    /// The key that both sides agree upon: that of the content, or the one that wraps it.
+    func agreedKey(_ secret: SharedSecret, header: JWEHeader) -> SymmetricKey {
+        ConcatKDF.key(
+            secret, algorithm: self == .ecdhES ? Self.contentEncryption : rawValue,
+            partyU: header.agreementPartyU ?? [], partyV: header.agreementPartyV ?? [], bitCount: 256)
+    }
+}

@@ -1,0 +1,80 @@
+import Glibc
+
+/// A file of keys that cannot be used: what, and which file.
+public struct KeyFileError: Error, Hashable, Sendable {
+    public enum Reason: Hashable, Sendable {
+        /// There is no such file.
+        case missing
+        /// There is one already, and it is not replaced: keys that were used would be used again.
+        case exists
+        /// Another process, or another value in this one, uses it.
+        case inUse
+        /// Not a regular file of this user's that nobody else may read or write.
+        case notPrivate
+        /// Not a file of keys, or of another version.
+        case foreign
+        /// Holds keys of another kind: which.
+        case kind(String)
+        /// Is wrapped, and there is no wrapping key.
+        case wrapped
+        /// Is not wrapped, and there is a wrapping key.
+        case notWrapped
+        /// Torn, changed, or wrapped under another key.
+        case notAuthentic
+        /// What is in it contradicts itself, or does not fit into it.
+        case malformed
+        /// The credential is too short to be a key: its bytes, where 32 are due.
+        case credential(Int)
+        /// The system refused; `errno`.
+        case system(Int32)
+    }
+
+    public let reason: Reason
+    public let path: String
+
+    init(_ reason: Reason, _ path: String) {
+        self.reason = reason
+        self.path = path
+    }
+
+    /// One sentence for a person: what to do next.
+    public var hint: String {
+        switch reason {
+        case .missing: "Load a key first."
+        case .exists: "Go on with the keys that are there, or load a key with another identifier into another file."
+        case .inUse: "Stop the other program; one at a time uses a file of keys."
+        case .notPrivate:
+            "chown it to the user that runs this, and chmod 600; replace the keys if others could read them."
+        case .foreign, .kind: "Give the path of the right file."
+        case .wrapped: "Start the service with the systemd credential that the file was written with."
+        case .notWrapped: "Make the file anew with the wrapping key, or read it without."
+        case .notAuthentic, .malformed:
+            "Do not restore a copy, which would use keys twice: load a new key, with another identifier."
+        case .credential:
+            "Make it of 32 random bytes: head -c 32 /dev/urandom | systemd-creds encrypt --name=NAME - FILE"
+        case .system: "See that the folder exists, belongs to this user, and that its disk is writable and not full."
+        }
+    }
+}
+
+extension KeyFileError: CustomStringConvertible {
+    /// `/var/lib/kiosk/dukpt: torn, changed, or wrapped under another key`
+    public var description: String {
+        let what =
+            switch reason {
+            case .missing: "no such file"
+            case .exists: "exists and is not replaced"
+            case .inUse: "in use"
+            case .notPrivate: "not a file that only its owner, this user, can read and write"
+            case .foreign: "not a file of keys that is known here"
+            case .kind(let kind): "a file of \(kind)"
+            case .wrapped: "wrapped, and there is no wrapping key"
+            case .notWrapped: "not wrapped, and there is a wrapping key"
+            case .notAuthentic: "torn, changed, or wrapped under another key"
+            case .malformed: "its contents contradict themselves or do not fit"
+            case .credential(let count): "\(count) bytes are no wrapping key"
+            case .system(let code): String(cString: strerror(code))
+            }
+        return "\(path): \(what)"
+    }
+}

@@ -1,0 +1,31 @@
+/// A symmetric key in storage that is wiped when the last reference to it goes.  Prints nothing of itself.
+public final class SecretKey: Sendable {
+    private let storage: WipedStorage
+
+    /// Number of bytes.
+    public var count: Int { storage.bytes.count }
+
+    /// A copy of `bytes`.  To wipe the original is the caller's part.
+    public init(_ bytes: some Collection<UInt8>) {
+        storage = WipedStorage(count: bytes.count)
+        storage.bytes.copyBytes(from: bytes)
+    }
+
+    /// A key written in place, into `count` bytes that are zero.
+    init(count: Int, filling fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
+        storage = WipedStorage(count: count)
+        try fill(storage.bytes)
+    }
+
+    func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+        try withExtendedLifetime(self) { try body(storage.readOnly) }
+    }
+}
+
+extension SecretKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// That it is a key, and its length.
+    public var description: String { "key of \(count * 8) bits" }
+    public var debugDescription: String { description }
+    /// Has no children.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
