@@ -1,0 +1,81 @@
+package import Foundation
+import JWTKit
+import Logging
+
+/// What a payment service says when it has taken a batch, verified: a JSON web token signed with ES256.
+package struct DeletionToken: Sendable {
+    /// `jti`
+    let id: String
+    let issuer: String
+    /// The readers that it is for.
+    let audience: [String]
+    /// `bid`
+    let batch: String
+    /// `cnt`: of the batch's payments.
+    let count: Int
+    /// Of the batch's canonical form, SHA-256.
+    let hash: Data
+    /// `ids`: of the batch's payments, those that may be deleted; nil: all.
+    let payments: [String]?
+
+    /// - Parameters:
+    ///   - keys: a JSON Web Key Set.
+    ///   - issuer: nil: anyone who has the keys.
+    /// - Throws: `StoreError` of the cases `storeAndForwardDeletionTokenInvalid` and `storeAndForwardDeletionTokenExpired`.
+    package init(
+        _ token: StoreAndForwardBatchDeletionToken, keys: String, issuer: String?, at now: Date
+    ) async throws {
+        typealias StoreError = PaymentCardReaderStore.StoreError
+        let claims: Claims
+        do {
+            // A list of 10,000 payments has 400 kB.
+            guard token.rawValue.utf8.count <= 1 << 20 else { throw StoreError.storeAndForwardDeletionTokenInvalid }
+            let collection = try await JWTKeyCollection().add(jwksJSON: keys)
+            claims = try await collection.verify(token.rawValue, as: Claims.self)
+        } catch {
+            logger.warning("a deletion token is refused: it is not signed by the payment service, or lacks a claim")
+            throw StoreError.storeAndForwardDeletionTokenInvalid
+        }
+        guard let hash = Data(base64URL: claims.hash), hash.count == 32, !claims.jti.isEmpty,
+            issuer.map({ $0 == claims.iss }) ?? true,
+            // Clocks differ a little.
+            claims.iat <= now.timeIntervalSince1970 + 300
+        else { throw StoreError.storeAndForwardDeletionTokenInvalid }
+        guard claims.exp > now.timeIntervalSince1970 else { throw StoreError.storeAndForwardDeletionTokenExpired }
+        id = claims.jti
+        self.issuer = claims.iss
+        audience = claims.aud.values
+        batch = claims.bid
+        count = claims.cnt
+        self.hash = hash
+        payments = claims.ids
+    }
+
+    private struct Claims: JWTPayload {
+        let iss: String
+        let aud: ReaderToken.Audience
+        let jti: String
+        let bid: String
+        let cnt: Int
+        /// In Base64url, without padding.
+        let hash: String
+        /// Seconds since 1970.
+        let iat: Double
+        let exp: Double
+        let ids: [String]?
+
+        /// The claims are verified against this terminal's clock and its batch, not here.
+        func verify(using algorithm: some JWTAlgorithm) throws {
+            guard algorithm.name == "ES256" else { throw JWTError.unsupportedAlgorithm(alg: algorithm.name) }
+        }
+    }
+}
+
+extension Data {
+    /// RFC 4648, section 5, without padding.
+    fileprivate init?(base64URL text: String) {
+        guard !text.contains(where: { "+/=".contains($0) }) else { return nil }
+        let standard = text.replacing("-", with: "+").replacing("_", with: "/")
+        self.init(base64Encoded: standard + String(repeating: "=", count: (4 - standard.count % 4) % 4))
+    }
+}

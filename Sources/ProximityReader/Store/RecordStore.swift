@@ -1,0 +1,262 @@
+package import CardEncryption
+import Crypto
+import Dispatch
+package import Foundation
+import GRDB
+import SmartCard
+
+/// The payments of this machine, on its disk.
+///
+/// Four files in a folder of mode 0700: `store.sqlite`, which has a book of entries that are only ever added, each with the
+/// keyed hash of all before it, and beside the book what is stored, until it may be deleted; `store.head`, how far the book
+/// has come; `store.key`, the device's key; `store.key.lock`, which keeps other processes out.
+///
+/// Opened by the first call, and closed with the value.  A call has its effect on the disk before it returns, or has none.
+package actor RecordStore {
+    /// What is stored of a read.
+    package struct Payment: Sendable {
+        package let id: String
+        package let paymentCardData: String
+        package let generalCardData: String
+        /// In the currency's major unit.
+        package let amount: Decimal
+        package let currency: String
+        package let issuer: String
+        package let merchant: String
+
+        package init(
+            id: String, paymentCardData: String, generalCardData: String, amount: Decimal, currency: String,
+            issuer: String, merchant: String
+        ) {
+            self.id = id
+            self.paymentCardData = paymentCardData
+            self.generalCardData = generalCardData
+            self.amount = amount
+            self.currency = currency
+            self.issuer = issuer
+            self.merchant = merchant
+        }
+    }
+
+    private let folder: URL
+    private let wrapping: WrappingKey?
+    private let now: @Sendable () -> Date
+    private var book: StoreBook?
+
+    /// Blocks for the disk, on a thread of its own.
+    private let executor = StoreExecutor()
+    package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
+
+    package init(folder: URL, wrapping: WrappingKey? = nil, now: @escaping @Sendable () -> Date) {
+        self.folder = folder
+        self.wrapping = wrapping
+        self.now = now
+    }
+
+    /// Lets others have the store.  The next call opens it again.
+    package func close() { book = nil }
+
+    /// Whether there is one in `folder`.
+    static func exists(in folder: URL) -> Bool {
+        FileManager.default.fileExists(atPath: folder.appending(path: "store.sqlite").path)
+    }
+
+    /// - Throws: ``StoreFailure``.
+    private func opened() throws -> StoreBook {
+        if let book, !book.hasFailed { return book }
+        // Closed before it is opened again: one at a time has it.
+        book = nil
+        let opened = try StoreBook(folder, wrapping: wrapping, at: now())
+        book = opened
+        return opened
+    }
+
+    // MARK: Storing
+
+    package func add(_ preparation: Preparation) throws {
+        try opened().write([.init(.prepared, detail: preparation)], at: now())
+    }
+
+    package func preparation() throws -> Preparation? { try opened().ledger.preparation }
+
+    /// - Returns: nil if nothing is stored.
+    package func storedIssuer() throws -> String? { try opened().ledger.payments.first?.issuer }
+
+    func admit(
+        _ amount: Decimal, _ currency: String, under policy: ProximityReaderSystem.StoreAndForwardPolicy
+    ) throws {
+        try policy.admit(amount, currency, to: opened().ledger, at: now())
+    }
+
+    package func add(_ payment: Payment) throws {
+        let book = try opened()
+        let canonical = StoredPaymentCardReadResult.canonicalForm(
+            id: payment.id, paymentCardData: payment.paymentCardData, generalCardData: payment.generalCardData)
+        let content = try StoreBook.encoder.encode(
+            StoredContent(
+                id: payment.id, paymentCardData: payment.paymentCardData, generalCardData: payment.generalCardData,
+                signature: try book.sign(canonical)))
+        let detail = StoreDetail.Stored(
+            amount: payment.amount.description, currency: payment.currency, issuer: payment.issuer,
+            merchant: payment.merchant, content: Data(SHA256.hash(data: content)).hex,
+            payment: Data(SHA256.hash(data: canonical)).hex.lowercased())
+        try book.write(
+            [.init(.stored, payment.id, detail: detail)], at: now(), adding: (payment.id, content))
+    }
+
+    /// Takes the last payment back.
+    ///
+    /// - Throws: `ReadError`.
+    package func withdrawLast() throws {
+        typealias ReadError = PaymentCardReaderSession.ReadError
+        let book = try opened()
+        guard let last = book.ledger.payments.last, !book.ledger.lastIsWithdrawn else {
+            throw ReadError.storeAndForwardResultNotFound
+        }
+        guard last.state == .stored, (0...60).contains(now().timeIntervalSince(last.time)) else {
+            throw ReadError.storeAndForwardDeclineFailed
+        }
+        try book.write(
+            [.init(.withdrawn, last.id, detail: StoreDetail.Withdrawn(reason: "declined by the application"))],
+            at: now(), removing: [last.id])
+    }
+
+    // MARK: Forwarding
+
+    package func count() throws -> Int { try opened().ledger.payments.count }
+
+    package func makeBatch(size: Int) throws -> StoreAndForwardBatch {
+        typealias StoreError = PaymentCardReaderStore.StoreError
+        let book = try opened()
+        let ledger = book.ledger
+        guard size >= 0 else { throw StoreError.storeAndForwardBatchSizeInvalid }
+        guard ledger.batch == nil else { throw StoreError.storeAndForwardBatchAlreadyExists }
+        guard let first = ledger.payments.first else { throw StoreError.storeAndForwardResultsNotFound }
+        guard size <= ledger.payments.count else { throw StoreError.storeAndForwardBatchSizeInvalid }
+        let id = UUID().uuidString
+        // Of one payment service: the issuer may change only after all is forwarded.
+        let payments = ledger.payments.prefix(size == 0 ? ledger.payments.count : size)
+        let form = StoreAndForwardBatch.canonicalForm(id: id, payments: payments.map { ($0.id, $0.canonicalHash) })
+        let detail = StoreDetail.Batched(
+            count: payments.count, hash: Data(SHA256.hash(data: form)).hex,
+            reader: ledger.preparation?.reader ?? "", issuer: first.issuer)
+        try book.write([.init(.batched, id, detail: detail)], at: now())
+        guard let batch = try batch() else { throw StoreError.storeAndForwardBatchNotFound }
+        return batch
+    }
+
+    /// - Returns: nil if there is none.
+    package func batch() throws -> StoreAndForwardBatch? {
+        let book = try opened()
+        guard let batch = book.ledger.batch, let certificates = book.ledger.certificates else { return nil }
+        let payments = try book.contents(of: book.ledger.batched)
+        let form = StoreAndForwardBatch.canonicalForm(
+            id: batch.id, payments: book.ledger.batched.map { ($0.id, $0.canonicalHash) })
+        return StoreAndForwardBatch(
+            id: batch.id, count: batch.count, signature: try book.sign(form),
+            intermediateCertificate: [certificates.intermediateCertificate],
+            leafCertificate: certificates.leafCertificate, payments: payments)
+    }
+
+    package func reset() throws {
+        typealias StoreError = PaymentCardReaderStore.StoreError
+        let book = try opened()
+        guard let batch = book.ledger.batch else { throw StoreError.storeAndForwardBatchNotFound }
+        guard !batch.isSent else { throw StoreError.notAllowed }
+        try book.write([.init(.reset, batch.id)], at: now())
+    }
+
+    package func willSend(batch id: String) throws {
+        let book = try current(id)
+        try book.write([.init(.sent, id)], at: now())
+    }
+
+    package func wasRefused(batch id: String) throws {
+        let book = try current(id)
+        // What was taken was not refused.
+        guard !book.ledger.batched.contains(where: { $0.state == .approved || $0.state == .declined }) else {
+            throw PaymentCardReaderStore.StoreError.notAllowed
+        }
+        try book.write([.init(.refused, id)], at: now())
+    }
+
+    private func current(_ id: String) throws -> StoreBook {
+        let book = try opened()
+        guard book.ledger.batch?.id == id else {
+            throw PaymentCardReaderStore.StoreError.storeAndForwardBatchNotFound
+        }
+        return book
+    }
+
+    package func record(_ answers: [String: ProximityReaderSystem.Ledger.Answer]) throws {
+        let book = try opened()
+        let known = Set(book.ledger.batched.map(\.id))
+        guard book.ledger.batch?.isSent == true, answers.keys.allSatisfy(known.contains) else {
+            throw PaymentCardReaderStore.StoreError.storeAndForwardResultsNotFound
+        }
+        let drafts = book.ledger.batched.compactMap { payment -> StoreBook.Draft? in
+            guard let answer = answers[payment.id], payment.state.rawValue != answer.rawValue,
+                let kind = StoreEntry.Kind(rawValue: answer.rawValue)
+            else { return nil }
+            return .init(kind, payment.id)
+        }
+        try book.write(drafts, at: now())
+    }
+
+    /// - Parameter token: one that is signed by the payment service, and has not expired.
+    /// - Returns: the number of payments that are left.
+    package func resolve(_ token: DeletionToken) throws -> Int {
+        typealias StoreError = PaymentCardReaderStore.StoreError
+        let book = try opened()
+        let ledger = book.ledger
+        guard !ledger.usedTokens.contains(token.id) else { throw StoreError.storeAndForwardDeletionTokenInvalid }
+        guard let batch = ledger.batch, batch.id == token.batch else { throw StoreError.storeAndForwardBatchNotFound }
+        let known = ledger.batched.map(\.id)
+        guard token.issuer == batch.issuer, token.audience.contains(batch.reader), token.count == batch.count,
+            token.hash.hex == batch.hash, token.payments.map({ Set(known).isSuperset(of: $0) }) ?? true
+        else { throw StoreError.storeAndForwardDeletionTokenInvalid }
+        try book.write(
+            [
+                .init(
+                    .resolved, batch.id,
+                    detail: StoreDetail.Resolved(token: token.id, payments: token.payments))
+            ], at: now(), removing: token.payments ?? known)
+        return book.ledger.payments.count
+    }
+
+    // MARK: Looking
+
+    package func payments() throws -> [ProximityReaderSystem.Ledger.Payment] {
+        try opened().ledger.payments.map {
+            .init(
+                id: $0.id, time: $0.time, amount: $0.amount, currency: $0.currency, merchant: $0.merchant,
+                state: $0.state)
+        }
+    }
+
+    package func state(of payment: String) throws -> ProximityReaderSystem.Ledger.State? {
+        let book = try opened()
+        if let found = book.ledger.payments.first(where: { $0.id == payment }) { return found.state }
+        return try book.has(.stored, payment) && !book.has(.withdrawn, payment) ? .resolved : nil
+    }
+}
+
+/// What is on the disk of a payment, as it goes into a batch.
+struct StoredContent: Codable {
+    let id: String
+    let paymentCardData: String
+    let generalCardData: String
+    let signature: String
+}
+
+/// A thread of its own at a time, which may wait for the disk.
+private final class StoreExecutor: SerialExecutor {
+    private let queue = DispatchQueue(label: "swift-contactless.store")
+
+    func enqueue(_ job: consuming ExecutorJob) {
+        let job = UnownedJob(job)
+        queue.async { job.runSynchronously(on: self.asUnownedSerialExecutor()) }
+    }
+
+    func asUnownedSerialExecutor() -> UnownedSerialExecutor { UnownedSerialExecutor(ordinary: self) }
+}

@@ -1,0 +1,133 @@
+import Crypto
+package import Foundation
+
+/// A line of the store's book: something that has happened, and is never changed afterwards.
+struct StoreEntry: Sendable {
+    /// What has happened.
+    enum Kind: String, Sendable {
+        /// The store was made.
+        case opened
+        /// The reader was prepared online.
+        case prepared
+        /// A payment was stored.
+        case stored
+        /// The last payment was taken back.
+        case withdrawn
+        /// The oldest payments became the batch.
+        case batched
+        /// The batch was dissolved; its payments are as if never in it.
+        case reset
+        /// The batch is about to be sent.
+        case sent
+        /// The payment service has said that it took nothing of the batch.
+        case refused
+        /// What the payment service has said of a payment, or nothing.
+        case approved, declined, unknown
+        /// The payment service has everything of the batch that it wants, and it is deleted here.
+        case resolved
+    }
+
+    let sequence: Int64
+    let kind: Kind
+    /// The payment or the batch, or empty.
+    let subject: String
+    /// Milliseconds since 1970.
+    let time: Int64
+    /// JSON, of the type that belongs to the kind; or empty.
+    let detail: Data
+    /// HMAC-SHA-256 over the hash of the entry before and everything above.
+    let hash: Data
+
+    /// What the first entry's hash begins with.
+    static let origin = Data(count: SHA256.byteCount)
+
+    init(
+        following previous: Data, sequence: Int64, kind: Kind, subject: String, time: Int64, detail: Data,
+        key: SymmetricKey
+    ) {
+        self.sequence = sequence
+        self.kind = kind
+        self.subject = subject
+        self.time = time
+        self.detail = detail
+        var hash = HMAC<SHA256>(key: key)
+        hash.update(data: previous)
+        for part in [Self.bytes(sequence), Data(kind.rawValue.utf8), Data(subject.utf8), Self.bytes(time), detail] {
+            hash.update(data: Self.bytes(Int64(part.count)))
+            hash.update(data: part)
+        }
+        self.hash = Data(hash.finalize())
+    }
+
+    private static func bytes(_ number: Int64) -> Data { withUnsafeBytes(of: number.bigEndian) { Data($0) } }
+}
+
+/// What entries hold beyond their subject.
+enum StoreDetail {
+    struct Opened: Codable, Sendable {
+        let leafCertificate: String
+        let intermediateCertificate: String
+    }
+
+    struct Stored: Codable, Sendable {
+        /// In the currency's major unit.
+        let amount: String
+        let currency: String
+        let issuer: String
+        let merchant: String
+        /// SHA-256 of what is stored, in hexadecimal digits.
+        let content: String
+        /// SHA-256 of the payment's canonical form, in hexadecimal digits.
+        let payment: String
+    }
+
+    struct Withdrawn: Codable, Sendable {
+        let reason: String
+    }
+
+    struct Batched: Codable, Sendable {
+        let count: Int
+        /// SHA-256 of the batch's canonical form, in hexadecimal digits.
+        let hash: String
+        let reader: String
+        let issuer: String
+    }
+
+    struct Resolved: Codable, Sendable {
+        let token: String
+        /// The payments that it is for; nil: all.
+        let payments: [String]?
+    }
+}
+
+/// The online preparation that payments may be stored after.
+package struct Preparation: Codable, Hashable, Sendable {
+    package let issuer: String
+    package let merchant: String
+    package let terminalProfile: String?
+    /// A JWK.
+    package let cardDataKey: String?
+    package let tokenExpiration: Date
+    /// By the machine's clock.
+    package let time: Date
+    /// Seconds since the machine was started, asleep or not.
+    package let uptime: Double
+    /// Of the machine's start.
+    package let boot: String
+    package let reader: String
+
+    package init(
+        issuer: String, merchant: String, terminalProfile: String?, cardDataKey: String?, tokenExpiration: Date,
+        time: Date, uptime: Double, boot: String, reader: String
+    ) {
+        self.issuer = issuer
+        self.merchant = merchant
+        self.terminalProfile = terminalProfile
+        self.cardDataKey = cardDataKey
+        self.tokenExpiration = tokenExpiration
+        self.time = time
+        self.uptime = uptime
+        self.boot = boot
+        self.reader = reader
+    }
+}

@@ -1,0 +1,85 @@
+public import Foundation
+import Synchronization
+
+/// The right to read cards for one merchant, until the token or the session is over.
+public class PaymentCardReaderSession: @unchecked Sendable {
+    /// Not stable: another one for each session.
+    @available(*, deprecated)
+    public var id: String { session.id }
+
+    /// Always nil: no version of Linux is deprecated.
+    public let currentOSVersionDeprecationDate: Date? = nil
+
+    private let current: Mutex<TerminalSession>
+    let options: PaymentCardReader.Options
+
+    /// What ``prepareAgain()`` puts another in place of.
+    var session: TerminalSession { current.withLock { $0 } }
+
+    package init(_ session: TerminalSession, options: PaymentCardReader.Options) {
+        current = Mutex(session)
+        self.options = options
+    }
+
+    /// Makes the reader ready again, with the token of before: as ``PaymentCardReader/prepare(using:)``, with this object for
+    /// the new session.
+    package func prepareAgain() async throws {
+        let next = try await session.next()
+        current.withLock { $0 = next }
+    }
+
+    /// As ``PaymentCardReader/events``.
+    package var readerEvents: AsyncStream<PaymentCardReader.Event> { session.events }
+
+    /// Ends the read that is under way.
+    ///
+    /// - Returns: whether it did.  A read whose card has been detected goes on.
+    /// - Throws: ``ReadError/noReaderSession`` after a newer session has begun.
+    public func cancelRead() async throws -> Bool { try await session.cancelRead() }
+
+    /// Waits for a card, and performs the transaction with it.
+    ///
+    /// Cancelling the task ends the wait as ``cancelRead()`` does.
+    ///
+    /// - Throws: ``ReadError``; ``PaymentCardReaderError`` if the result could not be stored.
+    public func readPaymentCard(_ request: PaymentCardTransactionRequest) async throws -> PaymentCardReadResult {
+        try await session.read(.transaction(request), options)
+    }
+
+    /// Waits for a card, and reads it without a payment.
+    ///
+    /// - Throws: ``ReadError``.
+    public func readPaymentCard(_ request: PaymentCardVerificationRequest) async throws -> PaymentCardReadResult {
+        try await session.read(.verification(request), options)
+    }
+
+    @available(*, deprecated, message: "Use readPaymentCard(_:) and PaymentCardReader.events")
+    public func readPaymentCard(
+        _ request: PaymentCardTransactionRequest, eventHandler: ((Event) -> Void)? = nil
+    ) async throws -> PaymentCardReadResult {
+        try await session.telling(eventHandler) { try await session.read(.transaction(request), options) }
+    }
+
+    @available(*, deprecated, message: "Use readPaymentCard(_:) and PaymentCardReader.events")
+    public func readPaymentCard(
+        _ request: PaymentCardVerificationRequest, eventHandler: ((Event) -> Void)? = nil
+    ) async throws -> PaymentCardReadResult {
+        try await session.telling(eventHandler) { try await session.read(.verification(request), options) }
+    }
+}
+
+extension PaymentCardReaderSession {
+    @available(*, deprecated, message: "Use PaymentCardReader.Event")
+    public enum Event: Sendable, Hashable {
+        case readyForTap
+        case cardDetected
+        case removeCard
+        case completed
+        case retry
+        case readCancelled
+        case readNotCompleted
+
+        /// The case's name.
+        public var name: String { "\(self)" }
+    }
+}

@@ -1,0 +1,92 @@
+public import Foundation
+
+extension PaymentCardReaderSession {
+    /// Why a card was not read.
+    public enum ReadError: Error, Sendable {
+        case readNotAllowed
+        case readFromBackgroundError
+        case readerServiceConnectionError
+        case readerServiceError
+        case noReaderSession
+        case readerSessionExpired
+        case readerTokenExpired
+        case readerSessionNetworkError
+        case readerSessionAuthenticationError
+        case readerSessionBusy
+        case readCancelled
+        case invalidAmount
+        case invalidCurrencyCode
+        case invalidPreferredAID
+        case nfcDisabled
+        case readNotAllowedDuringCall
+        case passcodeDisabled
+        case cardReadFailed
+        case vasReadFail
+        case paymentReadFailed
+        case paymentCardDeclined
+        case invalidVASMerchants(String?)
+        case invalidVASRequestParameters(String?)
+        case pinEntryFailed
+        case pinTokenInvalid
+        case pinEntryTimeout
+        case pinCancelled
+        case pinNotAllowed
+        case storeAndForwardDeclineFailed
+        case storeAndForwardResultNotFound
+        case unknown(code: Int)
+        case readerInitializationFailed
+        case readerNotAvailable
+        case cardNotSupported
+
+        /// What is wrong, and what to do next.
+        public var errorDescription: String {
+            switch self {
+            case .readNotAllowed: "This read is not allowed now. Check what the token and the store's policy allow."
+            case .readFromBackgroundError: "The machine is asleep or locked. Read again afterwards."
+            case .readerServiceConnectionError: "pcscd or libusb does not answer. Run reader-probe doctor to see why."
+            case .readerServiceError: "The reader failed. Unplug it, plug it in again, and read again."
+            case .noReaderSession: "The reader is not ready. Prepare it first."
+            case .readerSessionExpired: "The session is over. Prepare the reader again."
+            case .readerTokenExpired: "The reader token has expired. Prepare the reader with a new one."
+            case .readerSessionNetworkError: "The payment service cannot be reached. Check the network."
+            case .readerSessionAuthenticationError: "The payment service did not accept this machine."
+            case .readerSessionBusy: "A read is under way, or another program has the reader. Wait, or cancel it."
+            case .readCancelled: "The read was cancelled."
+            case .invalidAmount:
+                "The amount is not valid: it is negative or zero, or has more digits than the currency or a card takes."
+            case .invalidCurrencyCode: "The currency code is not one of ISO 4217."
+            case .invalidPreferredAID: "A preferred AID is not valid: up to 4, of 5 to 16 bytes each."
+            case .nfcDisabled: "The reader's field cannot be switched on. Unplug it, and plug it in again."
+            case .readNotAllowedDuringCall: "Reading is not allowed now."
+            case .passcodeDisabled: "The key of this machine's store cannot be read."
+            case .cardReadFailed: "The card could not be read. Present it again, and hold it still."
+            case .vasReadFail: "The pass could not be read. Present it again."
+            case .paymentReadFailed: "The card could not be used for this payment. Try another one."
+            case .paymentCardDeclined: "The card declined."
+            case .invalidVASMerchants(let reason): "The merchants are not valid\(reason.map { ": \($0)" } ?? "")."
+            case .invalidVASRequestParameters(let reason):
+                "The pass request is not valid\(reason.map { ": \($0)" } ?? "")."
+            case .pinEntryFailed: "The PIN could not be entered."
+            case .pinTokenInvalid: "The PIN token is not valid."
+            case .pinEntryTimeout: "The PIN was not entered in time."
+            case .pinCancelled: "PIN entry was cancelled."
+            case .pinNotAllowed: "A PIN cannot be entered here."
+            case .storeAndForwardDeclineFailed:
+                "The last stored payment cannot be taken back any more: a minute is over, or it is in a batch."
+            case .storeAndForwardResultNotFound: "There is no stored payment to take back."
+            case .unknown(let code): "Something else went wrong (\(code)). The log tells more."
+            case .readerInitializationFailed: "The reader could not be made ready. Prepare it again."
+            case .readerNotAvailable: "The reader is gone. Plug it in again."
+            case .cardNotSupported: "This card cannot be used contactless here. Try another one."
+            }
+        }
+
+        /// The case's name.
+        public var errorName: String { caseName(of: self) }
+    }
+}
+
+extension PaymentCardReaderSession.ReadError: CustomNSError {
+    /// What `localizedDescription` gives on Linux.
+    public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: errorDescription] }
+}

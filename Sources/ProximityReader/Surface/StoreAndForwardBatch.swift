@@ -1,0 +1,66 @@
+public import Foundation
+
+/// A payment that is stored, as the payment service gets it.
+///
+/// Its canonical form is `swift-contactless payment 1`, ``id``, ``paymentCardData`` and ``generalCardData``, in UTF-8, each
+/// followed by a line feed.
+public struct StoredPaymentCardReadResult: Sendable, Encodable, Identifiable {
+    /// The result's.  It is the idempotency key with which the payment service is asked to charge the card, each time.
+    public let id: String
+    /// Sealed, as ``PaymentCardReadResult/paymentCardData``.
+    public let paymentCardData: String
+    /// As ``PaymentCardReadResult/generalCardData``; empty if there was nothing.
+    public let generalCardData: String
+    /// Of the canonical form: ECDSA on P-256 with SHA-256, in DER and Base64, by the key of the batch's leaf certificate.
+    public let signature: String
+}
+
+/// Payments on their way to the payment service.
+///
+/// Its canonical form is `swift-contactless batch 1`, ``id``, ``count``, and for each payment its `id`, a space and the
+/// SHA-256 of its canonical form in hexadecimal digits, in UTF-8, each followed by a line feed.
+public struct StoreAndForwardBatch: Sendable, Encodable, Identifiable {
+    /// Stays the same until the batch is resolved or reset.
+    public let id: String
+    /// The number of payments.
+    public let count: Int
+    /// Of the canonical form: ECDSA on P-256 with SHA-256, in DER and Base64, by the key of the leaf certificate.
+    public let signature: String
+    /// DER in Base64: the certificate that signed the leaf certificate.
+    public let intermediateCertificate: [String]
+    /// DER in Base64: the certificate of this machine's key.
+    public let leafCertificate: String
+    /// The oldest first.
+    public let payments: [StoredPaymentCardReadResult]
+}
+
+/// What the payment service gives for a batch that it has taken: the right to delete it here.
+///
+/// A JSON web token, as the page on ProximityReader has it.
+public struct StoreAndForwardBatchDeletionToken: RawRepresentable, Hashable, Sendable {
+    public let rawValue: String
+    public init(rawValue: String) { self.rawValue = rawValue }
+}
+
+/// How much is stored, and for how long more can be.
+public struct StoreAndForwardStatus: Hashable, Sendable {
+    /// The number of payments that are not resolved.
+    public let readCount: Int
+    /// When the session ends.
+    public let expiration: Date
+}
+
+extension StoredPaymentCardReadResult {
+    static func canonicalForm(id: String, paymentCardData: String, generalCardData: String) -> Data {
+        Data("swift-contactless payment 1\n\(id)\n\(paymentCardData)\n\(generalCardData)\n".utf8)
+    }
+}
+
+extension StoreAndForwardBatch {
+    /// - Parameter payments: the `id` of each, and its canonical form's SHA-256 in hexadecimal digits.
+    static func canonicalForm(id: String, payments: some Collection<(id: String, hash: String)>) -> Data {
+        Data(
+            ("swift-contactless batch 1\n\(id)\n\(payments.count)\n"
+                + payments.map { "\($0.id) \($0.hash)\n" }.joined()).utf8)
+    }
+}

@@ -1,0 +1,121 @@
+import CardEncryption
+import EMVContactless
+import Foundation
+import SmartCard
+
+/// What a transaction has told of a card: what becomes a ``PaymentCardReadResult``.
+struct CardRead {
+    private let report: ContactlessTerminal.Report
+    private let transaction: Transaction
+    private let id: String
+    /// The names that the terminal knows applications by.
+    private let applications: [AID]
+
+    init(_ report: ContactlessTerminal.Report, _ transaction: Transaction, id: String, applications: [AID]) {
+        self.report = report
+        self.transaction = transaction
+        self.id = id
+        self.applications = applications
+    }
+
+    private var outcome: Outcome { report.outcome }
+
+    /// Why there was no payment; nil if the card has agreed to one.
+    var error: PaymentCardReaderSession.ReadError? {
+        switch outcome.kind {
+        case .approved, .onlineRequest: nil
+        case .declined: .paymentCardDeclined
+        case .tryAgain: .cardReadFailed
+        case .tryAnotherInterface: .cardNotSupported
+        case .selectNext, .endApplication: report.final.kernel == nil ? .cardNotSupported : .paymentReadFailed
+        }
+    }
+
+    /// How the cardholder has to be verified; nil: not at all.
+    var cvm: Outcome.CVM? { outcome.cvm }
+
+    /// The kernel's data record and the application's name: BER-TLV, one object behind the other; nil if there is none.
+    func clearData() throws -> ClearCardData? {
+        guard let record = outcome.dataRecord else { return nil }
+        let parts = record.elements.map { $0.tag.encode($0.value) } + [name.map { TLVTag(0x84).encode($0) } ?? []]
+        return try ClearCardData(capacity: parts.reduce(0) { $0 + $1.count }) { buffer in
+            var count = 0
+            for part in parts {
+                UnsafeMutableRawBufferPointer(rebasing: buffer[count...]).copyBytes(from: part)
+                count += part.count
+            }
+            return count
+        }
+    }
+
+    /// What the seal says of the data, and binds to them.
+    func header(_ session: TerminalSession, reader: ReaderIdentity?) -> JWEHeader {
+        var fields = ["sid": session.id, "rid": id, "mid": session.token.merchant]
+        fields["tpid"] = session.token.terminalProfile
+        fields["rdr"] = reader.map { $0.serialNumber ?? $0.name }
+        return JWEHeader(
+            keyID: session.token.recipient?.keyID, type: "card-data+jwe", contentType: "application/emv-tlv",
+            fields: fields)
+    }
+
+    func result(_ sealed: SealedCardData?) -> PaymentCardReadResult {
+        let general = generalData
+        return PaymentCardReadResult(
+            id: id, paymentCardData: sealed?.description,
+            generalCardData: general.isEmpty ? nil : Data(general).base64EncodedString(),
+            applicationTypeIdentifier: knownName?.hex,
+            outcome: error == nil ? .success : outcome.kind == .declined ? .cardDeclined : .failure,
+            cardEffectiveState: effectiveState, cardExpirationState: expirationState)
+    }
+
+    // MARK: In the clear
+
+    private var name: [UInt8]? { report.final.name }
+
+    /// The name as the terminal knows it: what a card puts behind an AID may be anything.
+    private var knownName: [UInt8]? {
+        applications.map(\.bytes).filter { name?.starts(with: $0) ?? false }.max { $0.count < $1.count }
+    }
+
+    /// What tells the payment service how the transaction went, and nothing of whose card it was.
+    private var generalData: [UInt8] {
+        let record = outcome.dataRecord
+        return Self.generalTags.flatMap { tag in record?[tag].map { tag.encode($0) } ?? [] }
+            + (knownName.map { TLVTag(0x4F).encode($0) } ?? [])
+    }
+
+    private static let generalTags: [TLVTag] = [
+        0x9F02, 0x9F03, 0x5F2A, 0x9A, 0x9C, 0x9F1A, 0x9F33, 0x9F35, 0x82, 0x95, 0x9F34, 0x9F36, 0x9F39, 0x9F6E,
+    ]
+
+    private var effectiveState: PaymentCardReadResult.CardEffectiveState? {
+        outcome.dataRecord?[0x5F25].map { value in
+            guard let first = CalendarDate(packed: value) else { return .invalid }
+            return first <= transaction.time.date ? .active : .inactive
+        }
+    }
+
+    /// By tag 5F24, or else by the track: `D YYMM`.
+    private var expirationState: PaymentCardReadResult.CardExpirationState? {
+        guard let record = outcome.dataRecord else { return nil }
+        if let value = record[0x5F24] {
+            guard let last = CalendarDate(packed: value) else { return .invalid }
+            return last < transaction.time.date ? .expired : .notExpired
+        }
+        guard let track = record[0x57] else { return .unknown }
+        return Self.expiration(ofTrack: track, on: transaction.time.date)
+    }
+
+    private static func expiration(
+        ofTrack track: [UInt8], on day: CalendarDate
+    ) -> PaymentCardReadResult.CardExpirationState {
+        let digits = track.flatMap { [Int($0 >> 4), Int($0 & 15)] }
+        guard let separator = digits.firstIndex(of: 0xD), separator + 4 < digits.count else { return .invalid }
+        let date = digits[(separator + 1)...(separator + 4)]
+        guard date.allSatisfy({ $0 < 10 }) else { return .invalid }
+        let parts = Array(date)
+        let (year, month) = (2000 + parts[0] * 10 + parts[1], parts[2] * 10 + parts[3])
+        guard (1...12).contains(month) else { return .invalid }
+        return (year, month) < (day.year, day.month) ? .expired : .notExpired
+    }
+}

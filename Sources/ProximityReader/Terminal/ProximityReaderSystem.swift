@@ -1,0 +1,121 @@
+public import CardEncryption
+public import EMVContactless
+public import Foundation
+import Logging
+public import SmartCard
+import Synchronization
+
+/// What Apple's interface has no place for: which reader, which terminal, whose keys.
+///
+/// Set once, before the first use of ``PaymentCardReader``.  Without it everything works with the first reader that is found
+/// and a configuration for tests, and the log says so.
+public enum ProximityReaderSystem {
+    /// Which reader is used.
+    public enum ReaderChoice: Sendable {
+        /// The first that pcscd lists, or if it lists none or does not run, the first on USB.
+        case automatic
+        /// The first that pcscd lists.
+        case pcsc
+        /// The first on USB, driven by this process.
+        case usb
+        /// The one with this serial number, wherever it is plugged in.
+        case serialNumber(String)
+        /// This one: a virtual reader, a replayed trace, one of another make.
+        case reader(any CardReader)
+    }
+
+    /// Who seals card data.
+    public enum CardDataKey: Sendable {
+        /// The public key that each token names: a JWE for its owner.
+        case ofToken
+        /// The next key of this device, whatever the token names.
+        case dukpt(AESDUKPTDevice)
+    }
+
+    public struct Configuration: Sendable {
+        public var reader = ReaderChoice.automatic
+        /// What the terminal accepts.
+        public var terminal = ReaderConfiguration.test
+        /// The certification authorities' keys.
+        public var certificationAuthorityKeys = CAPublicKeys.published
+        /// The keys of the payment service, which signs tokens: a JSON Web Key Set (RFC 7517).
+        public var tokenKeys = TestPaymentService.keySet
+        /// What a token's `iss` must be; nil: anything.
+        public var tokenIssuer: String?
+        /// What must be among a token's `aud`; nil: anything.
+        public var tokenAudience: String?
+        /// What a token's `mid` must be; nil: anything.
+        public var merchant: String?
+        /// What a token's `tpid` must be; nil: anything.
+        public var terminalProfile: String?
+        public var cardDataKey = CardDataKey.ofToken
+        /// The version of the terms that merchants accept by linking their account.  Another one than was accepted makes
+        /// the account not linked.
+        public var termsVersion = "1"
+        /// Where records are kept: a folder, made if need be with mode 0700.
+        public var folder = Self.defaultFolder
+        /// How long a session lasts after it was prepared, if its token does not expire before.
+        public var sessionLifetime = Duration.seconds(24 * 60 * 60)
+        /// What may be stored while there is no network; nil: nothing.
+        public var storeAndForward: StoreAndForwardPolicy?
+        /// Wraps the key of the store; nil: the file's mode is all that protects it.
+        public var storeWrappingKey: WrappingKey?
+        /// The time since this machine was started, asleep or not.
+        public var uptime: @Sendable () -> Duration = { Machine.uptime() }
+        /// Another one after each start of this machine.
+        public var bootIdentifier: @Sendable () -> String = { Machine.bootIdentifier() }
+        /// The address of the bus that logind is on; nil: the system's.
+        package var systemBus: String?
+        /// This machine's time.
+        public var now: @Sendable () -> Date = { Date() }
+
+        public init() {}
+
+        /// `$STATE_DIRECTORY`, which systemd gives to a service that has one; else `swift-contactless` in
+        /// `$XDG_STATE_HOME`, which is `~/.local/state` if it is not set.
+        public static var defaultFolder: URL {
+            let environment = ProcessInfo.processInfo.environment
+            if let folder = environment["STATE_DIRECTORY"]?.split(separator: ":").first {
+                return URL(filePath: String(folder), directoryHint: .isDirectory)
+            }
+            let state =
+                environment["XDG_STATE_HOME"].flatMap {
+                    $0.isEmpty ? nil : URL(filePath: $0, directoryHint: .isDirectory)
+                }
+                ?? FileManager.default.homeDirectoryForCurrentUser.appending(path: ".local/state")
+            return state.appending(path: "swift-contactless", directoryHint: .isDirectory)
+        }
+    }
+
+    private static let state = Mutex<(configuration: Configuration?, isInUse: Bool)>((nil, false))
+
+    /// Sets the configuration of this process.
+    ///
+    /// - Precondition: once, and before the first ``PaymentCardReader`` is made.
+    /// - Throws: `ConfigurationError` if the terminal's configuration is not one.
+    public static func bootstrap(_ configuration: Configuration) throws {
+        try configuration.terminal.validate()
+        state.withLock { state in
+            precondition(
+                !state.isInUse, "the reader is in use: call bootstrap(_:) before the first PaymentCardReader is made")
+            precondition(state.configuration == nil, "bootstrap(_:) has been called before")
+            state.configuration = configuration
+        }
+    }
+
+    /// The configuration of this process, which stays it from now on.
+    static func use() -> Configuration {
+        let configuration = state.withLock { state in
+            state.isInUse = true
+            return state.configuration
+        }
+        if configuration == nil {
+            logger.notice(
+                "no ProximityReaderSystem.bootstrap(_:): the first reader found, a test terminal, and tokens of the test payment service"
+            )
+        }
+        return configuration ?? Configuration()
+    }
+}
+
+let logger = Logger(label: "ProximityReader")

@@ -1,0 +1,232 @@
+import Crypto
+import Foundation
+import JWTKit
+import ProximityReader
+import TestSupport
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct RecordStoreTests {
+    // MARK: Batches
+
+    @Test("payments come in the order in which they were stored, and the batch stays as it is whoever opens the store")
+    func batches() async throws {
+        let bench = try StoreBench()
+        var store: RecordStore? = try await bench.preparedStore()
+        for id in ["c", "a", "b"] { try await store?.add(StoreBench.payment(id)) }
+        await expect("storeAndForwardBatchSizeInvalid") { _ = try await store?.makeBatch(size: -1) }
+        await expect("storeAndForwardBatchSizeInvalid") { _ = try await store?.makeBatch(size: 4) }
+        let batch = try #require(try await store?.makeBatch(size: 2))
+        #expect(batch.payments.map(\.id) == ["c", "a"] && batch.count == 2)
+        #expect(batch.payments.map(\.paymentCardData) == ["sealed-c", "sealed-a"])
+        await expect("storeAndForwardBatchAlreadyExists") { _ = try await store?.makeBatch(size: 0) }
+        try await store?.add(StoreBench.payment("d"))
+        store = nil
+        let reopened = bench.store()
+        let again = try #require(try await reopened.batch())
+        #expect(again.id == batch.id && again.payments.map(\.id) == ["c", "a"])
+        #expect(again.payments.map(\.signature) == batch.payments.map(\.signature))
+        #expect(try await reopened.count() == 4)
+        #expect(try await reopened.payments().map(\.state) == [.batched, .batched, .stored, .stored])
+        try await reopened.reset()
+        #expect(try await reopened.payments().map(\.state) == [.stored, .stored, .stored, .stored])
+        await expect("storeAndForwardBatchNotFound") { try await reopened.reset() }
+        #expect(try await reopened.makeBatch(size: 0).payments.map(\.id) == ["c", "a", "b", "d"])
+    }
+
+    @Test("there is no batch of nothing")
+    func nothing() async throws {
+        let store = try await StoreBench().preparedStore()
+        await expect("storeAndForwardResultsNotFound") { _ = try await store.makeBatch(size: 0) }
+        #expect(try await store.batch() == nil)
+    }
+
+    @Test(
+        "openssl verifies each payment, the batch and the certificates",
+        .enabled(if: Program.isInstalled("openssl"), "openssl is not installed"))
+    func signatures() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        for _ in 0..<3 { try await store.add(StoreBench.payment()) }
+        let batch = try await store.makeBatch(size: 0)
+        func save(_ name: String, base64: String) throws {
+            try #require(Data(base64Encoded: base64)).write(to: bench.file(name))
+        }
+        try save("leaf.der", base64: batch.leafCertificate)
+        try save("intermediate.der", base64: try #require(batch.intermediateCertificate.first))
+        for name in ["leaf", "intermediate"] {
+            _ = try await openssl(
+                "x509", "-inform", "DER", "-in", bench.file("\(name).der").path, "-out",
+                bench.file("\(name).pem").path)
+        }
+        let chain = try await openssl(
+            "verify", "-x509_strict", "-CAfile", bench.file("intermediate.pem").path, bench.file("leaf.pem").path)
+        #expect(chain.status == 0, "\(chain)")
+        let key = try await openssl("x509", "-in", bench.file("leaf.pem").path, "-pubkey", "-noout")
+        try Data(key.output.utf8).write(to: bench.file("key.pem"))
+        func verifies(_ form: String, _ signature: String) async throws -> Bool {
+            try Data(form.utf8).write(to: bench.file("form"))
+            try save("signature", base64: signature)
+            return try await openssl(
+                "dgst", "-sha256", "-verify", bench.file("key.pem").path, "-signature", bench.file("signature").path,
+                bench.file("form").path
+            ).status == 0
+        }
+        #expect(try await verifies(canonicalForm(of: batch), batch.signature))
+        for payment in batch.payments { #expect(try await verifies(canonicalForm(of: payment), payment.signature)) }
+        #expect(try await !verifies(canonicalForm(of: batch) + "x", batch.signature))
+    }
+
+    private func openssl(_ arguments: String...) async throws -> Program.Outcome {
+        try await Program.run(["openssl"] + arguments)
+    }
+
+    // MARK: The ledger
+
+    @Test("a batch that may have been seen is not reset, until the payment service says that it took nothing")
+    func sent() async throws {
+        let bench = try StoreBench()
+        var store: RecordStore? = try await bench.preparedStore()
+        for id in ["a", "b", "c"] { try await store?.add(StoreBench.payment(id)) }
+        let batch = try #require(try await store?.makeBatch(size: 2))
+        await expect("storeAndForwardResultsNotFound") { try await store?.record(["a": .approved]) }
+        await expect("storeAndForwardBatchNotFound") { try await store?.willSend(batch: "other") }
+        try await store?.willSend(batch: batch.id)
+        await expect("notAllowed") { try await store?.reset() }
+        store = nil
+        let reopened = bench.store()
+        await expect("notAllowed") { try await reopened.reset() }
+        #expect(try await reopened.payments().map(\.state) == [.sent, .sent, .stored])
+        // Of another payment than the batch's: nothing is recorded.
+        await expect("storeAndForwardResultsNotFound") { try await reopened.record(["a": .approved, "c": .approved]) }
+        #expect(try await reopened.payments().map(\.state) == [.sent, .sent, .stored])
+        try await reopened.wasRefused(batch: batch.id)
+        #expect(try await reopened.payments().map(\.state) == [.batched, .batched, .stored])
+        try await reopened.reset()
+        #expect(try await reopened.payments().map(\.state) == [.stored, .stored, .stored])
+    }
+
+    @Test("what is known of a payment stays known, and goes when it is resolved")
+    func answers() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        for id in ["a", "b", "c"] { try await store.add(StoreBench.payment(id)) }
+        let batch = try await store.makeBatch(size: 0)
+        try await store.willSend(batch: batch.id)
+        try await store.record(["a": .approved, "b": .unknown, "c": .declined])
+        await expect("notAllowed") { try await store.wasRefused(batch: batch.id) }
+        try await store.willSend(batch: batch.id)
+        #expect(try await store.payments().map(\.state) == [.approved, .unknown, .declined])
+        try await store.record(["b": .approved])
+        #expect(try await store.payments().map(\.state) == [.approved, .approved, .declined])
+        #expect(try await store.resolve(bench.verified(bench.claims(for: batch))) == 0)
+        #expect(try await store.state(of: "a") == .resolved)
+        #expect(try await store.state(of: "never") == nil)
+        #expect(try await store.batch() == nil)
+    }
+
+    // MARK: Deletion tokens
+
+    @Test("a token deletes what it is for, once")
+    func resolved() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        for id in ["a", "b", "c"] { try await store.add(StoreBench.payment(id)) }
+        let batch = try await store.makeBatch(size: 2)
+        let token = try await bench.verified(bench.claims(for: batch))
+        #expect(try await store.resolve(token) == 1)
+        await expect("storeAndForwardDeletionTokenInvalid") { _ = try await store.resolve(token) }
+        let next = try await store.makeBatch(size: 0)
+        #expect(next.payments.map(\.id) == ["c"])
+        // Remembered by whoever opens the store next, and gone from the disk.
+        await expect("storeAndForwardDeletionTokenInvalid") { _ = try await store.resolve(token) }
+    }
+
+    @Test("a token for a part of the batch leaves the rest stored, for the next batch")
+    func partial() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        for id in ["a", "b", "c"] { try await store.add(StoreBench.payment(id)) }
+        let batch = try await store.makeBatch(size: 0)
+        var claims = bench.claims(for: batch)
+        claims["ids"] = ["b", "x"]
+        await expect("storeAndForwardDeletionTokenInvalid") { _ = try await store.resolve(bench.verified(claims)) }
+        claims["ids"] = ["b"]
+        #expect(try await store.resolve(bench.verified(claims)) == 2)
+        #expect(try await store.makeBatch(size: 0).payments.map(\.id) == ["a", "c"])
+    }
+
+    @Test("a token that is forged, foreign, expired, or for something else deletes nothing")
+    func badTokens() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        for id in ["a", "b"] { try await store.add(StoreBench.payment(id)) }
+        let batch = try await store.makeBatch(size: 0)
+        let good = bench.claims(for: batch)
+        let now = bench.clock.now.timeIntervalSince1970
+        let hash = base64URL(Data(SHA256.hash(data: Data("x".utf8))))
+        let changes: [(String, Any?, String)] =
+            [
+                ("iss", "https://elsewhere.example", "storeAndForwardDeletionTokenInvalid"),
+                ("aud", "reader-2", "storeAndForwardDeletionTokenInvalid"),
+                ("aud", [String](), "storeAndForwardDeletionTokenInvalid"),
+                ("jti", "", "storeAndForwardDeletionTokenInvalid"),
+                ("bid", UUID().uuidString, "storeAndForwardBatchNotFound"),
+                ("cnt", 1, "storeAndForwardDeletionTokenInvalid"),
+                ("hash", hash, "storeAndForwardDeletionTokenInvalid"),
+                ("hash", "", "storeAndForwardDeletionTokenInvalid"),
+                ("iat", now + 3600, "storeAndForwardDeletionTokenInvalid"),
+                ("exp", now - 1, "storeAndForwardDeletionTokenExpired"),
+            ]
+            + ["iss", "aud", "jti", "bid", "cnt", "hash", "iat", "exp"].map {
+                ($0, nil, "storeAndForwardDeletionTokenInvalid")
+            }
+        for (name, value, error) in changes {
+            var claims = good
+            claims[name] = value
+            await expect(error) { _ = try await store.resolve(bench.verified(claims)) }
+        }
+        await expect("storeAndForwardDeletionTokenInvalid") {
+            _ = try await store.resolve(bench.verified(good, signedBy: P256.Signing.PrivateKey()))
+        }
+        let text = try bench.token(good).rawValue
+        let unsigned = try bench.token(good, algorithm: "none").rawValue.split(separator: ".").prefix(2)
+        for raw in [
+            "", "x", "a.b.c", String(text.dropLast(4)), text + ".x", unsigned.joined(separator: ".") + ".",
+            String(repeating: "A", count: 2 << 20),
+        ] {
+            await expect("storeAndForwardDeletionTokenInvalid") {
+                _ = try await DeletionToken(
+                    .init(rawValue: raw), keys: Bench.keySet(bench.service), issuer: StoreBench.issuer,
+                    at: bench.clock.now)
+            }
+        }
+        #expect(try await store.count() == 2)
+        #expect(try await store.resolve(bench.verified(good)) == 0)
+    }
+
+    // MARK: Taking back
+
+    @Test("the last payment is taken back within a minute, once, and not from a batch")
+    func withdrawn() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        await expect("storeAndForwardResultNotFound") { try await store.withdrawLast() }
+        try await store.add(StoreBench.payment("a"))
+        try await store.add(StoreBench.payment("b"))
+        bench.clock.advance(59)
+        try await store.withdrawLast()
+        #expect(try await store.payments().map(\.id) == ["a"])
+        await expect("storeAndForwardResultNotFound") { try await store.withdrawLast() }
+        try await store.add(StoreBench.payment("c"))
+        bench.clock.advance(61)
+        await expect("storeAndForwardDeclineFailed") { try await store.withdrawLast() }
+        try await store.add(StoreBench.payment("d"))
+        bench.clock.advance(-1)
+        await expect("storeAndForwardDeclineFailed") { try await store.withdrawLast() }
+        bench.clock.advance(1)
+        _ = try await store.makeBatch(size: 0)
+        await expect("storeAndForwardDeclineFailed") { try await store.withdrawLast() }
+        #expect(try await store.state(of: "b") == nil)
+        #expect(try await store.state(of: "c") == .batched)
+    }
+}

@@ -1,0 +1,292 @@
+import Foundation
+import Glibc
+import ProximityReader
+import TestSupport
+import Testing
+
+/// What power failures, full disks, other programs and people do to a store.
+@Suite(.timeLimit(.minutes(30))) struct StoreFaultTests {
+    /// `STORE_KILLS=1000` for a thorough run.
+    private static let kills = ProcessInfo.processInfo.environment["STORE_KILLS"].flatMap(Int.init) ?? 40
+
+    @Test("a program is killed at any moment: no payment is lost, and none is charged twice")
+    func killed() async throws {
+        let bench = try StoreBench()
+        var lines: [Substring] = []
+        var next = 0
+        for round in 0..<Self.kills {
+            let program = try Program([Program.built("store-worker"), bench.folder.path, "\(next)"])
+            // Now and then before it has opened the store.
+            if round % 8 != 0 { try await program.wait(for: "its start") { $0.output.contains("opened") } }
+            try await Task.sleep(for: .microseconds(Int.random(in: 0..<100_000)))
+            program.signal(SIGKILL)
+            let outcome = try await program.outcome()
+            #expect(outcome.status == 128 + SIGKILL, "\(outcome)")
+            lines += outcome.output.split(separator: "\n")
+            // More than can be stored in the time.
+            next += 10_000
+        }
+        let drained = try await Program.run([Program.built("store-worker"), bench.folder.path, "\(next)", "drain"])
+        #expect(drained.status == 0, "\(drained)")
+
+        func taps(_ word: String, in lines: [Substring]) -> [Substring] {
+            lines.filter { $0.hasPrefix("\(word) ") }.map { $0.dropFirst(word.count + 1) }
+        }
+        let (stored, withdrawn) = (taps("stored", in: lines), Set(taps("withdrawn", in: lines)))
+        let service = try String(contentsOf: bench.file("service"), encoding: .utf8).split(separator: "\n")
+        let charged = taps("charged", in: service)
+        #expect(stored.count > Self.kills)
+        #expect(Set(charged).count == charged.count, "charged twice")
+        #expect(Set(charged).isDisjoint(with: withdrawn), "charged, though taken back")
+        // What was being taken back may be gone or not.
+        let lost = Set(stored).subtracting(charged).subtracting(taps("withdrawing", in: lines))
+        #expect(lost.isEmpty)
+    }
+
+    // MARK: The disk
+
+    @Test(
+        "a disk that is full refuses the next payment, and keeps those before",
+        .enabled("no mount namespaces", hasMounts))
+    func full() async throws {
+        let bench = try StoreBench()
+        let outcome = try await mounted(
+            bench, "worker 0 fill; mount -o remount,size=8m none .; worker 10000 drain && cat service")
+        let lines = outcome.output.split(separator: "\n")
+        #expect(outcome.status == 0 && lines.contains { $0.hasPrefix("error the disk is full; nothing was stored") })
+        let word = { (word: String) in lines.filter { $0.hasPrefix(word) }.map { $0.split(separator: " ")[1] } }
+        let withdrawn = Set(word("withdrawn "))
+        #expect(word("stored ").count > 10)
+        #expect(word("charged ") == word("stored ").filter { !withdrawn.contains($0) }, "\(outcome)")
+    }
+
+    @Test("a disk that cannot be written refuses with what is wrong", .enabled("no mount namespaces", hasMounts))
+    func readOnly() async throws {
+        let bench = try StoreBench()
+        let outcome = try await mounted(bench, "worker 0 fill; mount -o remount,ro none .; worker 10000 drain")
+        let last = try #require(outcome.output.split(separator: "\n").last)
+        #expect(outcome.status == 1 && last.hasPrefix("error the store cannot be written"), "\(outcome)")
+        #expect(last.contains("Read-only file system"))
+    }
+
+    @Sendable private static func hasMounts() async -> Bool { await namespace() != nil }
+
+    private static func namespace() async -> String? {
+        for flags in ["-m", "-rm"] where (try? await Program.run(["unshare", flags, "true"]))?.status == 0 {
+            return flags
+        }
+        return nil
+    }
+
+    /// Runs `script` in a disk of 400 kB, with the function `worker`.
+    private func mounted(_ bench: StoreBench, _ script: String) async throws -> Program.Outcome {
+        let start = #"worker() { "$0" . "$@"; }; mount -t tmpfs -o size=400k none "$1" && cd "$1" && "#
+        return try await Program.run([
+            "unshare", try #require(await Self.namespace()), "sh", "-c", start + "{ \(script); }",
+            Program.built("store-worker"), bench.folder.path,
+        ])
+    }
+
+    @Test(
+        "what is stored is on the disk before the program hears of it",
+        .enabled(if: Program.isInstalled("strace"), "strace is not installed"))
+    func synchronous() async throws {
+        let bench = try StoreBench()
+        let log = bench.file("log").path
+        let traced = try await Program.run([
+            "strace", "-f", "-y", "-o", log, "-e", "trace=pwrite64,fdatasync,fsync,write",
+            Program.built("store-worker"), bench.folder.path, "0", "fill", "10",
+        ])
+        #expect(traced.status == 0, "\(traced)")
+        let text = try String(contentsOf: bench.file("log"), encoding: .utf8)
+        let all = text.split(separator: "\n")
+        let opened = try #require(all.firstIndex { $0.contains("\"opened") })
+        var isWritten = false
+        var count = 0
+        for line in all[opened...] {
+            if line.contains("pwrite64("), line.contains("store.sqlite-wal") { isWritten = true }
+            if line.contains("sync("), line.contains("store.sqlite-wal") { isWritten = false }
+            if line.contains("\"stored ") {
+                #expect(!isWritten, "\(line)")
+                count += 1
+            }
+        }
+        #expect(count == 10 && text.contains("sync("))
+    }
+
+    // MARK: Others
+
+    @Test("one program at a time has the store")
+    func twoPrograms() async throws {
+        let bench = try StoreBench()
+        let worker = try Program([Program.built("store-worker"), bench.folder.path, "0"])
+        try await worker.wait(for: "its start") { $0.output.contains("opened") }
+        let store = RecordStore(folder: bench.file("store")) { Date() }
+        await #expect(throws: StoreFailure.busy) { try await store.count() }
+        worker.signal(SIGKILL)
+        _ = try await worker.outcome()
+        _ = try await store.count()
+    }
+
+    @Test("nobody else may read it")
+    func modes() async throws {
+        let bench = try StoreBench()
+        let folder = bench.file("new/store")
+        let store = RecordStore(folder: folder) { Date() }
+        _ = try await store.count()
+        #expect(try FileManager.default.attributesOfItem(atPath: folder.path)[.posixPermissions] as? Int == 0o700)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted()
+        #expect(names == ["store.head", "store.key", "store.key.lock", "store.sqlite", "store.sqlite-wal"])
+        for name in names {
+            let path = folder.appending(path: name).path
+            #expect(
+                try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int == 0o600, "\(name)")
+        }
+    }
+
+    // MARK: Damage
+
+    /// A store with a bit of everything.  While it is open, the write-ahead log is there.
+    private func varied() async throws -> (StoreBench, RecordStore) {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        for id in ["a", "b", "c"] { try await store.add(StoreBench.payment(id)) }
+        _ = try await store.resolve(bench.verified(bench.claims(for: store.makeBatch(size: 2))))
+        for id in ["d", "e", "f"] { try await store.add(StoreBench.payment(id)) }
+        try await store.withdrawLast()
+        let batch = try await store.makeBatch(size: 2)
+        try await store.willSend(batch: batch.id)
+        try await store.record(["c": .approved, "d": .unknown])
+        return (bench, store)
+    }
+
+    /// All that a store says.
+    private func account(of store: RecordStore) async throws -> String {
+        let batch = try await store.batch()
+        var text = "\(try await store.payments()) \(String(describing: try await store.preparation()))"
+        text += "\(batch?.id ?? "") \(batch?.payments.map { [$0.id, $0.paymentCardData, $0.signature] } ?? [])"
+        text += "\(batch?.leafCertificate ?? "") \(batch?.intermediateCertificate ?? [])"
+        for id in ["a", "b", "c", "d", "e", "f", "g"] {
+            text += " \(String(describing: try await store.state(of: id)))"
+        }
+        return text
+    }
+
+    /// `STORE_FLIPS=100000` for more.
+    private static let flips = ProcessInfo.processInfo.environment["STORE_FLIPS"].flatMap(Int.init) ?? 400
+
+    @Test("a bit that is changed in any file is found out, or changes nothing of what the store says")
+    func tampering() async throws {
+        var (bench, store): (StoreBench, RecordStore?) = try await varied()
+        let before = try await account(of: #require(store))
+        var copies = [bench.file("open"), bench.file("closed")]
+        for copy in copies {
+            if copy == copies[1] {
+                // Whatever was in the log is in the database then.
+                store = nil
+                try await Task.sleep(for: .milliseconds(100))
+            }
+            try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
+            for name in ["store.head", "store.key", "store.sqlite", "store.sqlite-wal"] {
+                try? FileManager.default.copyItem(at: bench.file(name), to: copy.appending(path: name))
+            }
+        }
+        #expect(FileManager.default.fileExists(atPath: copies[0].appending(path: "store.sqlite-wal").path))
+        var found = 0
+        for flip in 0..<Self.flips {
+            let copy = try #require(copies.randomElement())
+            let names = try FileManager.default.contentsOfDirectory(atPath: copy.path)
+            let name = try #require(names.randomElement())
+            let trial = bench.file("trial-\(flip)")
+            try FileManager.default.copyItem(at: copy, to: trial)
+            defer { try? FileManager.default.removeItem(at: trial) }
+            var bytes = try Data(contentsOf: trial.appending(path: name))
+            guard !bytes.isEmpty else { continue }
+            let (index, bit) = (Int.random(in: 0..<bytes.count), Int.random(in: 0..<8))
+            bytes[index] ^= 1 << bit
+            try bytes.write(to: trial.appending(path: name))
+            let tampered = RecordStore(folder: trial) { [bench] in bench.clock.now }
+            do {
+                let after = try await account(of: tampered)
+                #expect(after == before, "bit \(bit) of byte \(index) of \(name)")
+            } catch is StoreFailure {
+                found += 1
+            }
+        }
+        #expect(found > Self.flips / 4)
+        copies = []
+    }
+
+    @Test("an old copy of the database, or one without its head or key, is found out")
+    func replaced() async throws {
+        let bench = try StoreBench()
+        var store: RecordStore? = try await bench.preparedStore()
+        try await store?.add(StoreBench.payment("a"))
+        store = nil
+        try FileManager.default.copyItem(at: bench.file("store.sqlite"), to: bench.file("old"))
+        store = bench.store()
+        try await store?.add(StoreBench.payment("b"))
+        store = nil
+        try FileManager.default.moveItem(at: bench.file("store.sqlite"), to: bench.file("new"))
+        for (file, expected) in [("old", "1 entries are missing at its end"), ("none", "its tables are not")] {
+            try? FileManager.default.removeItem(at: bench.file("store.sqlite"))
+            try? FileManager.default.copyItem(at: bench.file(file), to: bench.file("store.sqlite"))
+            await damaged(bench, expected)
+        }
+        try? FileManager.default.removeItem(at: bench.file("store.sqlite"))
+        try FileManager.default.moveItem(at: bench.file("new"), to: bench.file("store.sqlite"))
+        #expect(try await bench.store().count() == 2)
+        try FileManager.default.moveItem(at: bench.file("store.head"), to: bench.file("head"))
+        await damaged(bench, "store.head is missing")
+        try FileManager.default.moveItem(at: bench.file("head"), to: bench.file("store.head"))
+        try FileManager.default.moveItem(at: bench.file("store.key"), to: bench.file("key"))
+        await #expect { try await bench.store().count() } throws: { "\($0)".contains("no such file") }
+        try FileManager.default.moveItem(at: bench.file("key"), to: bench.file("store.key"))
+        #expect(try await bench.store().count() == 2)
+    }
+
+    private func damaged(_ bench: StoreBench, _ expected: String) async {
+        await #expect("\(expected)") { try await bench.store().count() } throws: { error in
+            "\(error)".hasPrefix("the store is damaged") && "\(error)".contains(expected)
+        }
+    }
+
+    @Test(
+        "SQLite itself refuses to change what is stored; who makes it is found out",
+        .enabled(if: Program.isInstalled("sqlite3"), "sqlite3 is not installed"),
+        arguments: [
+            ("UPDATE entry SET time = time + 1 WHERE sequence = 3", "entries are not changed", "entry 3 is not what"),
+            ("DELETE FROM entry WHERE sequence = 4", "entries are not deleted", "entry 4 is missing"),
+            (
+                "DELETE FROM entry WHERE sequence = (SELECT max(sequence) FROM entry)", "entries are not deleted",
+                "1 entries are missing at its end"
+            ),
+            ("UPDATE content SET content = x'78' WHERE payment = 'c'", "is not changed", "payment c is not what"),
+            ("DELETE FROM content WHERE payment = 'c'", "is not deleted", "payment c is missing"),
+            ("INSERT INTO content VALUES ('x', x'00')", nil, "payment x is not what"),
+            ("PRAGMA user_version = 2", nil, "newer version"),
+        ])
+    func statements(sql: String, refusal: String?, detection: String) async throws {
+        let bench: StoreBench
+        do {
+            let (made, store) = try await varied()
+            _ = try await store.count()
+            bench = made
+        }
+        func run(_ sql: String) async throws -> Program.Outcome {
+            try await Program.run(["sqlite3", bench.file("store.sqlite").path, sql])
+        }
+        let refused = try await run(sql)
+        if let refusal {
+            #expect(refused.status != 0 && refused.error.contains(refusal), "\(refused)")
+            _ = try await bench.store().count()
+            // Without the triggers, which are put back afterwards.
+            let names = ["entry_stays", "entry_remains", "content_stays", "content_remains"]
+            let triggers = try await run("SELECT sql || ';' FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid")
+            let script = names.map { "DROP TRIGGER \($0);" }.joined() + sql + ";" + triggers.output
+            let forced = try await run(script)
+            #expect(forced.status == 0, "\(forced)")
+        }
+        await #expect { try await bench.store().count() } throws: { "\($0)".contains(detection) }
+    }
+}
