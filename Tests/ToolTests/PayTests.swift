@@ -27,7 +27,7 @@ import Testing
 
     /// A reader with a floor limit of 1,000.00.
     private static let offline = """
-        {"environment": "test", "terminal": {"9F1A": "0276", "9F35": "22"},
+        {"environment": "test", "terminal": {"9F1A": "0276", "9F33": "E0F8C8", "9F35": "22"},
          "combinations": [{"aid": "A0000000031010", "kernel": "03", "floorLimit": 100000, "cvmRequiredLimit": 5000,
                            "terminalTransactionQualifiers": "36004000"}]}
         """
@@ -103,12 +103,7 @@ import Testing
     /// A card with issuer update processing (Book C-3, Annex A: CTQ byte 2 bit 7) is told what the issuer said; what was
     /// asked of the issuer is not forgotten.
     @Test func theIssuersAnswerGoesToTheCard() async throws {
-        let cards = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../Sources/SmartCardSimulator/Cards/visa.card").standardized
-        let text = try String(contentsOf: cards, encoding: .utf8)
-        let card = try file("update.card", text.replacingOccurrences(of: "9F6C 0000", with: "9F6C 0040"))
-        defer { try? FileManager.default.removeItem(atPath: card) }
-
+        let card = "visa-update"
         let asked = try json(try await pay("--card", card, "--amount", "1.00", "--json"))
         #expect(asked["outcome"] as? String == "onlineRequest" && asked["start"] as? String == "B")
         // Book A, table 9-3: present card again
@@ -120,11 +115,92 @@ import Testing
                 "--card", card, "--amount", "1.00", "--online-response", "8A0230309108AABBCCDD11223344", "--json"))
         #expect(answered["outcome"] as? String == "endApplication" && answered["messageOnRestart"] is NSNull)
         let exchanges = try #require(answered["exchanges"] as? [[String: Any]])
-        #expect(exchanges.last?["command"] as? String == "00820000")
+        #expect(exchanges.last?["command"] as? String == "00820000" && exchanges.last?["status"] as? String == "6300")
         let record = try #require(answered["dataRecord"] as? [[String: Any]])
         #expect(record.contains { $0["tag"] as? String == "9F26" })
+        #expect(answered["cvm"] as? String == "noCVM")
         #expect(record.first { $0["tag"] as? String == "57" }?["value"] as? String != nil)
         #expect(!"\(answered)".contains(Self.account))
+    }
+
+    /// The right ARPC, and a script; from the command line, and from a file.  Computed with PyEMV 1.5.0, for this amount and
+    /// this unpredictable number.
+    @Test(arguments: [false, true])
+    func theIssuerIsAuthentic(_ isInFile: Bool) async throws {
+        var answer = "8A 02 3030  91 0A 3866196A29768AC9 3030\n71 10 86 0E 04DA9F170905 BC307922A260627C\n"
+        let path = try file("host.txt", answer)
+        defer { try? FileManager.default.removeItem(atPath: path) }
+        if isInFile { answer = path }
+        let arguments = [
+            "--card", "visa-update", "--amount", "12.34", "--unpredictable-number", "11223344", "--online-response",
+            answer,
+        ]
+        let outcome = try await Program.run([tool, "pay"] + arguments + ["--json"])
+        let report = try json(outcome)
+        let exchanges = try #require(report["exchanges"] as? [[String: Any]], "\(outcome)")
+        #expect(exchanges.suffix(2).map { $0["command"] as? String } == ["00820000", "04DA9F17"])
+        #expect(exchanges.suffix(2).allSatisfy { $0["status"] as? String == "9000" }, "\(outcome)")
+        let data = try #require(report["discretionaryData"] as? [[String: Any]])
+        #expect(data.first { $0["tag"] as? String == "9F5B" }?["value"] as? String == "2000000000")
+        let text = try await Program.run([tool, "pay"] + arguments.dropLast(2))
+        #expect(text.output.contains("Online data  EMV data"), "\(text)")
+    }
+
+    /// A card on the list that would approve offline is declined; one that is not on it is not.
+    @Test(arguments: [
+        ("# TEST\n4761739001010010", "declined"), ("4761739001010010 01", "declined"),
+        ("4761739001010010 02", "approved"), ("5413330089010434\n", "approved"),
+    ])
+    func exceptionFiles(_ text: String, _ expected: String) async throws {
+        let config = try file("config.json", Self.offline)
+        let list = try file("exceptions.txt", text)
+        defer { [config, list].forEach { try? FileManager.default.removeItem(atPath: $0) } }
+        let outcome = try await pay(
+            "--card", "visa-offline", "--amount", "12.34", "--config", config, "--exception-file", list)
+        #expect(outcome.output.contains("Outcome      \(expected)\n"), "\(outcome)")
+        #expect(outcome.output.contains("the account number stands in the exception file") == (expected == "declined"))
+        #expect(!(outcome.output + outcome.error).contains(Self.account))
+    }
+
+    @Test func anExceptionFileThatIsNone() async throws {
+        let list = try file("exceptions.txt", "\n\(Self.account)1234\n")
+        defer { try? FileManager.default.removeItem(atPath: list) }
+        let outcome = try await pay("--virtual", "--amount", "1", "--exception-file", list)
+        #expect(outcome.status == 2 && outcome.error.contains("line 2: an account number has"), "\(outcome)")
+        #expect(!outcome.error.contains(Self.account))
+    }
+
+    /// Two cards that stay: Book B, 3.2.1.4.
+    @Test func twoCards() async throws {
+        let outcome = try await pay(
+            "--card", "visa", "--card", "mastercard", "--amount", "1", "--detect-collisions", "--timeout", "2", "-v")
+        #expect(outcome.status == 4 && outcome.error.contains("more than one"), "\(outcome)")
+        #expect(outcome.error.contains("message: Please present one card only, processingError"), "\(outcome)")
+        // A reader that finds cards by itself takes one of them.
+        let taken = try await pay("--card", "visa", "--card", "mastercard", "--amount", "1")
+        #expect(taken.status == 0 && taken.output.contains("Outcome      online request"), "\(taken)")
+    }
+
+    /// Through Debian's pcscd, libccid and libusb: two cards, then none, then one (Book B, 3.2.1.4 and 3.2.1.5).
+    @Test(.enabled(if: hasService, "\(needsService)"))
+    func oneCardOnly() async throws {
+        let socket = try file("control", "")
+        try FileManager.default.removeItem(atPath: socket)
+        let program = try Program([
+            Program.built("virtual-reader"), "--card", "visa", "--card", "mastercard", "--control", socket, "--", tool,
+            "pay", "--amount", "12.34", "--detect-collisions", "--timeout", "600", "--json", "-v",
+        ])
+        try await program.wait(for: "the collision") { $0.error.contains("one card only, processingError") }
+        try VirtualReaderProcess.perform("remove", at: socket)
+        try await program.wait(for: "its end") { $0.error.contains("one card only, readyToRead") }
+        try VirtualReaderProcess.perform("insert visa", at: socket)
+        let report = try json(try await program.outcome(timeout: .seconds(60)))
+        #expect(report["outcome"] as? String == "onlineRequest")
+        let messages = try #require(report["messages"] as? [[String: Any]])
+        #expect(
+            messages.map { "\($0["identifier"] ?? "") \($0["status"] ?? "")" }.prefix(3) == [
+                "15 readyToRead", "19 processingError", "19 readyToRead",
+            ])
     }
 
     /// The card's CTQ, 0000, do not have issuer update processing (Book C-3, Annex A: byte 2 bit 7); and 8A alone is nothing
@@ -135,6 +211,7 @@ import Testing
     func anAnswerThatIsNotPassedOn(_ answer: String, _ note: String) async throws {
         let outcome = try await pay("--virtual", "--amount", "1.00", "--online-response", answer)
         #expect(outcome.status == 0 && outcome.output.contains("Outcome      online request"), "\(outcome)")
+        #expect(!outcome.output.contains("emv data"), "\(outcome)")
         #expect(outcome.output.contains("! the issuer's answer \(note)"), "\(outcome)")
     }
 
@@ -149,6 +226,9 @@ import Testing
             (["--amount", "1.00", "--cashback", "0.50"], "--type cashback"),
             (["--amount", "1.00", "--cashback", "2.00", "--type", "cashback"], "no more than the amount"),
             (["--amount", "1.00", "--online-response", "9F02"], "8A, 91, 71 and 72"),
+            (["--amount", "1.00", "--online-response", "nosuch"], "“nosuch” is neither hexadecimal nor a file"),
+            (["--amount", "1.00", "--unpredictable-number", "112233"], "takes 4 bytes"),
+            (["--amount", "1.00", "--exception-file", "/nonexistent"], "cannot be read"),
             (["--amount", "1.00", "--config", "/nonexistent"], "cannot be read"),
             (["--amount", "1.00", "--ca-keys", "/nonexistent"], "cannot be read"), ([], "--amount"),
         ])
@@ -176,6 +256,43 @@ import Testing
         let outcome = try await pay("--card", card, "--amount", "1")
         #expect(outcome.status == 0 && outcome.output.contains("Outcome      end application"), "\(outcome)")
         #expect(outcome.output.contains(reason) && outcome.error.isEmpty, "\(outcome)")
+        // What is sent again and again is said once.
+        #expect(outcome.output.components(separatedBy: "00A40400  ").count == 2, "\(outcome)")
+    }
+
+    /// Book C-3, 4.3.1.1: the balance, 9F5D, is 123.45.
+    @Test func aBalance() async throws {
+        let card = try cardFile("visa", replacing: "9F6C 0000", with: "9F5D 000000012345\n9F6C 0000")
+        let config = try file(
+            "config.json",
+            Self.offline.replacing(
+                #""floorLimit""#, with: #""kernel3": {"displaysAvailableOfflineSpendingAmount": true}, "floorLimit""#))
+        defer { [card, config].forEach { try? FileManager.default.removeItem(atPath: $0) } }
+        let report = try json(try await pay("--card", card, "--amount", "1.00", "--config", config, "--json"))
+        let messages = try #require(report["messages"] as? [[String: Any]])
+        let value = try #require(messages.last?["value"] as? [String: Any], "\(messages)")
+        #expect(value["kind"] as? String == "balance" && value["amount"] as? Int == 12345)
+        #expect(value["currency"] as? String == "EUR")
+        #expect(messages.first?["value"] is NSNull)
+    }
+
+    /// A refund to which the card gives an AAC goes through, and is no offline approval.
+    @Test func aRefund() async throws {
+        let config = try file("config.json", Self.offline)
+        defer { try? FileManager.default.removeItem(atPath: config) }
+        let outcome = try await pay(
+            "--card", "visa-decline", "--amount", "1.00", "--type", "refund", "--config", config)
+        #expect(outcome.output.contains("Outcome      approved\n"), "\(outcome)")
+        #expect(outcome.output.contains("a refund, which the card need not approve"), "\(outcome)")
+    }
+
+    /// A built-in card with something else in one place of its file.
+    private func cardFile(_ name: String, replacing old: String, with new: String) throws -> String {
+        let source = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../Sources/SmartCardSimulator/Cards/\(name).card").standardized
+        let text = try String(contentsOf: source, encoding: .utf8)
+        try #require(text.contains(old))
+        return try file("\(name).card", text.replacing(old, with: new))
     }
 
     @Test(

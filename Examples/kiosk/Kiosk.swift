@@ -1,0 +1,154 @@
+import ArgumentParser
+import EMVContactless
+import Foundation
+import KioskKit
+import ProximityReader
+import SmartCard
+import SmartCardSimulator
+
+@main
+struct Kiosk: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "kiosk",
+        abstract: "Take payments as a kiosk does, from the card to the payment service.",
+        discussion: """
+            Without options everything is here: a virtual reader with a virtual card, and a payment service, psp-sandbox, \
+            that is started for the purpose. With --reader a real card is read. No money moves.
+
+            EXAMPLES
+              kiosk                   12.34 EUR
+              kiosk 5.00 10.51        the second is declined: psp-sandbox --help has the amounts' meanings
+              kiosk --reader 1.00     with the reader that is attached
+
+            EXIT STATUS
+              0  every payment was approved
+              1  one was declined, or the machine failed
+              64 wrong usage
+            """)
+
+    @Argument(help: "What is to be paid, one payment each.")
+    var amounts: [String] = ["12.34"]
+
+    @Option(help: "The currency, of ISO 4217.")
+    var currency = "EUR"
+
+    @Flag(help: "Use the reader that is attached, in place of a virtual one.")
+    var reader = false
+
+    @Option(help: .init("The card on the virtual reader.", valueName: "name"))
+    var card = "visa"
+
+    @Option(help: .init("Where psp-sandbox listens, in place of one that is started.", valueName: "address"))
+    var service: String?
+
+    @Option(help: .init("How long to wait for the payment service each time it is asked.", valueName: "seconds"))
+    var patience: Double = 30
+
+    func validate() throws {
+        for amount in amounts
+        where Decimal(string: amount, locale: Locale(identifier: "en_US_POSIX")).map({ $0 <= 0 }) ?? true {
+            throw ValidationError("“\(amount)” is no amount: 12.34 is one.")
+        }
+        guard VirtualCards.named(card) != nil else {
+            throw ValidationError(
+                "No card “\(card)”: there are \(VirtualCards.all.map(\.name).joined(separator: ", ")).")
+        }
+        guard service.map({ URL(string: $0)?.host != nil }) ?? true else {
+            throw ValidationError("--service: an address such as http://127.0.0.1:8790.")
+        }
+        guard patience > 0 else { throw ValidationError("--patience: more than 0.") }
+    }
+
+    func run() async throws {
+        do {
+            guard try await takePayments() else { throw ExitCode(1) }
+        } catch let error as ExitCode {
+            throw error
+        } catch {
+            try? FileHandle.standardError.write(contentsOf: Data("kiosk: \(error.localizedDescription)\n".utf8))
+            throw ExitCode(1)
+        }
+    }
+
+    /// - Returns: whether all were approved.
+    private func takePayments() async throws -> Bool {
+        let sandbox = service == nil ? try await SandboxProcess() : nil
+        defer { withExtendedLifetime(sandbox) {} }
+        guard let address = service.flatMap(URL.init(string:)) ?? sandbox?.address else { return false }
+        print("Payment service: \(address.absoluteString)")
+
+        let virtual = reader ? nil : SoftwareACR122U()
+        if let virtual { try ProximityReaderSystem.bootstrap(Self.configuration(virtual)) }
+        let service = TapToPayService(psp: SandboxService(address: address, patience: patience))
+        try await service.initialize()
+        print("Reader: \(virtual == nil ? "the one that is attached" : "virtual, with the card “\(card)”")")
+
+        let guide = Task { [events = service.reader.events, card] in
+            for await event in events { Self.follow(event, virtual, card) }
+        }
+        defer { guide.cancel() }
+        let transactions = TapTransactions(service)
+        var areApproved = true
+        for amount in amounts {
+            print("\(amount) \(currency)")
+            let outcome = await Self.pay(amount, currency, transactions, service)
+            areApproved = areApproved && outcome
+        }
+        return areApproved
+    }
+
+    /// - Returns: whether the payment was approved.
+    private static func pay(
+        _ amount: String, _ currency: String, _ transactions: TapTransactions, _ service: TapToPayService
+    ) async -> Bool {
+        let amount = Decimal(string: amount, locale: Locale(identifier: "en_US_POSIX")) ?? 0
+        for await state in transactions.processPayment(amount, currencyCode: currency) {
+            switch state {
+            case .confirmingPayment(let payment, let confirmation):
+                print("  Asking the payment service…")
+                do {
+                    let result = try await service.authorise(
+                        payment.card, amount: payment.amount, currency: payment.currencyCode)
+                    confirmation.complete(TapOutcome(result))
+                } catch {
+                    confirmation.complete(.failed(.service(error.localizedDescription)))
+                }
+            case .completed(.approved):
+                print("  Approved")
+                return true
+            case .completed(.declined(let reason)): print("  Declined\(reason.map { ": \($0)" } ?? "")")
+            case .completed(.failed(.service(let reason))): print("  Failed: \(reason)")
+            case .completed(.failed(let reason)): print("  Failed: \(reason)")
+            case .cancelled(let error): print("  Not paid: \(error.localizedDescription)")
+            }
+        }
+        return false
+    }
+
+    /// Tells the customer what to do; a virtual card does it at once.
+    private static func follow(_ event: PaymentCardReader.Event, _ virtual: SoftwareACR122U?, _ card: String) {
+        switch event {
+        case .readyForTap:
+            print("  Present your card")
+            if let virtual, let card = VirtualCards.named(card) { virtual.insert(card) }
+        case .readRetry: print("  Present your card again")
+        case .removeCard:
+            print("  Remove your card")
+            virtual?.remove()
+        default: break
+        }
+    }
+
+    /// A terminal with a virtual reader, that knows what the virtual cards' certificates are made with.
+    private static func configuration(_ device: SoftwareACR122U) throws -> ProximityReaderSystem.Configuration {
+        var configuration = ProximityReaderSystem.Configuration()
+        configuration.reader = .reader(VirtualReader(device))
+        for key in VirtualCards.certificationAuthorityKeys {
+            configuration.certificationAuthorityKeys.insert(
+                try CAPublicKey(
+                    environment: .test, rid: key.rid, index: key.index, modulus: key.modulus, exponent: key.exponent,
+                    checksum: key.checksum, expiration: CalendarDate(packed: key.expires)))
+        }
+        return configuration
+    }
+}

@@ -1,0 +1,48 @@
+import Foundation
+
+/// psp-sandbox, started for this program from beside it.  Ends with this object, or with this process however that ends.
+final class SandboxProcess {
+    let address: URL
+    private let process = Process()
+    /// Held open: the sandbox ends with its input.
+    private let input = Pipe()
+
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    init() async throws {
+        let executable = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
+            .appending(path: "psp-sandbox")
+        let output = Pipe()
+        process.executableURL = executable
+        process.arguments = ["--port", "0", "--quiet", "--end-with-input"]
+        process.standardInput = input
+        process.standardOutput = output
+        do {
+            try process.run()
+        } catch {
+            throw Failure(description: "\(executable.path) cannot be run. Build it: swift build --product psp-sandbox")
+        }
+        let (chunks, continuation) = AsyncStream.makeStream(of: Data.self)
+        output.fileHandleForReading.readabilityHandler = { handle in
+            let data = handle.availableData
+            if data.isEmpty { continuation.finish() } else { continuation.yield(data) }
+        }
+        defer { output.fileHandleForReading.readabilityHandler = nil }
+        var text = ""
+        for await chunk in chunks {
+            text += String(decoding: chunk, as: UTF8.self)
+            if text.hasSuffix("\n") { break }
+        }
+        guard let last = text.split(whereSeparator: \.isWhitespace).last, let address = URL(string: String(last)) else {
+            throw Failure(description: "psp-sandbox has not begun to listen.")
+        }
+        self.address = address
+    }
+
+    deinit {
+        try? input.fileHandleForWriting.close()
+        if process.isRunning { process.terminate() }
+    }
+}

@@ -1,0 +1,54 @@
+// Who imports this module has these two, too, as with Apple's.
+@_exported public import Foundation
+@_exported public import ProximityReader
+
+// Names that integration guides use for things of Apple's module, and Apple does not: source that is written after such a
+// guide compiles with `import KioskKit` added to it.
+
+extension PaymentCardReaderSession {
+    /// As ``ProximityReader/PaymentCardReader/prepare(using:)``.
+    public convenience init(reader: PaymentCardReader, token: PaymentCardReader.Token) async throws {
+        self.init(try await reader.terminal.prepare(using: token), options: reader.options)
+    }
+
+    /// Makes the reader ready again, with the token of before.
+    ///
+    /// - Throws: ``ProximityReader/PaymentCardReaderError``, of the case `tokenExpired` if a new token is due.
+    public func prepare() async throws { try await prepareAgain() }
+
+    /// As ``ProximityReader/PaymentCardReader/events``: a stream of the caller's own.
+    public var events: AsyncStream<PaymentCardReader.Event> { readerEvents }
+}
+
+extension PaymentCardTransactionRequest {
+    /// As ``ProximityReader/PaymentCardTransactionRequest/init(amount:currencyCode:for:)``.
+    public init(amount: Decimal, currencyCode: String, type: TransactionType) {
+        self.init(amount: amount, currencyCode: currencyCode, for: type)
+    }
+}
+
+extension PaymentCardReader.Event {
+    /// ``ProximityReader/PaymentCardReader/Event/readyForTap``
+    public static var ready: Self { .readyForTap }
+
+    /// Whether both are of one case.  What a case carries is not looked at.
+    public static func ~= (pattern: Self, value: Self) -> Bool { pattern.name == value.name }
+}
+
+extension PaymentCardReaderSession.ReadError {
+    /// ``ProximityReader/PaymentCardReaderSession/ReadError/readCancelled``
+    public static var cancelled: Self { .readCancelled }
+    /// ``ProximityReader/PaymentCardReaderSession/ReadError/noReaderSession``
+    public static var notReady: Self { .noReaderSession }
+
+    /// Whether both are of one case.  What a case carries is not looked at.
+    public static func ~= (pattern: Self, value: Self) -> Bool { pattern.errorName == value.errorName }
+}
+
+extension PaymentCardReaderError {
+    /// ``ProximityReader/PaymentCardReaderError/backgroundRequestNotAllowed``
+    public static var backgrounded: Self { .backgroundRequestNotAllowed }
+
+    /// Whether both are of one case.  What a case carries is not looked at.
+    public static func ~= (pattern: Self, value: Self) -> Bool { pattern.errorName == value.errorName }
+}

@@ -1,0 +1,102 @@
+public import Foundation
+public import ProximityReader
+import Synchronization
+
+/// How a payment by tap stands.
+///
+/// One attempt has one of three courses: `confirmingPayment`, `completed`; `cancelled`; `confirmingPayment`, `cancelled`.
+public enum TapTransactionState: Sendable {
+    /// There was no payment: no card was read, or the attempt was cancelled before it was confirmed.
+    case cancelled(any Error)
+    /// A card was read and wants to pay.  To be confirmed once, with what the payment service says.
+    case confirmingPayment(TapPayment, TapConfirmation)
+    case completed(TapOutcome)
+}
+
+/// What a card was read for, and what it gave.
+public struct TapPayment: Sendable {
+    /// In the currency's major unit.
+    public let amount: Decimal
+    /// Of ISO 4217.
+    public let currencyCode: String
+    public let card: PaymentCardReadResult
+}
+
+/// What came of a payment.
+public enum TapOutcome: Sendable, Hashable {
+    case approved
+    /// - Parameter reason: for a person; nil if there is none.
+    case declined(reason: String?)
+    case failed(TapFailure)
+
+    public init(_ result: PaymentResult) {
+        self = result.status == .approved ? .approved : .declined(reason: result.message)
+    }
+}
+
+/// Why a payment has neither been approved nor declined, as far as is known.
+public enum TapFailure: Sendable, Hashable {
+    /// The confirmation was let go of without an answer.
+    case unanswered
+    /// The confirmation was not answered in time.
+    case timedOut
+    /// The payment service could not be asked.
+    case service(String)
+}
+
+/// The one answer to ``TapTransactionState/confirmingPayment(_:_:)``.  May be given from any thread.
+///
+/// Letting go of every reference without an answer fails the payment as ``TapFailure/unanswered``.
+public final class TapConfirmation: Sendable {
+    private let answer: TapAnswer
+
+    init(_ answer: TapAnswer) { self.answer = answer }
+
+    /// - Returns: whether this is the attempt's outcome: false if it was answered before, or is over.  A payment that the
+    ///   service approved and that this returns false for must be given back.
+    @discardableResult public func complete(_ outcome: TapOutcome) -> Bool { answer.give(.outcome(outcome)) }
+
+    deinit { answer.give(.outcome(.failed(.unanswered))) }
+}
+
+/// What an attempt waits for: the first that is given counts.
+final class TapAnswer: Sendable {
+    enum Value: Sendable {
+        case outcome(TapOutcome)
+        case cancelled
+    }
+
+    private let state = Mutex<(value: Value?, waiter: CheckedContinuation<Value, Never>?)>((nil, nil))
+
+    /// - Returns: whether it is the first.
+    @discardableResult func give(_ value: Value) -> Bool {
+        let (isFirst, waiter) = state.withLock { state in
+            guard state.value == nil else { return (false, nil as CheckedContinuation<Value, Never>?) }
+            state.value = value
+            defer { state.waiter = nil }
+            return (true, state.waiter)
+        }
+        waiter?.resume(returning: value)
+        return isFirst
+    }
+
+    /// Waits for it; to be called once.  When the time is over, or the task is cancelled, that is the answer.
+    func value(within limit: Duration) async -> Value {
+        let clock = Task {
+            try await Task.sleep(for: limit)
+            give(.outcome(.failed(.timedOut)))
+        }
+        defer { clock.cancel() }
+        return await withTaskCancellationHandler {
+            await withCheckedContinuation { waiter in
+                let value = state.withLock { state in
+                    if state.value == nil { state.waiter = waiter }
+                    return state.value
+                }
+                if let value { waiter.resume(returning: value) }
+            }
+        } onCancel: {
+            give(.cancelled)
+        }
+    }
+}

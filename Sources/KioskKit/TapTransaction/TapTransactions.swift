@@ -1,0 +1,184 @@
+public import Foundation
+import ProximityReader
+import Synchronization
+
+/// What a checkout needs of whatever takes payments, by tap or otherwise.
+public protocol PaymentProcessing: Sendable {
+    /// Whether a payment can be made now.
+    var canMakePayments: Bool { get async }
+
+    /// One attempt to take a payment.
+    ///
+    /// - Returns: its states, for one consumer; ends after `completed` or `cancelled`.  Who stops consuming before cancels
+    ///   the attempt.
+    func processPayment(_ amount: Decimal, currencyCode: String) -> AsyncStream<TapTransactionState>
+}
+
+/// Is told of the states of every attempt, in their order, on no thread in particular.
+public protocol TapTransactionDelegate: AnyObject, Sendable {
+    func tapTransactions(
+        _ transactions: TapTransactions, didRead payment: TapPayment, confirmation: TapConfirmation)
+    func tapTransactions(_ transactions: TapTransactions, didComplete outcome: TapOutcome)
+    func tapTransactions(_ transactions: TapTransactions, didCancel error: any Error)
+}
+
+/// Payments by tap: one attempt at a time, each a stream of states that ends.
+///
+///     for await state in transactions.processPayment(12.34, currencyCode: "EUR") {
+///         switch state {
+///         case .confirmingPayment(let payment, let confirmation):
+///             do {
+///                 confirmation.complete(TapOutcome(try await service.authorise(
+///                     payment.card, amount: payment.amount, currency: payment.currencyCode)))
+///             } catch {
+///                 confirmation.complete(.failed(.service(error.localizedDescription)))
+///             }
+///         case .completed(let outcome): show(outcome)
+///         case .cancelled(let error): show(error)
+///         }
+///     }
+public final class TapTransactions: PaymentProcessing {
+    private let service: TapToPayService
+    private let networks: Set<PaymentNetwork>
+    private let confirmationTime: Duration
+    private let board = Mutex(Board())
+
+    /// Who is told, and what there was last.
+    private struct Board {
+        var isActive = false
+        /// The state of the last attempt, if it has one and its confirmation is still held by somebody.
+        var latest: @Sendable () -> TapTransactionState? = { nil }
+        var streams: [UUID: AsyncStream<TapTransactionState>.Continuation] = [:]
+        var delegates: [WeakDelegate] = []
+    }
+
+    private struct WeakDelegate: Sendable {
+        weak var value: (any TapTransactionDelegate)?
+    }
+
+    /// - Parameter networks: whose cards the merchant accepts.
+    /// - Parameter confirmationTime: how long a card that was read waits for ``TapConfirmation/complete(_:)``.
+    public init(
+        _ service: TapToPayService, networks: Set<PaymentNetwork> = Set(PaymentNetwork.allCases),
+        confirmationTime: Duration = .seconds(60)
+    ) {
+        self.service = service
+        self.networks = networks
+        self.confirmationTime = confirmationTime
+    }
+
+    /// Whether a reader is attached, and its terminal has an application of one of the networks.
+    public var canMakePayments: Bool {
+        get async {
+            let applications = service.reader.terminal.applications
+            guard networks.contains(where: { applications.contains(where: $0.has) }) else { return false }
+            return (try? await service.reader.readerIdentifier) != nil
+        }
+    }
+
+    // MARK: Attempts
+
+    /// One attempt to take a payment.
+    ///
+    /// While another is under way it ends at once with `cancelled` and `ReadError.readerSessionBusy`.
+    public func processPayment(_ amount: Decimal, currencyCode: String) -> AsyncStream<TapTransactionState> {
+        let (stream, continuation) = AsyncStream.makeStream(of: TapTransactionState.self)
+        let isFree = board.withLock { board in
+            guard !board.isActive else { return false }
+            board.isActive = true
+            board.latest = { nil }
+            return true
+        }
+        guard isFree else {
+            continuation.yield(.cancelled(PaymentCardReaderSession.ReadError.readerSessionBusy))
+            continuation.finish()
+            return stream
+        }
+        let task = Task {
+            do {
+                let payment = try await read(amount, currencyCode)
+                let answer = TapAnswer()
+                // Held by those who are told, and not here.
+                tell(.confirmingPayment(payment, TapConfirmation(answer)), continuation)
+                switch await answer.value(within: confirmationTime) {
+                case .outcome(let outcome): tell(.completed(outcome), continuation)
+                case .cancelled: tell(.cancelled(PaymentCardReaderSession.ReadError.readCancelled), continuation)
+                }
+            } catch {
+                tell(.cancelled(error), continuation)
+            }
+        }
+        continuation.onTermination = { reason in
+            if case .cancelled = reason { task.cancel() }
+        }
+        return stream
+    }
+
+    private func read(_ amount: Decimal, _ currencyCode: String) async throws -> TapPayment {
+        let card = try await service.read(PaymentCardTransactionRequest(amount: amount, currencyCode: currencyCode))
+        switch card.outcome {
+        case .success: return TapPayment(amount: amount, currencyCode: currencyCode, card: card)
+        case .cardDeclined: throw PaymentCardReaderSession.ReadError.paymentCardDeclined
+        case .failure: throw PaymentCardReaderSession.ReadError.paymentReadFailed
+        }
+    }
+
+    private func tell(_ state: TapTransactionState, _ attempt: AsyncStream<TapTransactionState>.Continuation) {
+        let delegates = board.withLock { board in
+            switch state {
+            case .confirmingPayment(let payment, let confirmation):
+                board.latest = { [weak confirmation] in confirmation.map { .confirmingPayment(payment, $0) } }
+            case .cancelled, .completed:
+                board.latest = { state }
+                board.isActive = false
+            }
+            for stream in board.streams.values { stream.yield(state) }
+            board.delegates.removeAll { $0.value == nil }
+            return board.delegates.compactMap(\.value)
+        }
+        for delegate in delegates {
+            switch state {
+            case .confirmingPayment(let payment, let confirmation):
+                delegate.tapTransactions(self, didRead: payment, confirmation: confirmation)
+            case .completed(let outcome): delegate.tapTransactions(self, didComplete: outcome)
+            case .cancelled(let error): delegate.tapTransactions(self, didCancel: error)
+            }
+        }
+        attempt.yield(state)
+        switch state {
+        case .confirmingPayment: break
+        case .cancelled, .completed: attempt.finish()
+        }
+    }
+
+    // MARK: All attempts
+
+    /// The states of every attempt: first that which the last attempt is in or ended with, then those to come.
+    ///
+    /// A stream of the caller's own, which does not end.  What it holds untaken are also confirmations: such a payment fails
+    /// when its time is over, and not before.
+    public var transactionStates: AsyncStream<TapTransactionState> {
+        let (stream, continuation) = AsyncStream.makeStream(of: TapTransactionState.self)
+        let id = UUID()
+        board.withLock { board in
+            if let latest = board.latest() { continuation.yield(latest) }
+            board.streams[id] = continuation
+        }
+        continuation.onTermination = { [weak self] _ in
+            // Released outside the lock: its end may end others.
+            _ = self?.board.withLock { $0.streams.removeValue(forKey: id) }
+        }
+        return stream
+    }
+
+    /// Tells `delegate` of every attempt from now on, besides those added before.  It is not kept alive.
+    public func add(_ delegate: any TapTransactionDelegate) {
+        board.withLock { $0.delegates.append(WeakDelegate(value: delegate)) }
+    }
+
+    public func remove(_ delegate: any TapTransactionDelegate) {
+        board.withLock { $0.delegates.removeAll { $0.value === delegate } }
+    }
+
+    deinit { board.withLock { board in board.streams.values.forEach { $0.finish() } } }
+}

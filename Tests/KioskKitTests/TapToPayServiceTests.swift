@@ -1,0 +1,191 @@
+import Foundation
+import KioskKit
+import ProximityReader
+import SmartCardSimulator
+import Testing
+
+@Suite(.timeLimit(.minutes(5))) struct TapToPayServiceTests {
+    @Test("a card is read and charged, under the read's own key; a refund likewise")
+    func charge() async throws {
+        let bench = try await KioskBench()
+        try bench.insert()
+        let result = try await bench.service.charge(amount: 12.34, currency: "EUR")
+        #expect(result.status == .approved && result.responseCode == "00")
+        bench.device.remove()
+        try bench.insert()
+        #expect(try await bench.service.refund(amount: 5, currency: "EUR").status == .approved)
+        let calls = await bench.psp.calls
+        #expect(calls.map(\.kind) == ["payment", "refund"])
+        #expect(calls.map(\.amount) == [12.34, 5])
+        #expect(Set(calls.map(\.key)).count == 2 && calls.allSatisfy { UUID(uuidString: $0.key) != nil })
+    }
+
+    @Test("a decline is a result, and a refusal an error that is not asked about again")
+    func declined() async throws {
+        let bench = try await KioskBench(script: [.declined, .refused])
+        try bench.insert()
+        let result = try await bench.service.charge(amount: 12.34, currency: "EUR")
+        #expect(result.status == .declined && result.message == "Insufficient funds")
+        await #expect(throws: PaymentServiceError.refused(code: "merchant", message: "No such merchant.")) {
+            _ = try await bench.service.charge(amount: 12.34, currency: "EUR")
+        }
+        #expect(await bench.psp.calls.count == 2)
+    }
+
+    @Test("an answer that is lost is asked for again, under the same key")
+    func lost() async throws {
+        let bench = try await KioskBench(script: [.lost, .lost, .approved])
+        try bench.insert()
+        #expect(try await bench.service.charge(amount: 12.34, currency: "EUR").status == .approved)
+        let calls = await bench.psp.calls
+        #expect(calls.count == 3 && Set(calls).count == 1)
+    }
+
+    @Test("where no answer comes at all, that nothing is known is said, and with which key to ask")
+    func unknown() async throws {
+        let bench = try await KioskBench(script: [.lost, .lost, .lost])
+        try bench.insert()
+        do {
+            _ = try await bench.service.charge(amount: 12.34, currency: "EUR")
+            Issue.record("no error")
+        } catch let error as TapToPayError {
+            let calls = await bench.psp.calls
+            #expect(calls.count == 3)
+            #expect(error == .outcomeUnknown(key: calls[0].key))
+            #expect(error.localizedDescription.contains(calls[0].key))
+        }
+    }
+
+    @Test("nothing is read before initialize(), nor while the machine sleeps; and it is afterwards")
+    func sleep() async throws {
+        let bench = try await KioskBench(isPrepared: false)
+        try bench.insert()
+        await #expect(throws: TapToPayError.notInitialized) {
+            _ = try await bench.service.charge(amount: 1, currency: "EUR")
+        }
+        try await bench.service.initialize()
+        await bench.service.suspend()
+        #expect(
+            await thrown { _ = try await bench.service.charge(amount: 1, currency: "EUR") } == "readFromBackgroundError"
+        )
+        #expect(await thrown { try await bench.service.initialize() } == "backgroundRequestNotAllowed")
+        try await bench.service.resume()
+        #expect(try await bench.service.charge(amount: 1, currency: "EUR").status == .approved)
+    }
+
+    @Test("a session or a token that has run out is replaced, with a new token, by the next read")
+    func expiry() async throws {
+        let bench = try await KioskBench(isPrepared: false)
+        try bench.insert()
+        await bench.psp.setTokenLifetime(60)
+        try await bench.service.initialize()
+        bench.passTime(61)
+        #expect(try await bench.service.charge(amount: 1, currency: "EUR").status == .approved)
+        #expect(await bench.psp.tokens == 2)
+        await bench.psp.setTokenLifetime(72 * 3600)
+        try await bench.service.initialize()
+        bench.passTime(24 * 3600 + 1)
+        #expect(try await bench.service.charge(amount: 1, currency: "EUR").status == .approved)
+        #expect(await bench.psp.tokens == 4)
+    }
+
+    @Test("without a key of the caller's, the same card data have the same key, and others another")
+    func defaultKeys() async throws {
+        let psp = try ScriptedService([])
+        for data in ["sealed-1", "sealed-1", "sealed-2"] {
+            _ = try await psp.processPayment(cardData: data, amount: 1, currency: "EUR")
+        }
+        _ = try await psp.processRefund(cardData: "sealed-1", amount: 1, currency: "EUR")
+        _ = try await psp.submitBatch(Data("abc".utf8))
+        let keys = await psp.calls.map(\.key)
+        #expect(keys[0] == keys[1] && keys[0] != keys[2])
+        // FIPS 180-4's example of SHA-256: "abc".
+        #expect(keys[4] == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+    }
+}
+
+@Suite(.timeLimit(.minutes(5))) @MainActor struct ObservableTests {
+    @Test("the session manager has the reader ready, not while the machine sleeps, and again afterwards")
+    func suspended() async throws {
+        let bench = try await KioskBench(isPrepared: false)
+        let manager = ReaderSessionManager(bench.service, pause: .milliseconds(10))
+        manager.start()
+        try await wait(for: "ready") { manager.state.isReady }
+        let ready = Task { [events = bench.reader.events] in
+            for await event in events { if case .readyForTap = event { return } }
+        }
+        let charge = Task { try await bench.service.charge(amount: 1, currency: "EUR") }
+        await ready.value
+        await manager.hostDidSuspend()
+        #expect(await thrown { _ = try await charge.value } == "readCancelled")
+        guard case .suspended = manager.state else { throw Unexpected(state: "\(manager.state)") }
+        manager.hostDidResume()
+        try await wait(for: "ready") { manager.state.isReady }
+        try bench.insert()
+        #expect(try await bench.service.charge(amount: 1, currency: "EUR").status == .approved)
+    }
+
+    @Test("it tries again until the reader is there, tells why it is not, and notices that a session is over")
+    func recovery() async throws {
+        let bench = try await KioskBench(isPrepared: false)
+        // A token that has expired when it comes.
+        await bench.psp.setTokenLifetime(-1)
+        let manager = ReaderSessionManager(bench.service, pause: .milliseconds(100))
+        manager.start()
+        try await wait(for: "failure") {
+            if case .failed(let error) = manager.state { "\(error)" == "tokenExpired" } else { false }
+        }
+        await bench.psp.setTokenLifetime(72 * 3600)
+        try await wait(for: "ready") { manager.state.isReady }
+        // A read finds that its session is over, and the reader says so to everybody.
+        let token = PaymentCardReader.Token(rawValue: try await bench.psp.fetchReaderToken())
+        let session = try await bench.reader.prepare(using: token)
+        let tokens = await bench.psp.tokens
+        bench.passTime(24 * 3600 + 1)
+        let request = PaymentCardTransactionRequest(amount: 1, currencyCode: "EUR")
+        #expect(await thrown { _ = try await session.readPaymentCard(request) } == "readerSessionExpired")
+        try await wait(for: "new token") { await bench.psp.tokens == tokens + 1 }
+        try await wait(for: "ready") { manager.state.isReady }
+        bench.device.unplug()
+        try await wait(for: "loss") {
+            if case .failed(let error) = manager.state { "\(error)" == "notReady" } else { false }
+        }
+    }
+
+    @Test("the view model shows a payment from the wait for a card to the decision")
+    func viewModel() async throws {
+        let bench = try await KioskBench(script: [.approved, .declined], isPrepared: false)
+        let model = PaymentViewModel(bench.service)
+        await model.readPayment()
+        #expect(model.result == nil && model.errorMessage == nil, "not ready: nothing happens")
+        await model.setup()
+        #expect(model.isReady && model.errorMessage == nil)
+        model.amount = 12.34
+        let first = Task { await model.readPayment() }
+        try await wait(for: "prompt") { model.prompt == .presentCard }
+        #expect(model.isProcessing)
+        try bench.insert()
+        await first.value
+        #expect(model.transactionComplete && !model.isProcessing && model.prompt == nil)
+        await model.readPayment()
+        #expect(!model.transactionComplete && model.result?.message == "Insufficient funds")
+        model.amount = -1
+        await model.readPayment()
+        #expect(model.result == nil && model.errorMessage?.contains("The amount is not valid") == true)
+    }
+
+    @Test("a read that is cancelled is no error to show")
+    func viewModelCancelled() async throws {
+        let bench = try await KioskBench(isPrepared: false)
+        let model = PaymentViewModel(bench.service)
+        await model.setup()
+        model.amount = 1
+        let read = Task { await model.readPayment() }
+        try await wait(for: "prompt") { model.prompt == .presentCard }
+        read.cancel()
+        await read.value
+        #expect(model.errorMessage == nil && model.result == nil && !model.isProcessing)
+    }
+
+    struct Unexpected: Error { let state: String }
+}

@@ -1,0 +1,302 @@
+import Foundation
+import KioskKit
+import ProximityReader
+import SmartCardSimulator
+import Synchronization
+import Testing
+
+/// The tap transaction's stream, row for row as its promises are numbered: E1 to E7.
+@Suite(.timeLimit(.minutes(5))) struct TapTransactionTests {
+    /// A state without what belongs to one attempt alone.
+    enum Seen: Hashable {
+        case cancelled(String)
+        case confirming(Decimal, String)
+        case completed(TapOutcome)
+
+        init(_ state: TapTransactionState) {
+            self =
+                switch state {
+                case .cancelled(let error): .cancelled(String("\(error)".prefix { $0 != "(" }))
+                case .confirmingPayment(let payment, _): .confirming(payment.amount, payment.currencyCode)
+                case .completed(let outcome): .completed(outcome)
+                }
+        }
+    }
+
+    private func readyForTap(_ bench: KioskBench) -> Task<Void, Never> {
+        let events = bench.reader.events
+        return Task { for await event in events { if case .readyForTap = event { return } } }
+    }
+
+    /// The states of one attempt, whose confirmations `confirm` answers.
+    private func states(
+        _ transactions: TapTransactions, amount: Decimal = 12.34, _ confirm: @Sendable (TapConfirmation) async -> Void
+    ) async -> [Seen] {
+        var seen: [Seen] = []
+        for await state in transactions.processPayment(amount, currencyCode: "EUR") {
+            seen.append(Seen(state))
+            if case .confirmingPayment(_, let confirmation) = state { await confirm(confirmation) }
+        }
+        return seen
+    }
+
+    @Test("E1: cancelled before the tap, an attempt is cancelled and nothing else, and its stream ends")
+    func e1() async throws {
+        let bench = try await KioskBench()
+        let transactions = TapTransactions(bench.service)
+        let ready = readyForTap(bench)
+        async let seen = states(transactions) { _ in Issue.record("nothing was read") }
+        await ready.value
+        await bench.service.suspend()
+        #expect(await seen == [.cancelled("readCancelled")])
+    }
+
+    @Test(
+        "E2: a tap is confirmed and then completed as the payment service decides",
+        arguments: [
+            (ScriptedService.Answer.approved, TapOutcome.approved),
+            (.declined, .declined(reason: "Insufficient funds")),
+        ])
+    func e2(_ answer: ScriptedService.Answer, _ outcome: TapOutcome) async throws {
+        let bench = try await KioskBench(script: [answer])
+        try bench.insert()
+        var seen: [Seen] = []
+        for await state in TapTransactions(bench.service).processPayment(12.34, currencyCode: "EUR") {
+            seen.append(Seen(state))
+            guard case .confirmingPayment(let payment, let confirmation) = state else { continue }
+            let result = try await bench.service.authorise(
+                payment.card, amount: payment.amount, currency: payment.currencyCode)
+            #expect(confirmation.complete(TapOutcome(result)))
+        }
+        #expect(seen == [.confirming(12.34, "EUR"), .completed(outcome)])
+    }
+
+    @Test("E2: a card that declines has paid nothing: cancelled, whether it is thrown or a result")
+    func e2Card() async throws {
+        for isResult in [false, true] {
+            var options = PaymentCardReader.Options()
+            options.includeErrorInReadResult = isResult
+            let bench = try await KioskBench(options: options)
+            try bench.insert("visa-decline")
+            let seen = await states(TapTransactions(bench.service)) { _ in Issue.record("there is nothing to confirm") }
+            #expect(seen == [.cancelled("paymentCardDeclined")])
+        }
+    }
+
+    @Test("E3: of two answers the first counts, from whatever thread")
+    func e3Twice() async throws {
+        let bench = try await KioskBench()
+        try bench.insert()
+        let seen = await states(TapTransactions(bench.service)) { confirmation in
+            await withCheckedContinuation { continuation in
+                Thread.detachNewThread {
+                    #expect(confirmation.complete(.declined(reason: "first")))
+                    #expect(!confirmation.complete(.approved))
+                    continuation.resume()
+                }
+            }
+            #expect(!confirmation.complete(.approved))
+        }
+        #expect(seen == [.confirming(12.34, "EUR"), .completed(.declined(reason: "first"))])
+    }
+
+    private final class Accepted: Sendable {
+        let outcomes = Mutex<[TapOutcome]>([])
+    }
+
+    @Test("E3: of a hundred answers at once one counts")
+    func e3AtOnce() async throws {
+        let bench = try await KioskBench()
+        try bench.insert()
+        let accepted = Accepted()
+        let seen = await states(TapTransactions(bench.service)) { confirmation in
+            await withTaskGroup(of: Void.self) { group in
+                for number in 0..<100 {
+                    group.addTask {
+                        let outcome = TapOutcome.declined(reason: "\(number)")
+                        if confirmation.complete(outcome) { accepted.outcomes.withLock { $0.append(outcome) } }
+                    }
+                }
+            }
+        }
+        let outcomes = accepted.outcomes.withLock { $0 }
+        #expect(outcomes.count == 1)
+        #expect(seen.last == outcomes.first.map(Seen.completed))
+    }
+
+    @Test("E3: a confirmation that is let go of unanswered fails the payment at once")
+    func e3Never() async throws {
+        let bench = try await KioskBench()
+        try bench.insert()
+        let seen = await states(TapTransactions(bench.service)) { _ in }
+        #expect(seen == [.confirming(12.34, "EUR"), .completed(.failed(.unanswered))])
+    }
+
+    @Test(
+        "E3: one that is held and not answered fails it when its time is over, and an answer after that does not count")
+    func e3Late() async throws {
+        let bench = try await KioskBench()
+        try bench.insert()
+        let held = Mutex<TapConfirmation?>(nil)
+        let transactions = TapTransactions(bench.service, confirmationTime: .milliseconds(50))
+        let seen = await states(transactions) { confirmation in held.withLock { $0 = confirmation } }
+        #expect(seen == [.confirming(12.34, "EUR"), .completed(.failed(.timedOut))])
+        #expect(held.withLock { $0 }?.complete(.approved) == false)
+    }
+
+    @Test("E3: after a cancel an answer does not count, and whoever gives it learns so")
+    func e3Cancelled() async throws {
+        let bench = try await KioskBench()
+        try bench.insert()
+        let transactions = TapTransactions(bench.service)
+        let held = Mutex<TapConfirmation?>(nil)
+        var all = transactions.transactionStates.makeAsyncIterator()
+        let attempt = Task {
+            for await state in transactions.processPayment(12.34, currencyCode: "EUR") {
+                if case .confirmingPayment(_, let confirmation) = state {
+                    held.withLock { $0 = confirmation }
+                    try? await Task.sleep(for: .seconds(3600))
+                }
+            }
+        }
+        try await wait(for: "confirmation") { held.withLock { $0 } != nil }
+        attempt.cancel()
+        await attempt.value
+        let states = [await all.next(), await all.next()].compactMap { $0.map(Seen.init) }
+        #expect(states == [.confirming(12.34, "EUR"), .cancelled("readCancelled")])
+        #expect(held.withLock { $0 }?.complete(.approved) == false)
+    }
+
+    @Test("E4: an attempt that cannot start is cancelled once")
+    func e4CannotStart() async throws {
+        let bench = try await KioskBench(isPrepared: false)
+        let transactions = TapTransactions(bench.service)
+        #expect(await states(transactions) { _ in } == [.cancelled("The reader is not ready. Call initialize")])
+        try await bench.service.initialize()
+        #expect(await states(transactions, amount: -1) { _ in } == [.cancelled("invalidAmount")])
+    }
+
+    @Test("E4: a second attempt while one is active is busy, also while that one is confirmed, and does not disturb it")
+    func e4Busy() async throws {
+        let bench = try await KioskBench()
+        let transactions = TapTransactions(bench.service)
+        let ready = readyForTap(bench)
+        async let first = states(transactions) { confirmation in
+            #expect(await states(transactions) { _ in } == [.cancelled("readerSessionBusy")])
+            confirmation.complete(.approved)
+        }
+        await ready.value
+        #expect(await states(transactions) { _ in } == [.cancelled("readerSessionBusy")])
+        try bench.insert()
+        #expect(await first == [.confirming(12.34, "EUR"), .completed(.approved)])
+    }
+
+    @Test("E5: who stops consuming cancels the read, and the next attempt begins")
+    func e5Consumer() async throws {
+        let bench = try await KioskBench()
+        let transactions = TapTransactions(bench.service)
+        let ready = readyForTap(bench)
+        let events = bench.reader.events
+        let attempt = Task { for await _ in transactions.processPayment(12.34, currencyCode: "EUR") {} }
+        await ready.value
+        attempt.cancel()
+        await attempt.value
+        var isCancelled = false
+        for await event in events {
+            if case .readCancelled = event { isCancelled = true }
+            if case .userInterfaceDismissed = event { break }
+        }
+        #expect(isCancelled)
+        try bench.insert()
+        var seen: [Seen] = []
+        // The cancelled attempt may still be ending.
+        repeat {
+            seen = await states(transactions) { $0.complete(.approved) }
+        } while seen == [.cancelled("readerSessionBusy")]
+        #expect(seen == [.confirming(12.34, "EUR"), .completed(.approved)])
+    }
+
+    private final class Listener: TapTransactionDelegate {
+        let seen = Mutex<[Seen]>([])
+        func tapTransactions(_: TapTransactions, didRead payment: TapPayment, confirmation: TapConfirmation) {
+            seen.withLock { $0.append(.confirming(payment.amount, payment.currencyCode)) }
+        }
+        func tapTransactions(_: TapTransactions, didComplete outcome: TapOutcome) {
+            seen.withLock { $0.append(.completed(outcome)) }
+        }
+        func tapTransactions(_: TapTransactions, didCancel error: any Error) {
+            seen.withLock { $0.append(.cancelled("\(error)")) }
+        }
+    }
+
+    @Test("E5: every delegate is told of every state, and none is kept alive; nor is what tells them")
+    func e5Delegates() async throws {
+        let bench = try await KioskBench()
+        try bench.insert()
+        var transactions: TapTransactions? = TapTransactions(bench.service)
+        weak let weakTransactions = transactions
+        let listeners = [Listener(), Listener()]
+        let removed = Listener()
+        var released: Listener? = Listener()
+        weak let weakReleased = released
+        for listener in listeners + [removed] { transactions?.add(listener) }
+        if let released { transactions?.add(released) }
+        transactions?.remove(removed)
+        released = nil
+        #expect(weakReleased == nil)
+        let stream = try #require(transactions).processPayment(12.34, currencyCode: "EUR")
+        for await state in stream {
+            if case .confirmingPayment(_, let confirmation) = state { confirmation.complete(.approved) }
+        }
+        for listener in listeners {
+            #expect(listener.seen.withLock { $0 } == [.confirming(12.34, "EUR"), .completed(.approved)])
+        }
+        #expect(removed.seen.withLock { $0 }.isEmpty)
+        transactions = nil
+        try await wait(for: "release") { weakTransactions == nil }
+    }
+
+    @Test(
+        "E6: who comes late gets the state that the attempt is in, and can confirm; the next attempt begins without it")
+    func e6() async throws {
+        let bench = try await KioskBench()
+        try bench.insert()
+        let transactions = TapTransactions(bench.service)
+        let held = Mutex<TapConfirmation?>(nil)
+        async let first = states(transactions) { confirmation in
+            held.withLock { $0 = confirmation }
+            for await state in transactions.transactionStates {
+                #expect(Seen(state) == .confirming(12.34, "EUR"))
+                if case .confirmingPayment(_, let same) = state { #expect(same.complete(.approved)) }
+                break
+            }
+        }
+        #expect(await first == [.confirming(12.34, "EUR"), .completed(.approved)])
+        // It is over: its end is what a late one gets.
+        var late = transactions.transactionStates.makeAsyncIterator()
+        #expect(await late.next().map(Seen.init) == .completed(.approved))
+
+        bench.device.remove()
+        let ready = readyForTap(bench)
+        async let second = states(transactions, amount: 5) { $0.complete(.declined(reason: nil)) }
+        await ready.value
+        // Nothing of the first.
+        var fresh = transactions.transactionStates.makeAsyncIterator()
+        try bench.insert()
+        #expect(await second == [.confirming(5, "EUR"), .completed(.declined(reason: nil))])
+        #expect(await fresh.next().map(Seen.init) == .confirming(5, "EUR"))
+        #expect(await late.next().map(Seen.init) == .confirming(5, "EUR"))
+    }
+
+    @Test("E7: payments can be made with a reader, and a network that its terminal has an application of")
+    func e7() async throws {
+        let bench = try await KioskBench()
+        #expect(await TapTransactions(bench.service).canMakePayments)
+        #expect(await TapTransactions(bench.service, networks: [.visa, .jcb]).canMakePayments)
+        // The test terminal has one kernel: Visa's.
+        #expect(await !TapTransactions(bench.service, networks: [.jcb]).canMakePayments)
+        #expect(await !TapTransactions(bench.service, networks: []).canMakePayments)
+        let without = try await KioskBench(isPrepared: false) { $0.reader = .serialNumber("no such reader") }
+        #expect(await !TapTransactions(without.service).canMakePayments)
+    }
+}

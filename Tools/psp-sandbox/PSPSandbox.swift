@@ -1,0 +1,138 @@
+import ArgumentParser
+import CardEncryption
+import FlyingFox
+import FlyingSocks
+import Foundation
+import Glibc
+
+@main
+struct PSPSandbox: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "psp-sandbox",
+        abstract: "A payment service for development: issues reader tokens, opens card data, decides by amount.",
+        discussion: """
+            No money moves. Everybody can sign as this service: its key is published, and trusted only by terminals \
+            without a configuration of their own. Account numbers are never printed but masked. What it knows it \
+            forgets when it ends.
+
+            REQUESTS
+              GET  /keys           what tokens are signed with: a JSON Web Key Set
+              POST /reader-tokens  {"merchant": "…"} or {}
+                                   {"token"}
+              POST /payments       {"cardData", "amount": "12.34", "currency": "EUR"}
+                                   {"id", "kind", "status", "responseCode", "message",
+                                   "amount", "currency", "card", "idempotencyKey"}
+              POST /refunds        likewise, for a card that was read for a refund
+              POST /batches        a StoreAndForwardBatch; of it are looked at
+                                   {"id", "count",
+                                   "payments": [{"id", "paymentCardData",
+                                                 "generalCardData"}]}
+                                   {"deletionToken", "payments"}
+              GET  /payments       everything that was decided so far
+
+            cardData is PaymentCardReadResult.paymentCardData; amount, currency and type must be what the card was read \
+            for. status is "approved" or "declined". Payments, refunds and batches need the header Idempotency-Key: a \
+            key that is known gets the answer of the first time, and nothing else is done. In a batch each payment's id \
+            is its key. What is refused is answered {"error": {"code", "message"}} with a status of 400 and above.
+
+            AMOUNTS
+              The last two digits of the amount in minor units decide:
+            \(AmountRule.help)
+
+            A deletion token is a JSON web token with iss, aud (what the header Reader-Identifier of the batch says), jti, \
+            bid (the batch's id), cnt (its count), hash, iat and exp. The hash is SHA-256, in Base64url, of the batch's \
+            canonical form: the lines "swift-contactless batch 1", id, count, and for each payment its id, a space, and \
+            the SHA-256 in hexadecimal digits of the lines "swift-contactless payment 1", id, paymentCardData and \
+            generalCardData.
+
+            EXAMPLES
+              psp-sandbox
+              curl -s -d '{}' http://127.0.0.1:8790/reader-tokens
+            """)
+
+    @Option(help: "The port; 0 for any that is free.")
+    var port: UInt16 = 8790
+
+    @Option(help: "The address to listen on. Another one than 127.0.0.1 lets others in: everybody can ask for tokens.")
+    var address = "127.0.0.1"
+
+    @Option(help: .init("The merchant that tokens are for, where none is asked for.", valueName: "name"))
+    var merchant = "sandbox-merchant"
+
+    @Option(help: .init("How long tokens are good.", valueName: "seconds"))
+    var tokenLifetime: Double = 48 * 3600
+
+    @Option(help: .init("How late answers are that come late.", valueName: "seconds"))
+    var late: Double = 30
+
+    @Option(
+        help: .init(
+            "Where the key that opens card data is kept, made if it is not there. Without it, a new one each time.",
+            valueName: "file"))
+    var cardDataKey: String?
+
+    @Flag(help: "Print the address and nothing else.")
+    var quiet = false
+
+    @Flag(help: "End when standard input does: for programs that start this one.")
+    var endWithInput = false
+
+    func validate() throws {
+        guard tokenLifetime >= 1, tokenLifetime <= 1e9 else { throw ValidationError("--token-lifetime: 1 and more.") }
+        guard (0...86_400).contains(late) else { throw ValidationError("--late: 0 to 86400.") }
+    }
+
+    func run() async throws {
+        signal(SIGPIPE, SIG_IGN)
+        let keys = try await SandboxKeys(cardDataKey: try key())
+        let routes = Routes(
+            sandbox: Sandbox(keys: keys), keys: keys, merchant: merchant, tokenLifetime: tokenLifetime,
+            lateness: .seconds(late), log: { [quiet] line in if !quiet { Self.print(line) } })
+        let socketAddress: sockaddr_in
+        do {
+            socketAddress = try .inet(ip4: address, port: port)
+        } catch {
+            throw ValidationError("--address: \(address) is no IPv4 address.")
+        }
+        // Longer than the latest answer.
+        let server = HTTPServer(
+            address: socketAddress, timeout: late + 60, logger: .disabled, handler: routes)
+        let running = Task { try await server.run() }
+        do {
+            try await server.waitUntilListening()
+        } catch {
+            running.cancel()
+            Self.complain("\(address):\(port) cannot be listened on. Is it in use? Take another one with --port.")
+            throw ExitCode(1)
+        }
+        if case .ip4(let ip, let port) = await server.listeningAddress {
+            Self.print("psp-sandbox listens on http://\(ip):\(port)")
+        }
+        if endWithInput { Self.endWithInput() }
+        try await running.value
+    }
+
+    private func key() throws -> JWEPrivateKey {
+        guard let path = cardDataKey else { return try JWEPrivateKey(generating: .ecdhES, keyID: UUID().uuidString) }
+        let file = KeyFile(path)
+        if FileManager.default.fileExists(atPath: path) { return try JWEPrivateKey(file) }
+        let key = try JWEPrivateKey(generating: .ecdhES, keyID: UUID().uuidString)
+        try key.save(to: file)
+        return key
+    }
+
+    private static func endWithInput() {
+        Thread.detachNewThread {
+            while FileHandle.standardInput.availableData.count > 0 {}
+            Glibc.exit(0)
+        }
+    }
+
+    private static func print(_ line: String) {
+        try? FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8))
+    }
+
+    private static func complain(_ text: String) {
+        try? FileHandle.standardError.write(contentsOf: Data("psp-sandbox: \(text)\n".utf8))
+    }
+}

@@ -1,0 +1,74 @@
+import CardEncryption
+import Foundation
+import JWTKit
+
+/// Signs what the sandbox says.
+struct SandboxKeys: Sendable {
+    // TEST: a published key.  Whoever trusts it trusts everybody.
+    private static let keyID = "test-payment-service"
+    private static let scalar = "Jz3hgC6wPXkw9kLsBrVfP_24fBaaHcfm4apwcZfSwVE"
+
+    static let issuer = "psp-sandbox"
+    static let audience = "terminals"
+
+    /// What readers seal card data for.
+    let cardDataKey: JWEPrivateKey
+    private let signer = JWTKeyCollection()
+
+    init(cardDataKey: JWEPrivateKey) async throws {
+        self.cardDataKey = cardDataKey
+        try await signer.add(ecdsa: ES256PrivateKey(key: Self.scalar), kid: JWKIdentifier(string: Self.keyID))
+    }
+
+    /// The public half, as a JSON Web Key Set.
+    static let keySet = """
+        {"keys":[{"kty":"EC","crv":"P-256","use":"sig","alg":"ES256","kid":"\(keyID)",\
+        "x":"A7bzZSKUJQVoRrbhhBeotBS9K9D8EecwZ6pYLsTrD_k","y":"aE9mO7DM_syqfuBYF61tL8VPRBgKoSqG3AciFM2laRs"}]}
+        """
+
+    func readerToken(merchant: String, lifetime: TimeInterval) async throws -> String {
+        let now = Date().timeIntervalSince1970.rounded(.down)
+        return try await sign(
+            ReaderTokenClaims(
+                iss: Self.issuer, aud: Self.audience, jti: UUID().uuidString, iat: now, exp: now + lifetime,
+                mid: merchant, tpid: "sandbox",
+                cardDataKey: try JSONDecoder().decode([String: String].self, from: Data(cardDataKey.publicJWK.utf8))))
+    }
+
+    /// The right of `reader` to delete the batch `id`, of `count` payments with the hash `hash`, for 24 hours.
+    func deletionToken(for reader: String, batch id: String, count: Int, hash: String) async throws -> String {
+        let now = Date().timeIntervalSince1970.rounded(.down)
+        return try await sign(
+            DeletionTokenClaims(
+                iss: Self.issuer, aud: reader, jti: UUID().uuidString, bid: id, cnt: count, hash: hash, iat: now,
+                exp: now + 24 * 3600))
+    }
+
+    private func sign(_ claims: some JWTPayload) async throws -> String {
+        try await signer.sign(claims, kid: JWKIdentifier(string: Self.keyID))
+    }
+
+    private struct ReaderTokenClaims: JWTPayload {
+        let iss: String, aud: String, jti: String
+        let iat: Double, exp: Double
+        let mid: String, tpid: String
+        let cardDataKey: [String: String]
+
+        enum CodingKeys: String, CodingKey {
+            case iss, aud, jti, iat, exp, mid, tpid
+            case cardDataKey = "card_data_key"
+        }
+
+        func verify(using algorithm: some JWTAlgorithm) throws {}
+    }
+
+    private struct DeletionTokenClaims: JWTPayload {
+        let iss: String, aud: String, jti: String
+        let bid: String
+        let cnt: Int
+        let hash: String
+        let iat: Double, exp: Double
+
+        func verify(using algorithm: some JWTAlgorithm) throws {}
+    }
+}
