@@ -1,19 +1,19 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-// libFuzzer targets, one file each.  Fuzz/run builds and runs them: without its flags there is no fuzzer to link with.
-func target(_ name: String, _ modules: String...) -> Target {
-    .executableTarget(
-        name: name, dependencies: ["Fuzzing"] + modules.map { .product(name: $0, package: "swift-contactless") })
-}
+// libFuzzer targets, one file each; what each does with its input stands in FuzzTargets.swift and TraceFuzzTargets.swift,
+// which the tests have too.
+// Fuzz/run builds and runs them: without its flags there is no fuzzer to link with.
+func product(_ name: String) -> Target.Dependency { .product(name: name, package: "swift-contactless") }
 
 let package = Package(
     name: "fuzz",
     dependencies: [.package(name: "swift-contactless", path: "..")],
     targets: [
-        .target(name: "Fuzzing"),
-        target("transaction", "EMVContactless", "SmartCard"),
-        target("card-inspector", "EMVContactless", "SmartCard"),
-        target("tlv", "SmartCard", "EMVContactless"),
-        target("card-file", "SmartCardSimulator"),
-    ])
+        .target(
+            name: "Fuzzing",
+            dependencies: ["EMVContactless", "SmartCard", "SmartCardSimulator", "SmartCardTrace"].map(product))
+    ]
+        + ["transaction", "card-inspector", "tlv", "card-file", "import", "trace", "redaction"].map {
+            .executableTarget(name: $0, dependencies: ["Fuzzing"])
+        })

@@ -35,9 +35,12 @@ extension Benchmarks {
             guard final == first else { throw CardError(.other, "another outcome: \(final.outcome.reason)") }
         }
         print(
-            "kernel: a transaction of Kernel 3 with fDDA, \(responses.count) APDUs, approved offline: \(microseconds(median(times))) (limit 1 ms)"
+            "kernel: a transaction of Kernel 3 with fDDA, \(responses.count) APDUs, approved offline: \(microseconds(median(times)))"
+                + Limit.verdict(.milliseconds(1), median(times))
         )
-        print("kernel: \(Int(median(allocations))) allocations (limit 200)")
+        print(
+            "kernel: \(Int(median(allocations))) allocations"
+                + Limit.verdict("200", isKept: median(allocations) <= 200))
     }
 
     private static func play(

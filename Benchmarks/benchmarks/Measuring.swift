@@ -1,4 +1,24 @@
 import Foundation
+import Synchronization
+
+/// What is promised, and how often it was not kept.
+enum Limit {
+    private static let missed = Mutex(0)
+
+    static var areKept: Bool { missed.withLock { $0 == 0 } }
+
+    /// ` (limit 3 µs)`, with a remark where it is not kept.
+    static func verdict(_ text: String, isKept: Bool) -> String {
+        if isKept { return " (limit \(text))" }
+        missed.withLock { $0 += 1 }
+        return " (limit \(text): NOT KEPT)"
+    }
+
+    /// In nanoseconds.
+    static func verdict(_ limit: Duration, _ time: Double) -> String {
+        verdict(microseconds(nanoseconds(limit)), isKept: time <= nanoseconds(limit))
+    }
+}
 
 /// How long `body` takes, in nanoseconds.
 func time(_ body: () async throws -> Void) async rethrows -> Double {
@@ -8,16 +28,18 @@ func time(_ body: () async throws -> Void) async rethrows -> Double {
 }
 
 /// Runs both by turns, so that whatever else the machine does meets both alike.
-func paired(times: Int, _ baseline: () -> Void, _ ours: () -> Void) -> (baseline: [Double], ours: [Double]) {
-    func time(_ body: () -> Void) -> Double {
+func paired(
+    times: Int, _ baseline: () throws -> Void, _ ours: () throws -> Void
+) rethrows -> (baseline: [Double], ours: [Double]) {
+    func time(_ body: () throws -> Void) rethrows -> Double {
         let start = ContinuousClock.now
-        body()
+        try body()
         return nanoseconds(ContinuousClock.now - start)
     }
     var result: (baseline: [Double], ours: [Double]) = ([], [])
     for _ in 0..<times {
-        result.baseline.append(time(baseline))
-        result.ours.append(time(ours))
+        result.baseline.append(try time(baseline))
+        result.ours.append(try time(ours))
     }
     return result
 }
@@ -35,7 +57,9 @@ func report(
     let hundredths = Int(b / a * 100 + 0.5)
     let ratio = "\(hundredths / 100).\(hundredths % 100 < 10 ? "0" : "")\(hundredths % 100)"
     print("  \(baseline): \(microseconds(a))")
-    print("  \(ours): \(microseconds(b)), \(ratio) times" + (limit.map { " (limit \($0))" } ?? ""))
+    print(
+        "  \(ours): \(microseconds(b)), \(ratio) times"
+            + (limit.map { Limit.verdict("\($0)", isKept: b / a <= $0) } ?? ""))
 }
 
 /// How often threads of this process are woken in five seconds, by the kernel's count of how often they went to sleep

@@ -1,0 +1,1 @@
+../../../Tests/EMVContactlessTests/HostileCard.swift

@@ -1,0 +1,1 @@
+../../../Tests/SmartCardTraceTests/TraceFuzzTargets.swift

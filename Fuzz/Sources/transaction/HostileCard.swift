@@ -1,1 +1,0 @@
-../../../Tests/EMVContactlessTests/HostileCard.swift
