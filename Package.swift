@@ -13,6 +13,9 @@ let settings: [SwiftSetting] =
     ] + (warningsAsErrors ? [.unsafeFlags(["-warnings-as-errors"])] : [])
 
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
+let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
+let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
+let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let package = Package(
@@ -26,13 +29,25 @@ let package = Package(
         .library(name: "SmartCardSimulator", targets: ["SmartCardSimulator"]),
         .library(name: "SmartCardSimulatorHosts", targets: ["SmartCardSimulatorHosts"]),
         .library(name: "EMVContactless", targets: ["EMVContactless"]),
+        .library(name: "CardEncryption", targets: ["CardEncryption"]),
+        .library(name: "ProximityReader", targets: ["ProximityReader"]),
+        .library(name: "KioskKit", targets: ["KioskKit"]),
         .executable(name: "apdu-trace", targets: ["apdu-trace"]),
+        .executable(name: "kiosk", targets: ["kiosk"]),
+        .library(name: "pcsc-preload", type: .dynamic, targets: ["PCSCPreload"]),
+        .executable(name: "psp-sandbox", targets: ["psp-sandbox"]),
         .executable(name: "reader-probe", targets: ["reader-probe"]),
         .executable(name: "virtual-reader", targets: ["virtual-reader"]),
     ],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.5.0"),
+        .package(url: "https://github.com/apple/swift-asn1", from: "1.3.0"),
+        .package(url: "https://github.com/apple/swift-certificates", from: "1.10.0"),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+        .package(url: "https://github.com/groue/GRDB.swift", from: "7.9.0"),
+        .package(url: "https://github.com/swhitty/FlyingFox", .upToNextMinor(from: "0.27.1")),
+        .package(url: "https://github.com/vapor/jwt-kit", from: "5.1.0"),
     ],
     targets: [
         // C libraries, each behind one header.
@@ -44,6 +59,8 @@ let package = Package(
             name: "CCryptoLegacy", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "CUMockdev", pkgConfig: "umockdev-1.0", providers: [.apt(["libumockdev-dev"])]),
+        // What PCSCPreload tells apdu-trace; a header alone.
+        .systemLibrary(name: "CPCSCEvents"),
 
         // Libraries.
         .target(name: "SmartCard", dependencies: [logging], swiftSettings: settings),
@@ -59,20 +76,57 @@ let package = Package(
         .target(
             name: "SmartCardSimulatorHosts", dependencies: ["SmartCardSimulator", "SmartCard", "CUMockdev"],
             swiftSettings: settings),
-        .target(name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"], swiftSettings: settings),
+        .target(
+            name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
+            resources: [.embedInCode("OfflineAuthentication/Published")], swiftSettings: settings),
+        .target(
+            name: "CardEncryption", dependencies: ["CCryptoLegacy", crypto, cryptoExtras], swiftSettings: settings),
+
+        .systemLibrary(name: "CSystemBus", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        .target(name: "CWipedHeap"),
+        .target(
+            name: "ProximityReader",
+            dependencies: [
+                "CSystemBus", "CWipedHeap", "EMVContactless", "CardEncryption", "SmartCard", "SmartCardPN532",
+                "SmartCardPCSC", "SmartCardUSB",
+                .product(name: "GRDB", package: "GRDB.swift"), jwtKit,
+                .product(name: "X509", package: "swift-certificates"),
+                .product(name: "SwiftASN1", package: "swift-asn1"), crypto, logging,
+            ],
+            swiftSettings: settings),
+        .target(
+            name: "KioskKit", dependencies: ["ProximityReader", "SmartCard", crypto],
+            swiftSettings: settings),
 
         // Tools.
         .target(
             name: "ToolSupport",
             dependencies: [
-                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "EMVContactless", argumentParser,
-                logging,
+                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardPN532", "SmartCardSimulator", "EMVContactless",
+                argumentParser, logging,
             ],
             path: "Tools/ToolSupport", swiftSettings: settings),
         .executableTarget(
             name: "apdu-trace",
-            dependencies: ["ToolSupport", "SmartCardTrace", "SmartCard", "EMVContactless", argumentParser],
-            path: "Tools/apdu-trace", swiftSettings: settings),
+            dependencies: [
+                "ToolSupport", "SmartCardTrace", "SmartCard", "SmartCardSimulator",
+                "SmartCardSimulatorHosts", "EMVContactless", "CPCSCEvents", argumentParser,
+            ],
+            path: "Tools/apdu-trace", exclude: ["apdu-trace.1"], swiftSettings: settings),
+        // Nothing links it: apdu-trace has it preloaded into programs.  It must not need libpcsclite, so that each program
+        // keeps its own, and for that reason has no CSmartCardPCSC.
+        .target(
+            name: "PCSCPreload", path: "Tools/pcsc-preload", publicHeadersPath: "headers",
+            cSettings: [.headerSearchPath("headers"), .headerSearchPath("../../Sources/CPCSCEvents")],
+            // Nor Swift's runtime: SwiftPM links it whatever the language, but for embedded programs.
+            linkerSettings: [.unsafeFlags(["-enable-experimental-feature", "Embedded"])]),
+        .executableTarget(
+            name: "psp-sandbox",
+            dependencies: [
+                "CardEncryption", "EMVContactless", "SmartCard", argumentParser, crypto, jwtKit,
+                .product(name: "FlyingFox", package: "FlyingFox"),
+            ],
+            path: "Tools/psp-sandbox", swiftSettings: settings),
         .executableTarget(
             name: "reader-probe",
             dependencies: [
@@ -90,6 +144,14 @@ let package = Package(
         .executableTarget(
             name: "first-program", dependencies: ["SmartCard", "SmartCardPCSC", "EMVContactless"],
             path: "Examples/first-program", swiftSettings: settings),
+        // Starts psp-sandbox if it is told of no other payment service.
+        .executableTarget(
+            name: "kiosk",
+            dependencies: [
+                "KioskKit", "ProximityReader", "EMVContactless", "SmartCard", "SmartCardSimulator", argumentParser,
+                "psp-sandbox",
+            ],
+            path: "Examples/kiosk", swiftSettings: settings),
 
         // Benchmarks: a part of this package for the sake of the seams that have package access.
         .target(
@@ -97,8 +159,9 @@ let package = Package(
         .executableTarget(
             name: "benchmarks",
             dependencies: [
-                "CBaseline", "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator",
-                "SmartCardSimulatorHosts", "EMVContactless",
+                "CBaseline", "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardTrace", "SmartCardSimulator",
+                "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader",
+                .product(name: "JWTKit", package: "jwt-kit"),
             ],
             path: "Benchmarks/benchmarks", swiftSettings: settings),
 
@@ -132,14 +195,51 @@ let package = Package(
             swiftSettings: settings),
         .testTarget(
             name: "SmartCardTraceTests",
-            dependencies: ["SmartCardTrace", "SmartCard", "SmartCardSimulator", "EMVContactless"],
+            dependencies: ["SmartCardTrace", "SmartCard", "SmartCardSimulator", "EMVContactless", "TestSupport"],
             swiftSettings: settings),
         .testTarget(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
             exclude: ["mint-test-keys"], swiftSettings: settings),
         .testTarget(
-            name: "EMVContactlessTests", dependencies: ["EMVContactless", "SmartCard", "SmartCardSimulator"],
+            name: "EMVContactlessTests",
+            dependencies: ["EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport"],
             exclude: ["Rules", "Minting", "Vectors"], swiftSettings: settings),
+        // What CardEncryptionTests kill while it uses up DUKPT counters.
+        .executableTarget(
+            name: "ksn-spender", dependencies: ["CardEncryption"], path: "Tests/CardEncryptionTests/ksn-spender",
+            swiftSettings: settings),
+        .testTarget(
+            name: "CardEncryptionTests",
+            dependencies: ["CardEncryption", "TestSupport", "ksn-spender", crypto],
+            exclude: ["ksn-spender", "Judges", "Vectors"], swiftSettings: settings),
+        // What TaintTests look for a card in.
+        .executableTarget(
+            name: "tainted-terminal", dependencies: ["ProximityReader"],
+            path: "Tests/ProximityReaderTests/tainted-terminal", swiftSettings: settings),
+        // What ProximityReaderTests kill while it stores and forwards.
+        .executableTarget(
+            name: "store-worker", dependencies: ["ProximityReader", crypto],
+            path: "Tests/ProximityReaderTests/store-worker", swiftSettings: settings),
+        .testTarget(
+            name: "ProximityReaderTests",
+            dependencies: [
+                "tainted-terminal", "store-worker", "virtual-reader", "ProximityReader", "CardEncryption",
+                "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", crypto,
+                jwtKit,
+            ],
+            exclude: ["AppleSurface.txt", "tainted-terminal", "store-worker"], swiftSettings: settings),
+        // Source as others write it, and so without our settings.
+        .target(
+            name: "IntegrationPatterns", dependencies: ["KioskKit", "ProximityReader"],
+            path: "Tests/KioskKitTests/IntegrationPatterns"),
+        .testTarget(
+            name: "KioskKitTests",
+            dependencies: [
+                "KioskKit", "IntegrationPatterns", "ProximityReader", "CardEncryption", "EMVContactless", "SmartCard",
+                "SmartCardSimulator",
+                "TestSupport", jwtKit,
+            ],
+            exclude: ["IntegrationPatterns"], swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
@@ -159,10 +259,11 @@ let package = Package(
             name: "ToolTests",
             dependencies: [
                 "SmartCard", "SmartCardTrace", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport",
-                "USBTestSupport",
-                "apdu-trace", "first-program", "reader-probe", "virtual-reader",
+                "USBTestSupport", "ToolSupport", "SmartCardPN532", "EMVContactless",
+                "CardEncryption", "ProximityReader", jwtKit,
+                "apdu-trace", "first-program", "kiosk", "psp-sandbox", "reader-probe", "virtual-reader",
             ],
-            swiftSettings: settings),
+            exclude: ["verify-oda"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

@@ -1,8 +1,9 @@
 import ArgumentParser
 import EMVContactless
 import Foundation
+import Logging
 import SmartCard
-import SmartCardSimulator
+import SmartCardPN532
 import ToolSupport
 
 struct PayCommand: AsyncParsableCommand {
@@ -22,36 +23,51 @@ struct PayCommand: AsyncParsableCommand {
 
     @Option(
         help: .init(
-            "The issuer's answer to an online request: BER-TLV of 8A, 91, 71 and 72. Default: none.", valueName: "hex"))
+            "The issuer's answer to an online request: BER-TLV of 8A, 91, 71 and 72. Default: none.",
+            valueName: "hex|file"))
     var onlineResponse: String?
+
+    @Flag(
+        help: """
+            Find cards by the PN532 of an ACR122U, which tells when there is more than one. Other programs do not see \
+            cards on the reader meanwhile.
+            """)
+    var detectCollisions = false
 
     @OptionGroup var readerOptions: ReaderOptions
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
         let transaction = try payment.transaction()
-        let configuration = try payment.configuration()
-        let keys = try payment.keys()
+        let terminal = ContactlessTerminal(try payment.entryPoint())
         let issuer = try issuerResponse()
         let reader = try await readerOptions.waitForCard(on: try await readerOptions.readers())
-        let field = CardReaderField(reader, patience: readerOptions.patience)
-        let terminal = ContactlessTerminal(
-            EntryPoint(configuration: configuration, kernels: Kernels.all, keys: keys))
         var messages: [UserInterfaceRequest] = []
         let logger = readerOptions.logger
-        let result: ContactlessTerminal.Report
-        do {
-            result = try await terminal.perform(
+        func perform(in field: some ContactlessField) async throws -> ContactlessTerminal.Report {
+            defer { Terminal.endProgress() }
+            return try await terminal.perform(
                 transaction, in: field, layers: { $0.layered(logger: logger) }, authorise: { _ in issuer }
             ) { request in
                 messages.append(request)
                 Terminal.progress(request.text)
+                logger?.trace("message: \(request.text), \(request.status)")
             }
-            Terminal.endProgress()
-            await field.release(.leave)
-        } catch {
-            await field.release(.leave)
-            throw error
+        }
+        let result: ContactlessTerminal.Report
+        if detectCollisions {
+            result = try await ACR122U(over: reader).withChip { chip in
+                try await perform(in: PN532Field(chip, patience: readerOptions.patience))
+            }
+        } else {
+            let field = CardReaderField(reader, patience: readerOptions.patience)
+            do {
+                result = try await perform(in: field)
+                await field.release(.leave)
+            } catch {
+                await field.release(.leave)
+                throw error
+            }
         }
         let report = Report.Payment(
             reader: reader.identity, transaction: transaction, messages: messages, result: result, answer: issuer,
@@ -68,7 +84,19 @@ struct PayCommand: AsyncParsableCommand {
 
     private func issuerResponse() throws -> OnlineResponse? {
         guard let onlineResponse else { return nil }
-        guard let bytes = try? [UInt8](hex: onlineResponse), let objects = try? TLVList(bytes), !objects.isEmpty,
+        // What is no hexadecimal is the name of a file that holds it.
+        func bytes(_ text: String) -> [UInt8]? { try? [UInt8](hex: text.filter { !$0.isWhitespace }) }
+        let isFile = FileManager.default.fileExists(atPath: onlineResponse)
+        guard isFile || bytes(onlineResponse) != nil else {
+            throw ToolError.usage(
+                "--online-response: “\(onlineResponse)” is neither hexadecimal nor a file",
+                "For example: --online-response 8A023030")
+        }
+        let answer =
+            try bytes(onlineResponse)
+            ?? bytes(String(decoding: PaymentOptions.contents(of: onlineResponse), as: UTF8.self))
+        guard let bytes = answer, let objects = try? TLVList(bytes),
+            !objects.isEmpty,
             objects.allSatisfy({ [0x8A, 0x91, 0x71, 0x72].contains($0.tag) })
         else {
             throw ToolError.usage(

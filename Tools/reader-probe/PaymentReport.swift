@@ -13,6 +13,16 @@ extension Report {
             let status: String
             let holdTime: Int
             let languages: [String]
+            @OrNull var value: Value?
+        }
+
+        /// An amount that is shown with a message.
+        struct Value: Encodable {
+            /// `amount`, or `balance`: what the card may still spend offline.
+            let kind: String
+            /// In the currency's minor unit.
+            let amount: UInt64
+            let currency: String
         }
 
         struct Exchange: Encodable {
@@ -59,9 +69,10 @@ extension Report {
             type = "\(transaction.kind)"
             self.outcome = outcome.kind.rawValue
             reason = outcome.reason
-            aid = result.final.name?.hex
+            // What the card has put behind the reader's AID may be anything.
+            aid = result.final.name.map { reveal ? $0.hex : SensitiveData.masked($0, of: 0x84) }
             kernel = result.final.kernel.map { Int($0.rawValue) }
-            cvm = outcome.cvm?.rawValue
+            cvm = (outcome.cvm ?? result.onlineRequest?.outcome.cvm)?.rawValue
             start = outcome.start?.rawValue
             onlineResponseData = outcome.onlineResponseData?.rawValue
             alternateInterface = outcome.alternateInterfacePreference?.rawValue
@@ -99,12 +110,22 @@ extension Report.Payment.Message {
     init(_ request: UserInterfaceRequest) {
         self.init(
             identifier: request.message.map { [$0.rawValue].hex }, text: request.text, status: "\(request.status)",
-            holdTime: request.holdTime, languages: request.languagePreference)
+            holdTime: request.holdTime, languages: request.languagePreference,
+            value: request.value.map { .init($0) })
     }
 
     /// `Present card  ready to read`
     fileprivate var line: String {
         "\(text.isEmpty ? "(no message)" : text)  \(Terminal.styled(status.words, .dim))"
+    }
+}
+
+extension Report.Payment.Value {
+    init(_ value: UserInterfaceRequest.Value) {
+        switch value {
+        case .amount(let units, let currency): self.init(kind: "amount", amount: units, currency: currency.code)
+        case .balance(let units, let currency): self.init(kind: "balance", amount: units, currency: currency.code)
+        }
     }
 }
 
@@ -146,10 +167,7 @@ struct PaymentText {
         }
         let time = report.exchanges.reduce(0) { $0 + $1.duration }
         lines.append(field("Exchanges", "\(report.exchanges.count), \((time * 10).rounded() / 10) ms"))
-        for exchange in report.exchanges {
-            lines.append(
-                field("", "\(exchange.command)  \(exchange.status ?? "no response")  \(exchange.duration) ms"))
-        }
+        lines += exchanges.map { field("", $0) }
         lines += collapsed(report.notes).map { "   " + Terminal.styled("! \($0)", .warning) }
         for (title, elements) in [
             ("data record", report.dataRecord), ("discretionary data", report.discretionaryData),
@@ -160,7 +178,22 @@ struct PaymentText {
         return lines.joined(separator: "\n")
     }
 
-    private var amount: String { Currency[report.currency]?.format("\(report.amount)") ?? "" }
+    /// The same command with the same answer several times in a row is one line, with the time of all.
+    private var exchanges: [String] {
+        var runs: [(text: String, count: Int, duration: Double)] = []
+        for exchange in report.exchanges {
+            let text = "\(exchange.command)  \(exchange.status ?? "no response")"
+            if let last = runs.last, last.text == text {
+                runs[runs.count - 1] = (text, last.count + 1, last.duration + exchange.duration)
+            } else {
+                runs.append((text, 1, exchange.duration))
+            }
+        }
+        return runs.map { run in
+            let time = "\((run.duration * 1000).rounded() / 1000) ms"
+            return "\(run.text)  \(time)" + (run.count == 1 ? "" : "  (\(run.count) times)")
+        }
+    }
 
     private func field(_ name: String, _ value: String) -> String { CardText.field(name, value) }
 
@@ -175,17 +208,5 @@ struct PaymentText {
             }
         }
         return counts.map { $0.count == 1 ? $0.line : "\($0.line)  (\($0.count) times)" }
-    }
-}
-
-extension String {
-    /// `onlineRequest`: `online request`; `noCVM`: `no CVM`
-    fileprivate var words: String {
-        var words = ""
-        for (character, next) in zip(self, Array(dropFirst()) + ["."]) {
-            if character.isUppercase, words.last?.isLowercase == true { words += " " }
-            words += next.isLowercase ? character.lowercased() : String(character)
-        }
-        return words
     }
 }
