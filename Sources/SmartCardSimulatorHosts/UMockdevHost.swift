@@ -114,6 +114,7 @@ public final class UMockdevHost: Sendable {
 private final class Testbed: @unchecked Sendable {
     // umockdev locks what its own thread shares; the calls here are made under the host's lock.
     private let testbed = umockdev_testbed_new()
+    private var served: Set<String> = []
     let root: String
 
     init() {
@@ -133,15 +134,19 @@ private final class Testbed: @unchecked Sendable {
         throw hostError("umockdev takes no such device", error)
     }
 
+    /// Has `handler` answer who opens `node`, in place of the one before it.
+    ///
+    /// A device that has left is answered for until its number comes round: whoever finds its file at the last moment is to
+    /// hear ENODEV.  Where nobody answers, umockdev's library ends the program.
     func attach(_ handler: UnsafeMutablePointer<UMockdevIoctlBase>?, to node: String) throws {
         var error: UnsafeMutablePointer<GError>?
-        guard umockdev_testbed_attach_ioctl(testbed, node, handler, &error) == 0 else { return }
-        throw hostError("umockdev cannot serve \(node)", error)
-    }
-
-    func detach(_ node: String) {
-        var error: UnsafeMutablePointer<GError>?
-        if umockdev_testbed_detach_ioctl(testbed, node, &error) == 0 { g_clear_error(&error) }
+        if served.remove(node) != nil, umockdev_testbed_detach_ioctl(testbed, node, &error) == 0 {
+            g_clear_error(&error)
+        }
+        guard umockdev_testbed_attach_ioctl(testbed, node, handler, &error) != 0 else {
+            throw hostError("umockdev cannot serve \(node)", error)
+        }
+        served.insert(node)
     }
 
     /// Tells everyone who listens that a device leaves.
@@ -153,11 +158,11 @@ private final class Testbed: @unchecked Sendable {
     func remove(_ path: String) { umockdev_testbed_remove_device(testbed, path) }
 
     /// Waits until every listener can take another event.  umockdev ends the process where one cannot; who still cannot
-    /// after five seconds does not listen any more.
+    /// after half a minute does not listen any more.  pcscd does not while it takes a reader in or lets it go.
     private func waitForListeners() {
         for name in directoryEntries(root) where name.hasPrefix("event") {
             let path = "\(root)/\(name)"
-            if !UnixSocket.takesDatagrams(path, within: .seconds(5)) { unlink(path) }
+            if !UnixSocket.takesDatagrams(path, within: .seconds(30)) { unlink(path) }
         }
     }
 
@@ -209,7 +214,6 @@ private final class PluggedDevice: Sendable {
         file.unplug()
         testbed.announceRemoval(of: interfacePath)
         testbed.announceRemoval(of: path)
-        testbed.detach(node)
         testbed.remove(interfacePath)
         testbed.remove(path)
         unlink("\(testbed.root)\(node)")

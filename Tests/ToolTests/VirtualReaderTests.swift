@@ -86,25 +86,72 @@ struct VirtualReaderTests {
         #expect(!FileManager.default.fileExists(atPath: socket))
     }
 
-    /// More udev events than a listener's queue holds.
+    /// More udev events than a listener's queue holds.  pcscd and libccid do not always come through that: what asks their
+    /// thread to stop polling is lost where that does not poll yet (IFDHStopPolling of libccid 1.5.2 cancels a transfer, and
+    /// there is none), so that a reader that pcscd takes in late and lets go at once keeps it until it leaves the bus.  It
+    /// has to be pulled out until pcscd has seen that, and plugged in once more, as a person would.
     @Test("a reader plugged in and out faster than pcscd follows") func restlessReader() async throws {
         let socket = temporaryPath("control")
         let program = try Program([tool, "--card", "type-b", "--control", socket])
         try await program.wait(for: "readiness") { $0.error.contains("is ready") }
         let control = try Control(socket)
+        let name = program.output.split(separator: "'").dropFirst().first.map(String.init) ?? ""
+        /// What opensc-tool says as soon as it says `word`, and else in the end.
+        func openscTool(_ option: String, until word: String, within patience: Duration) async throws -> String {
+            let end = ContinuousClock.now + patience
+            while true {
+                let outcome = try await Program.run(
+                    ["opensc-tool", option], environment: ["PCSCLITE_CSOCK_NAME": name])
+                if outcome.output.contains(word) || .now > end { return "\(outcome)" }
+            }
+        }
         for _ in 0..<6 {
             #expect(try control.send("unplug") == "ok")
             #expect(try control.send("plug") == "ok")
         }
-        let name = program.output.split(separator: "'").dropFirst().first.map(String.init) ?? ""
-        let end = ContinuousClock.now + .seconds(60)
-        var atr = ""
-        while atr != "3b:8c:80:01:50:12:23:45:56:12:53:54:4e:33:81:c3:55\n" {
-            try #require(.now < end, "the last answer was \(atr)")
-            atr = try await Program.run(["opensc-tool", "--atr"], environment: ["PCSCLITE_CSOCK_NAME": name]).output
+        let atr = "3b:8c:80:01:50:12:23:45:56:12:53:54:4e:33:81:c3:55"
+        var seen = try await openscTool("--atr", until: atr, within: .seconds(15))
+        if !seen.contains(atr) {
+            #expect(try control.send("unplug") == "ok")
+            let none = try await openscTool("--list-readers", until: "No smart card readers", within: .seconds(120))
+            #expect(none.contains("No smart card readers"), "\(none)")
+            #expect(try control.send("plug") == "ok")
+            seen = try await openscTool("--atr", until: atr, within: .seconds(120))
         }
+        #expect(seen.contains(atr))
         program.signal(SIGTERM)
         #expect(try await program.outcome().status == 0)
+    }
+
+    /// A program asks its device file after the device has left, and one opens the file at the last moment: what umockdev's
+    /// library does then is done by hand (src/libumockdev-preload.c: `remote_emulate`; a request is three words, the first 1
+    /// for an ioctl; 5 asks for memory, 3 gives the result and errno).
+    @Test("who has the device file of a reader that has left is told so", .enabled(if: Program.isInstalled("python3")))
+    func fileOfAReaderThatHasLeft() async throws {
+        let socket = temporaryPath("control")
+        let outcome = try await run(
+            "--usb", "--control", socket, "--", "/usr/bin/python3", "-c",
+            """
+            import fcntl, os, socket, struct, sys
+            claim, node = 0x8004550F, "/dev/bus/usb/001/002"
+            file = os.open(node, os.O_RDWR)
+            control = socket.socket(socket.AF_UNIX)
+            control.connect(sys.argv[1])
+            control.send(b"unplug\\n")
+            print(control.recv(9).decode(), end="")
+            try: fcntl.ioctl(file, claim, bytearray(4))
+            except OSError as error: print(error.errno)
+            late = socket.socket(socket.AF_UNIX)
+            late.connect(os.environ["UMOCKDEV_DIR"] + "/ioctl" + node)
+            late.send(struct.pack("=3Q", 1, claim, 4096))
+            kind, first, second = struct.unpack("=3Q", late.recv(24))
+            if kind == 5:
+                late.send(bytes(second))
+                kind, first, second = struct.unpack("=3q", late.recv(24))
+            print(kind, first, second)
+            """, socket)
+        // ENODEV.
+        #expect(outcome.output == "ok\n19\n3 -1 19\n", "\(outcome)")
     }
 
     /// The device descriptor is that of a firmware 2.07 reader as captured (nfcpy issue 28), the class descriptor that
@@ -381,7 +428,7 @@ private final class Control {
             }
         }
         guard result == 0 else { throw Failure() }
-        var patience = timeval(tv_sec: 5, tv_usec: 0)
+        var patience = timeval(tv_sec: 120, tv_usec: 0)
         setsockopt(descriptor, SOL_SOCKET, SO_RCVTIMEO, &patience, socklen_t(MemoryLayout<timeval>.size))
     }
 
