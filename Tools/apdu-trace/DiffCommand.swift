@@ -51,17 +51,17 @@ struct DiffCommand: ParsableCommand {
 
     private func lines(_ first: Trace, _ second: Trace) -> [Line] {
         let texts = [first, second].map { EventText.all(of: $0, reveal: output.reveal).map(\.line) }
-        let alignment = Alignment(first.events.map(\.what), second.events.map(\.what))
+        let (removed, inserted) = difference(first, second)
         var lines: [Line] = []
         var next = 0
         func insertions() {
-            while next < alignment.inserted.count, alignment.inserted[next] {
+            while inserted.contains(next) {
                 lines.append(Line(mark: "+", text: texts[1][next]))
                 next += 1
             }
         }
-        for (index, isRemoved) in alignment.removed.enumerated() {
-            if isRemoved {
+        for index in first.events.indices {
+            if removed.contains(index) {
                 lines.append(Line(mark: "-", text: texts[0][index]))
             } else {
                 insertions()
@@ -71,5 +71,26 @@ struct DiffCommand: ParsableCommand {
         }
         insertions()
         return lines
+    }
+
+    /// Which of the first are not in the second, and which of the second not in the first: as few as can be.
+    private func difference(_ first: Trace, _ second: Trace) -> (removed: Set<Int>, inserted: Set<Int>) {
+        // Numbers are compared sooner than what they stand for.
+        var numbers: [TraceEvent.What: Int] = [:]
+        let lists = [first, second].map { trace in
+            trace.events.map { event in
+                let number = numbers[event.what] ?? numbers.count
+                numbers[event.what] = number
+                return number
+            }
+        }
+        var (removed, inserted): (Set<Int>, Set<Int>) = ([], [])
+        for change in lists[1].difference(from: lists[0]) {
+            switch change {
+            case .remove(let offset, _, _): removed.insert(offset)
+            case .insert(let offset, _, _): inserted.insert(offset)
+            }
+        }
+        return (removed, inserted)
     }
 }
