@@ -10,10 +10,11 @@ enum Base64 {
         let offset: Int
     }
 
-    private var alphabet: [UInt8] {
-        Array("ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789".utf8)
-            + Array((self == .url ? "-_" : "+/").utf8)
-    }
+    private static let standardAlphabet = Array(
+        "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/".utf8)
+    private static let urlAlphabet = Array(standardAlphabet.prefix(62) + "-_".utf8)
+
+    private var alphabet: [UInt8] { self == .url ? Self.urlAlphabet : Self.standardAlphabet }
 
     func encode(_ bytes: some Collection<UInt8>) -> String {
         let alphabet = alphabet

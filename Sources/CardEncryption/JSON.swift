@@ -4,9 +4,21 @@ indirect enum JSON: Hashable {
     case boolean(Bool)
     /// As it was written.
     case number(String)
-    case string(String)
+    case string(Text)
     case array([JSON])
-    case object([String: JSON])
+    case object([Text: JSON])
+
+    /// A string, which equals another byte for byte, as JOSE compares them (RFC 7515, section 5.3).  Swift's own equals what
+    /// Unicode holds for the same: U+212A, the sign for kelvin, is a K to it.
+    struct Text: Hashable, Sendable, ExpressibleByStringLiteral {
+        let string: String
+
+        init(_ string: String) { self.string = string }
+        init(stringLiteral string: String) { self.string = string }
+
+        static func == (a: Text, b: Text) -> Bool { a.string.utf8.elementsEqual(b.string.utf8) }
+        func hash(into hasher: inout Hasher) { for byte in string.utf8 { hasher.combine(byte) } }
+    }
 
     /// Where the text is not JSON, counted in bytes, and what was due.
     struct Fault: Error, Hashable {
@@ -23,23 +35,23 @@ indirect enum JSON: Hashable {
     }
 
     /// The members of a text that is an object.
-    static func object(_ text: some Collection<UInt8>) throws(Fault) -> [String: JSON] {
+    static func object(_ text: some Collection<UInt8>) throws(Fault) -> [Text: JSON] {
         guard case .object(let members) = try JSON(text) else { throw Fault(offset: 0, due: "an object") }
         return members
     }
 
-    var string: String? { if case .string(let text) = self { text } else { nil } }
-    var object: [String: JSON]? { if case .object(let members) = self { members } else { nil } }
+    var text: Text? { if case .string(let text) = self { text } else { nil } }
+    var object: [Text: JSON]? { if case .object(let members) = self { members } else { nil } }
     var array: [JSON]? { if case .array(let items) = self { items } else { nil } }
 
-    /// A string with its quotation marks, as a JSON text has it.
+    /// A string with its quotation marks, as a JSON text has it; no control character is left as it is.
     static func quoted(_ text: String) -> String {
         var out = "\""
         for scalar in text.unicodeScalars {
             switch scalar {
             case "\"": out += "\\\""
             case "\\": out += "\\\\"
-            case "\0"..."\u{1F}":
+            case "\0"..."\u{1F}", "\u{7F}"..."\u{9F}":
                 let code = String(scalar.value, radix: 16)
                 out += "\\u" + String(repeating: "0", count: 4 - code.count) + code
             default: out.unicodeScalars.append(scalar)
@@ -64,7 +76,7 @@ private struct Parser {
     }
 
     private mutating func space() {
-        while let byte = next, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { at += 1 }
+        while let byte = next, byte == 0x20 || byte == 0x09 || byte == 0x0A || byte == 0x0D { at += 1 }
     }
 
     private mutating func take(_ character: Unicode.Scalar) -> Bool {
@@ -95,9 +107,9 @@ private struct Parser {
         }
     }
 
-    private mutating func object(depth: Int) throws(JSON.Fault) -> [String: JSON] {
+    private mutating func object(depth: Int) throws(JSON.Fault) -> [JSON.Text: JSON] {
         at += 1
-        var members: [String: JSON] = [:]
+        var members: [JSON.Text: JSON] = [:]
         space()
         if take("}") { return members }
         repeat {
@@ -146,7 +158,7 @@ private struct Parser {
         return String(decoding: text[start..<at], as: UTF8.self)
     }
 
-    private mutating func string() throws(JSON.Fault) -> String {
+    private mutating func string() throws(JSON.Fault) -> JSON.Text {
         let start = at
         at += 1
         var out: [UInt8] = []
@@ -159,7 +171,7 @@ private struct Parser {
         guard let string = String(validating: out, as: UTF8.self) else {
             throw JSON.Fault(offset: start, due: "UTF-8")
         }
-        return string
+        return JSON.Text(string)
     }
 
     private mutating func escape(into out: inout [UInt8]) throws(JSON.Fault) {

@@ -2,7 +2,8 @@ import FoundationEssentials
 import Glibc
 
 /// Pages of their own for secrets: kept out of the swap file where the system permits (`mlock`), left out of core dumps
-/// (`MADV_DONTDUMP`), overwritten before they go back to the system.
+/// (`MADV_DONTDUMP`) and of processes that are forked (`MADV_DONTFORK`: a child that touches them ends), overwritten before
+/// they go back to the system.
 ///
 /// What writes to the bytes is alone with them; once shared, they are only read.
 final class WipedStorage: @unchecked Sendable {
@@ -21,9 +22,10 @@ final class WipedStorage: @unchecked Sendable {
             fatalError("no memory for \(mappedLength) bytes")
         }
         bytes = UnsafeMutableRawBufferPointer(start: address, count: count)
-        // Both may be refused, by RLIMIT_MEMLOCK or an old kernel; the page on CardEncryption says so.
+        // They may be refused, by RLIMIT_MEMLOCK or an old kernel; the page on CardEncryption says so.
         _ = mlock(address, mappedLength)
         _ = madvise(address, mappedLength, Int32(MADV_DONTDUMP))
+        _ = madvise(address, mappedLength, Int32(MADV_DONTFORK))
     }
 
     convenience init(_ source: UnsafeRawBufferPointer) {

@@ -1,5 +1,6 @@
 import Foundation
 import Glibc
+import TestSupport
 import Testing
 
 @testable import CardEncryption
@@ -22,7 +23,7 @@ struct ClearCardDataTests {
         return out
     }
 
-    @Test func nothingOfItIsPrinted() throws {
+    @Test func nothingOfItIsPrinted() async throws {
         let marked = Array("4761739001010010".utf8)  // # TEST
         let data = try ClearCardData(marked)
         let key = SecretKey(marked + marked)
@@ -32,8 +33,14 @@ struct ClearCardDataTests {
             "4761739001010010", marked.hex, marked.hex.lowercased(), Base64.standard.encode(marked),
             "\(marked)".dropFirst().dropLast().description, "0_NxaRPUMQoAJt50", "52, 55, 54",
         ]
+        let host = try AESDUKPTHost(baseDerivationKey: SecretKey(marked))
+        let legacyHost = try TDESDUKPTHost(baseDerivationKey: SecretKey(marked))
+        let folder = try Folder()
+        defer { withExtendedLifetime(folder) {} }
+        let device = try await AESDUKPTDevice(
+            loading: SecretKey(marked), initialKeyID: [1, 2, 3, 4, 5, 6, 7, 8], into: folder.file("state"))
         for text in printed(data) + printed(key) + printed(wrapping) + printed(privateKey)
-            + printed(KeyFile("x", wrappedBy: wrapping))
+            + printed(KeyFile("x", wrappedBy: wrapping)) + printed(host) + printed(legacyHost) + printed(device)
         {
             for spelling in spellings { #expect(!text.contains(spelling), "\(text)") }
         }
@@ -75,32 +82,96 @@ struct ClearCardDataTests {
         return []
     }
 
-    /// proc(5): `dd` for what a core dump leaves out, `lo` for what is locked.
-    @Test func pagesStayOutOfCoreDumpsAndSwap() throws {
+    /// proc(5): `dd` for what a core dump leaves out, `dc` for what a forked child does not get.
+    @Test func pagesStayOutOfCoreDumpsAndChildren() throws {
         let data = try ClearCardData(testRecord)
         let flags = try data.withUnsafeBytes { try self.flags(of: $0.baseAddress) }
-        #expect(flags.contains("dd"))
-        // Where the system lets this process lock as much again.
+        #expect(flags.contains("dd") && flags.contains("dc"))
+    }
+
+    /// proc(5): `lo` for what is locked.
+    @Test(.unsanitized(by: .address, because: "mlock does nothing"))
+    func pagesStayOutOfTheSwapFile() throws {
+        // Where the system lets this process lock as much.
         let other = UnsafeMutableRawPointer.allocate(byteCount: 4096, alignment: 4096)
         defer { other.deallocate() }
-        if mlock(other, 4096) == 0 {
-            munlock(other, 4096)
-            #expect(flags.contains("lo"))
+        guard mlock(other, 4096) == 0 else { return }
+        munlock(other, 4096)
+        let data = try ClearCardData(testRecord)
+        #expect(try data.withUnsafeBytes { try self.flags(of: $0.baseAddress) }.contains("lo"))
+    }
+
+    /// What is left of a page once `use` has given it up: its memory is exchanged for that of a file, which stays.
+    private func remains(_ use: (_ watch: (UnsafeRawPointer?) throws -> Void) throws -> Void) throws -> [UInt8] {
+        let folder = try Folder()
+        defer { withExtendedLifetime(folder) {} }
+        let file = open(folder.path + "/page", O_CREAT | O_RDWR | O_CLOEXEC, 0o600)
+        try #require(file >= 0)
+        defer { close(file) }
+        #expect(ftruncate(file, 4096) == 0)
+        try use { address in
+            let address = UnsafeMutableRawPointer(mutating: address)
+            var page = [UInt8](repeating: 0, count: 4096)
+            if let address { page.withUnsafeMutableBytes { $0.copyMemory(from: .init(start: address, count: 4096)) } }
+            #expect(pwrite(file, page, page.count, 0) == page.count)
+            let mapped = mmap(address, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, file, 0)
+            try #require(address != nil && mapped == address)
+        }
+        var page = [UInt8](repeating: 0xFF, count: 4096)
+        #expect(pread(file, &page, page.count, 0) == page.count)
+        return page
+    }
+
+    @Test func itIsWipedWithTheLastReference() throws {
+        let remains = try remains { watch in
+            let data = try ClearCardData(testRecord)
+            try data.withUnsafeBytes { try watch($0.baseAddress) }
+            #expect(data.withUnsafeBytes { Array($0) } == testRecord)
+        }
+        #expect(remains == [UInt8](repeating: 0, count: 4096))
+    }
+
+    /// A key that is not whole, or card data of which more were written than counted.
+    @Test func whatIsNotTakenIsWiped() throws {
+        struct Stop: Error {}
+        for body in [
+            { (fill: (UnsafeMutableRawBufferPointer) throws -> Void) in
+                _ = try? SecretKey(byteCount: 16) {
+                    try fill($0)
+                    throw Stop()
+                }
+            },
+            { fill in
+                _ = try? ClearCardData(capacity: 100) {
+                    try fill($0)
+                    return 101
+                }
+            },
+        ] as [((UnsafeMutableRawBufferPointer) throws -> Void) -> Void] {
+            let remains = try remains { watch in
+                body { buffer in
+                    buffer.copyBytes(from: testRecord)
+                    try watch(buffer.baseAddress)
+                }
+            }
+            #expect(remains == [UInt8](repeating: 0, count: 4096))
         }
     }
 
-    /// A process's own memory, read after the value has gone, has no more of it than that of one which never was.
-    @Test func itIsGoneWithTheLastReference() throws {
-        var data: ClearCardData? = try ClearCardData(testRecord)
-        let address = data?.withUnsafeBytes { UInt(bitPattern: $0.baseAddress) } ?? 0
-        data = nil
-        let memory = open("/proc/self/mem", O_RDONLY | O_CLOEXEC)
-        try #require(memory >= 0)
-        defer { close(memory) }
-        var bytes = [UInt8](repeating: 0, count: testRecord.count)
-        let count = pread(memory, &bytes, bytes.count, off_t(address))
-        // The page is unmapped, or another's by now.
-        #expect(count <= 0 || bytes != testRecord)
+    @Test func dataThatAreTakenOverAreWiped() {
+        var data = Data(testRecord)
+        let storage = WipedStorage(moving: &data)
+        #expect(storage.withUnsafeBytes { Array($0) } == testRecord)
+        #expect(data == Data(count: testRecord.count))
+    }
+
+    @Test(arguments: [0, -1, 4097, Int.max, Int.min])
+    func keysOfNoLengthAreRefused(count: Int) {
+        #expect(throws: DUKPTError.keyLength(count)) { try SecretKey(byteCount: count) { _ in } }
+    }
+
+    @Test func keyHasWhatItIsFilledWith() throws {
+        #expect(try SecretKey(byteCount: 16) { $0.copyBytes(from: testRecord) }.hex == testRecord.hex)
     }
 
     /// The examples of the module's page.
@@ -117,7 +188,9 @@ struct ClearCardDataTests {
         let header = JWEHeader(contentType: "application/octet-stream", fields: ["rdr": serial, "sid": session])
         #expect(try recipient.seal(clear, header: header).description.hasPrefix("eyJhbGciOiJFQ0RILUVTK0EyNTZLVyIs"))
 
-        let file = KeyFile(folder.path + "/dukpt", wrappedBy: try .systemdCredential("card-encryption"))
+        try Data([UInt8](repeating: 0x33, count: 32)).write(to: URL(filePath: folder.path + "/card-encryption"))
+        let file = KeyFile(
+            folder.path + "/dukpt", wrappedBy: try .systemdCredential("card-encryption", in: folder.path))
         _ = try await AESDUKPTDevice(
             loading: SecretKey([UInt8](repeating: 0xF1, count: 16)), initialKeyID: hex("1234567890123456"), into: file)
         let device = try await AESDUKPTDevice(resuming: file)

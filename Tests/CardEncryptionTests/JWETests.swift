@@ -1,4 +1,6 @@
 import Crypto
+import Foundation
+import TestSupport
 import Testing
 
 @testable import CardEncryption
@@ -42,10 +44,42 @@ struct JWETests {
             let key = try P256.KeyAgreement.PrivateKey(rawRepresentation: JWK.bytes("d", of: mine))
             #expect(P256Point(key.publicKey) == (try P256Point(jwk: mine)))
             let agreed = ConcatKDF.key(
-                try key.sharedSecretFromKeyAgreement(with: P256Point(jwk: theirs).publicKey()), algorithm: algorithm,
+                try key.sharedSecretFromKeyAgreement(with: P256Point(jwk: theirs).key), algorithm: algorithm,
                 partyU: Array(partyU.utf8), partyV: Array(partyV.utf8), bitCount: bitCount)
             #expect(agreed.withUnsafeBytes { Base64.url.encode(Array($0)) } == expected)
         }
+    }
+
+    /// `Vectors/jwe.json`: made once by jwcrypto.
+    struct Published: Decodable {
+        struct Vector: Decodable {
+            let jwk: [String: String]
+            let jwe: String
+            let text: String
+        }
+
+        let vectors: [Vector]
+    }
+
+    @Test func textsOfAnotherLibraryAreOpened() throws {
+        let data = try Data(contentsOf: testFolder.appending(path: "Vectors/jwe.json"))
+        let vectors = try JSONDecoder().decode(Published.self, from: data).vectors
+        #expect(vectors.map(\.jwk["alg"]) == ["RSA-OAEP-256", "ECDH-ES+A256KW"])
+        for vector in vectors {
+            let key = try JWEPrivateKey(jwk: String(decoding: JSONEncoder().encode(vector.jwk), as: UTF8.self))
+            let jwe = try CompactJWE(parsing: vector.jwe)
+            #expect(try key.open(jwe) { String(decoding: $0, as: UTF8.self) } == vector.text)
+        }
+    }
+
+    /// RFC 3394, section 4.6, on which ECDH-ES+A256KW stands.
+    @Test func keysAreWrappedAsPublished() throws {
+        let key = SymmetricKey(data: try hex("000102030405060708090A0B0C0D0E0F101112131415161718191A1B1C1D1E1F"))
+        let content = SymmetricKey(data: try hex("00112233445566778899AABBCCDDEEFF000102030405060708090A0B0C0D0E0F"))
+        let wrapped = try AES.KeyWrap.wrap(content, using: key)
+        #expect(
+            Array(wrapped).hex == "28C9F404C4B810F4CBCCB35CFB87F8263F5786E2D80ED326CBC7F0E71A99F43BFB988B9B7A02DD21")
+        #expect(try AES.KeyWrap.unwrap(wrapped, using: key) == content)
     }
 
     // MARK: Sealing and opening
@@ -168,6 +202,14 @@ struct JWETests {
             text(#"{"alg":"ECDH-ES+A256\#u{212A}W","enc":"A256GCM",\#(epk)}"#),
             JWEError(.algorithm("ECDH-ES+A256KW"), in: .header)
         ),
+        (
+            text(#"{"alg":"ECDH-ES","enc":"A256GCM",\#(epk.dropLast()),"d":"AA"}}"#),
+            JWEError(.ephemeralKey, in: .header)
+        ),
+        (
+            text("{\"alg\":\"ECDH-ES\",\"enc\":\"A256GCM\",\(epk),\"\u{E9}\":\"a\",\"e\u{301}\":\"b\"}"),
+            JWEError(.member("\u{E9}"), in: .header)
+        ),
         (text(#"{"alg":"none"}"#), JWEError(.algorithm("none"), in: .header)),
         (text(#"{"alg":"ECDH-ES"}"#), JWEError(.member("enc"), in: .header)),
         (text(#"{"alg":"ECDH-ES","enc":"A128GCM"}"#), JWEError(.contentEncryption("A128GCM"), in: .header)),
@@ -195,6 +237,16 @@ struct JWETests {
         (good.replacing(".\(iv).", with: ".AAAA."), JWEError(.length(3, due: 12), in: .initialisationVector)),
         (String(repeating: "A", count: 1 << 18 + 1), JWEError(.tooLong(1 << 18 + 1))),
     ]
+
+    /// What a stranger wrote goes into logs, and does nothing to terminals.
+    @Test func errorsHaveNoControlCharacters() throws {
+        let name = "\n\u{1B}[2J\u{9B}1m\u{7F}" + String(repeating: "x", count: 1_000)
+        let text = Self.text(#"{"alg":\#(JSON.quoted(name))}"#)
+        let error = #expect(throws: JWEError(.algorithm(name), in: .header)) { try CompactJWE(parsing: text) }
+        let described = try #require(error).description
+        #expect(described.unicodeScalars.allSatisfy { $0.properties.generalCategory != .control })
+        #expect(described.contains(#""\u000a\u001b[2J\u009b1m\u007fxxx"#) && described.utf8.count < 200)
+    }
 
     @Test func parserTakesTheCompactForm() throws {
         let jwe = try CompactJWE(parsing: Self.good)
@@ -239,18 +291,5 @@ struct JWETests {
                 #expect(error is JWEError)
             }
         }
-    }
-}
-
-/// A small generator with a seed (SplitMix64).
-struct SplitMix: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

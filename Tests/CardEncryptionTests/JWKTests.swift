@@ -21,6 +21,8 @@ struct JWKTests {
     func publicKeysAreTaken(text: String, wanted: JWEAlgorithm?, algorithm: JWEAlgorithm, keyID: String?) throws {
         let recipient = try JWERecipient(jwk: text, algorithm: wanted)
         #expect(recipient.algorithm == algorithm && recipient.keyID == keyID)
+        // What is taken can be sealed to.
+        #expect(throws: Never.self) { try recipient.seal(ClearCardData(testRecord)) }
     }
 
     static let refused: [(String, JWEAlgorithm?, JWKError)] = [
@@ -50,6 +52,20 @@ struct JWKTests {
             #"{"kty":"RSA","n":"\#(Base64.url.encode([UInt8](repeating: 0x7F, count: 256)))","e":"AQAB"}"#, .rsaOAEP256,
             JWKError(.modulus, "n")
         ),
+        // 2049 bits, to which nothing could be sealed.
+        (
+            #"{"kty":"RSA","n":"\#(Base64.url.encode([1] + [UInt8](repeating: 0xFD, count: 256)))","e":"AQAB"}"#,
+            .rsaOAEP256, JWKError(.modulus, "n")
+        ),
+        (#"{\#(ec),"p":"AA"}"#, .ecdhES, JWKError(.privateKey, "p")),
+        (#"{\#(rsa),"p":"AA","q":"AA"}"#, .rsaOAEP256, JWKError(.privateKey, "p")),
+        (#"{\#(rsa),"oth":[]}"#, .rsaOAEP256, JWKError(.privateKey, "oth")),
+        // U+212A, the sign for kelvin, is no K; a letter and an accent are not the letter with it.
+        (#"{\#(ec),"alg":"ECDH-ES+A256\#u{212A}W"}"#, .ecdhESA256KW, JWKError(.purpose, "alg")),
+        (#"{\#(ec),"alg":"ECDH-ES+A256\#u{212A}W"}"#, nil, JWKError(.purpose, "alg")),
+        (#"{\#(ec),"key_ops":["derive\#u{212A}ey"]}"#, .ecdhES, JWKError(.purpose, "key_ops")),
+        ("{\"k\u{E9}\":1,\"ke\u{301}\":1}", .ecdhES, JWKError(.keyType, "kty")),
+        (String(repeating: " ", count: 1 << 16) + "{}", .ecdhES, JWKError(.tooLong(1 << 16 + 2))),
     ]
 
     @Test(arguments: refused.indices)

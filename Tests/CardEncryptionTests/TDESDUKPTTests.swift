@@ -31,6 +31,7 @@ struct TDESDUKPTTests {
                 Issue.record("\(counter) after \(last)")
                 return
             }
+            if count.isMultiple(of: 4_096) { #expect(TDESDUKPTScheme.count(from: counter) == 1_048_575 - count) }
             count += 1
             last = counter
             counter = TDESDUKPTScheme.counter(after: counter)
@@ -99,6 +100,11 @@ struct TDESDUKPTTests {
         let outcome = try await judged(by: "dukpt.py", [bdk] + texts)
         #expect(outcome.status == 0, "\(outcome)")
         #expect(outcome.output == expected)
+    }
+
+    @Test func identifierHasTenBytes() async throws {
+        let host = try TDESDUKPTHost(baseDerivationKey: SecretKey(hex: "0123456789ABCDEFFEDCBA9876543210"))
+        #expect(throws: DUKPTError.initialKeyIDLength(8)) { try host.initialKey([1, 2, 3, 4, 5, 6, 7, 8]) }
     }
 
     @Test(arguments: [

@@ -43,6 +43,16 @@ final class Folder: Sendable {
     }
 }
 
+/// The contents of a file of keys.
+func contents(of file: KeyFile, kind: KeyFile.Kind = .aesDUKPT) throws -> [UInt8] {
+    try LockedKeyFile(file, isThere: true).read(kind: kind).withUnsafeBytes { Array($0) }
+}
+
+/// Makes a file of keys of these contents.
+func make(_ file: KeyFile, _ contents: [UInt8], kind: KeyFile.Kind) throws {
+    try contents.withUnsafeBytes { try LockedKeyFile(file, isThere: false).create($0, kind: kind) }
+}
+
 /// Runs one of `Judges`.
 func judged(by name: String, _ arguments: [String], input: String = "", path: String = "") async throws
     -> Program.Outcome

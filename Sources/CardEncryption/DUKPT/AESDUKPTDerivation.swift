@@ -17,17 +17,13 @@ public enum AESKeyLength: Int, Hashable, Sendable, CaseIterable {
     init?(byteCount: Int) { self.init(rawValue: byteCount * 8) }
 }
 
-/// What a derived key is for (X9.24-3:2017, table 2).
+/// What a derived key is for (X9.24-3:2017, table 2), as far as it is used here.
 enum AESDUKPTKeyUsage: UInt16 {
-    case keyEncryption = 0x0002
     case pinEncryption = 0x1000
     /// The device makes MACs, the host verifies them.
     case macGeneration = 0x2000
-    case macVerification = 0x2001
-    case macBothWays = 0x2002
     /// The device encrypts, the host decrypts.
     case dataEncryption = 0x3000
-    case dataDecryption = 0x3001
     case dataBothWays = 0x3002
     /// Of intermediate derivation keys, and the initial key; no working key has these.
     case keyDerivation = 0x8000
@@ -81,10 +77,10 @@ struct AESDUKPTScheme: DUKPTScheme {
     }
 
     /// The initial key, of the base derivation key's length.
-    static func initialKey(base: SecretKey, initialKeyID: [UInt8]) throws -> SecretKey {
-        guard let length = AESKeyLength(byteCount: base.count) else { throw DUKPTError.keyLength(base.count) }
-        guard initialKeyID.count == 8 else { throw DUKPTError.initialKeyIDLength(initialKeyID.count) }
-        return try SecretKey(count: base.count) { key in
+    static func initialKey(base: SecretKey, initialKeyID: [UInt8]) throws(DUKPTError) -> SecretKey {
+        guard let length = AESKeyLength(byteCount: base.count) else { throw .keyLength(base.count) }
+        guard initialKeyID.count == 8 else { throw .initialKeyIDLength(initialKeyID.count) }
+        return try SecretKey(count: base.count) { key throws(DUKPTError) in
             try derive(.initialKey, length, context: initialKeyID, from: base, into: key)
         }
     }
@@ -92,9 +88,9 @@ struct AESDUKPTScheme: DUKPTScheme {
     /// - Parameter workingLength: not more than that of the transaction's key.
     func workingKey(
         _ usage: AESDUKPTKeyUsage, length workingLength: AESKeyLength, counter: UInt32, transactionKey: SecretKey
-    ) throws -> SecretKey {
-        guard workingLength.byteCount <= keyLength else { throw DUKPTError.workingKeyTooLong }
-        return try SecretKey(count: workingLength.byteCount) { key in
+    ) throws(DUKPTError) -> SecretKey {
+        guard workingLength.byteCount <= keyLength else { throw .workingKeyTooLong }
+        return try SecretKey(count: workingLength.byteCount) { key throws(DUKPTError) in
             try Self.derive(
                 usage, workingLength, context: initialKeyID.suffix(4) + counter.bigEndianBytes, from: transactionKey,
                 into: key)
@@ -109,16 +105,21 @@ struct AESDUKPTScheme: DUKPTScheme {
         into key: UnsafeMutableRawBufferPointer
     ) throws(DUKPTError) {
         let cipher = try BlockCipher.aes(parent)
+        func fill(_ block: UnsafeMutableRawBufferPointer, number: Int) throws(DUKPTError) {
+            block.copyBytes(
+                from: [0x01, UInt8(number)] + usage.rawValue.bigEndianBytes
+                    + length.algorithmIndicator.bigEndianBytes + UInt16(length.rawValue).bigEndianBytes + context)
+            try cipher.encrypt(block)
+        }
+        let whole = key.count / 16
+        for i in 0..<whole {
+            try fill(UnsafeMutableRawBufferPointer(rebasing: key[(i * 16)..<((i + 1) * 16)]), number: i + 1)
+        }
+        guard key.count > whole * 16 else { return }
         // A key of 192 bits takes half of its second block.
         let block = WipedStorage(count: 16)
-        for start in stride(from: 0, to: key.count, by: 16) {
-            block.bytes.copyBytes(
-                from: [0x01, UInt8(start / 16 + 1)] + usage.rawValue.bigEndianBytes
-                    + length.algorithmIndicator.bigEndianBytes + UInt16(length.rawValue).bigEndianBytes + context)
-            try cipher.encrypt(block.bytes)
-            let count = min(16, key.count - start)
-            key[start...].copyBytes(from: block.bytes.prefix(count))
-        }
+        try fill(block.bytes, number: whole + 1)
+        key[(whole * 16)...].copyBytes(from: block.bytes.prefix(key.count - whole * 16))
         withExtendedLifetime(block) {}
     }
 }

@@ -59,12 +59,23 @@ public final class AESDUKPTDevice: Sendable {
         }
     }
 
-    /// Seals card data under the key of the next transaction.  Returns when the disk has the state after it.
+    /// How many transactions there are keys for.  After them, a new initial key must be loaded, with another identifier.
+    public var transactionsLeft: Int { get async { await state.transactionsLeft } }
+
+    /// Seals card data under the key of the next transaction.  When it returns, the disk has the state after it, and no
+    /// longer the one before it.
     ///
+    /// - Parameter bound: what the envelope is bound to, such as the identifier of the read, so that it opens with nothing
+    ///   else.  It is not in the envelope.
     /// - Throws: ``DUKPTError``, among them `exhausted`; ``KeyFileError``, upon which the counter is lost and the next call
     ///   takes the next.
-    public func seal(_ data: ClearCardData, options: Options = Options()) async throws -> SealedCardData {
-        try await state.transact { scheme, counter, key in
+    public func seal(
+        _ data: ClearCardData, boundTo bound: [UInt8] = [], options: Options = Options()
+    ) async throws -> SealedCardData {
+        guard options.keyLength.map({ $0.byteCount <= state.scheme.keyLength }) ?? true else {
+            throw DUKPTError.workingKeyTooLong
+        }
+        return try await state.transact { scheme, counter, key in
             var vector = [UInt8](repeating: 0, count: 16)
             if options.initialisationVector == .random {
                 var generator = SystemRandomNumberGenerator()
@@ -72,7 +83,8 @@ public final class AESDUKPTDevice: Sendable {
             }
             return .aesDUKPT(
                 try AESDUKPTEnvelope.seal(
-                    data, scheme: scheme, counter: counter, transactionKey: key, dataKeyUsage: options.dataKeyUsage,
+                    data, boundTo: bound, scheme: scheme, counter: counter, transactionKey: key,
+                    dataKeyUsage: options.dataKeyUsage,
                     keyLength: options.keyLength ?? scheme.length, initialisationVector: vector))
         }
     }
@@ -82,45 +94,56 @@ public final class AESDUKPTDevice: Sendable {
 /// services under development, and tests; in production a hardware security module does this.
 public struct AESDUKPTHost: Sendable {
     private let baseDerivationKey: SecretKey
+    private let length: AESKeyLength
 
     /// - Parameter baseDerivationKey: 16, 24 or 32 bytes.
     public init(baseDerivationKey: SecretKey) throws(DUKPTError) {
-        guard AESKeyLength(byteCount: baseDerivationKey.count) != nil else { throw .keyLength(baseDerivationKey.count) }
-        self.baseDerivationKey = baseDerivationKey
+        guard let length = AESKeyLength(byteCount: baseDerivationKey.count) else {
+            throw .keyLength(baseDerivationKey.count)
+        }
+        (self.baseDerivationKey, self.length) = (baseDerivationKey, length)
     }
 
     /// The key that is loaded into a device, as long as the base derivation key.
     ///
     /// - Parameter initialKeyID: 8 bytes.
-    public func initialKey(_ initialKeyID: [UInt8]) throws -> SecretKey {
+    public func initialKey(_ initialKeyID: [UInt8]) throws(DUKPTError) -> SecretKey {
         try AESDUKPTScheme.initialKey(base: baseDerivationKey, initialKeyID: initialKeyID)
     }
 
     /// A working key of one transaction.
     func workingKey(
         _ usage: AESDUKPTKeyUsage, length: AESKeyLength, for number: AESKeySerialNumber
-    ) throws -> SecretKey {
+    ) throws(DUKPTError) -> SecretKey {
         let (scheme, key) = try transactionKey(number)
         return try scheme.workingKey(usage, length: length, counter: number.counter, transactionKey: key)
     }
 
     /// Opens what a device sealed.
     ///
+    /// - Parameter bound: what the device has bound it to.
     /// - Parameter body: is given the card data, in storage that is wiped when it returns.  It must not keep the buffer.
     /// - Throws: ``DUKPTError``; what `body` throws.
     public func open<Result>(
-        _ envelope: AESDUKPTEnvelope, _ body: (UnsafeRawBufferPointer) throws -> Result
+        _ envelope: AESDUKPTEnvelope, boundTo bound: [UInt8] = [], _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
         let (scheme, key) = try transactionKey(envelope.keySerialNumber)
-        return try envelope.open(scheme: scheme, transactionKey: key, body)
+        return try envelope.open(boundTo: bound, scheme: scheme, transactionKey: key, body)
     }
 
-    func transactionKey(_ number: AESKeySerialNumber) throws -> (AESDUKPTScheme, SecretKey) {
-        guard let length = AESKeyLength(byteCount: baseDerivationKey.count) else {
-            throw DUKPTError.keyLength(baseDerivationKey.count)
-        }
+    func transactionKey(_ number: AESKeySerialNumber) throws(DUKPTError) -> (AESDUKPTScheme, SecretKey) {
         let scheme = AESDUKPTScheme(initialKeyID: number.initialKeyID, length: length)
         let initialKey = try initialKey(number.initialKeyID)
         return (scheme, try scheme.transactionKey(initialKey: initialKey, counter: number.counter))
     }
+}
+
+extension AESDUKPTDevice: CustomReflectable {
+    /// Has no children.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension AESDUKPTHost: CustomReflectable {
+    /// Has no children.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -11,10 +11,12 @@ import CryptoExtras
 /// | 4 | 12 | key serial number |
 /// | 16 | 16 | initialisation vector |
 /// | 32 | *n* | ciphertext: card data ‖ `80` ‖ as many `00` as make it whole blocks of 16 |
-/// | 32 + *n* | 16 | AES-CMAC over all of the above, under the key of usage `2000` |
+/// | 32 + *n* | 16 | AES-CMAC over all of the above ‖ the data that it is bound to ‖ their number of bytes in 8 bytes, most significant first; under the key of usage `2000` |
+///
+/// The data that it is bound to, such as the identifier of the read, travel apart, and are none by default.
 ///
 /// Acquirers whose messages have a field for each take ``keySerialNumber``, ``initialisationVector`` and ``ciphertext``
-/// apart.
+/// apart.  The MAC is of this envelope: there is none over a message of their own.
 public struct AESDUKPTEnvelope: Hashable, Sendable {
     /// The whole.
     public let bytes: [UInt8]
@@ -40,10 +42,12 @@ public struct AESDUKPTEnvelope: Hashable, Sendable {
     public var mac: [UInt8] { Array(bytes.suffix(16)) }
 
     static let version: UInt8 = 1
+    private static let maximumCount = 32 + Padding.paddedCount(ClearCardData.maximumCount, blockLength: 16) + 16
 
     /// - Throws: ``DUKPTError/envelope(at:)``.
     public init(_ bytes: [UInt8]) throws(DUKPTError) {
         guard bytes.first == Self.version else { throw .envelope(at: 0) }
+        guard bytes.count <= Self.maximumCount else { throw .envelope(at: Self.maximumCount) }
         guard bytes.count >= 64, bytes.count.isMultiple(of: 16) else { throw .envelope(at: bytes.count) }
         guard let length = AESKeyLength(byteCount: Int(bytes[1])) else { throw .envelope(at: 1) }
         guard let usage = DataKeyUsage(rawValue: UInt16(bytes[2]) << 8 | UInt16(bytes[3])) else {
@@ -55,9 +59,11 @@ public struct AESDUKPTEnvelope: Hashable, Sendable {
 
     /// Seals under the key of one transaction.
     ///
+    /// - Parameter bound: what the envelope is bound to.
     /// - Parameter initialisationVector: 16 bytes.
     static func seal(
-        _ data: ClearCardData, scheme: AESDUKPTScheme, counter: UInt32, transactionKey: SecretKey,
+        _ data: ClearCardData, boundTo bound: [UInt8], scheme: AESDUKPTScheme, counter: UInt32,
+        transactionKey: SecretKey,
         dataKeyUsage: DataKeyUsage, keyLength: AESKeyLength, initialisationVector: [UInt8]
     ) throws -> AESDUKPTEnvelope {
         let dataKey = try scheme.workingKey(
@@ -69,17 +75,19 @@ public struct AESDUKPTEnvelope: Hashable, Sendable {
             [version, UInt8(keyLength.byteCount)] + dataKeyUsage.rawValue.bigEndianBytes + number.bytes
             + initialisationVector + ciphertext
         let mac = try Self.mac(
-            authenticated, scheme: scheme, counter: counter, transactionKey: transactionKey, keyLength: keyLength)
-        return try AESDUKPTEnvelope(authenticated + mac)
+            authenticated, boundTo: bound, scheme: scheme, counter: counter, transactionKey: transactionKey,
+            keyLength: keyLength)
+        return try AESDUKPTEnvelope(authenticated + Array(mac))
     }
 
     /// Opens under the key of the transaction that the envelope names.
     func open<Result>(
-        scheme: AESDUKPTScheme, transactionKey: SecretKey, _ body: (UnsafeRawBufferPointer) throws -> Result
+        boundTo bound: [UInt8], scheme: AESDUKPTScheme, transactionKey: SecretKey,
+        _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
         let mac = try Self.mac(
-            bytes.dropLast(16), scheme: scheme, counter: keySerialNumber.counter, transactionKey: transactionKey,
-            keyLength: keyLength)
+            bytes.dropLast(16), boundTo: bound, scheme: scheme, counter: keySerialNumber.counter,
+            transactionKey: transactionKey, keyLength: keyLength)
         guard mac == self.mac else { throw DUKPTError.notAuthentic }
         let dataKey = try scheme.workingKey(
             dataKeyUsage.keyUsage, length: keyLength, counter: keySerialNumber.counter, transactionKey: transactionKey)
@@ -87,13 +95,16 @@ public struct AESDUKPTEnvelope: Hashable, Sendable {
     }
 
     private static func mac(
-        _ authenticated: some Collection<UInt8>, scheme: AESDUKPTScheme, counter: UInt32, transactionKey: SecretKey,
-        keyLength: AESKeyLength
+        _ authenticated: some Collection<UInt8>, boundTo bound: [UInt8], scheme: AESDUKPTScheme, counter: UInt32,
+        transactionKey: SecretKey, keyLength: AESKeyLength
     ) throws -> AES.CMAC.MAC {
         let key = try scheme.workingKey(
             .macGeneration, length: keyLength, counter: counter, transactionKey: transactionKey)
         var mac = try AES.CMAC(key: key.withUnsafeBytes { SymmetricKey(data: $0) })
         mac.update(data: Array(authenticated))
+        mac.update(data: bound)
+        // Without it, a part of the one could be passed off as a part of the other.
+        mac.update(data: UInt64(bound.count).bigEndianBytes)
         return mac.finalize()
     }
 }

@@ -38,7 +38,9 @@ struct BlockCipher {
         _ bytes: UnsafeMutableRawBufferPointer, iv: [UInt8]?, encrypting: Bool
     ) throws(DUKPTError) {
         let iv = iv ?? [UInt8](repeating: 0, count: blockLength)
-        guard bytes.count.isMultiple(of: blockLength), iv.count == blockLength, let context = EVP_CIPHER_CTX_new()
+        guard bytes.count.isMultiple(of: blockLength), iv.count == blockLength,
+            let length = Int32(exactly: bytes.count),
+            let context = EVP_CIPHER_CTX_new()
         else {
             throw .cipher
         }
@@ -49,17 +51,20 @@ struct BlockCipher {
             EVP_CipherInit_ex(
                 context, cipher, nil, key.bindMemory(to: UInt8.self).baseAddress, iv, encrypting ? 1 : 0) == 1
                 && EVP_CIPHER_CTX_set_padding(context, 0) == 1
-                && EVP_CipherUpdate(context, address, &count, address, Int32(bytes.count)) == 1
+                && EVP_CipherUpdate(context, address, &count, address, length) == 1
         }
-        guard done, Int(count) == bytes.count else { throw .cipher }
+        guard done, count == length else { throw .cipher }
     }
 }
 
 /// Padding of ISO/IEC 7816-4: 80, then zeros to the end of the block.
 enum Padding {
+    /// How long `count` bytes are when they are padded.
+    static func paddedCount(_ count: Int, blockLength: Int) -> Int { (count / blockLength + 1) * blockLength }
+
     /// `data`, padded, in storage of its own.
     static func padded(_ data: UnsafeRawBufferPointer, blockLength: Int) -> WipedStorage {
-        let storage = WipedStorage(count: (data.count / blockLength + 1) * blockLength)
+        let storage = WipedStorage(count: paddedCount(data.count, blockLength: blockLength))
         storage.bytes.copyMemory(from: data)
         storage.bytes[data.count] = 0x80
         return storage

@@ -2,7 +2,7 @@
 public enum DUKPTError: Error, Hashable, Sendable {
     /// A key of so many bytes.
     case keyLength(Int)
-    /// An identifier of an initial key of so many bytes, where 8 are due.
+    /// An identifier of an initial key of so many bytes, where 8 are due, or 10 with TDES.
     case initialKeyIDLength(Int)
     /// Not a key serial number: of another length, with the counter 0, or with too many one bits.
     case keySerialNumber
@@ -14,7 +14,7 @@ public enum DUKPTError: Error, Hashable, Sendable {
     case envelope(at: Int)
     /// An envelope's text is not Base64 at this byte.
     case notBase64(at: Int)
-    /// An envelope was changed, or is of another key.
+    /// An envelope was changed, or is of another key, or is bound to other data.
     case notAuthentic
     /// libcrypto refuses the cipher, as it may refuse TDES by its configuration.
     case cipher
@@ -23,13 +23,14 @@ public enum DUKPTError: Error, Hashable, Sendable {
     public var hint: String {
         switch self {
         case .keyLength: "Give a key of AES with 16, 24 or 32 bytes, of TDES with 16."
-        case .initialKeyIDLength: "Give the 8 bytes that the acquirer has assigned."
+        case .initialKeyIDLength:
+            "Give the bytes that the acquirer has assigned: 8, or the 10 of an initial key serial number with TDES."
         case .keySerialNumber: "Give the key serial number as the device has sent it."
         case .workingKeyTooLong: "Ask for working keys that are no longer than the initial key."
         case .exhausted: "Load a new initial key, with another identifier."
         case .envelope, .notBase64: "See that the text is passed on unchanged."
         case .notAuthentic:
-            "See that it is the device's base derivation key, and that the envelope is passed on unchanged."
+            "See that it is the device's base derivation key, and that envelope and bound data are passed on unchanged."
         case .cipher: "See whether OpenSSL's configuration forbids the cipher."
         }
     }
@@ -39,13 +40,13 @@ extension DUKPTError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .keyLength(let count): "a key of \(count) bytes"
-        case .initialKeyIDLength(let count): "an identifier of \(count) bytes where 8 are due"
+        case .initialKeyIDLength(let count): "an identifier of \(count) bytes"
         case .keySerialNumber: "not a key serial number"
         case .workingKeyTooLong: "a working key longer than the initial key"
         case .exhausted: "all transaction counters of this key are used up"
         case .envelope(let offset): "envelope: malformed at byte \(offset)"
         case .notBase64(let offset): "envelope: not Base64 at byte \(offset)"
-        case .notAuthentic: "envelope: changed on the way, or under another key"
+        case .notAuthentic: "envelope: changed on the way, under another key, or bound to other data"
         case .cipher: "libcrypto refuses the cipher"
         }
     }

@@ -2,22 +2,20 @@ import Dispatch
 
 /// The state of a transaction-originating device: registers in wiped storage, and their copy on the disk.
 ///
-/// The disk has the state that follows a transaction before the transaction's key is used.  Whoever is killed in between
-/// loses a counter, and never uses one twice.
+/// The disk has the state that follows a transaction, and the state before it is overwritten there, before the
+/// transaction's key is used.  Whoever is killed in between loses a counter, and never uses one twice.
 final class DUKPTState<Scheme: DUKPTScheme>: @unchecked Sendable {
     private let registers: DerivationRegisters<Scheme>
-    private let file: KeyFile
+    private let file: LockedKeyFile
     private let kind: KeyFile.Kind
-    private let lock: KeyFile.Lock
     /// Everything above is touched on this queue only; it may block for the disk.
     private let queue = DispatchQueue(label: "dukpt")
 
     /// Writes the state after loading an initial key.
     init(loading registers: DerivationRegisters<Scheme>, into file: KeyFile, kind: KeyFile.Kind) throws {
-        (self.file, self.kind, self.registers) = (file, kind, registers)
-        lock = try file.lock()
-        guard !file.exists else { throw KeyFileError(.exists, file.path) }
-        try write()
+        (self.kind, self.registers) = (kind, registers)
+        self.file = try LockedKeyFile(file, isThere: false)
+        try write(self.file.create)
     }
 
     /// Reads the state.
@@ -28,9 +26,9 @@ final class DUKPTState<Scheme: DUKPTScheme>: @unchecked Sendable {
         resuming file: KeyFile, kind: KeyFile.Kind, headerLength: Int,
         scheme: (UnsafeRawBufferPointer) -> Scheme?
     ) throws {
-        (self.file, self.kind) = (file, kind)
-        lock = try file.lock()
-        let contents = try file.read(kind: kind)
+        self.kind = kind
+        self.file = try LockedKeyFile(file, isThere: true)
+        let contents = try self.file.read(kind: kind)
         let registers = withExtendedLifetime(contents) { () -> DerivationRegisters<Scheme>? in
             let bytes = contents.readOnly
             guard bytes.count >= headerLength,
@@ -43,14 +41,27 @@ final class DUKPTState<Scheme: DUKPTScheme>: @unchecked Sendable {
         self.registers = registers
     }
 
-    private func write() throws(KeyFileError) {
+    private func write(
+        _ put: (UnsafeRawBufferPointer, KeyFile.Kind) throws(KeyFileError) -> Void
+    ) throws(KeyFileError) {
         let registers = registers.save()
         let header = self.registers.scheme.stateHeader
         let contents = WipedStorage(count: header.count + registers.bytes.count)
         contents.bytes.copyBytes(from: header)
         contents.bytes[header.count...].copyBytes(from: registers.bytes)
-        try file.write(contents.readOnly, kind: kind)
+        try put(contents.readOnly, kind)
         withExtendedLifetime((contents, registers)) {}
+    }
+
+    var scheme: Scheme { registers.scheme }
+
+    /// How many transactions there are keys for.
+    var transactionsLeft: Int {
+        get async {
+            await withCheckedContinuation { continuation in
+                queue.async { continuation.resume(returning: Scheme.count(from: self.registers.counter)) }
+            }
+        }
     }
 
     /// One transaction: the key goes to `use` once the disk has the state without it, and is wiped afterwards.
@@ -59,7 +70,7 @@ final class DUKPTState<Scheme: DUKPTScheme>: @unchecked Sendable {
     ) async throws -> Result {
         try await onQueue(queue) { [self] in
             let (counter, key) = try registers.take()
-            try write()
+            try write(file.replace)
             return try use(registers.scheme, counter, key)
         }
     }

@@ -25,6 +25,28 @@ extension DUKPTScheme {
         return !overflows && isValid(next) ? next : 0
     }
 
+    /// How many counters there are from this one on, itself included.
+    static func count(from counter: UInt32) -> Int {
+        guard counter != 0 else { return 0 }
+        /// How many numbers of so many bits have at most so many one bits.
+        func numbers(bits: Int, ones: Int) -> Int {
+            guard ones >= 0 else { return 0 }
+            var (sum, term) = (0, 1)
+            for k in 0...min(bits, ones) {
+                sum += term
+                term = term * (bits - k) / (k + 1)
+            }
+            return sum
+        }
+        var (before, ones) = (0, 0)
+        for bit in stride(from: counterBits - 1, through: 0, by: -1) where counter & 1 << bit != 0 {
+            // Those that have a zero here, and agree above.
+            before += numbers(bits: bit, ones: maximumOneBits - ones)
+            ones += 1
+        }
+        return numbers(bits: counterBits, ones: maximumOneBits) - before
+    }
+
     /// Which registers hold a key when `counter` is next, as bits: that of its lowest one bit, and those of the zero bits
     /// above it that a later counter will have as its lowest one.  The others were erased, or are not derived yet.
     static func registersInUse(before counter: UInt32) -> UInt32 {
@@ -51,12 +73,8 @@ extension DUKPTScheme {
     }
 
     private func derived(counter: UInt32, from parent: SecretKey) throws(DUKPTError) -> SecretKey {
-        do {
-            return try SecretKey(count: keyLength) { try derive(counter: counter, from: parent, into: $0) }
-        } catch let error as DUKPTError {
-            throw error
-        } catch {
-            throw .cipher
+        try SecretKey(count: keyLength) { key throws(DUKPTError) in
+            try derive(counter: counter, from: parent, into: key)
         }
     }
 }

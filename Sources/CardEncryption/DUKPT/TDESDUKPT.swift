@@ -43,9 +43,9 @@ struct TDESDUKPTScheme: DUKPTScheme {
 
     /// The initial key: the left 8 bytes of the key serial number, enciphered with the base derivation key and with its
     /// variant (X9.24-1:2009, A.6).
-    static func initialKey(base: SecretKey, initialKeyID: [UInt8]) throws -> SecretKey {
-        guard base.count == 16 else { throw DUKPTError.keyLength(base.count) }
-        return try SecretKey(count: 16) { key in
+    static func initialKey(base: SecretKey, initialKeyID: [UInt8]) throws(DUKPTError) -> SecretKey {
+        guard base.count == 16 else { throw .keyLength(base.count) }
+        return try SecretKey(count: 16) { key throws(DUKPTError) in
             for (half, variant) in [(0, [UInt8](repeating: 0, count: 8)), (8, derivationVariant)] {
                 let block = UnsafeMutableRawBufferPointer(rebasing: key[half..<(half + 8)])
                 block.copyBytes(from: initialKeyID.prefix(8))
@@ -105,7 +105,7 @@ extension SecretKey {
 }
 
 /// Card data under a key of TDES DUKPT: encrypted in CBC mode with an initialisation vector of zeros, and **not
-/// authenticated**: for acquirers that take nothing newer.
+/// authenticated**, nor bound to a transaction but by the key serial number: for acquirers that take nothing newer.
 ///
 /// | Offset | Bytes | |
 /// |---|---|---|
@@ -121,10 +121,12 @@ public struct TDESDUKPTEnvelope: Hashable, Sendable {
     public var ciphertext: [UInt8] { Array(bytes[11...]) }
 
     static let version: UInt8 = 2
+    private static let maximumCount = 11 + Padding.paddedCount(ClearCardData.maximumCount, blockLength: 8)
 
     /// - Throws: ``DUKPTError/envelope(at:)``.
     public init(_ bytes: [UInt8]) throws(DUKPTError) {
         guard bytes.first == Self.version else { throw .envelope(at: 0) }
+        guard bytes.count <= Self.maximumCount else { throw .envelope(at: Self.maximumCount) }
         guard bytes.count >= 19, (bytes.count - 11).isMultiple(of: 8) else { throw .envelope(at: bytes.count) }
         guard let number = try? TDESKeySerialNumber(bytes[1..<11]) else { throw .envelope(at: 1) }
         (self.bytes, keySerialNumber) = (bytes, number)
@@ -141,7 +143,7 @@ public final class TDESDUKPTDevice: Sendable {
     /// - Parameter initialKeyID: 10 bytes: the initial key serial number, whose last 21 bits are not looked at.
     /// - Throws: ``DUKPTError``; ``KeyFileError``, among them `exists`.
     public init(loading initialKey: SecretKey, initialKeyID: [UInt8], into file: KeyFile) async throws {
-        guard initialKeyID.count == 10 else { throw DUKPTError.keySerialNumber }
+        guard initialKeyID.count == 10 else { throw DUKPTError.initialKeyIDLength(initialKeyID.count) }
         let scheme = TDESDUKPTScheme(initialKeyID: TDESKeySerialNumber.withoutCounter(initialKeyID))
         state = try await onQueue {
             try DUKPTState(
@@ -161,9 +163,13 @@ public final class TDESDUKPTDevice: Sendable {
         }
     }
 
-    /// Seals card data under the key of the next transaction.  Returns when the disk has the state after it.
+    /// As ``AESDUKPTDevice/transactionsLeft``.
+    public var transactionsLeft: Int { get async { await state.transactionsLeft } }
+
+    /// Seals card data under the key of the next transaction.  When it returns, the disk has the state after it, and no
+    /// longer the one before it.
     ///
-    /// - Throws: as ``AESDUKPTDevice/seal(_:options:)``.
+    /// - Throws: as ``AESDUKPTDevice/seal(_:boundTo:options:)``.
     public func seal(_ data: ClearCardData) async throws -> SealedCardData {
         try await state.transact { scheme, counter, key in
             let ciphertext = try BlockCipher.tdes(TDESDUKPTScheme.dataRequestKey(key)).seal(data)
@@ -187,7 +193,7 @@ public struct TDESDUKPTHost: Sendable {
     ///
     /// - Parameter initialKeyID: 10 bytes: the initial key serial number, whose last 21 bits are not looked at.
     public func initialKey(_ initialKeyID: [UInt8]) throws -> SecretKey {
-        guard initialKeyID.count == 10 else { throw DUKPTError.keySerialNumber }
+        guard initialKeyID.count == 10 else { throw DUKPTError.initialKeyIDLength(initialKeyID.count) }
         return try TDESDUKPTScheme.initialKey(
             base: baseDerivationKey, initialKeyID: TDESKeySerialNumber.withoutCounter(initialKeyID))
     }
@@ -212,4 +218,14 @@ public struct TDESDUKPTHost: Sendable {
         let scheme = TDESDUKPTScheme(initialKeyID: number.initialKeyID)
         return try scheme.transactionKey(initialKey: initialKey(number.bytes), counter: number.counter)
     }
+}
+
+extension TDESDUKPTDevice: CustomReflectable {
+    /// Has no children.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
+}
+
+extension TDESDUKPTHost: CustomReflectable {
+    /// Has no children.
+    public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

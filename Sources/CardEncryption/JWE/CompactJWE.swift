@@ -22,8 +22,9 @@ public struct CompactJWE: Hashable, Sendable {
     var authenticatedData: [UInt8] { Array(text.utf8.prefix { $0 != UInt8(ascii: ".") }) }
 
     public init(parsing text: some StringProtocol) throws(JWEError) {
+        let count = text.utf8.count
+        guard count <= Self.maximumLength else { throw JWEError(.tooLong(count)) }
         let bytes = Array(text.utf8)
-        guard bytes.count <= Self.maximumLength else { throw JWEError(.tooLong(bytes.count)) }
         let texts = bytes.split(separator: UInt8(ascii: "."), omittingEmptySubsequences: false)
         guard texts.count == 5 else { throw JWEError(.parts(texts.count)) }
         var parts: [[UInt8]] = []
@@ -35,7 +36,7 @@ public struct CompactJWE: Hashable, Sendable {
             }
         }
         self.text = String(text)
-        let members: [String: JSON]
+        let members: [JSON.Text: JSON]
         do {
             members = try JSON.object(parts[0])
         } catch {
@@ -59,39 +60,47 @@ public struct CompactJWE: Hashable, Sendable {
         }
     }
 
-    private static func algorithm(of members: [String: JSON]) throws(JWEError) -> (JWEAlgorithm, P256Point?) {
+    private static func algorithm(of members: [JSON.Text: JSON]) throws(JWEError) -> (JWEAlgorithm, P256Point?) {
         guard members["crit"] == nil else { throw JWEError(.critical, in: .header) }
         guard members["zip"] == nil else { throw JWEError(.compressed, in: .header) }
-        guard let name = members["alg"]?.string else { throw JWEError(.member("alg"), in: .header) }
-        guard let algorithm = JWEAlgorithm(named: name) else { throw JWEError(.algorithm(name), in: .header) }
-        guard let content = members["enc"]?.string else { throw JWEError(.member("enc"), in: .header) }
-        guard content == JWEAlgorithm.contentEncryption else {
-            throw JWEError(.contentEncryption(content), in: .header)
+        guard let name = members["alg"]?.text else { throw JWEError(.member("alg"), in: .header) }
+        guard let algorithm = JWEAlgorithm(named: name) else { throw JWEError(.algorithm(name.string), in: .header) }
+        guard let content = members["enc"]?.text else { throw JWEError(.member("enc"), in: .header) }
+        guard content == JSON.Text(JWEAlgorithm.contentEncryption) else {
+            throw JWEError(.contentEncryption(content.string), in: .header)
         }
         guard algorithm.keyType == "EC" else { return (algorithm, nil) }
         guard let key = members["epk"]?.object else { throw JWEError(.member("epk"), in: .header) }
         do {
+            try JWK.requirePublic(key)
             return (algorithm, try P256Point(jwk: key))
         } catch {
             throw JWEError(.ephemeralKey, in: .header)
         }
     }
 
-    private static func header(of members: [String: JSON]) throws(JWEError) -> JWEHeader {
+    private static func header(of members: [JSON.Text: JSON]) throws(JWEError) -> JWEHeader {
         func text(_ name: String) throws(JWEError) -> String? {
-            guard let value = members[name] else { return nil }
-            guard let text = value.string else { throw JWEError(.member(name), in: .header) }
-            return text
+            guard let value = members[JSON.Text(name)] else { return nil }
+            guard let text = value.text else { throw JWEError(.member(name), in: .header) }
+            return text.string
         }
         func bytes(_ name: String) throws(JWEError) -> [UInt8]? {
             guard let text = try text(name) else { return nil }
             guard let bytes = try? Base64.url.decode(text.utf8) else { throw JWEError(.member(name), in: .header) }
             return bytes
         }
+        var fields: [String: String] = [:]
+        for case (let name, .string(let value)) in members where !JWEHeader.registeredNames.contains(name.string) {
+            // Two names that Unicode holds for the same cannot both be told.
+            guard fields.updateValue(value.string, forKey: name.string) == nil else {
+                throw JWEError(.member(name.string), in: .header)
+            }
+        }
         return JWEHeader(
             keyID: try text("kid"), type: try text("typ"), contentType: try text("cty"),
             agreementPartyU: try bytes("apu"), agreementPartyV: try bytes("apv"),
-            fields: members.filter { !JWEHeader.registeredNames.contains($0.key) }.compactMapValues(\.string))
+            fields: fields)
     }
 }
 

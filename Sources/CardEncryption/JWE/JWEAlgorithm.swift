@@ -11,18 +11,17 @@ public enum JWEAlgorithm: String, Hashable, Sendable, CaseIterable {
     /// The only value of `enc`.
     static let contentEncryption = "A256GCM"
 
-    /// The algorithm of this name, byte for byte: Swift takes U+212A, the sign for kelvin, for a K.
-    init?(named name: String) {
-        guard let algorithm = Self.allCases.first(where: { $0.rawValue.utf8.elementsEqual(name.utf8) }) else {
-            return nil
-        }
+    init?(named name: JSON.Text) {
+        guard let algorithm = Self.allCases.first(where: { JSON.Text($0.rawValue) == name }) else { return nil }
         self = algorithm
     }
 
     /// `kty` of the keys that it takes (RFC 7518, section 6.1).
-    var keyType: String { self == .rsaOAEP256 ? "RSA" : "EC" }
+    var keyType: JSON.Text { self == .rsaOAEP256 ? "RSA" : "EC" }
 
     /// What of `key_ops` a public and a private key must permit, one of them (RFC 7517, section 4.3).
-    var publicOperations: Set<String> { self == .rsaOAEP256 ? ["wrapKey", "encrypt"] : ["deriveKey", "deriveBits"] }
-    var privateOperations: Set<String> { self == .rsaOAEP256 ? ["unwrapKey", "decrypt"] : publicOperations }
+    var publicOperations: Set<JSON.Text> {
+        self == .rsaOAEP256 ? ["wrapKey", "encrypt"] : ["deriveKey", "deriveBits"]
+    }
+    var privateOperations: Set<JSON.Text> { self == .rsaOAEP256 ? ["unwrapKey", "decrypt"] : publicOperations }
 }

@@ -51,9 +51,7 @@ public final class JWEPrivateKey: Sendable {
         case .rsaOAEP256:
             var numbers: [[UInt8]] = [[0]]
             for name in ["n", "e", "d", "p", "q", "dp", "dq", "qi"] { numbers.append(try jwk.number(name)) }
-            guard let publicHalf = try? _RSA.Encryption.PublicKey(n: numbers[1], e: numbers[2]) else {
-                throw JWKError(.modulus, "n")
-            }
+            let publicHalf = try jwk.publicRSAKey()
             // RSAPrivateKey (RFC 8017, A.1.2), whose reader checks that the numbers belong together.
             let der = DER.sequence(numbers.map(DER.integer))
             guard let key = try? _RSA.Encryption.PrivateKey(derRepresentation: der),
@@ -68,37 +66,53 @@ public final class JWEPrivateKey: Sendable {
     /// Blocks for the disk: at start only, and not on the threads that Swift's tasks share.
     ///
     /// - Throws: ``KeyFileError``.
-    public init(_ file: KeyFile) throws {
-        let contents = try file.read(kind: .jwePrivateKey)
+    public init(_ file: KeyFile) throws(KeyFileError) {
+        let contents = try LockedKeyFile(file, isThere: true).read(kind: .jwePrivateKey)
         defer { withExtendedLifetime(contents) {} }
-        let bytes = contents.readOnly
-        // Algorithm's place in the list ‖ length of kid, 0 for none ‖ kid ‖ key.
-        guard bytes.count > 2, Int(bytes[0]) < JWEAlgorithm.allCases.count, bytes.count > 2 + Int(bytes[1]) else {
+        var rest = contents.readOnly[...]
+        /// What a length goes before.
+        func part() throws(KeyFileError) -> String {
+            guard let count = rest.popFirst(), rest.count >= Int(count),
+                let text = String(validating: rest.prefix(Int(count)), as: UTF8.self)
+            else { throw KeyFileError(.malformed, file.path) }
+            rest = rest.dropFirst(Int(count))
+            return text
+        }
+        guard let algorithm = JWEAlgorithm(named: JSON.Text(try part())) else {
             throw KeyFileError(.malformed, file.path)
         }
-        algorithm = JWEAlgorithm.allCases[Int(bytes[0])]
-        let name = bytes[2..<(2 + Int(bytes[1]))]
-        keyID = name.isEmpty ? nil : String(decoding: name, as: UTF8.self)
-        let raw = UnsafeRawBufferPointer(rebasing: bytes[(2 + Int(bytes[1]))...])
+        self.algorithm = algorithm
+        switch rest.popFirst() {
+        case 0: keyID = nil
+        case 1: keyID = try part()
+        default: throw KeyFileError(.malformed, file.path)
+        }
         do {
             key =
                 algorithm == .rsaOAEP256
-                ? .rsa(try _RSA.Encryption.PrivateKey(derRepresentation: raw))
-                : .p256(try P256.KeyAgreement.PrivateKey(rawRepresentation: raw))
+                ? .rsa(try _RSA.Encryption.PrivateKey(derRepresentation: UnsafeRawBufferPointer(rebasing: rest)))
+                : .p256(try P256.KeyAgreement.PrivateKey(rawRepresentation: UnsafeRawBufferPointer(rebasing: rest)))
         } catch {
             throw KeyFileError(.malformed, file.path)
         }
     }
 
-    /// Writes the key to `file`, in place of what was there; on the disk when it returns.
+    /// Writes the key to `file`, in place of another JWE key if there is one; on the disk when it returns.
     ///
-    /// Blocks for the disk.
+    /// Blocks for the disk, and for some seconds where another uses the file.
     ///
-    /// - Throws: ``KeyFileError``.
-    public func save(to file: KeyFile) throws {
-        let name = Array((keyID ?? "").utf8)
-        guard name.count <= 0xFF, let place = JWEAlgorithm.allCases.firstIndex(of: algorithm) else {
-            throw KeyFileError(.malformed, file.path)
+    /// - Throws: ``KeyFileError``, among them `kind` if there are keys of another kind, and `tooLong` for a ``keyID`` of more
+    ///   than 255 bytes.
+    public func save(to file: KeyFile) throws(KeyFileError) {
+        // Algorithm, behind its length; 0 for no kid, or 1 and kid behind its length; the key.
+        var start: [UInt8] = []
+        for (mark, text) in [([], algorithm.rawValue), (keyID == nil ? [0] : [1], keyID)] as [([UInt8], String?)] {
+            start += mark
+            guard let text else { continue }
+            guard let count = UInt8(exactly: text.utf8.count) else {
+                throw KeyFileError(.tooLong(text.utf8.count), file.path)
+            }
+            start += [count] + text.utf8
         }
         var raw =
             switch key {
@@ -106,12 +120,11 @@ public final class JWEPrivateKey: Sendable {
             case .rsa(let key): key.derRepresentation
             }
         let clear = WipedStorage(moving: &raw)
-        let contents = WipedStorage(count: 2 + name.count + clear.bytes.count)
-        contents.bytes[0] = UInt8(place)
-        contents.bytes[1] = UInt8(name.count)
-        contents.bytes[2...].copyBytes(from: name)
-        contents.bytes[(2 + name.count)...].copyBytes(from: clear.bytes)
-        try file.write(contents.readOnly, kind: .jwePrivateKey)
+        let contents = WipedStorage(count: start.count + clear.bytes.count)
+        contents.bytes.copyBytes(from: start)
+        contents.bytes[start.count...].copyBytes(from: clear.bytes)
+        let locked = try LockedKeyFile(file, isThere: false)
+        try (locked.isThere ? locked.replace : locked.create)(contents.readOnly, .jwePrivateKey)
         withExtendedLifetime((clear, contents)) {}
     }
 
@@ -134,8 +147,8 @@ public final class JWEPrivateKey: Sendable {
 
     /// Opens what was sealed to this key.
     ///
-    /// A content key that cannot be recovered is replaced with a random one, so that the failure is that of the content and
-    /// nobody learns which it was (RFC 7516, section 11.5).
+    /// A content key that cannot be recovered is replaced with a random one, so that the failure is that of the content, and
+    /// the error does not tell which it was (RFC 7516, section 11.5).  The time it takes may differ by microseconds.
     ///
     /// - Parameter body: is given the card data, in storage that is wiped when it returns.  It must not keep the buffer.
     /// - Throws: ``JWEError``; what `body` throws.
@@ -143,7 +156,9 @@ public final class JWEPrivateKey: Sendable {
         _ jwe: CompactJWE, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
         guard jwe.algorithm == algorithm else { throw JWEError(.otherAlgorithm(jwe.algorithm), in: .header) }
-        if let keyID, let other = jwe.header.keyID, other != keyID { throw JWEError(.otherKey(other), in: .header) }
+        if let keyID, let other = jwe.header.keyID, JSON.Text(other) != JSON.Text(keyID) {
+            throw JWEError(.otherKey(other), in: .header)
+        }
         guard
             let nonce = try? AES.GCM.Nonce(data: jwe.initialisationVector),
             let box = try? AES.GCM.SealedBox(nonce: nonce, ciphertext: jwe.ciphertext, tag: jwe.tag),
@@ -155,21 +170,24 @@ public final class JWEPrivateKey: Sendable {
 
     /// The content key, or a random one.
     private func contentKey(of jwe: CompactJWE) -> SymmetricKey {
-        let random = SymmetricKey(size: .bits256)
         switch key {
         case .rsa(let key):
-            guard var recovered = try? key.decrypt(jwe.encryptedKey, padding: .PKCS1_OAEP_SHA256) else { return random }
-            let clear = WipedStorage(moving: &recovered)
-            return withExtendedLifetime(clear) {
-                clear.bytes.count == 32 ? SymmetricKey(data: clear.readOnly) : random
+            // Random bytes are made either way, and a key of what is there in the end.
+            let content = SecretKey(count: 32) { bytes in
+                SymmetricKey(size: .bits256).withUnsafeBytes { bytes.copyMemory(from: $0) }
+                guard var recovered = try? key.decrypt(jwe.encryptedKey, padding: .PKCS1_OAEP_SHA256) else { return }
+                let clear = WipedStorage(moving: &recovered)
+                if clear.bytes.count == 32 { bytes.copyMemory(from: clear.readOnly) }
+                withExtendedLifetime(clear) {}
             }
+            return content.withUnsafeBytes { SymmetricKey(data: $0) }
         case .p256(let key):
-            guard let point = try? jwe.ephemeralKey?.publicKey(),
+            guard let point = jwe.ephemeralKey?.key,
                 let secret = try? key.sharedSecretFromKeyAgreement(with: point)
-            else { return random }
+            else { return SymmetricKey(size: .bits256) }
             let agreed = algorithm.agreedKey(secret, header: jwe.header)
             if algorithm == .ecdhES { return agreed }
-            return (try? AES.KeyWrap.unwrap(jwe.encryptedKey, using: agreed)) ?? random
+            return (try? AES.KeyWrap.unwrap(jwe.encryptedKey, using: agreed)) ?? SymmetricKey(size: .bits256)
         }
     }
 }

@@ -1,6 +1,5 @@
 import Crypto
 import CryptoExtras
-import FoundationEssentials
 
 /// Who opens what is sealed: the public half of a key, with the algorithm that it is for.
 public struct JWERecipient: Sendable {
@@ -9,11 +8,14 @@ public struct JWERecipient: Sendable {
     public let keyID: String?
     private let key: Key
 
-    private enum Key: Sendable {
-        case p256(P256Point)
-        /// SubjectPublicKeyInfo.
-        case rsa(Data)
+    private enum Key: @unchecked Sendable {
+        case p256(P256.KeyAgreement.PublicKey)
+        // BoringSSL's keys are not changed by their use, from any number of threads.
+        case rsa(_RSA.Encryption.PublicKey)
     }
+
+    /// The longest text of a JWK that is taken, in bytes.
+    public static let maximumJWKLength = 1 << 16
 
     /// The key of a JWK (RFC 7517): on P-256, or of RSA with 2048 bits and more.
     ///
@@ -25,13 +27,8 @@ public struct JWERecipient: Sendable {
         self.algorithm = jwk.algorithm
         keyID = jwk.keyID
         switch jwk.algorithm {
-        case .ecdhES, .ecdhESA256KW: key = .p256(try P256Point(jwk: jwk.members))
-        case .rsaOAEP256:
-            let (modulus, exponent) = (try jwk.number("n"), try jwk.number("e"))
-            guard let rsa = try? _RSA.Encryption.PublicKey(n: modulus, e: exponent) else {
-                throw JWKError(.modulus, "n")
-            }
-            key = .rsa(rsa.derRepresentation)
+        case .ecdhES, .ecdhESA256KW: key = .p256(try P256Point(jwk: jwk.members).key)
+        case .rsaOAEP256: key = .rsa(try jwk.publicRSAKey())
         }
     }
 
@@ -56,16 +53,15 @@ public struct JWERecipient: Sendable {
         let encryptedKey: [UInt8]
         var ephemeralPoint: P256Point?
         switch key {
-        case .rsa(let der):
+        case .rsa(let key):
             contentKey = SymmetricKey(size: .bits256)
-            let key = try _RSA.Encryption.PublicKey(derRepresentation: der)
             encryptedKey = Array(
                 try contentKey.withUnsafeBytes { try key.encrypt($0, padding: .PKCS1_OAEP_SHA256) })
-        case .p256(let point):
+        case .p256(let key):
             let ephemeral = P256.KeyAgreement.PrivateKey()
             ephemeralPoint = P256Point(ephemeral.publicKey)
             let agreed = algorithm.agreedKey(
-                try ephemeral.sharedSecretFromKeyAgreement(with: point.publicKey()), header: header)
+                try ephemeral.sharedSecretFromKeyAgreement(with: key), header: header)
             if algorithm == .ecdhES {
                 (contentKey, encryptedKey) = (agreed, [])
             } else {

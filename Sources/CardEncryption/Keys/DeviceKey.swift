@@ -6,26 +6,25 @@ import FoundationEssentials
 /// Whoever has one is alone with it on this machine, as long as the value lives.
 package final class DeviceKey: Sendable {
     package let signing: P256.Signing.PrivateKey
-    private let lock: KeyFile.Lock
+    private let file: LockedKeyFile
 
     /// The key in `file`.
     ///
-    /// Blocks for the disk.
+    /// Blocks for the disk, and for some seconds where another uses the file.
     ///
     /// - Parameter isNew: makes one, and the file, which must not be there yet.
     /// - Throws: ``KeyFileError``, among them `inUse`.
     package init(_ file: KeyFile, isNew: Bool) throws(KeyFileError) {
-        lock = try file.lock()
+        self.file = try LockedKeyFile(file, isThere: !isNew)
         if isNew {
-            guard !file.exists else { throw KeyFileError(.exists, file.path) }
             signing = P256.Signing.PrivateKey()
             var raw = signing.rawRepresentation
             let contents = WipedStorage(moving: &raw)
-            try file.write(contents.readOnly, kind: .deviceKey)
+            try self.file.create(contents.readOnly, kind: .deviceKey)
             withExtendedLifetime(contents) {}
             return
         }
-        let contents = try file.read(kind: .deviceKey)
+        let contents = try self.file.read(kind: .deviceKey)
         do {
             signing = try P256.Signing.PrivateKey(rawRepresentation: contents.readOnly)
         } catch {

@@ -11,6 +11,8 @@ public struct KeyFileError: Error, Hashable, Sendable {
         case inUse
         /// Not a regular file of this user's that nobody else may read or write.
         case notPrivate
+        /// Others may rename what is in the folder, and so bring an old state back.
+        case folderNotPrivate
         /// Not a file of keys, or of another version.
         case foreign
         /// Holds keys of another kind: which.
@@ -21,9 +23,13 @@ public struct KeyFileError: Error, Hashable, Sendable {
         case notWrapped
         /// Torn, changed, or wrapped under another key.
         case notAuthentic
-        /// What is in it contradicts itself, or does not fit into it.
+        /// What is in it contradicts itself.
         case malformed
-        /// The credential is too short to be a key: its bytes, where 32 are due.
+        /// What is to be written does not fit: its bytes.
+        case tooLong(Int)
+        /// The service manager has handed over no credential of this name.
+        case noCredential
+        /// The credential is too short or too long to be a key: its bytes, where 32 to 4096 are due.
         case credential(Int)
         /// The system refused; `errno`.
         case system(Int32)
@@ -45,11 +51,15 @@ public struct KeyFileError: Error, Hashable, Sendable {
         case .inUse: "Stop the other program; one at a time uses a file of keys."
         case .notPrivate:
             "chown it to the user that runs this, and chmod 600; replace the keys if others could read them."
+        case .folderNotPrivate:
+            "chown the folder to the user that runs this, and chmod go-w; replace the keys if others could write there."
         case .foreign, .kind: "Give the path of the right file."
         case .wrapped: "Start the service with the systemd credential that the file was written with."
         case .notWrapped: "Make the file anew with the wrapping key, or read it without."
         case .notAuthentic, .malformed:
-            "Do not restore a copy, which would use keys twice: load a new key, with another identifier."
+            "Load a new key; for DUKPT with another identifier, since a copy that is restored would use keys twice."
+        case .tooLong: "Give the key a shorter name."
+        case .noCredential: "Start it as a service with LoadCredentialEncrypted=NAME:FILE."
         case .credential:
             "Make it of 32 random bytes: head -c 32 /dev/urandom | systemd-creds encrypt --name=NAME - FILE"
         case .system: "See that the folder exists, belongs to this user, and that its disk is writable and not full."
@@ -66,12 +76,15 @@ extension KeyFileError: CustomStringConvertible {
             case .exists: "exists and is not replaced"
             case .inUse: "in use"
             case .notPrivate: "not a file that only its owner, this user, can read and write"
+            case .folderNotPrivate: "a folder that others can write to"
             case .foreign: "not a file of keys that is known here"
             case .kind(let kind): "a file of \(kind)"
             case .wrapped: "wrapped, and there is no wrapping key"
             case .notWrapped: "not wrapped, and there is a wrapping key"
             case .notAuthentic: "torn, changed, or wrapped under another key"
-            case .malformed: "its contents contradict themselves or do not fit"
+            case .malformed: "its contents contradict themselves"
+            case .tooLong(let count): "\(count) bytes do not fit"
+            case .noCredential: "no such credential"
             case .credential(let count): "\(count) bytes are no wrapping key"
             case .system(let code): String(cString: strerror(code))
             }

@@ -11,8 +11,20 @@ public final class SecretKey: Sendable {
         storage.bytes.copyBytes(from: bytes)
     }
 
-    /// A key written in place, into `count` bytes that are zero.
-    init(count: Int, filling fill: (UnsafeMutableRawBufferPointer) throws -> Void) rethrows {
+    /// A key written in place, so that there is no copy to forget.
+    ///
+    /// - Parameter count: number of bytes: 1 to 4096.
+    /// - Parameter fill: writes all of the buffer, which is zero before, and must not keep it.  Where it throws, what it wrote
+    ///   is wiped.
+    /// - Throws: ``DUKPTError/keyLength(_:)`` for another count; what `fill` throws.
+    public convenience init(byteCount count: Int, filling fill: (UnsafeMutableRawBufferPointer) throws -> Void) throws {
+        guard (1...4096).contains(count) else { throw DUKPTError.keyLength(count) }
+        try self.init(count: count, filling: fill)
+    }
+
+    init<Failure>(
+        count: Int, filling fill: (UnsafeMutableRawBufferPointer) throws(Failure) -> Void
+    ) throws(Failure) {
         storage = WipedStorage(count: count)
         try fill(storage.bytes)
     }

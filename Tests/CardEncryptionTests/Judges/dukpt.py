@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
 """Opens envelopes of DUKPT from the base derivation key: an oracle that shares no code with the library.
 
-    dukpt.py BDK ENVELOPE…
+    dukpt.py BDK ENVELOPE[,BOUND]…
 
-The key in hexadecimal, envelopes in Base64; a test value each.  Prints the card data in hexadecimal, a line for each.
+The key in hexadecimal, envelopes in Base64, what they are bound to in hexadecimal; a test value each.  Prints the card data in hexadecimal, a line for each.
 Written from ANSI X9.24-3:2017, 6.3, and X9.24-1:2009, Annex A, over the ciphers of PyCA cryptography.
 """
 import base64
@@ -40,7 +40,7 @@ def aes_derive(key, usage, length, context):
     return blocks[:length]
 
 
-def aes(bdk, envelope):
+def aes(bdk, envelope, bound):
     length, usage, ksn = envelope[1], int.from_bytes(envelope[2:4], "big"), envelope[4:16]
     iv, ciphertext, mac = envelope[16:32], envelope[32:-16], envelope[-16:]
     counter = int.from_bytes(ksn[8:], "big")
@@ -50,7 +50,7 @@ def aes(bdk, envelope):
             reached |= 1 << bit
             key = aes_derive(key, 0x8000, len(bdk), ksn[4:8] + reached.to_bytes(4, "big"))
     check = cmac.CMAC(algorithms.AES(aes_derive(key, 0x2000, length, ksn[4:])))
-    check.update(envelope[:-16])
+    check.update(envelope[:-16] + bound + len(bound).to_bytes(8, "big"))
     check.verify(mac)
     data_key = aes_derive(key, usage, length, ksn[4:])
     return unpad(crypt(algorithms.AES(data_key), modes.CBC(iv), ciphertext, False))
@@ -68,7 +68,7 @@ C0 = bytes.fromhex("C0C0C0C000000000" * 2)
 FF = bytes.fromhex("0000000000FF0000" * 2)
 
 
-def tdes(bdk, envelope):
+def tdes(bdk, envelope, bound):
     ksn, ciphertext = envelope[1:11], envelope[11:]
     number = int.from_bytes(ksn, "big")
     counter = number & 0x1FFFFF
@@ -90,5 +90,6 @@ def tdes(bdk, envelope):
 
 bdk = bytes.fromhex(sys.argv[1])
 for text in sys.argv[2:]:
+    text, _, bound = text.partition(",")
     envelope = base64.b64decode(text, validate=True)
-    print({1: aes, 2: tdes}[envelope[0]](bdk, envelope).hex().upper())
+    print({1: aes, 2: tdes}[envelope[0]](bdk, envelope, bytes.fromhex(bound)).hex().upper())
