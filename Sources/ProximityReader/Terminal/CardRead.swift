@@ -7,7 +7,7 @@ import SmartCard
 struct CardRead {
     private let report: ContactlessTerminal.Report
     private let transaction: Transaction
-    private let id: String
+    let id: String
     /// The names that the terminal knows applications by.
     private let applications: [AID]
 

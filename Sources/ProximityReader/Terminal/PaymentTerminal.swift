@@ -292,7 +292,7 @@ package actor PaymentTerminal {
                 sealed = try session.token.recipient?.seal(
                     data, header: read.header(session, reader: attached?.reader.identity))
             case .dukpt(let device):
-                sealed = try await device.seal(data)
+                sealed = try await device.seal(data, boundTo: Array(read.id.utf8))
             }
         }
         return read.result(sealed)

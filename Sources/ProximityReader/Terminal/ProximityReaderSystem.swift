@@ -28,7 +28,8 @@ public enum ProximityReaderSystem {
     public enum CardDataKey: Sendable {
         /// The public key that each token names: a JWE for its owner.
         case ofToken
-        /// The next key of this device, whatever the token names.
+        /// The next key of this device, whatever the token names; the envelope is bound to the identifier of the result, in
+        /// UTF-8.
         case dukpt(AESDUKPTDevice)
     }
 
