@@ -102,7 +102,7 @@ let package = Package(
         .target(
             name: "ToolSupport",
             dependencies: [
-                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardPN532", "SmartCardSimulator", "EMVContactless",
+                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "EMVContactless",
                 argumentParser, logging,
             ],
             path: "Tools/ToolSupport", swiftSettings: settings),
@@ -183,7 +183,8 @@ let package = Package(
         .testTarget(
             name: "SmartCardPN532Tests",
             dependencies: [
-                "SmartCardPN532", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport", "virtual-reader",
+                "SmartCardPN532", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "EMVContactless", "TestSupport",
+                "virtual-reader",
             ],
             swiftSettings: settings),
         .testTarget(
@@ -214,7 +215,7 @@ let package = Package(
             exclude: ["ksn-spender", "Judges", "Vectors"], swiftSettings: settings),
         // What TaintTests look for a card in.
         .executableTarget(
-            name: "tainted-terminal", dependencies: ["ProximityReader"],
+            name: "tainted-terminal", dependencies: ["ProximityReader", "CardEncryption", logging],
             path: "Tests/ProximityReaderTests/tainted-terminal", swiftSettings: settings),
         // What ProximityReaderTests kill while it stores and forwards.
         .executableTarget(
@@ -224,7 +225,7 @@ let package = Package(
             name: "ProximityReaderTests",
             dependencies: [
                 "tainted-terminal", "store-worker", "virtual-reader", "ProximityReader", "CardEncryption",
-                "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", crypto,
+                "EMVContactless", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport", crypto,
                 jwtKit,
             ],
             exclude: ["AppleSurface.txt", "tainted-terminal", "store-worker"], swiftSettings: settings),
@@ -259,7 +260,7 @@ let package = Package(
             name: "ToolTests",
             dependencies: [
                 "SmartCard", "SmartCardTrace", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport",
-                "USBTestSupport", "ToolSupport", "SmartCardPN532", "EMVContactless",
+                "USBTestSupport", "ToolSupport", "EMVContactless",
                 "CardEncryption", "ProximityReader", jwtKit,
                 "apdu-trace", "first-program", "kiosk", "psp-sandbox", "reader-probe", "virtual-reader",
             ],

@@ -277,7 +277,7 @@ private struct PollingRounds {
 extension PN532Target {
     /// What stays the same from one cold start to the next: a UID of four bytes that begins with 08 is drawn anew, and a
     /// PUPI may be (ISO/IEC 14443-3, 6.5.4 and ATQB).
-    fileprivate var lasting: Card {
+    var lasting: Card {
         switch card {
         case .typeA(let uid, let atqa, let sak, let ats) where uid.count == 4 && uid[0] == 0x08:
             .typeA(uid: [0x08], atqa: atqa, sak: sak, ats: ats)

@@ -297,6 +297,8 @@ private final class ScriptedField: ContactlessField {
         if let pauseError { throw CardError(pauseError) }
     }
 
+    func waitForRemoval() async throws {}
+
     private struct Card: CardChannel {
         let field: ScriptedField
 

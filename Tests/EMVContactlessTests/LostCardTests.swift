@@ -103,6 +103,7 @@ private final class LosingField: ContactlessField {
     }
 
     func deactivate(for duration: Duration) async throws {}
+    func waitForRemoval() async throws {}
 
     private struct Channel: CardChannel {
         let field: LosingField

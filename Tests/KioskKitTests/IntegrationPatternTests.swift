@@ -31,8 +31,15 @@ import struct KioskKit.PaymentResult
     }
 
     private func insert() throws {
+        let card = try #require(VirtualCards.named("visa"))
         Self.device.remove()
-        Self.device.insert(try #require(VirtualCards.named("visa")))
+        Self.device.insert(card)
+        Task { [events = PaymentCardReader().events] in
+            for await event in events {
+                guard case .removeCard = event else { continue }
+                return Self.device.remove(card)
+            }
+        }
     }
 
     @Test("the service for any payment service charges a card, and the next one")

@@ -47,7 +47,17 @@ struct KioskBench {
         return configuration
     }
 
-    func insert(_ name: String = "visa") throws { device.insert(try #require(VirtualCards.named(name))) }
+    /// Puts a card on the reader; it is taken away when the reader says so.
+    func insert(_ name: String = "visa") throws {
+        let card = try #require(VirtualCards.named(name))
+        device.insert(card)
+        Task { [device, events = reader.events] in
+            for await event in events {
+                guard case .removeCard = event else { continue }
+                return device.remove(card)
+            }
+        }
+    }
 
     func passTime(_ seconds: TimeInterval) { clock.advance(seconds) }
 

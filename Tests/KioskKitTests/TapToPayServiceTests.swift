@@ -11,7 +11,6 @@ import Testing
         try bench.insert()
         let result = try await bench.service.charge(amount: 12.34, currency: "EUR")
         #expect(result.status == .approved && result.responseCode == "00")
-        bench.device.remove()
         try bench.insert()
         #expect(try await bench.service.refund(amount: 5, currency: "EUR").status == .approved)
         let calls = await bench.psp.calls
@@ -26,6 +25,7 @@ import Testing
         try bench.insert()
         let result = try await bench.service.charge(amount: 12.34, currency: "EUR")
         #expect(result.status == .declined && result.message == "Insufficient funds")
+        try bench.insert()
         await #expect(throws: PaymentServiceError.refused(code: "merchant", message: "No such merchant.")) {
             _ = try await bench.service.charge(amount: 12.34, currency: "EUR")
         }
@@ -84,6 +84,7 @@ import Testing
         #expect(await bench.psp.tokens == 2)
         await bench.psp.setTokenLifetime(72 * 3600)
         try await bench.service.initialize()
+        try bench.insert()
         bench.passTime(24 * 3600 + 1)
         #expect(try await bench.service.charge(amount: 1, currency: "EUR").status == .approved)
         #expect(await bench.psp.tokens == 4)
@@ -167,6 +168,7 @@ import Testing
         try bench.insert()
         await first.value
         #expect(model.transactionComplete && !model.isProcessing && model.prompt == nil)
+        try bench.insert()
         await model.readPayment()
         #expect(!model.transactionComplete && model.result?.message == "Insufficient funds")
         model.amount = -1

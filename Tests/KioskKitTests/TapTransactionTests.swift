@@ -276,7 +276,6 @@ import Testing
         var late = transactions.transactionStates.makeAsyncIterator()
         #expect(await late.next().map(Seen.init) == .completed(.approved))
 
-        bench.device.remove()
         let ready = readyForTap(bench)
         async let second = states(transactions, amount: 5) { $0.complete(.declined(reason: nil)) }
         await ready.value

@@ -31,8 +31,7 @@ import Testing
     private func pay(
         _ session: PaymentCardReaderSession, on bench: Bench, _ request: PaymentCardTransactionRequest = purchase
     ) async throws -> PaymentCardReadResult {
-        bench.device.remove()
-        try bench.insert("visa")
+        try bench.present("visa")
         return try await session.readPaymentCard(request)
     }
 

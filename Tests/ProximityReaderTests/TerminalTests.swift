@@ -14,10 +14,42 @@ struct Bench {
     private(set) var reader: PaymentCardReader
     let cardDataKey: JWEPrivateKey
     let signer = ES256PrivateKey()
-    private let folder: URL
+    private let folder: Folder
+    private let customer = Customer()
     private let clock = Clock()
     private let configuration: ProximityReaderSystem.Configuration
     private var terminal: PaymentTerminal
+
+    /// Removed with the bench.
+    private final class Folder: Sendable {
+        let url = FileManager.default.temporaryDirectory.appending(path: "terminal-\(UUID().uuidString)")
+        deinit { try? FileManager.default.removeItem(at: url) }
+    }
+
+    /// Presents a card when the reader is ready for it, and takes it away when told to.
+    private final class Customer: @unchecked Sendable {
+        private let lock = NSLock()
+        private var task: Task<Void, Never>?
+
+        func present(_ card: any VirtualCard, to reader: PaymentCardReader, _ device: SoftwareACR122U) {
+            let events = reader.events
+            let next = Task {
+                for await event in events {
+                    switch event {
+                    case .readyForTap: device.insert(card)
+                    case .removeCard: device.remove(card)
+                    default: break
+                    }
+                }
+            }
+            lock.withLock {
+                task?.cancel()
+                task = next
+            }
+        }
+
+        deinit { task?.cancel() }
+    }
 
     /// Stands still unless it is moved, however busy the machine is.
     final class Clock: @unchecked Sendable {
@@ -38,11 +70,11 @@ struct Bench {
         options: PaymentCardReader.Options = .init(), isLinked: Bool = true,
         configure: (inout ProximityReaderSystem.Configuration) -> Void = { _ in }
     ) async throws {
-        folder = FileManager.default.temporaryDirectory.appending(path: "terminal-\(UUID().uuidString)")
+        folder = Folder()
         cardDataKey = try JWEPrivateKey(generating: .ecdhES, keyID: "cards-1")
         var configuration = ProximityReaderSystem.Configuration()
         configuration.reader = .reader(VirtualReader(device))
-        configuration.folder = folder
+        configuration.folder = folder.url
         configuration.tokenIssuer = "https://payments.example"
         configuration.tokenAudience = "terminals"
         configuration.tokenKeys = Self.keySet(signer)
@@ -112,7 +144,14 @@ struct Bench {
         return PaymentCardReader.Token(rawValue: try await keys.sign(claims, kid: JWKIdentifier(string: keyID)))
     }
 
+    /// Puts a card on the reader, and leaves it there.
     func insert(_ name: String) throws { device.insert(try #require(VirtualCards.named(name))) }
+
+    /// From now on each read gets this card, and gives it back.
+    func present(_ name: String) throws {
+        device.remove()
+        customer.present(try #require(VirtualCards.named(name)), to: reader, device)
+    }
 
     /// What the payment service sees of a result.
     func open(_ result: PaymentCardReadResult) throws -> [TLVTag: [UInt8]] {
@@ -146,15 +185,29 @@ actor EventLog {
 
     init(_ reader: PaymentCardReader) async {
         let events = reader.events
-        task = Task { for await event in events { self.append(event.name) } }
+        task = Task { [weak self] in for await event in events { await self?.append(event.name) } }
     }
+
+    deinit { task?.cancel() }
 
     private func append(_ name: String) { names.append(name) }
 
-    func wait(for name: String) async throws {
-        for _ in 0..<2_000 where !names.contains(name) { try await Task.sleep(for: .milliseconds(5)) }
-        #expect(names.contains(name), "\(names)")
+    /// Waits until an event has come `count` times.
+    func wait(for name: String, _ count: Int = 1) async throws {
+        let end = ContinuousClock.now + .seconds(90)
+        while names.count(where: { $0 == name }) < count {
+            guard ContinuousClock.now < end else { throw Missing(name: name, names: names) }
+            try await Task.sleep(for: .milliseconds(5))
+        }
     }
+
+    struct Missing: Error {
+        let name: String
+        let names: [String]
+    }
+
+    /// Those that came from now on are counted.
+    func clear() { names = [] }
 }
 
 let purchase = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
@@ -165,7 +218,7 @@ let purchase = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
         let bench = try await Bench()
         let log = await EventLog(bench.reader)
         let session = try await bench.reader.prepare(using: bench.token())
-        try bench.insert("visa")
+        try bench.present("visa")
         let result = try await session.readPaymentCard(purchase)
         #expect(result.outcome == .success)
         #expect(result.applicationTypeIdentifier == "A0000000031010")
@@ -211,15 +264,18 @@ let purchase = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
         let session = try await bench.reader.prepare(using: bench.token())
         #expect(try await session.cancelRead() == false)
         for isByTask in [false, true] {
+            await log.clear()
             let read = Task { try await session.readPaymentCard(purchase) }
             try await log.wait(for: "readyForTap")
             if isByTask { read.cancel() } else { #expect(try await session.cancelRead()) }
             let result = await read.result
             #expect(throws: PaymentCardReaderSession.ReadError.self) { try result.get() }
             if case .failure(let error) = result { #expect("\(error)" == "readCancelled") }
+            try await log.wait(for: "userInterfaceDismissed")
+            #expect(await log.names == ["readyForTap", "readCancelled", "userInterfaceDismissed"])
         }
         // And then another one goes through.
-        try bench.insert("visa")
+        try bench.present("visa")
         #expect(try await session.readPaymentCard(purchase).outcome == .success)
     }
 
@@ -264,13 +320,11 @@ let purchase = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
     func preferred() async throws {
         let bench = try await Bench()
         let session = try await bench.reader.prepare(using: bench.token())
-        try bench.insert("multi")
         // Visa twice: the card prefers the second.
         for (preferred, name) in [(nil, "A000000003101002"), ("A000000003101001", "A000000003101001")] {
             var request = purchase
             request.preferredAIDList = try preferred.map { [Data(try [UInt8](hex: $0))] } ?? []
-            bench.device.remove()
-            try bench.insert("multi")
+            try bench.present("multi")
             let result = try await session.readPaymentCard(request)
             #expect(try bench.open(result)[0x84]?.hex == name)
             #expect(result.applicationTypeIdentifier == "A0000000031010")
@@ -281,7 +335,7 @@ let purchase = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
     func verification() async throws {
         let bench = try await Bench()
         let session = try await bench.reader.prepare(using: bench.token())
-        try bench.insert("visa")
+        try bench.present("visa")
         let result = try await session.readPaymentCard(
             PaymentCardVerificationRequest(currencyCode: "EUR", for: .lookUp))
         #expect(try bench.open(result)[0x9F02]?.hex == "000000000000")
@@ -294,7 +348,10 @@ let purchase = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
         let second = try await bench.reader.prepare(using: bench.token())
         await expect("noReaderSession") { _ = try await first.readPaymentCard(purchase) }
         bench.passTime(24 * 3600 + 1)
-        await expect("readerSessionExpired") { _ = try await second.readPaymentCard(purchase) }
+        let log = await EventLog(bench.reader)
+        for _ in 0..<2 { await expect("readerSessionExpired") { _ = try await second.readPaymentCard(purchase) } }
+        try await log.wait(for: "notReady")
+        #expect(await log.names == ["notReady"])
         let third = try await bench.reader.prepare(using: bench.token(lifetime: 60))
         bench.passTime(61)
         await expect("readerTokenExpired") { _ = try await third.readPaymentCard(purchase) }
@@ -305,7 +362,7 @@ let purchase = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
         let bench = try await Bench()
         let logs = [await EventLog(bench.reader), await EventLog(bench.reader)]
         let session = try await bench.reader.prepare(using: bench.token())
-        try bench.insert("visa")
+        try bench.present("visa")
         _ = try await session.readPaymentCard(purchase)
         for log in logs { try await log.wait(for: "userInterfaceDismissed") }
         #expect(await logs[0].names == logs[1].names)

@@ -22,13 +22,6 @@ public enum KernelEvent: Sendable {
     case communicationError(CommunicationError)
 }
 
-/// Why there is no response (EMV Contactless Book C-2, A.1.64, L1).
-public enum CommunicationError: UInt8, Hashable, Sendable {
-    case timeout = 1
-    case transmission = 2
-    case `protocol` = 3
-}
-
 /// What a kernel wants done: the requests are shown, then the action is carried out.
 public struct KernelStep: Sendable {
     public enum Action: Sendable {

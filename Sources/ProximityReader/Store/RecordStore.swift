@@ -250,7 +250,7 @@ struct StoredContent: Codable {
 }
 
 /// A thread of its own at a time, which may wait for the disk.
-private final class StoreExecutor: SerialExecutor {
+final class StoreExecutor: SerialExecutor {
     private let queue = DispatchQueue(label: "swift-contactless.store")
 
     func enqueue(_ job: consuming ExecutorJob) {

@@ -9,15 +9,14 @@ public class PaymentCardReader: @unchecked Sendable {
 
     /// What the reader does, from now on.
     ///
-    /// Each access gives a stream of its own, which holds every event until it is taken, and ends when the reader is
-    /// released.
+    /// Each access gives a stream of its own, which holds every event until it is taken.
     public var events: AsyncStream<Event> { terminal.events.stream() }
 
     public let options: Options
 
     /// Not stable: another one each time the program runs.
     @available(*, deprecated, message: "Use readerIdentifier")
-    public var id: String { terminal.processIdentifier }
+    public var id: String { terminal.runIdentifier }
 
     package let terminal: PaymentTerminal
 
@@ -55,9 +54,10 @@ public class PaymentCardReader: @unchecked Sendable {
         get async throws { try await terminal.readerIdentifier() }
     }
 
-    /// Makes the reader ready: checks the token, opens the reader, loads configuration and keys.
+    /// Makes the reader ready: checks the token, and that the reader is there and answers.
     ///
-    /// To be called again after each ``Event/notReady`` and each expiry.  There is one session: that of before is over.
+    /// To be called again when the session's time is over.  There is one session: that of before is over.  A reader that was
+    /// unplugged, or a machine that slept, ends none.
     ///
     /// - Throws: ``PaymentCardReaderError``.
     public func prepare(using token: Token) async throws -> PaymentCardReaderSession {
@@ -79,27 +79,32 @@ public class PaymentCardReader: @unchecked Sendable {
     /// - Throws: ``PaymentCardReaderError/storeAndForwardNotAllowed`` if nothing may be stored, and nothing ever was.
     public func fetchPaymentCardReaderStore() throws -> PaymentCardReaderStore { try terminal.cardReaderStore() }
 
-    /// - Parameter updateHandler: is told of progress while this call lasts, and that the reader is no longer ready
-    ///   afterwards.
+    /// - Parameter updateHandler: is told of progress while this call lasts, and afterwards, as long as the session is held,
+    ///   when the reader is no longer ready.
     @available(*, deprecated, message: "Use prepare(using:) and events")
     public func prepare(
         using token: Token, updateHandler: ((UpdateEvent) -> Void)?
     ) async throws -> PaymentCardReaderSession {
         let handler = UpdateHandler(updateHandler)
-        let events = events
-        let watch = Task {
+        let progress = Task { [events] in
             for await event in events {
-                switch event {
-                case .updateProgress(let progress): handler.call(.progress(progress))
-                case .notReady: handler.call(.notReady)
-                default: break
-                }
+                guard case .updateProgress(let percentage) = event else { continue }
+                handler.call(.progress(percentage))
+                if percentage == 100 { return }
             }
         }
         do {
-            return try await prepare(using: token)
+            let session = try await prepare(using: token)
+            await progress.value
+            Task { [weak session, events] in
+                for await event in events {
+                    guard session != nil else { return }
+                    if case .notReady = event { handler.call(.notReady) }
+                }
+            }
+            return session
         } catch {
-            watch.cancel()
+            progress.cancel()
             throw error
         }
     }
@@ -116,13 +121,14 @@ extension PaymentCardReader {
     public enum Event: Sendable {
         /// How far ``PaymentCardReader/prepare(using:)`` is: 0 to 100.
         case updateProgress(Int)
-        /// The reader was unplugged, the machine was asleep, or the session is over: prepare again.
+        /// The reader was unplugged, the machine falls asleep, or the session's time is over.  Reads fail until that has
+        /// changed; after the last, until the reader is prepared again.
         case notReady
-        /// The field is on, and a card is awaited.
+        /// A card is awaited.
         case readyForTap
         /// A card is in the field, and must stay.
         case cardDetected
-        /// The card may go.
+        /// The card may go; the next read waits until it has gone.
         case removeCard
         /// The card's data are read and sealed.
         case readCompleted

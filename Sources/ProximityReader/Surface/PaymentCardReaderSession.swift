@@ -41,6 +41,8 @@ public class PaymentCardReaderSession: @unchecked Sendable {
     ///
     /// Cancelling the task ends the wait as ``cancelRead()`` does.
     ///
+    /// A card that was left on the reader is not read again: the wait begins when it has been taken away.
+    ///
     /// - Throws: ``ReadError``; ``PaymentCardReaderError`` if the result could not be stored.
     public func readPaymentCard(_ request: PaymentCardTransactionRequest) async throws -> PaymentCardReadResult {
         try await session.read(.transaction(request), options)

@@ -5,8 +5,12 @@ import Logging
 /// What this machine keeps of its merchants: who has accepted the terms, in which version and when.
 ///
 /// In `accounts.sqlite` of its folder.  A record is on the disk before the call that makes it returns.
-final class AccountRecords: Sendable {
+actor AccountRecords {
     private let file: URL
+
+    /// Blocks for the disk, on a thread of its own.
+    private let executor = StoreExecutor()
+    nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     init(folder: URL) { file = folder.appending(path: "accounts.sqlite") }
 

@@ -27,9 +27,13 @@ struct CardRead {
         case .declined: .paymentCardDeclined
         case .tryAgain: .cardReadFailed
         case .tryAnotherInterface: .cardNotSupported
-        case .selectNext, .endApplication: report.final.kernel == nil ? .cardNotSupported : .paymentReadFailed
+        case .selectNext, .endApplication:
+            if report.final.kernel != nil { .paymentReadFailed } else { wasLost ? .cardReadFailed : .cardNotSupported }
         }
     }
+
+    /// Whether the card went each time before an application was selected.
+    private var wasLost: Bool { report.exchanges.last.map { $0.status == nil } ?? false }
 
     /// How the cardholder has to be verified; nil: not at all.
     var cvm: Outcome.CVM? { outcome.cvm }
@@ -49,10 +53,10 @@ struct CardRead {
     }
 
     /// What the seal says of the data, and binds to them.
-    func header(_ session: TerminalSession, reader: ReaderIdentity?) -> JWEHeader {
+    func header(_ session: TerminalSession, reader: ReaderIdentity) -> JWEHeader {
         var fields = ["sid": session.id, "rid": id, "mid": session.token.merchant]
         fields["tpid"] = session.token.terminalProfile
-        fields["rdr"] = reader.map { $0.serialNumber ?? $0.name }
+        fields["rdr"] = reader.serialNumber ?? reader.name
         return JWEHeader(
             keyID: session.token.recipient?.keyID, type: "card-data+jwe", contentType: "application/emv-tlv",
             fields: fields)
@@ -81,11 +85,13 @@ struct CardRead {
     private var generalData: [UInt8] {
         let record = outcome.dataRecord
         return Self.generalTags.flatMap { tag in record?[tag].map { tag.encode($0) } ?? [] }
+            // Of 4 bytes, as Kernel 3 has it (Book C-3, 4.1.1.1), or else whatever the card puts there.
+            + (record?[0x9F6E].map { $0.count == 4 ? TLVTag(0x9F6E).encode($0) : [] } ?? [])
             + (knownName.map { TLVTag(0x4F).encode($0) } ?? [])
     }
 
     private static let generalTags: [TLVTag] = [
-        0x9F02, 0x9F03, 0x5F2A, 0x9A, 0x9C, 0x9F1A, 0x9F33, 0x9F35, 0x82, 0x95, 0x9F34, 0x9F36, 0x9F39, 0x9F6E,
+        0x9F02, 0x9F03, 0x5F2A, 0x9A, 0x9C, 0x9F1A, 0x9F33, 0x9F35, 0x82, 0x95, 0x9F34, 0x9F36, 0x9F39,
     ]
 
     private var effectiveState: PaymentCardReadResult.CardEffectiveState? {

@@ -2,7 +2,17 @@ import Synchronization
 
 /// Hands each event to every stream.
 final class EventHub: Sendable {
-    private let state = Mutex<(next: Int, streams: [Int: AsyncStream<PaymentCardReader.Event>.Continuation])>((0, [:]))
+    private typealias Continuation = AsyncStream<PaymentCardReader.Event>.Continuation
+
+    private struct State {
+        var next = 0
+        var streams: [Int: Continuation] = [:]
+        /// Each with those who were there when it happened.
+        var queue: [(event: PaymentCardReader.Event, streams: [Continuation])] = []
+        var isSending = false
+    }
+
+    private let state = Mutex(State())
 
     /// The events from now on, all of them.
     func stream() -> AsyncStream<PaymentCardReader.Event> {
@@ -20,9 +30,25 @@ final class EventHub: Sendable {
     }
 
     /// In one order for all, that of the calls.
+    ///
+    /// A stream is told with no lock held: it wakes a task, and a task that is cancelled meanwhile ends its stream, which takes
+    /// the lock.
     func send(_ event: PaymentCardReader.Event) {
-        state.withLock { state in state.streams.values.forEach { $0.yield(event) } }
+        let isFirst = state.withLock { state in
+            state.queue.append((event, Array(state.streams.values)))
+            defer { state.isSending = true }
+            return !state.isSending
+        }
+        guard isFirst else { return }
+        while let (event, streams) = next() { streams.forEach { $0.yield(event) } }
     }
 
-    deinit { state.withLock { state in state.streams.values.forEach { $0.finish() } } }
+    private func next() -> (event: PaymentCardReader.Event, streams: [Continuation])? {
+        state.withLock { state in
+            state.isSending = !state.queue.isEmpty
+            return state.queue.isEmpty ? nil : state.queue.removeFirst()
+        }
+    }
+
+    deinit { state.withLock { Array($0.streams.values) }.forEach { $0.finish() } }
 }

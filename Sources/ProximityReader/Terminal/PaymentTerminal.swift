@@ -3,33 +3,72 @@ import EMVContactless
 import Foundation
 import Logging
 package import SmartCard
+import Synchronization
 
 /// The device behind every ``PaymentCardReader`` of a process: one reader, one session, one read at a time.
 package actor PaymentTerminal {
     package static let shared = PaymentTerminal(ProximityReaderSystem.use())
 
     nonisolated let events = EventHub()
-    nonisolated let processIdentifier = UUID().uuidString
+    /// Of this run of the program.
+    nonisolated let runIdentifier = UUID().uuidString
     let configuration: ProximityReaderSystem.Configuration
     package let store: RecordStore
     private let accounts: AccountRecords
+
     private var isPreparing = false
     private var session: TerminalSession?
+    /// Tells when the session's time is over.
+    private var expiry: Task<Void, Never>?
+    /// The session whose end has been told.
+    private weak var toldEnd: TerminalSession?
+
+    /// The reader, for as long as it is there.
     private var attached: AttachedReader?
-    private var read: Read?
-    private var sleepWatch: SleepWatch.Handle?
+    /// Looks for the reader while it is gone.
+    private var search: Task<Void, Never>?
+    private var sleepWatch: Task<Void, Never>?
     private var isAsleep = false
-    /// Tag 9F41 of the last transaction.
-    private var sequenceCounter: UInt32 = 0
+
+    private var read: Read?
+    /// The last read, until its card has been taken away.
+    private var lastRead: Task<Void, Never>?
+    /// Whether the card of the last read has not been taken away.
+    private var isCardLeft = false
+    /// Tag 9F41 of the last transaction.  It begins with the time, so that it goes on when the program is started again.
+    private var sequenceCounter: UInt32
 
     /// A read that is under way.
     private struct Read {
         let id: UUID
-        var task: Task<PaymentCardReadResult, any Error>?
-        /// Whether it may still be cancelled: no card has been found.
+        let session: TerminalSession
+        let answer: Answer
+        var task: Task<Void, Never>?
+        /// Whether the application has been told of it.
+        var isShown = false
+        /// Whether there is no card.
         var isWaiting = true
-        /// What the read fails with, once it has been cancelled.
+        /// Whether there has been one.
+        var hadCard = false
+        /// Whether the card has paid, and the payment may be stored.
+        var isDecided = false
+        /// What it fails with as soon as there is no card.
         var cancellation: PaymentCardReaderSession.ReadError?
+    }
+
+    /// What the caller of a read gets, once.
+    private final class Answer: Sendable {
+        private let caller: Mutex<CheckedContinuation<PaymentCardReadResult, any Error>?>
+
+        init(_ caller: CheckedContinuation<PaymentCardReadResult, any Error>) { self.caller = Mutex(caller) }
+
+        func give(_ result: Result<PaymentCardReadResult, any Error>) {
+            let caller = caller.withLock { caller in
+                defer { caller = nil }
+                return caller
+            }
+            caller?.resume(with: result)
+        }
     }
 
     package init(_ configuration: ProximityReaderSystem.Configuration) {
@@ -37,20 +76,29 @@ package actor PaymentTerminal {
         accounts = AccountRecords(folder: configuration.folder)
         store = RecordStore(
             folder: configuration.folder, wrapping: configuration.storeWrappingKey, now: configuration.now)
+        let seconds = configuration.now().timeIntervalSince1970
+        sequenceCounter = UInt32(exactly: seconds.rounded().truncatingRemainder(dividingBy: 99_999_999)) ?? 0
+    }
+
+    deinit {
+        for task in [expiry, search, sleepWatch, lastRead] { task?.cancel() }
     }
 
     // MARK: Accounts
 
     func isAccountLinked(using token: PaymentCardReader.Token) async throws -> Bool {
-        let token = try await ReaderToken(token, for: configuration)
-        return try accounts.isLinked(token.merchant, of: token.issuer, terms: configuration.termsVersion)
+        try await isLinked(ReaderToken(token, for: configuration))
     }
 
     func linkAccount(using token: PaymentCardReader.Token, again: Bool) async throws {
         let token = try await ReaderToken(token, for: configuration)
-        let isLinked = try accounts.isLinked(token.merchant, of: token.issuer, terms: configuration.termsVersion)
-        guard again || !isLinked else { throw PaymentCardReaderError.accountAlreadyLinked }
-        try accounts.link(token.merchant, of: token.issuer, terms: configuration.termsVersion, at: configuration.now())
+        if !again, try await isLinked(token) { throw PaymentCardReaderError.accountAlreadyLinked }
+        try await accounts.link(
+            token.merchant, of: token.issuer, terms: configuration.termsVersion, at: configuration.now())
+    }
+
+    private func isLinked(_ token: ReaderToken) async throws -> Bool {
+        try await accounts.isLinked(token.merchant, of: token.issuer, terms: configuration.termsVersion)
     }
 
     // MARK: Reader
@@ -61,106 +109,161 @@ package actor PaymentTerminal {
     }
 
     func readerIdentifier() async throws -> String {
-        let reader: any CardReader
+        let number: String?
         do {
-            reader = try await attachedReader()
+            number = try await attachedReader().identity.serialNumber
         } catch let error as CardError {
             throw PaymentCardReaderError(error)
         }
-        return try reader.identity.serialNumber ?? accounts.machineIdentifier()
+        if let number { return number }
+        return try await accounts.machineIdentifier()
     }
 
-    /// The reader, looked for if it is not there or was unplugged.
-    private func attachedReader() async throws -> any CardReader {
-        if let attached, await attached.isThere { return attached.reader }
-        let reader = try await configuration.reader.find()
-        attached = AttachedReader(reader) { [weak self] in await self?.readerLeft() }
-        return reader
+    /// The reader, looked for if it is not there.
+    private func attachedReader() async throws -> AttachedReader {
+        if let attached { return attached }
+        let found = try await AttachedReader(configuration.reader.find()) { [weak self] in await self?.readerLeft($0) }
+        attached = found
+        return found
     }
 
-    private func readerLeft() {
+    /// - Parameter id: of the reader, which may not be that of now.
+    private func readerLeft(_ id: UUID) {
+        guard id == attached?.id else { return }
         attached = nil
-        guard session != nil else { return }
         logger.warning("the reader is gone")
+        if let read { interrupt(read.id, with: .readerNotAvailable) }
+        guard session != nil else { return }
         events.send(.notReady)
+        searchReader()
     }
 
-    // MARK: Sleep
-
-    /// From the first `prepare` on.
-    private func watchSleep() {
-        guard sleepWatch == nil else { return }
-        sleepWatch = SleepWatch.start(on: configuration.systemBus) { [weak self] isAsleep in
-            Task { await self?.hostSleeps(isAsleep) }
+    /// Looks for the reader until it is there, so that its next leaving is noticed, too.
+    private func searchReader() {
+        guard search == nil else { return }
+        search = Task { [weak self] in
+            while !Task.isCancelled, await self?.hasFoundReader() == false {
+                try? await Task.sleep(for: .seconds(1))
+            }
+            await self?.endSearch()
         }
     }
 
+    private func hasFoundReader() async -> Bool {
+        guard session != nil, !isAsleep else { return true }
+        return (try? await attachedReader()) != nil
+    }
+
+    private func endSearch() { search = nil }
+
+    // MARK: Sleep
+
+    /// From the first `prepare` on, and from the next one after the bus has gone.
+    private func watchSleep() {
+        guard sleepWatch == nil else { return }
+        let states = SleepWatch.states(on: configuration.systemBus)
+        sleepWatch = Task { [weak self] in
+            for await isAsleep in states { await self?.hostSleeps(isAsleep) }
+            await self?.endSleepWatch()
+        }
+    }
+
+    /// Nobody would tell of the machine's waking.
+    private func endSleepWatch() {
+        sleepWatch = nil
+        hostSleeps(false)
+    }
+
     /// Nothing is read while the machine sleeps.  Afterwards the reader is looked for anew, and the session goes on.
-    func hostSleeps(_ isAsleep: Bool) {
+    private func hostSleeps(_ isAsleep: Bool) {
         guard isAsleep != self.isAsleep else { return }
         self.isAsleep = isAsleep
         attached = nil
-        guard isAsleep, session != nil else { return }
-        if let read { cancel(read.id, with: .readFromBackgroundError) }
-        events.send(.notReady)
+        if isAsleep, let read { interrupt(read.id, with: .readFromBackgroundError) }
+        guard session != nil else { return }
+        if isAsleep { events.send(.notReady) } else { searchReader() }
     }
 
     // MARK: Sessions
 
     package func prepare(using token: PaymentCardReader.Token) async throws -> TerminalSession {
+        try await preparing {
+            let token = try await ReaderToken(token, for: configuration)
+            if case .ofToken = configuration.cardDataKey, token.recipient == nil {
+                throw PaymentCardReaderError.invalidReaderToken("it names no card data key")
+            }
+            let end = configuration.now().addingTimeInterval(configuration.sessionLifetime / .seconds(1))
+            return (token, min(end, token.expiration), nil)
+        }
+    }
+
+    func prepareStoreAndForward() async throws -> TerminalSession {
+        try await preparing {
+            let (preparation, end) = try await storingTerms()
+            return (try ReaderToken(preparation), end, preparation)
+        }
+    }
+
+    /// Makes a session on these terms.
+    private func preparing(
+        _ terms: () async throws -> (token: ReaderToken, end: Date, preparation: Preparation?)
+    ) async throws -> TerminalSession {
         watchSleep()
         guard !isAsleep else { throw PaymentCardReaderError.backgroundRequestNotAllowed }
         guard !isPreparing, read == nil else { throw PaymentCardReaderError.readerBusy }
         isPreparing = true
         defer { isPreparing = false }
         events.send(.updateProgress(0))
-        let verified = try await ReaderToken(token, for: configuration)
-        guard try accounts.isLinked(verified.merchant, of: verified.issuer, terms: configuration.termsVersion) else {
-            throw PaymentCardReaderError.accountNotLinked
-        }
-        if case .ofToken = configuration.cardDataKey, verified.recipient == nil {
-            throw PaymentCardReaderError.invalidReaderToken("it names no card data key")
-        }
-        events.send(.updateProgress(30))
-        try await openReader()
-        events.send(.updateProgress(90))
-        await notePreparation(verified)
-        let end = configuration.now().addingTimeInterval(configuration.sessionLifetime / .seconds(1))
-        let session = TerminalSession(verified, end: min(end, verified.expiration), terminal: self)
-        self.session = session
-        events.send(.updateProgress(100))
-        return session
-    }
-
-    func prepareStoreAndForward() async throws -> TerminalSession {
-        guard !isPreparing, read == nil else { throw PaymentCardReaderError.readerBusy }
-        isPreparing = true
-        defer { isPreparing = false }
-        events.send(.updateProgress(0))
-        let (preparation, end) = try await storingTerms()
-        events.send(.updateProgress(30))
-        try await openReader()
-        events.send(.updateProgress(90))
-        let session = TerminalSession(
-            try ReaderToken(preparation), end: end, storingAfter: preparation, terminal: self)
-        self.session = session
-        events.send(.updateProgress(100))
-        return session
-    }
-
-    private func openReader() async throws {
         do {
-            let reader = try await attachedReader()
-            events.send(.updateProgress(60))
-            // A reader that cannot tell what is in its slot cannot read a card.
-            try await withTimeLimit(.seconds(10)) {
-                for try await _ in reader.slotStates() { return }
-                throw CardError(.readerGone)
-            }
+            let (token, end, preparation) = try await terms()
+            guard try await isLinked(token) else { throw PaymentCardReaderError.accountNotLinked }
+            events.send(.updateProgress(30))
+            try await openReader()
+            events.send(.updateProgress(90))
+            if preparation == nil { await notePreparation(token) }
+            try Task.checkCancellation()
+            guard !isAsleep else { throw PaymentCardReaderError.requestInterrupted }
+            guard attached != nil else { throw PaymentCardReaderError.unsupported }
+            let session = TerminalSession(token, end: end, storingAfter: preparation, terminal: self)
+            begin(session)
+            events.send(.updateProgress(100))
+            return session
+        } catch let error as PaymentCardReaderError {
+            throw error
+        } catch is CancellationError {
+            throw PaymentCardReaderError.requestInterrupted
         } catch let error as CardError {
             attached = nil
             throw PaymentCardReaderError(error)
+        } catch {
+            // Another's error may say anything.
+            logger.error("the reader could not be prepared: \(type(of: error))")
+            throw PaymentCardReaderError.prepareFailed(nil)
         }
+    }
+
+    private func openReader() async throws {
+        if let attached { try await attached.check() }
+        _ = try await attachedReader()
+        events.send(.updateProgress(60))
+    }
+
+    private func begin(_ session: TerminalSession) {
+        self.session = session
+        expiry?.cancel()
+        expiry = Task { [weak self, weak session, tick = configuration.clockTick] in
+            // The clock may be set meanwhile.
+            while !Task.isCancelled, let session, await self?.isOver(session) == false {
+                try? await Task.sleep(for: tick)
+            }
+        }
+    }
+
+    /// Tells the application when it is.
+    private func isOver(_ session: TerminalSession) -> Bool {
+        guard self.session === session else { return true }
+        guard (try? check(session)) == nil else { return false }
+        return true
     }
 
     /// Whether this is the session of now.
@@ -169,42 +272,67 @@ package actor PaymentTerminal {
     /// - Throws: `ReadError` for a session that is over; `PaymentCardReaderError` for one that stores.
     private func check(_ session: TerminalSession) throws {
         guard self.session === session else { throw PaymentCardReaderSession.ReadError.noReaderSession }
+        let error: any Error
         if let preparation = session.preparation {
-            guard let error = storingEnd(preparation) else { return }
-            self.session = nil
-            events.send(.notReady)
-            throw error
+            guard let end = storingEnd(preparation) else { return }
+            error = end
+        } else {
+            let now = configuration.now()
+            guard now >= session.end else { return }
+            error =
+                now >= session.token.expiration
+                ? PaymentCardReaderSession.ReadError.readerTokenExpired : .readerSessionExpired
         }
-        let now = configuration.now()
-        guard now < session.token.expiration else { throw PaymentCardReaderSession.ReadError.readerTokenExpired }
-        guard now < session.end else {
-            self.session = nil
+        if toldEnd !== session {
+            toldEnd = session
             events.send(.notReady)
-            throw PaymentCardReaderSession.ReadError.readerSessionExpired
         }
+        throw error
     }
 
     // MARK: Reads
 
     func cancelRead(in session: TerminalSession) throws -> Bool {
-        guard self.session === session else { throw PaymentCardReaderSession.ReadError.noReaderSession }
-        return read.map { cancel($0.id, with: .readCancelled) } ?? false
+        guard let read, read.session === session else {
+            guard self.session === session else { throw PaymentCardReaderSession.ReadError.noReaderSession }
+            return false
+        }
+        guard read.isWaiting else { return false }
+        interrupt(read.id, with: .readCancelled)
+        return true
     }
 
-    /// - Returns: whether it was under way, and no card had been found.
-    @discardableResult private func cancel(_ id: UUID, with error: PaymentCardReaderSession.ReadError) -> Bool {
-        guard read?.id == id, read?.isWaiting == true else { return false }
-        read?.cancellation = error
-        read?.task?.cancel()
-        return true
+    /// Ends a read as soon as there is no card: one that was found is read to its end.
+    private func interrupt(_ id: UUID, with error: PaymentCardReaderSession.ReadError) {
+        guard let read, read.id == id, read.cancellation == nil else { return }
+        self.read?.cancellation = error
+        guard read.isWaiting else { return }
+        read.task?.cancel()
+        giveUp(id, after: Self.endingTime, with: error)
+    }
+
+    /// Ends a read that does not end, as where a driver hangs.
+    private func giveUp(_ id: UUID, after time: Duration, with error: PaymentCardReaderSession.ReadError) {
+        Task { [weak self] in
+            try? await Task.sleep(for: time)
+            await self?.giveUp(id, with: error)
+        }
+    }
+
+    private func giveUp(_ id: UUID, with error: PaymentCardReaderSession.ReadError) {
+        guard let read, read.id == id, !read.isDecided else { return }
+        logger.error("the reader does not answer")
+        read.task?.cancel()
+        (attached, lastRead) = (nil, nil)
+        fail(id, with: error)
     }
 
     func read(
         _ request: CardRequest, _ options: PaymentCardReader.Options, in session: TerminalSession
     ) async throws -> PaymentCardReadResult {
-        try check(session)
-        guard !isAsleep else { throw PaymentCardReaderSession.ReadError.readFromBackgroundError }
         guard read == nil, !isPreparing else { throw PaymentCardReaderSession.ReadError.readerSessionBusy }
+        guard !isAsleep else { throw PaymentCardReaderSession.ReadError.readFromBackgroundError }
+        try check(session)
         var random = SystemRandomNumberGenerator()
         let unpredictableNumber = (0..<4).map { _ in UInt8.random(in: 0...255, using: &random) }
         let transaction = try request.transaction(
@@ -214,137 +342,199 @@ package actor PaymentTerminal {
         sequenceCounter = transaction.sequenceCounter
 
         let id = UUID()
-        read = Read(id: id)
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { caller in
+                let before = lastRead
+                read = Read(id: id, session: session, answer: Answer(caller))
+                let task = Task {
+                    await perform(id, transaction, request, preferring: preferred, options, in: session, after: before)
+                }
+                read?.task = task
+                lastRead = task
+            }
+        } onCancel: {
+            Task { await self.interrupt(id, with: .readCancelled) }
+        }
+    }
+
+    /// - Parameter before: the read before, which has the field until its card is gone.
+    private func perform(
+        _ id: UUID, _ transaction: Transaction, _ request: CardRequest, preferring preferred: [AID],
+        _ options: PaymentCardReader.Options, in session: TerminalSession, after before: Task<Void, Never>?
+    ) async {
         do {
             // Nobody is asked for a card that would be of no use.
             try await admit(request, to: session)
-            if let cancellation = read?.cancellation { throw cancellation }
+            try proceed(id)
+            if isCardLeft { tell(.removeCard, of: id) }
+            await before?.ended()
+            try proceed(id)
+            let reader = try await attachedReader()
+            try await reader.withField { field in
+                let field = EventfulField(field) { try await self.fieldChanged($0, of: id) }
+                await self.perform(
+                    id, transaction, request, preferring: preferred, options, in: session, reader.identity, field)
+            }
         } catch {
-            read = nil
-            throw error
-        }
-        let task = Task { try await perform(id, transaction, request, preferring: preferred, options, in: session) }
-        read?.task = task
-        return try await withTaskCancellationHandler {
-            try await task.value
-        } onCancel: {
-            // As `cancelRead` does: a card that was found is read to its end.
-            Task { await self.cancel(id, with: .readCancelled) }
+            // One that has ended stands, whether the reader could be put back as it was or not.
+            fail(id, with: error)
         }
     }
 
     private func perform(
         _ id: UUID, _ transaction: Transaction, _ request: CardRequest, preferring preferred: [AID],
-        _ options: PaymentCardReader.Options, in session: TerminalSession
-    ) async throws -> PaymentCardReadResult {
-        var field: CardReaderField?
+        _ options: PaymentCardReader.Options, in session: TerminalSession, _ reader: ReaderIdentity,
+        _ field: EventfulField
+    ) async {
         do {
-            let reader = try await attachedReader()
-            let cardField = CardReaderField(reader)
-            field = cardField
-            let report = try await transact(transaction, preferring: preferred, in: cardField)
-            let read = CardRead(
+            let report = try await transact(transaction, preferring: preferred, in: field)
+            let card = CardRead(
                 report, transaction, id: id.uuidString, applications: configuration.terminal.combinations.map(\.aid))
-            let result = try await seal(read, options, in: session)
-            if read.error == nil { try await keep(result, read.cvm, of: request, in: session) }
-            await end(with: result.outcome == .success ? .readCompleted : .readNotCompleted, cardField, reader, options)
-            return result
+            if let error = card.error, !options.includeErrorInReadResult { throw error }
+            let result = try await seal(card, in: session, reader)
+            guard let answer = read?.answer, read?.id == id else { return }
+            read?.isDecided = true
+            if card.error == nil { try await keep(result, card.cvm, of: request, in: session) }
+            end(id, with: result.outcome == .success ? .readCompleted : .readNotCompleted)
+            if options.returnReadResultImmediately { answer.give(.success(result)) }
+            let dismissal = Task { [events] in
+                // Whoever leaves a card on the reader holds nobody up for longer.
+                try? await Task.sleep(for: Self.removalTime)
+                events.send(.userInterfaceDismissed)
+                answer.give(.success(result))
+            }
+            await removal(from: field)
+            dismissal.cancel()
+            await dismissal.value
         } catch {
-            let cancellation = read?.cancellation
-            await end(with: cancellation == nil ? .readNotCompleted : .readCancelled, field, nil, options)
-            if let cancellation { throw cancellation }
-            if error is CancellationError { throw PaymentCardReaderSession.ReadError.readCancelled }
-            if let error = error as? CardError { throw PaymentCardReaderSession.ReadError(error) }
-            throw error
+            fail(id, with: error)
+            await removal(from: field)
         }
     }
 
+    /// Waits until the card of a read is gone, cancelled or not, so that it does not pay for who comes next.
+    private func removal(from field: EventfulField) async {
+        guard isCardLeft else { return }
+        await Task {
+            do { try await field.waitForRemoval() } catch { logger.debug("waiting for the card's removal: \(error)") }
+        }.value
+        isCardLeft = false
+    }
+
     private func transact(
-        _ transaction: Transaction, preferring preferred: [AID], in field: CardReaderField
+        _ transaction: Transaction, preferring preferred: [AID], in field: EventfulField
     ) async throws -> ContactlessTerminal.Report {
         let entryPoint = EntryPoint(
             configuration: configuration.terminal, kernels: Kernels.all,
             keys: configuration.certificationAuthorityKeys, preferredApplications: preferred)
         return try await ContactlessTerminal(entryPoint).perform(
-            transaction, in: EventfulField(field: field) { await self.fieldChanged($0) },
-            show: { @Sendable [events] request in
-                switch request.message {
-                case .presentCardAgain, .presentOneCardOnly, .seePhone: events.send(.readRetry)
-                default: break
-                }
-            })
+            transaction, in: field, layers: { TimeLimitLayer($0, limit: Self.exchangeTime) }, show: { _ in })
     }
 
-    private func fieldChanged(_ event: PaymentCardReader.Event) {
-        if case .readyForTap = event { read?.isWaiting = true } else { read?.isWaiting = false }
-        events.send(event)
-    }
-
-    /// - Throws: `ReadError` for a card that did not pay, unless `options` want it as a result.
     private func seal(
-        _ read: CardRead, _ options: PaymentCardReader.Options, in session: TerminalSession
+        _ card: CardRead, in session: TerminalSession, _ reader: ReaderIdentity
     ) async throws -> PaymentCardReadResult {
-        if let error = read.error, !options.includeErrorInReadResult { throw error }
         var sealed: SealedCardData?
-        if let data = try read.clearData() {
+        if let data = try card.clearData() {
             switch configuration.cardDataKey {
             case .ofToken:
-                sealed = try session.token.recipient?.seal(
-                    data, header: read.header(session, reader: attached?.reader.identity))
-            case .dukpt(let device):
-                sealed = try await device.seal(data, boundTo: Array(read.id.utf8))
+                sealed = try session.token.recipient?.seal(data, header: card.header(session, reader: reader))
+            case .dukpt(let device): sealed = try await device.seal(data, boundTo: Array(card.id.utf8))
             }
         }
-        return read.result(sealed)
+        return card.result(sealed)
     }
 
-    /// Tells how the read ended, and gives the card back.
-    private func end(
-        with event: PaymentCardReader.Event, _ field: CardReaderField?, _ reader: (any CardReader)?,
-        _ options: PaymentCardReader.Options
-    ) async {
-        let hadCard = read?.isWaiting == false
-        if hadCard { events.send(.removeCard) }
+    // MARK: What becomes of a read
+
+    /// - Throws: why it does not go on, where there is no card yet.
+    private func proceed(_ id: UUID) throws {
+        guard let read, read.id == id else { throw CancellationError() }
+        if let cancellation = read.cancellation { throw cancellation }
+    }
+
+    private func tell(_ event: PaymentCardReader.Event, of id: UUID) {
+        guard read?.id == id else { return }
+        read?.isShown = true
         events.send(event)
-        await field?.release(.powerOff)
-        read = nil
-        guard let reader, hadCard else { return events.send(.userInterfaceDismissed) }
-        let removal = Task {
-            // Whoever leaves a card on the reader holds nobody up for longer.
-            try? await withTimeLimit(Self.removalTime) { try await reader.waitForRemoval() }
-            events.send(.userInterfaceDismissed)
-        }
-        if !options.returnReadResultImmediately { await removal.value }
     }
 
+    private func fieldChanged(_ event: PaymentCardReader.Event, of id: UUID) throws {
+        switch event {
+        case .readyForTap:
+            try proceed(id)
+            read?.isWaiting = true
+            tell(event, of: id)
+        case .cardDetected:
+            guard let read, read.id == id else { throw CancellationError() }
+            self.read?.hadCard = true
+            if let cancellation = read.cancellation { throw cancellation }
+            self.read?.isWaiting = false
+            tell(event, of: id)
+            if !read.hadCard { giveUp(id, after: configuration.transactionTime, with: .readerServiceError) }
+            // The wait for the card may have been long.
+            try check(read.session)
+        default: tell(event, of: id)
+        }
+    }
+
+    /// Tells how the read ended; the next one may begin.
+    private func end(_ id: UUID, with event: PaymentCardReader.Event) {
+        guard let read, read.id == id else { return }
+        if read.hadCard {
+            isCardLeft = true
+            events.send(.removeCard)
+        }
+        events.send(event)
+        self.read = nil
+    }
+
+    private func fail(_ id: UUID, with error: any Error) {
+        guard let read, read.id == id else { return logger.debug("after the read: \(error)") }
+        let error = Self.readError(error, of: read)
+        if read.isShown || read.cancellation != nil {
+            switch error {
+            case PaymentCardReaderSession.ReadError.readCancelled,
+                PaymentCardReaderSession.ReadError.readFromBackgroundError:
+                end(id, with: .readCancelled)
+            default: end(id, with: .readNotCompleted)
+            }
+            events.send(.userInterfaceDismissed)
+        } else {
+            self.read = nil
+        }
+        read.answer.give(.failure(error))
+    }
+
+    private static func readError(_ error: any Error, of read: Read) -> any Error {
+        if let cancellation = read.cancellation, read.isWaiting || error is CancellationError { return cancellation }
+        switch error {
+        case is PaymentCardReaderSession.ReadError, is PaymentCardReaderError: return error
+        case is CancellationError: return PaymentCardReaderSession.ReadError.readCancelled
+        case let error as CardError: return PaymentCardReaderSession.ReadError(error)
+        default:
+            // Another's error may say anything.
+            logger.error("the card's data could not be sealed or stored: \(type(of: error))")
+            return PaymentCardReaderSession.ReadError.readerServiceError
+        }
+    }
+
+    /// How long a caller waits for a card to be taken away.
     private static let removalTime = Duration.seconds(5)
+    /// Longer than any driver takes to give up.
+    private static let exchangeTime = Duration.seconds(10)
+    /// Longer than a reader takes to be put back as it was.
+    private static let endingTime = Duration.seconds(10)
 }
 
-/// A reader that was found, watched from then on.
-private final class AttachedReader: Sendable {
-    let reader: any CardReader
-    private let watch: Task<Void, Never>
-    private let state: State
-
-    private actor State {
-        var isThere = true
-        func leave() { isThere = false }
-    }
-
-    var isThere: Bool { get async { await state.isThere } }
-
-    /// - Parameter left: called once when the reader is gone.
-    init(_ reader: any CardReader, left: @escaping @Sendable () async -> Void) {
-        self.reader = reader
-        let state = State()
-        self.state = state
-        watch = Task {
-            do { for try await _ in reader.slotStates() {} } catch {}
-            guard !Task.isCancelled else { return }
-            await state.leave()
-            await left()
+extension Task where Success == Void, Failure == Never {
+    /// Waits until it has ended, or the task that waits is cancelled.
+    fileprivate func ended() async {
+        let (end, continuation) = AsyncStream.makeStream(of: Void.self)
+        Task<Void, Never> {
+            await self.value
+            continuation.finish()
         }
+        for await _ in end {}
     }
-
-    deinit { watch.cancel() }
 }

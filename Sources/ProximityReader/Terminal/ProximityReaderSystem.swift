@@ -1,6 +1,7 @@
 public import CardEncryption
 public import EMVContactless
 public import Foundation
+import JWTKit
 import Logging
 public import SmartCard
 import Synchronization
@@ -67,10 +68,17 @@ public enum ProximityReaderSystem {
         public var bootIdentifier: @Sendable () -> String = { Machine.bootIdentifier() }
         /// The address of the bus that logind is on; nil: the system's.
         package var systemBus: String?
+        /// How often the clock is looked at for a session's end.
+        package var clockTick = Duration.seconds(60)
+        /// The longest that a card is read for, before the reader is taken for one that hangs.
+        package var transactionTime = Duration.seconds(120)
         /// This machine's time.
         public var now: @Sendable () -> Date = { Date() }
 
         public init() {}
+
+        /// Whether tokens are good that anybody can sign.
+        var hasTestKeys: Bool { tokenKeys == TestPaymentService.keySet }
 
         /// `$STATE_DIRECTORY`, which systemd gives to a service that has one; else `swift-contactless` in
         /// `$XDG_STATE_HOME`, which is `~/.local/state` if it is not set.
@@ -93,9 +101,16 @@ public enum ProximityReaderSystem {
     /// Sets the configuration of this process.
     ///
     /// - Precondition: once, and before the first ``PaymentCardReader`` is made.
-    /// - Throws: `ConfigurationError` if the terminal's configuration is not one.
+    /// - Throws: `ConfigurationError` if the terminal's configuration is not one; ``PaymentCardReaderError/prepareFailed(_:)``
+    ///   if ``Configuration/tokenKeys`` is no key set, or anybody's for a terminal that takes live cards.
     public static func bootstrap(_ configuration: Configuration) throws {
         try configuration.terminal.validate()
+        guard (try? JSONDecoder().decode(JWKS.self, from: Data(configuration.tokenKeys.utf8))) != nil else {
+            throw PaymentCardReaderError.prepareFailed("the payment service's keys are no JSON Web Key Set")
+        }
+        guard !configuration.hasTestKeys || configuration.terminal.environment == .test else {
+            throw PaymentCardReaderError.prepareFailed("anybody can sign as the test payment service; set tokenKeys")
+        }
         state.withLock { state in
             precondition(
                 !state.isInUse, "the reader is in use: call bootstrap(_:) before the first PaymentCardReader is made")
@@ -111,11 +126,12 @@ public enum ProximityReaderSystem {
             return state.configuration
         }
         if configuration == nil {
-            logger.notice(
-                "no ProximityReaderSystem.bootstrap(_:): the first reader found, a test terminal, and tokens of the test payment service"
-            )
+            logger.notice("no ProximityReaderSystem.bootstrap(_:): the first reader found is used")
         }
-        return configuration ?? Configuration()
+        let used = configuration ?? Configuration()
+        if used.hasTestKeys { logger.warning("tokens of the test payment service are good, which anybody can sign") }
+        if used.terminal.environment == .test { logger.notice("a terminal for tests") }
+        return used
     }
 }
 

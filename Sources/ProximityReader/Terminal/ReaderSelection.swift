@@ -1,3 +1,4 @@
+import Logging
 import SmartCard
 import SmartCardPCSC
 import SmartCardUSB
@@ -13,10 +14,10 @@ extension ProximityReaderSystem.ReaderChoice {
         case .usb: return try Self.first(of: await USBReaders().readers())
         case .automatic: return try Self.first(of: await Self.allReaders())
         case .serialNumber(let number):
-            guard let reader = try await Self.allReaders().first(where: { $0.identity.serialNumber == number }) else {
-                throw CardError(.noReader, "none has the serial number \(number)")
+            for reader in try await Self.allReaders() where await reader.fullIdentity().serialNumber == number {
+                return reader
             }
-            return reader
+            throw CardError(.noReader, "none has the serial number \(number)")
         }
     }
 
@@ -24,12 +25,21 @@ extension ProximityReaderSystem.ReaderChoice {
     private static func allReaders() async throws -> [any CardReader] {
         do {
             let readers = try await pcscReaders()
-            return readers + ((try? await USBReaders().readers()) ?? [])
+            return readers + (await readersOnUSB())
         } catch let error as CardError {
-            let readers = (try? await USBReaders().readers()) ?? []
+            let readers = await readersOnUSB()
             // What is wrong with pcscd is what has to be mended.
             if readers.isEmpty { throw error }
             return readers
+        }
+    }
+
+    private static func readersOnUSB() async -> [any CardReader] {
+        do {
+            return try await USBReaders().readers()
+        } catch {
+            logger.debug("readers on USB: \(error)")
+            return []
         }
     }
 

@@ -114,7 +114,8 @@ struct ReaderToken: Sendable {
         let nbf: Double?
         let mid: String
         let tpid: String?
-        let cardDataKey: [String: String]?
+        /// Any JSON object: keys have members of many kinds (RFC 7517, section 4).
+        let cardDataKey: [String: JSONValue]?
 
         enum CodingKeys: String, CodingKey {
             case iss, aud, exp, iat, nbf, mid, tpid
@@ -124,6 +125,45 @@ struct ReaderToken: Sendable {
         /// The claims are verified against this terminal's clock and configuration, not here.
         func verify(using algorithm: some JWTAlgorithm) throws {
             guard algorithm.name == "ES256" else { throw JWTError.unsupportedAlgorithm(alg: algorithm.name) }
+        }
+    }
+
+    /// What a member of a JSON object may be.
+    enum JSONValue: Codable, Sendable {
+        case null
+        case boolean(Bool)
+        case number(Double)
+        case string(String)
+        case array([JSONValue])
+        case object([String: JSONValue])
+
+        init(from decoder: any Decoder) throws {
+            let container = try decoder.singleValueContainer()
+            if container.decodeNil() {
+                self = .null
+            } else if let value = try? container.decode(Bool.self) {
+                self = .boolean(value)
+            } else if let value = try? container.decode(Double.self) {
+                self = .number(value)
+            } else if let value = try? container.decode(String.self) {
+                self = .string(value)
+            } else if let value = try? container.decode([JSONValue].self) {
+                self = .array(value)
+            } else {
+                self = .object(try container.decode([String: JSONValue].self))
+            }
+        }
+
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.singleValueContainer()
+            switch self {
+            case .null: try container.encodeNil()
+            case .boolean(let value): try container.encode(value)
+            case .number(let value): try container.encode(value)
+            case .string(let value): try container.encode(value)
+            case .array(let values): try container.encode(values)
+            case .object(let members): try container.encode(members)
+            }
         }
     }
 

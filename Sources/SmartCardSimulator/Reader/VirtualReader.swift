@@ -225,9 +225,11 @@ private final class VirtualSlot: Sendable {
         keep: @escaping @Sendable () -> Void
     ) -> AsyncThrowingStream<SlotState, any Error> {
         let (stream, continuation) = AsyncThrowingStream<SlotState, any Error>.makeStream()
+        let isPluggedIn = device.isPluggedIn
         let id: Int? = state.withLock { state in
+            // A reader that is gone has no slot, whatever was in it.
+            guard isPluggedIn, !state.isGone else { return nil }
             if let shown = state.shown { continuation.yield(shown) }
-            guard !state.isGone else { return nil }
             state.streamCount += 1
             state.streams[state.streamCount] = continuation
             return state.streamCount

@@ -1,6 +1,5 @@
-public import SmartCard
-
-/// A reader's field, as far as a transaction needs it: switch it on, find one card, switch it off.
+/// A reader's field, as far as a transaction needs it: switch it on, find one card, switch it off, see
+/// the card go.
 public protocol ContactlessField: Sendable {
     /// Switches the field on if it is off, and waits until something is in it.
     ///
@@ -10,6 +9,10 @@ public protocol ContactlessField: Sendable {
 
     /// Switches the field off for a time.  The card in it forgets everything.
     func deactivate(for duration: Duration) async throws
+
+    /// Lets go of the card that was found last, and waits until the field is empty.  A reader that leaves takes its card
+    /// along.
+    func waitForRemoval() async throws
 }
 
 /// What was found in a field.
@@ -23,7 +26,14 @@ public enum FieldEvent: Sendable {
     case communicationError(CommunicationError)
 }
 
-/// The field of any reader that is a `CardReader`.
+/// Why a card gave no response (EMV Contactless Book C-2, A.1.64, L1).
+public enum CommunicationError: UInt8, Hashable, Sendable {
+    case timeout = 1
+    case transmission = 2
+    case `protocol` = 3
+}
+
+/// The field of any ``CardReader``.
 ///
 /// Such a reader activates cards by itself and does not tell when there are two: of several cards it takes one, so that
 /// ``FieldEvent/collision`` never comes.
@@ -62,6 +72,11 @@ public actor CardReaderField: ContactlessField {
         try await Task.sleep(for: duration)
     }
 
+    public func waitForRemoval() async throws {
+        await release(.powerOff)
+        try await reader.waitForRemoval()
+    }
+
     /// Ends the connection to the card, if there is one.
     public func release(_ disposition: CardDisposition) async {
         await card?.disconnect(disposition)
@@ -80,7 +95,7 @@ public actor CardReaderField: ContactlessField {
 
 extension CommunicationError {
     /// - Returns: nil for an error that is not between reader and card.
-    init?(_ error: CardError) {
+    public init?(_ error: CardError) {
         switch error.kind {
         case .cardRemoved, .cardAbsent, .cardMute, .noAnswer, .readerTimeout: self = .timeout
         case .notTransacted, .cardReset: self = .transmission

@@ -5,7 +5,6 @@ import SmartCardSimulator
 import Synchronization
 import TestSupport
 import Testing
-import ToolSupport
 
 /// EMV Contactless Book B, 3.2.1.4 and 3.2.1.5, with cards on an ACR122U.
 @Suite(.timeLimit(.minutes(5))) struct PN532FieldTests {
@@ -17,9 +16,12 @@ import ToolSupport
 
     private func transaction() throws -> Transaction {
         let euro = try #require(Currency["EUR"])
+        let day = try #require(CalendarDate(year: 2026, month: 5, day: 4))
+        let time = try #require(TerminalTime(day))
         return try #require(
             Transaction(
-                .purchase, amount: 12_34, currency: euro, time: .now, unpredictableNumber: [1, 2, 3, 4]))
+                .purchase, amount: 12_34, currency: euro, time: time,
+                unpredictableNumber: [1, 2, 3, 4]))
     }
 
     /// Two cards, of one type and of two; then one of them, or none and later one, or at first still two.

@@ -1,0 +1,86 @@
+import Foundation
+import Logging
+import SmartCard
+import SmartCardPCSC
+import SmartCardPN532
+
+/// A reader that was found, watched from then on.
+final class AttachedReader: Sendable {
+    /// Of this finding: a reader that is plugged in again is another one.
+    let id = UUID()
+    /// With its serial number, where it has one and the driver tells.
+    let identity: ReaderIdentity
+    private let reader: any CardReader
+    /// Whether cards are found by its PN532, which tells when there is more than one.
+    private let hasChip: Bool
+    private let watch: Task<Void, Never>
+
+    /// - Parameter left: called once, with ``id``, when the reader is gone.
+    /// - Throws: `CardError` if it is gone already, or cannot be used.
+    init(_ reader: any CardReader, left: @escaping @Sendable (UUID) async -> Void) async throws {
+        self.reader = reader
+        hasChip = try await Self.hasChip(reader)
+        try await Self.check(reader, hasChip: hasChip)
+        identity = await reader.fullIdentity()
+        watch = Task { [id] in
+            do {
+                for try await _ in reader.slotStates() {}
+            } catch {
+                if !Task.isCancelled { logger.warning("the reader cannot be watched: \(error)") }
+            }
+            if !Task.isCancelled { await left(id) }
+        }
+    }
+
+    deinit { watch.cancel() }
+
+    /// Asks the reader itself whether it is there, and can tell what is in its slot.
+    ///
+    /// - Throws: `CardError`.
+    func check() async throws { try await Self.check(reader, hasChip: hasChip) }
+
+    private static func check(_ reader: any CardReader, hasChip: Bool) async throws {
+        try await withTimeLimit(.seconds(10)) {
+            if hasChip { _ = try await ACR122U(over: reader).firmwareVersion() }
+            for try await _ in reader.slotStates() { return }
+            try Task.checkCancellation()
+            throw CardError(.readerGone)
+        }
+    }
+
+    /// Has `body` use the reader's field, and gives card and reader back when it is done.
+    ///
+    /// - Throws: `CardError` where the reader cannot be taken, or put back.
+    func withField(_ body: @Sendable (any ContactlessField) async -> Void) async throws {
+        if hasChip {
+            return try await ACR122U(over: reader).withChip { chip in await body(PN532Field(chip)) }
+        }
+        let field = CardReaderField(reader)
+        await body(field)
+        await field.release(.powerOff)
+    }
+
+    /// Whether it is an ACR122U that passes commands on to its chip: drivers and copies of the reader do not always.
+    private static func hasChip(_ reader: any CardReader) async throws -> Bool {
+        // A trace has no answers but to what was asked when it was recorded.
+        guard reader.identity.backend != .replay, reader.identity.name.contains("ACR122") else { return false }
+        do {
+            return try await withTimeLimit(.seconds(10)) {
+                _ = try await ACR122U(over: reader).chip.firmwareVersion()
+                return true
+            }
+        } catch let error as CardError where Self.refusals.contains(error.kind) {
+            return false
+        }
+    }
+
+    private static let refusals: Set<CardError.Kind> = [.unsupported, .notTransacted, .malformedAnswer, .noAnswer]
+}
+
+extension CardReader {
+    /// Who the reader is, with what its driver has to be asked for.
+    func fullIdentity() async -> ReaderIdentity {
+        guard let reader = self as? PCSCReader else { return identity }
+        return (try? await withTimeLimit(.seconds(5)) { try await reader.details() }) ?? identity
+    }
+}
