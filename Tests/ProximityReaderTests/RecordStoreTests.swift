@@ -20,17 +20,38 @@ import Testing
         #expect(batch.payments.map(\.paymentCardData) == ["sealed-c", "sealed-a"])
         await expect("storeAndForwardBatchAlreadyExists") { _ = try await store?.makeBatch(size: 0) }
         try await store?.add(StoreBench.payment("d"))
+        await store?.close()
         store = nil
         let reopened = bench.store()
         let again = try #require(try await reopened.batch())
         #expect(again.id == batch.id && again.payments.map(\.id) == ["c", "a"])
-        #expect(again.payments.map(\.signature) == batch.payments.map(\.signature))
+        #expect(try encoded(again) == encoded(batch))
         #expect(try await reopened.count() == 4)
         #expect(try await reopened.payments().map(\.state) == [.batched, .batched, .stored, .stored])
         try await reopened.reset()
         #expect(try await reopened.payments().map(\.state) == [.stored, .stored, .stored, .stored])
         await expect("storeAndForwardBatchNotFound") { try await reopened.reset() }
         #expect(try await reopened.makeBatch(size: 0).payments.map(\.id) == ["c", "a", "b", "d"])
+    }
+
+    private func encoded(_ batch: StoreAndForwardBatch) throws -> Data {
+        let encoder = JSONEncoder()
+        encoder.outputFormatting = .sortedKeys
+        return try encoder.encode(batch)
+    }
+
+    @Test("the same payments are the same batch, with the identifier that the documentation tells how to make")
+    func identifiers() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        for id in ["a", "b"] { try await store.add(StoreBench.payment(id)) }
+        // printf 'a\nb\n' | sha256sum: 16 bytes of it, with the version 8 and the variant of RFC 9562.
+        let expected = "911169DD-AAF1-86AF-B539-F58C26C489AF"
+        #expect(try await store.makeBatch(size: 0).id == expected)
+        try await store.reset()
+        #expect(try await store.makeBatch(size: 0).id == expected)
+        try await store.reset()
+        #expect(try await store.makeBatch(size: 1).id != expected)
     }
 
     @Test("there is no batch of nothing")
@@ -88,10 +109,11 @@ import Testing
         var store: RecordStore? = try await bench.preparedStore()
         for id in ["a", "b", "c"] { try await store?.add(StoreBench.payment(id)) }
         let batch = try #require(try await store?.makeBatch(size: 2))
-        await expect("storeAndForwardResultsNotFound") { try await store?.record(["a": .approved]) }
+        await expect("storeAndForwardBatchNotFound") { try await store?.record(["a": .approved]) }
         await expect("storeAndForwardBatchNotFound") { try await store?.willSend(batch: "other") }
         try await store?.willSend(batch: batch.id)
         await expect("notAllowed") { try await store?.reset() }
+        await store?.close()
         store = nil
         let reopened = bench.store()
         await expect("notAllowed") { try await reopened.reset() }
@@ -124,6 +146,133 @@ import Testing
         #expect(try await store.batch() == nil)
     }
 
+    @Test("an answer is not forgotten when the next is lost, and not taken back; the batch is not reset then")
+    func answersStay() async throws {
+        let bench = try StoreBench()
+        var store = try await bench.preparedStore()
+        for id in ["a", "b", "c"] { try await store.add(StoreBench.payment(id)) }
+        let batch = try await store.makeBatch(size: 0)
+        try await store.willSend(batch: batch.id)
+        try await store.record(["a": .approved, "b": .declined, "c": .unknown])
+        // The program ends before the deletion; the batch is sent again, and the answer is lost.
+        await store.close()
+        store = bench.store()
+        try await store.willSend(batch: batch.id)
+        try await store.record(["a": .unknown, "b": .unknown, "c": .unknown])
+        #expect(try await store.payments().map(\.state) == [.approved, .declined, .unknown])
+        await expect("notAllowed") { try await store.record(["c": .approved, "a": .declined]) }
+        await expect("notAllowed") { try await store.record(["b": .approved]) }
+        #expect(try await store.payments().map(\.state) == [.approved, .declined, .unknown])
+        await expect("notAllowed") { try await store.wasRefused(batch: batch.id) }
+        await expect("notAllowed") { try await store.reset() }
+    }
+
+    @Test("a payment that is set aside comes into no batch until it is put back, and counts nevertheless")
+    func setAside() async throws {
+        let bench = try StoreBench()
+        var store = try await bench.preparedStore()
+        for id in ["a", "b", "c"] { try await store.add(StoreBench.payment(id)) }
+        let batch = try await store.makeBatch(size: 2)
+        await expect("storeAndForwardResultsNotFound") { try await store.setAside("a", reason: "it fails") }
+        try await store.reset()
+        try await store.setAside("a", reason: "it fails")
+        await expect("storeAndForwardResultsNotFound") { try await store.setAside("a", reason: "twice") }
+        await expect("storeAndForwardResultsNotFound") { try await store.setAside("x", reason: "never stored") }
+        await expect("storeAndForwardResultsNotFound") { try await store.putBack("b") }
+        await store.close()
+        store = bench.store()
+        #expect(try await store.payments().map(\.state) == [.setAside, .stored, .stored])
+        #expect(try await store.payments().map(\.reason) == ["it fails", nil, nil])
+        #expect(try await store.count() == 3)
+        await expect("storeAndForwardBatchSizeInvalid") { _ = try await store.makeBatch(size: 3) }
+        let next = try await store.makeBatch(size: 0)
+        #expect(next.payments.map(\.id) == ["b", "c"] && next.id != batch.id)
+        try await store.putBack("a")
+        #expect(try await store.resolve(bench.verified(bench.claims(for: next))) == 1)
+        #expect(try await store.makeBatch(size: 0).payments.map(\.id) == ["a"])
+        // Only what is set aside: nothing to forward.
+        try await store.reset()
+        try await store.setAside("a", reason: "again")
+        await expect("storeAndForwardResultsNotFound") { _ = try await store.makeBatch(size: 0) }
+    }
+
+    // MARK: Figures
+
+    @Test("a summary tells what is stored by currency and state, how old it is, and which limits are near")
+    func summary() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        let policy = ProximityReaderSystem.StoreAndForwardPolicy(
+            limits: ["EUR": .init(perPayment: 50, total: 100), "USD": .init(perPayment: 10, total: 20)],
+            maximumCount: 10, maximumAge: .seconds(1000))
+        let empty = try await store.summary(under: policy)
+        #expect(empty.count == 0 && empty.totals == [] && empty.oldest == nil && empty.expiration == nil)
+        #expect(empty.limits.allSatisfy { $0.used == 0 && $0.alarm == nil } && empty.limits.count == 4)
+        let start = bench.clock.now
+        for (id, amount) in [("a", "10.5"), ("b", "20"), ("c", "19.49")] {
+            try await store.add(StoreBench.payment(id, amount: try #require(Decimal(string: amount))))
+        }
+        try await store.setAside("a", reason: "it fails")
+        let batch = try await store.makeBatch(size: 1)
+        try await store.willSend(batch: batch.id)
+        try await store.record(["b": .approved])
+        bench.clock.advance(799)
+        let before = try await store.summary(under: policy)
+        #expect(before.count == 3)
+        #expect(
+            before.totals.map { "\($0.currency) \($0.state) \($0.count) \($0.amount)" }
+                == ["EUR stored 1 19.49", "EUR setAside 1 10.5", "EUR approved 1 20"])
+        // Milliseconds are kept.
+        #expect(abs(try #require(before.oldest).timeIntervalSince(start)) < 0.01)
+        #expect(abs(try #require(before.expiration).timeIntervalSince(start) - 1000) < 0.01)
+        func alarms(_ summary: ProximityReaderSystem.Ledger.Summary) -> [String] {
+            summary.limits.map { "\($0.limit) \($0.alarm.map { "\($0)" } ?? "none")" }
+        }
+        #expect(
+            alarms(before) == [
+                "count none", "age half", "total(currency: \"EUR\") none", "total(currency: \"USD\") none",
+            ])
+        #expect(before.limits[2].used == Decimal(string: "49.99") && before.limits[2].allowed == 100)
+        bench.clock.advance(1.1)
+        try await store.add(StoreBench.payment("d", amount: Decimal(string: "0.01") ?? 0))
+        #expect(try await alarms(store.summary(under: policy))[1...2] == ["age most", "total(currency: \"EUR\") half"])
+        bench.clock.advance(200)
+        try await store.add(StoreBench.payment("e", amount: 50))
+        #expect(
+            try await alarms(store.summary(under: policy))[0...2]
+                == ["count half", "age all", "total(currency: \"EUR\") all"])
+        #expect(try await store.summary(under: nil).limits == [])
+    }
+
+    @Test("an export is what other programs read", .enabled(if: Program.isInstalled("python3"), "no python3"))
+    func export() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        try await store.add(StoreBench.payment("a", amount: Decimal(string: "12.34") ?? 0))
+        try await store.add(StoreBench.payment("b"))
+        try await store.setAside("b", reason: "=SUM(A1), \"quoted\",\r\nand a line")
+        let payments = try await store.payments()
+        for format in ProximityReaderSystem.Ledger.ExportFormat.allCases {
+            let text = try format.text(of: payments)
+            #expect(!text.contains("sealed") && !text.contains("general"))
+            try Data(text.utf8).write(to: bench.file(format.rawValue))
+        }
+        let script = """
+            import csv, json, sys
+            a = list(csv.DictReader(open(sys.argv[1], newline="")))
+            b = [json.loads(line) for line in open(sys.argv[2])]
+            assert [x["id"] for x in a] == [x["id"] for x in b] == ["a", "b"]
+            assert [x["state"] for x in a] == [x["state"] for x in b] == ["stored", "setAside"]
+            assert a[0]["time"] == b[0]["time"] and a[0]["merchant"] == b[0]["merchant"] == "merchant-1"
+            print(a[0]["amount"], b[0]["amount"], a[0]["reason"] + a[1]["reason"], b[1]["reason"])
+            """
+        let read = try await Program.run([
+            "/usr/bin/python3", "-c", script, bench.file("csv").path, bench.file("jsonLines").path,
+        ])
+        let reason = "=SUM(A1), \"quoted\",\r\nand a line"
+        #expect(read.output == "12.34 12.34 '\(reason) \(reason)\n", "\(read)")
+    }
+
     // MARK: Deletion tokens
 
     @Test("a token deletes what it is for, once")
@@ -137,8 +286,10 @@ import Testing
         await expect("storeAndForwardDeletionTokenInvalid") { _ = try await store.resolve(token) }
         let next = try await store.makeBatch(size: 0)
         #expect(next.payments.map(\.id) == ["c"])
-        // Remembered by whoever opens the store next, and gone from the disk.
-        await expect("storeAndForwardDeletionTokenInvalid") { _ = try await store.resolve(token) }
+        // Remembered by whoever opens the store next.
+        await store.close()
+        let reopened = bench.store()
+        await expect("storeAndForwardDeletionTokenInvalid") { _ = try await reopened.resolve(token) }
     }
 
     @Test("a token for a part of the batch leaves the rest stored, for the next batch")
@@ -150,9 +301,32 @@ import Testing
         var claims = bench.claims(for: batch)
         claims["ids"] = ["b", "x"]
         await expect("storeAndForwardDeletionTokenInvalid") { _ = try await store.resolve(bench.verified(claims)) }
+        claims["ids"] = [String]()
+        await expect("storeAndForwardDeletionTokenInvalid") { _ = try await store.resolve(bench.verified(claims)) }
         claims["ids"] = ["b"]
         #expect(try await store.resolve(bench.verified(claims)) == 2)
         #expect(try await store.makeBatch(size: 0).payments.map(\.id) == ["a", "c"])
+    }
+
+    @Test("a token deletes nothing whose answer is unknown, and leaves nothing that was taken for another batch")
+    func tokensAndAnswers() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        for id in ["a", "b", "c"] { try await store.add(StoreBench.payment(id)) }
+        let batch = try await store.makeBatch(size: 0)
+        try await store.willSend(batch: batch.id)
+        try await store.record(["a": .approved, "b": .declined, "c": .unknown])
+        var claims = bench.claims(for: batch)
+        for ids in [nil, ["a"], ["b"], ["a", "c"], ["a", "b", "c"]] as [[String]?] {
+            claims["ids"] = ids
+            await expect("storeAndForwardDeletionTokenInvalid") { _ = try await store.resolve(bench.verified(claims)) }
+        }
+        claims["ids"] = ["a", "b"]
+        #expect(try await store.resolve(bench.verified(claims)) == 1)
+        #expect(try await store.payments().map(\.state) == [.stored])
+        // The payment service has not taken it: it may still be taken back.
+        try await store.withdrawLast()
+        #expect(try await store.count() == 0)
     }
 
     @Test("a token that is forged, foreign, expired, or for something else deletes nothing")

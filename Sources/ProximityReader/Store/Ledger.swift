@@ -10,6 +10,8 @@ extension ProximityReaderSystem {
         public enum State: String, Codable, Hashable, Sendable, CaseIterable {
             /// In no batch.
             case stored
+            /// In no batch, and it comes into none.
+            case setAside
             /// In the batch, which nobody has seen.
             case batched
             /// In the batch, which may have been seen.
@@ -23,7 +25,7 @@ extension ProximityReaderSystem {
         }
 
         /// What the payment service says of a payment.
-        public enum Answer: String, Hashable, Sendable {
+        public enum Answer: String, Codable, Hashable, Sendable {
             case approved, declined, unknown
         }
 
@@ -37,6 +39,18 @@ extension ProximityReaderSystem {
             public let currency: String
             public let merchant: String
             public let state: State
+            /// Why it is set aside.
+            public let reason: String?
+
+            init(_ payment: StoreLedger.Payment) {
+                id = payment.id
+                time = payment.time
+                amount = payment.amount
+                currency = payment.currency
+                merchant = payment.merchant
+                state = payment.state
+                reason = payment.reason
+            }
         }
 
         private let terminal: PaymentTerminal
@@ -56,6 +70,11 @@ extension ProximityReaderSystem {
             try await terminal.inStore { try await $0.batch() }
         }
 
+        /// The reader that the batch was made with: who its deletion token is for; nil if there is no batch.
+        public func readerIdentifier() async throws -> String? {
+            try await terminal.inStore { try await $0.batchReader() }
+        }
+
         /// To be called before the batch is sent, each time.
         ///
         /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardBatchNotFound``
@@ -68,12 +87,42 @@ extension ProximityReaderSystem {
             try await terminal.inStore { try await $0.wasRefused(batch: batch) }
         }
 
-        /// What the payment service has said, or that it did not, by the payments' `id`.
+        /// What the payment service has said, or that it did not, by the payments' `id`.  Where it said something before,
+        /// ``Answer/unknown`` changes nothing.
         ///
-        /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for a payment that is not in a
-        ///   batch that was sent; nothing is recorded then.
+        /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardBatchNotFound`` if no batch was sent;
+        ///   ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for a payment that is not in it;
+        ///   ``PaymentCardReaderStore/StoreError/notAllowed`` for one that is approved now and was declined before, or the
+        ///   other way round.  Nothing is recorded then.
         public func record(_ answers: [String: Answer]) async throws {
             try await terminal.inStore { try await $0.record(answers) }
         }
+
+        /// Keeps a payment out of the next batches, so that one that fails again and again holds up no other.  It still
+        /// counts for what may be stored.
+        ///
+        /// - Parameter reason: for people; without card data.
+        /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for a payment that is not in state
+        ///   ``State/stored``: one of a batch comes out of it when the batch is refused and reset, or resolved without it.
+        public func setAside(payment: String, reason: String) async throws {
+            try await terminal.inStore { try await $0.setAside(payment, reason: reason) }
+        }
+
+        /// Lets a payment that was set aside come into the next batch again, in its old place.
+        ///
+        /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for a payment that is not set aside.
+        public func putBack(payment: String) async throws {
+            try await terminal.inStore { try await $0.putBack(payment) }
+        }
+
+        /// What is stored, and how near that is to the limits of the configuration's
+        /// ``ProximityReaderSystem/StoreAndForwardPolicy``.
+        public func summary() async throws -> Summary {
+            let policy = terminal.configuration.storeAndForward
+            return try await terminal.inStore { try await $0.summary(under: policy) }
+        }
+
+        /// The payments, the oldest first, for who compares them with what the payment service has: without card data.
+        public func export(_ format: ExportFormat) async throws -> String { try format.text(of: await payments()) }
     }
 }

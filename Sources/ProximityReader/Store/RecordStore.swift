@@ -110,15 +110,13 @@ package actor RecordStore {
     package func withdrawLast() throws {
         typealias ReadError = PaymentCardReaderSession.ReadError
         let book = try opened()
-        guard let last = book.ledger.payments.last, !book.ledger.lastIsWithdrawn else {
-            throw ReadError.storeAndForwardResultNotFound
-        }
-        guard last.state == .stored, (0...60).contains(now().timeIntervalSince(last.time)) else {
-            throw ReadError.storeAndForwardDeclineFailed
-        }
+        guard let last = book.ledger.last else { throw ReadError.storeAndForwardResultNotFound }
+        guard let payment = book.ledger.payments[last], payment.state == .stored,
+            (0...60).contains(now().timeIntervalSince(payment.time))
+        else { throw ReadError.storeAndForwardDeclineFailed }
         try book.write(
-            [.init(.withdrawn, last.id, detail: StoreDetail.Withdrawn(reason: "declined by the application"))],
-            at: now(), removing: [last.id])
+            [.init(.withdrawn, last, detail: StoreDetail.Withdrawn(reason: "declined by the application"))],
+            at: now(), removing: [last])
     }
 
     // MARK: Forwarding
@@ -128,18 +126,21 @@ package actor RecordStore {
     package func makeBatch(size: Int) throws -> StoreAndForwardBatch {
         typealias StoreError = PaymentCardReaderStore.StoreError
         let book = try opened()
-        let ledger = book.ledger
         guard size >= 0 else { throw StoreError.storeAndForwardBatchSizeInvalid }
-        guard ledger.batch == nil else { throw StoreError.storeAndForwardBatchAlreadyExists }
-        guard let first = ledger.payments.first else { throw StoreError.storeAndForwardResultsNotFound }
-        guard size <= ledger.payments.count else { throw StoreError.storeAndForwardBatchSizeInvalid }
-        let id = UUID().uuidString
+        guard book.ledger.batch == nil else { throw StoreError.storeAndForwardBatchAlreadyExists }
+        let waiting = book.ledger.waiting
+        // A payment is stored only after a preparation.
+        guard waiting > 0, let reader = book.ledger.preparation?.reader else {
+            throw StoreError.storeAndForwardResultsNotFound
+        }
+        guard size <= waiting else { throw StoreError.storeAndForwardBatchSizeInvalid }
         // Of one payment service: the issuer may change only after all is forwarded.
-        let payments = ledger.payments.prefix(size == 0 ? ledger.payments.count : size)
+        let payments = book.ledger.next(size == 0 ? waiting : size)
+        let id = StoreAndForwardBatch.identifier(of: payments.map(\.id))
         let form = StoreAndForwardBatch.canonicalForm(id: id, payments: payments.map { ($0.id, $0.canonicalHash) })
         let detail = StoreDetail.Batched(
-            count: payments.count, hash: Data(SHA256.hash(data: form)).hex,
-            reader: ledger.preparation?.reader ?? "", issuer: first.issuer)
+            payments: payments.map(\.id), hash: Data(SHA256.hash(data: form)).hex, signature: try book.sign(form),
+            reader: reader, issuer: payments.first?.issuer ?? "")
         try book.write([.init(.batched, id, detail: detail)], at: now())
         guard let batch = try batch() else { throw StoreError.storeAndForwardBatchNotFound }
         return batch
@@ -149,14 +150,13 @@ package actor RecordStore {
     package func batch() throws -> StoreAndForwardBatch? {
         let book = try opened()
         guard let batch = book.ledger.batch, let certificates = book.ledger.certificates else { return nil }
-        let payments = try book.contents(of: book.ledger.batched)
-        let form = StoreAndForwardBatch.canonicalForm(
-            id: batch.id, payments: book.ledger.batched.map { ($0.id, $0.canonicalHash) })
         return StoreAndForwardBatch(
-            id: batch.id, count: batch.count, signature: try book.sign(form),
+            id: batch.id, count: batch.detail.payments.count, signature: batch.detail.signature,
             intermediateCertificate: [certificates.intermediateCertificate],
-            leafCertificate: certificates.leafCertificate, payments: payments)
+            leafCertificate: certificates.leafCertificate, payments: try book.contents(of: book.ledger.batched))
     }
+
+    package func batchReader() throws -> String? { try opened().ledger.batch?.detail.reader }
 
     package func reset() throws {
         typealias StoreError = PaymentCardReaderStore.StoreError
@@ -168,15 +168,17 @@ package actor RecordStore {
 
     package func willSend(batch id: String) throws {
         let book = try current(id)
+        guard book.ledger.batch?.isSent == false else { return }
         try book.write([.init(.sent, id)], at: now())
     }
 
     package func wasRefused(batch id: String) throws {
         let book = try current(id)
         // What was taken was not refused.
-        guard !book.ledger.batched.contains(where: { $0.state == .approved || $0.state == .declined }) else {
+        guard !book.ledger.batched.contains(where: { $0.answer?.isFinal == true }) else {
             throw PaymentCardReaderStore.StoreError.notAllowed
         }
+        guard book.ledger.batch?.isSent == true else { return }
         try book.write([.init(.refused, id)], at: now())
     }
 
@@ -189,18 +191,21 @@ package actor RecordStore {
     }
 
     package func record(_ answers: [String: ProximityReaderSystem.Ledger.Answer]) throws {
+        typealias StoreError = PaymentCardReaderStore.StoreError
         let book = try opened()
-        let known = Set(book.ledger.batched.map(\.id))
-        guard book.ledger.batch?.isSent == true, answers.keys.allSatisfy(known.contains) else {
-            throw PaymentCardReaderStore.StoreError.storeAndForwardResultsNotFound
+        guard book.ledger.batch?.isSent == true else { throw StoreError.storeAndForwardBatchNotFound }
+        let payments = book.ledger.batched.filter { answers[$0.id] != nil }
+        guard payments.count == answers.count else { throw StoreError.storeAndForwardResultsNotFound }
+        var drafts: [StoreBook.Draft] = []
+        for payment in payments {
+            // That there was no answer this time takes nothing away from the one that there was.
+            guard let answer = answers[payment.id], answer != payment.answer,
+                answer.isFinal || payment.answer == nil
+            else { continue }
+            guard payment.allows(answer) else { throw StoreError.notAllowed }
+            drafts.append(.init(.answered, payment.id, detail: StoreDetail.Answered(answer: answer)))
         }
-        let drafts = book.ledger.batched.compactMap { payment -> StoreBook.Draft? in
-            guard let answer = answers[payment.id], payment.state.rawValue != answer.rawValue,
-                let kind = StoreEntry.Kind(rawValue: answer.rawValue)
-            else { return nil }
-            return .init(kind, payment.id)
-        }
-        try book.write(drafts, at: now())
+        if !drafts.isEmpty { try book.write(drafts, at: now()) }
     }
 
     /// - Parameter token: one that is signed by the payment service, and has not expired.
@@ -208,36 +213,58 @@ package actor RecordStore {
     package func resolve(_ token: DeletionToken) throws -> Int {
         typealias StoreError = PaymentCardReaderStore.StoreError
         let book = try opened()
-        let ledger = book.ledger
-        guard !ledger.usedTokens.contains(token.id) else { throw StoreError.storeAndForwardDeletionTokenInvalid }
-        guard let batch = ledger.batch, batch.id == token.batch else { throw StoreError.storeAndForwardBatchNotFound }
-        let known = ledger.batched.map(\.id)
-        guard token.issuer == batch.issuer, token.audience.contains(batch.reader), token.count == batch.count,
-            token.hash.hex == batch.hash, token.payments.map({ Set(known).isSuperset(of: $0) }) ?? true
+        guard !book.ledger.usedTokens.contains(token.id) else { throw StoreError.storeAndForwardDeletionTokenInvalid }
+        guard let batch = book.ledger.batch, batch.id == token.batch else {
+            throw StoreError.storeAndForwardBatchNotFound
+        }
+        let detail = batch.detail
+        let gone = token.payments ?? detail.payments
+        guard token.issuer == detail.issuer, token.audience.contains(detail.reader),
+            token.count == detail.payments.count, token.hash.hex == detail.hash, book.ledger.leaves(Set(gone))
         else { throw StoreError.storeAndForwardDeletionTokenInvalid }
         try book.write(
             [
                 .init(
                     .resolved, batch.id,
                     detail: StoreDetail.Resolved(token: token.id, payments: token.payments))
-            ], at: now(), removing: token.payments ?? known)
+            ], at: now(), removing: gone)
         return book.ledger.payments.count
+    }
+
+    /// - Throws: `StoreError` of the case `storeAndForwardResultsNotFound` for a payment that is not in state `stored`.
+    package func setAside(_ payment: String, reason: String) throws {
+        let book = try opened()
+        guard book.ledger.payments[payment]?.state == .stored else {
+            throw PaymentCardReaderStore.StoreError.storeAndForwardResultsNotFound
+        }
+        try book.write([.init(.setAside, payment, detail: StoreDetail.SetAside(reason: reason))], at: now())
+    }
+
+    /// - Throws: `StoreError` of the case `storeAndForwardResultsNotFound` for a payment that is not set aside.
+    package func putBack(_ payment: String) throws {
+        let book = try opened()
+        guard book.ledger.payments[payment]?.state == .setAside else {
+            throw PaymentCardReaderStore.StoreError.storeAndForwardResultsNotFound
+        }
+        try book.write([.init(.putBack, payment)], at: now())
     }
 
     // MARK: Looking
 
     package func payments() throws -> [ProximityReaderSystem.Ledger.Payment] {
-        try opened().ledger.payments.map {
-            .init(
-                id: $0.id, time: $0.time, amount: $0.amount, currency: $0.currency, merchant: $0.merchant,
-                state: $0.state)
-        }
+        try opened().ledger.payments.map { .init($0) }
     }
 
     package func state(of payment: String) throws -> ProximityReaderSystem.Ledger.State? {
         let book = try opened()
-        if let found = book.ledger.payments.first(where: { $0.id == payment }) { return found.state }
+        if let found = book.ledger.payments[payment] { return found.state }
         return try book.has(.stored, payment) && !book.has(.withdrawn, payment) ? .resolved : nil
+    }
+
+    package func summary(
+        under policy: ProximityReaderSystem.StoreAndForwardPolicy?
+    ) throws -> ProximityReaderSystem.Ledger.Summary {
+        .init(of: try opened().ledger, under: policy, at: now())
     }
 }
 

@@ -203,6 +203,8 @@ final class StoreBook {
             }
             try database.write { database in
                 for entry in entries {
+                    // What does not fit the entries before it is not written.
+                    try ledger.apply(entry)
                     try database.execute(
                         sql: "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)",
                         arguments: [
@@ -217,7 +219,6 @@ final class StoreBook {
                     try database.execute(sql: "DELETE FROM content WHERE payment = ?", arguments: [payment])
                 }
             }
-            for entry in entries { try ledger.apply(entry) }
             (self.sequence, self.hash) = (sequence, hash)
         } catch {
             hasFailed = true

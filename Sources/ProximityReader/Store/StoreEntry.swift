@@ -13,6 +13,10 @@ struct StoreEntry: Sendable {
         case stored
         /// The last payment was taken back.
         case withdrawn
+        /// A payment comes into no batch.
+        case setAside
+        /// It does again.
+        case putBack
         /// The oldest payments became the batch.
         case batched
         /// The batch was dissolved; its payments are as if never in it.
@@ -21,8 +25,8 @@ struct StoreEntry: Sendable {
         case sent
         /// The payment service has said that it took nothing of the batch.
         case refused
-        /// What the payment service has said of a payment, or nothing.
-        case approved, declined, unknown
+        /// What the payment service has said of a payment, or that it did not answer.
+        case answered
         /// The payment service has everything of the batch that it wants, and it is deleted here.
         case resolved
     }
@@ -85,10 +89,21 @@ enum StoreDetail {
         let reason: String
     }
 
+    struct SetAside: Codable, Sendable {
+        let reason: String
+    }
+
+    struct Answered: Codable, Sendable {
+        let answer: ProximityReaderSystem.Ledger.Answer
+    }
+
     struct Batched: Codable, Sendable {
-        let count: Int
+        /// The `id` of each, the oldest first.
+        let payments: [String]
         /// SHA-256 of the batch's canonical form, in hexadecimal digits.
         let hash: String
+        /// Of the canonical form: made once, so that the batch is the same whenever it is sent.
+        let signature: String
         let reader: String
         let issuer: String
     }

@@ -26,9 +26,10 @@ public struct PaymentCardReaderStore: Sendable {
         try await terminal.inStore { try await $0.count() }
     }
 
-    /// Makes the oldest payments the batch.  There is one at a time, and it stays as it is until it is resolved or reset.
+    /// Makes the oldest payments the batch, but for those that are set aside.  There is one at a time, and it stays as it is
+    /// until it is resolved or reset.
     ///
-    /// - Parameter size: the number of payments; 0: all.
+    /// - Parameter size: the number of payments, which need memory all at once; 0: all.
     /// - Throws: ``StoreError/storeAndForwardBatchAlreadyExists``, ``StoreError/storeAndForwardResultsNotFound``,
     ///   ``StoreError/storeAndForwardBatchSizeInvalid`` for a negative size and one beyond what is stored.
     public func fetchStoredPaymentCardReadResultBatch(size: Int = 0) async throws -> StoreAndForwardBatch {
@@ -45,7 +46,8 @@ public struct PaymentCardReaderStore: Sendable {
     ///
     /// - Returns: the number of payments that are left.
     /// - Throws: ``StoreError/storeAndForwardDeletionTokenInvalid`` for a token that is forged, foreign, used, or not for
-    ///   what is in the batch; ``StoreError/storeAndForwardDeletionTokenExpired``;
+    ///   what is in the batch, and for one that contradicts ``ProximityReaderSystem/Ledger``: that deletes a payment whose
+    ///   answer is unknown, or leaves one that is approved or declined; ``StoreError/storeAndForwardDeletionTokenExpired``;
     ///   ``StoreError/storeAndForwardBatchNotFound`` if there is no batch, or the token is for another.
     public func resolveBatch(batchDeletionToken: StoreAndForwardBatchDeletionToken) async throws -> Int {
         try await terminal.resolveBatch(batchDeletionToken)

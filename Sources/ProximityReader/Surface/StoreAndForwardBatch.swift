@@ -1,3 +1,4 @@
+import Crypto
 public import Foundation
 
 /// A payment that is stored, as the payment service gets it.
@@ -18,13 +19,16 @@ public struct StoredPaymentCardReadResult: Sendable, Encodable, Identifiable {
 /// Payments on their way to the payment service.
 ///
 /// Its canonical form is `swift-contactless batch 1`, ``id``, ``count``, and for each payment its `id`, a space and the
-/// SHA-256 of its canonical form in hexadecimal digits, in UTF-8, each followed by a line feed.
+/// SHA-256 of its canonical form in lower-case hexadecimal digits, in UTF-8, each followed by a line feed.
 public struct StoreAndForwardBatch: Sendable, Encodable, Identifiable {
-    /// Stays the same until the batch is resolved or reset.
+    /// The same payments have the same, also in a batch that is made anew after a reset.
+    ///
+    /// A UUID (RFC 9562, version 8): of the SHA-256 of the payments' `id`, each followed by a line feed.
     public let id: String
     /// The number of payments.
     public let count: Int
-    /// Of the canonical form: ECDSA on P-256 with SHA-256, in DER and Base64, by the key of the leaf certificate.
+    /// Of the canonical form: ECDSA on P-256 with SHA-256, in DER and Base64, by the key of the leaf certificate.  Made
+    /// with the batch, and the same whenever it is fetched.
     public let signature: String
     /// DER in Base64: the certificate that signed the leaf certificate.
     public let intermediateCertificate: [String]
@@ -57,6 +61,14 @@ extension StoredPaymentCardReadResult {
 }
 
 extension StoreAndForwardBatch {
+    static func identifier(of payments: [String]) -> String {
+        var bytes = Array(SHA256.hash(data: Data(payments.map { "\($0)\n" }.joined().utf8)).prefix(16))
+        // RFC 9562, 5.8: version and variant.
+        bytes[6] = bytes[6] & 0x0F | 0x80
+        bytes[8] = bytes[8] & 0x3F | 0x80
+        return NSUUID(uuidBytes: bytes).uuidString
+    }
+
     /// - Parameter payments: the `id` of each, and its canonical form's SHA-256 in hexadecimal digits.
     static func canonicalForm(id: String, payments: some Collection<(id: String, hash: String)>) -> Data {
         Data(

@@ -1,0 +1,51 @@
+/// The payments that are not resolved, the oldest first.
+///
+/// Each is found by its `id`, added and removed in a time that does not depend on how many there are, taken over many.
+struct StoredPayments: Sendable {
+    /// nil where a payment was removed; the last one is none of these.
+    private var slots: [StoreLedger.Payment?] = []
+    /// The first slot that is not empty, or the end.
+    private var start = 0
+    private var places: [String: Int] = [:]
+
+    var count: Int { places.count }
+    var first: StoreLedger.Payment? { start < slots.count ? slots[start] : nil }
+
+    subscript(id: String) -> StoreLedger.Payment? { places[id].flatMap { slots[$0] } }
+
+    /// Nothing if there is one of this `id`.
+    mutating func append(_ payment: StoreLedger.Payment) -> Bool {
+        guard places[payment.id] == nil else { return false }
+        places[payment.id] = slots.count
+        slots.append(payment)
+        return true
+    }
+
+    mutating func update(_ id: String, _ body: (inout StoreLedger.Payment) -> Void) {
+        guard let place = places[id], var payment = slots[place] else { return }
+        body(&payment)
+        slots[place] = payment
+    }
+
+    @discardableResult mutating func remove(_ id: String) -> StoreLedger.Payment? {
+        guard let place = places.removeValue(forKey: id), let payment = slots[place] else { return nil }
+        slots[place] = nil
+        while let last = slots.last, last == nil { slots.removeLast() }
+        while start < slots.count, slots[start] == nil { start += 1 }
+        if places.count * 2 < slots.count { close() }
+        return payment
+    }
+
+    /// Closes the gaps.
+    private mutating func close() {
+        slots.removeAll { $0 == nil }
+        start = 0
+        for (place, payment) in slots.enumerated() { if let payment { places[payment.id] = place } }
+    }
+}
+
+extension StoredPayments: Sequence {
+    func makeIterator() -> some IteratorProtocol<StoreLedger.Payment> {
+        slots[start...].lazy.compactMap { $0 }.makeIterator()
+    }
+}
