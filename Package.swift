@@ -155,12 +155,13 @@ let package = Package(
 
         // Benchmarks: a part of this package for the sake of the seams that have package access.
         .target(
-            name: "CBaseline", dependencies: ["CSmartCardPCSC", "CSmartCardUSB"], path: "Benchmarks/CBaseline"),
+            name: "CBaseline", dependencies: ["CSmartCardPCSC", "CSmartCardUSB"], path: "Benchmarks/CBaseline",
+            linkerSettings: [.linkedLibrary("sqlite3")]),
         .executableTarget(
             name: "benchmarks",
             dependencies: [
                 "CBaseline", "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardTrace", "SmartCardSimulator",
-                "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader",
+                "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader", crypto,
                 .product(name: "JWTKit", package: "jwt-kit"),
             ],
             path: "Benchmarks/benchmarks", swiftSettings: settings),

@@ -1,6 +1,7 @@
 #include "baseline.h"
 
 #include <libusb.h>
+#include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -124,4 +125,42 @@ int baseline_tlv_walk(const uint8_t *bytes, size_t count)
         if (!constructed) i += length;
     }
     return objects;
+}
+
+struct baseline_sqlite {
+    sqlite3 *database;
+    sqlite3_stmt *insert;
+};
+
+struct baseline_sqlite *baseline_sqlite_open(const char *path)
+{
+    struct baseline_sqlite *sqlite = calloc(1, sizeof *sqlite);
+    static const char setup[] =
+        "PRAGMA locking_mode = EXCLUSIVE; PRAGMA journal_mode = WAL; PRAGMA synchronous = FULL;"
+        "CREATE TABLE payment (number INTEGER PRIMARY KEY, content BLOB NOT NULL)";
+    if (sqlite3_open(path, &sqlite->database) != SQLITE_OK ||
+        sqlite3_exec(sqlite->database, setup, NULL, NULL, NULL) != SQLITE_OK ||
+        sqlite3_prepare_v2(sqlite->database, "INSERT INTO payment (content) VALUES (?)", -1, &sqlite->insert, NULL) !=
+            SQLITE_OK) {
+        sqlite3_close(sqlite->database);
+        free(sqlite);
+        return NULL;
+    }
+    return sqlite;
+}
+
+int64_t baseline_sqlite_insert(struct baseline_sqlite *sqlite, const uint8_t *bytes, size_t count)
+{
+    int64_t start = now();
+    sqlite3_bind_blob(sqlite->insert, 1, bytes, (int)count, SQLITE_STATIC);
+    int result = sqlite3_step(sqlite->insert);
+    sqlite3_reset(sqlite->insert);
+    return result == SQLITE_DONE ? now() - start : -1;
+}
+
+void baseline_sqlite_close(struct baseline_sqlite *sqlite)
+{
+    sqlite3_finalize(sqlite->insert);
+    sqlite3_close(sqlite->database);
+    free(sqlite);
 }

@@ -14,7 +14,7 @@ struct Benchmarks {
         let part = CommandLine.arguments.dropFirst().first ?? ""
         let all: [(String, () async throws -> Void)] = [
             ("tlv", tlv), ("kernel", kernel), ("layers", layers), ("terminal", terminal), ("trace", trace),
-            ("import", importing),
+            ("import", importing), ("store", store),
             ("usb", usb),
             ("pcsc", pcsc),
         ]

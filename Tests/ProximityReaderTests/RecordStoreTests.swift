@@ -378,6 +378,104 @@ import Testing
         #expect(try await store.resolve(bench.verified(good)) == 0)
     }
 
+    // MARK: What stays
+
+    @Test("nothing of a payment can be read in the store's files")
+    func sealedOnDisk() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        for id in ["a", "b", "c"] { try await store.add(StoreBench.payment(id)) }
+        try await store.setAside("c", reason: "it fails")
+        _ = try await store.resolve(bench.verified(bench.claims(for: store.makeBatch(size: 1))))
+        for isOpen in [true, false] {
+            if !isOpen { await store.close() }
+            for name in try FileManager.default.contentsOfDirectory(atPath: bench.folder.path) {
+                let bytes = try Data(contentsOf: bench.file(name))
+                for text in [
+                    "sealed-", "general-", "EUR", "merchant-1", StoreBench.issuer, StoreBench.reader, "it fails",
+                ] {
+                    #expect(bytes.range(of: Data(text.utf8)) == nil, "\(text) in \(name)")
+                }
+            }
+        }
+    }
+
+    @Test("what was deleted cannot be read from an old copy of the database, whoever has the key of now")
+    func erased() async throws {
+        let bench = try StoreBench()
+        var store = try await bench.preparedStore()
+        for id in ["a", "b"] { try await store.add(StoreBench.payment(id)) }
+        let batch = try await store.makeBatch(size: 0)
+        await store.close()
+        let names = ["store.sqlite", "store.head", "store.key"]
+        for name in names { try FileManager.default.copyItem(at: bench.file(name), to: bench.file("old-\(name)")) }
+        func putBack(_ names: [String]) throws {
+            for name in names {
+                try? FileManager.default.removeItem(at: bench.file(name))
+                try FileManager.default.copyItem(at: bench.file("old-\(name)"), to: bench.file(name))
+            }
+        }
+        store = bench.store()
+        #expect(try await store.resolve(bench.verified(bench.claims(for: batch))) == 0)
+        await store.close()
+        try putBack(["store.sqlite", "store.head"])
+        await #expect { try await bench.store().count() } throws: {
+            "\($0)".contains("payment a is not what was stored")
+        }
+        // With the key of then they can: the copy is good.
+        try putBack(names)
+        #expect(try await bench.store().count() == 2)
+    }
+
+    @Test("a store is opened at the cost of what is in it, not of all that was")
+    func compaction() async throws {
+        let bench = try StoreBench()
+        var store = try await bench.preparedStore()
+        try await store.add(StoreBench.payment("first"))
+        try await store.setAside("first", reason: "it fails")
+        var forwarded: [String] = []
+        var sizes: [Int] = []
+        for round in 0..<40 {
+            let ids = (0..<25).map { "\(round)-\($0)" }
+            for id in ids { try await store.add(StoreBench.payment(id)) }
+            let batch = try await store.makeBatch(size: 0)
+            try await store.willSend(batch: batch.id)
+            try await store.record(Dictionary(uniqueKeysWithValues: ids.map { ($0, .approved) }))
+            #expect(try await store.resolve(bench.verified(bench.claims(for: batch))) == 1)
+            forwarded += ids
+            sizes.append(try await store.entryCount())
+        }
+        // Two entries: what there was before, and the one that is set aside.
+        #expect(sizes.allSatisfy { $0 == 2 }, "\(sizes)")
+        #expect(try await store.state(of: "0-0") == .resolved)
+        #expect(try await store.state(of: "39-24") == .resolved)
+        await store.close()
+        store = bench.store()
+        #expect(try await store.payments().map(\.id) == ["first"])
+        #expect(try await store.payments().map(\.state) == [.setAside])
+        #expect(try await store.history().map(\.id) == forwarded + ["first"])
+        #expect(try await store.history().allSatisfy { $0.id == "first" || $0.answer == .approved })
+        // Retries without an end, and a batch through which a book is begun anew.
+        try await store.putBack("first")
+        let batch = try await store.makeBatch(size: 0)
+        for _ in 0..<300 {
+            try await store.willSend(batch: batch.id)
+            try await store.wasRefused(batch: batch.id)
+        }
+        #expect(try await store.entryCount() > 600)
+        await store.close()
+        store = bench.store()
+        #expect(try await store.entryCount() == 2)
+        #expect(try await store.batch()?.signature == batch.signature)
+        #expect(try await store.payments().map(\.state) == [.batched])
+        #expect(try await store.resolve(bench.verified(bench.claims(for: batch))) == 0)
+        // What was forwarded is forgotten after 30 days.
+        bench.clock.advance(30 * 24 * 3600 + 1)
+        try await store.add(StoreBench.payment("next"))
+        _ = try await store.resolve(bench.verified(bench.claims(for: store.makeBatch(size: 0))))
+        #expect(try await store.history().map(\.id) == ["next"])
+    }
+
     // MARK: Taking back
 
     @Test("the last payment is taken back within a minute, once, and not from a batch")

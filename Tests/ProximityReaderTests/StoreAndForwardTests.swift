@@ -1,3 +1,4 @@
+import CardEncryption
 import EMVContactless
 import Foundation
 import ProximityReader
@@ -7,7 +8,6 @@ import Testing
 
 /// Payments without a network, from the reader to the deletion.
 @Suite(.timeLimit(.minutes(5))) struct StoreAndForwardTests {
-    /// - Parameter maximumCount: of payments.
     private static func policy(total: Decimal = 100) -> ProximityReaderSystem.StoreAndForwardPolicy {
         .init(limits: ["EUR": .init(perPayment: 15, total: total)], maximumCount: 3, maximumAge: .seconds(3600))
     }
@@ -161,7 +161,8 @@ import Testing
         await expect("storeAndForwardSessionInvalidated") { _ = try await session.readPaymentCard(purchase) }
         try await log.wait(for: "notReady")
         await expect("storeAndForwardSessionInvalidated") { _ = try await bench.reader.prepareStoreAndForward() }
-        _ = try await bench.reader.prepare(using: bench.token())
+        // The payment service's clock is right.
+        _ = try await bench.reader.prepare(using: bench.token(issued: 65))
         _ = try await bench.reader.prepareStoreAndForward()
         bench.setClock(by: 25 * 3600)
         await expect("storeAndForwardNotAllowed") { _ = try await bench.reader.prepareStoreAndForward() }
@@ -258,7 +259,8 @@ import Testing
         "a PIN that has to be verified online, and a card that is not good now, keep a payment from being stored",
         arguments: [
             (nil, .notExpired, nil, true), (.noCVM, .notExpired, .active, true),
-            (.confirmationCodeVerified, .unknown, nil, true), (.obtainSignature, nil, nil, true),
+            (.confirmationCodeVerified, .notExpired, nil, true), (.obtainSignature, .notExpired, nil, false),
+            (nil, .unknown, nil, false), (nil, nil, nil, false),
             (.onlinePIN, .notExpired, nil, false), (nil, .expired, nil, false), (nil, .invalid, nil, false),
             (nil, .notExpired, .inactive, false), (nil, .notExpired, .invalid, false),
         ]
@@ -274,10 +276,163 @@ import Testing
             id: "a", paymentCardData: "sealed", generalCardData: nil, applicationTypeIdentifier: "A0000000031010",
             outcome: .success, cardEffectiveState: effective, cardExpirationState: expiration)
         if isTaken {
-            #expect(throws: Never.self) { try Self.policy().admit(result, cvm) }
+            #expect(throws: Never.self) { try Self.policy().admit(result, cvm, []) }
         } else {
-            await expect("readNotAllowed") { try Self.policy().admit(result, cvm) }
+            await expect("readNotAllowed") { try Self.policy().admit(result, cvm, []) }
         }
+    }
+
+    @Test(
+        "what is found out about a card keeps its payment from being stored, as the policy has it",
+        arguments: [
+            (.offlineDataAuthenticationNotPerformed, true), (.sdaFailed, false), (.ddaFailed, false),
+            (.cdaFailed, false), (.iccDataMissing, false), (.cardOnExceptionFile, false),
+            (.floorLimitExceeded, false), (.upperConsecutiveOfflineLimitExceeded, false),
+            (.lowerConsecutiveOfflineLimitExceeded, true), (.serviceNotAllowed, false),
+        ] as [(TerminalVerificationResults, Bool)])
+    func findings(_ finding: TerminalVerificationResults, isTaken: Bool) async throws {
+        let result = PaymentCardReadResult(
+            id: "a", paymentCardData: "sealed", generalCardData: nil, applicationTypeIdentifier: "A0000000031010",
+            outcome: .success, cardEffectiveState: nil, cardExpirationState: .notExpired)
+        var policy = Self.policy()
+        if !isTaken {
+            await expect("readNotAllowed") { try policy.admit(result, nil, finding) }
+            policy.denial.remove(finding)
+        }
+        try policy.admit(result, nil, finding)
+        policy.denial.insert(finding)
+        await expect("readNotAllowed") { try policy.admit(result, nil, finding) }
+    }
+
+    @Test("a card that has to prove offline that it is genuine is stored if it does, and only then")
+    func authentic() async throws {
+        let bench = try await preparedBench { configuration in
+            configuration.storeAndForward = Self.policy()
+            configuration.storeAndForward?.denial.insert(.offlineDataAuthenticationNotPerformed)
+        }
+        let session = try await bench.reader.prepareStoreAndForward()
+        for (card, isTaken) in [("visa", false), ("visa-oda-fails-online", false), ("visa-offline", true)] {
+            bench.device.remove()
+            try bench.insert(card)
+            if isTaken {
+                _ = try await session.readPaymentCard(purchase)
+            } else {
+                await expect("readNotAllowed") { _ = try await session.readPaymentCard(purchase) }
+            }
+        }
+        #expect(try await session.status().readCount == 1)
+        // One that failed is not taken either where others need not prove it.
+        let other = try await preparedBench()
+        let lenient = try await other.reader.prepareStoreAndForward()
+        _ = try await pay(lenient, on: other)
+        other.device.remove()
+        try other.insert("visa-oda-fails-online")
+        await expect("readNotAllowed") { _ = try await lenient.readPaymentCard(purchase) }
+    }
+
+    @Test("a card in the exception file is not stored; the file has no number in it")
+    func exceptions() async throws {
+        // TEST: printf 4761739001010010 | openssl dgst -sha256 -mac HMAC -macopt hexkey:(32 times 42)
+        let reference = "d26cccb9bb05ddb0f423bc9b31cb640eca40cd46c97bb61eafacdec43de4305e"
+        let key = SecretKey([UInt8](repeating: 0x42, count: 32))
+        for (references, isTaken) in [([reference], false), ([String(reference.reversed())], true), ([], true)] {
+            let bench = try await preparedBench { configuration in
+                configuration.storeAndForward = Self.policy()
+                configuration.storeAndForward?.exceptionFile = KeyedExceptionFile(references, key: key)
+            }
+            let session = try await bench.reader.prepareStoreAndForward()
+            if isTaken {
+                _ = try await pay(session, on: bench)
+            } else {
+                await expect("readNotAllowed") { _ = try await pay(session, on: bench) }
+            }
+        }
+    }
+
+    @Test("a card pays as often and as much as the policy allows in its time, forwarded or not")
+    func velocity() async throws {
+        let bench = try await preparedBench { configuration in
+            configuration.storeAndForward = Self.policy()
+            configuration.storeAndForward?.cardVelocity = .init(
+                maximumCount: 2, maximumAmount: 25, window: .seconds(600))
+        }
+        let session = try await bench.reader.prepareStoreAndForward()
+        for _ in 0..<2 { _ = try await pay(session, on: bench) }
+        await expect("readNotAllowed") { _ = try await pay(session, on: bench) }
+        let ledger = ProximityReaderSystem.Ledger(of: try bench.reader.fetchPaymentCardReaderStore())
+        #expect(try await ledger.payments().map(\.card) == ["476173******0010", "476173******0010"])
+        // What was forwarded counts as well.
+        let store = try bench.reader.fetchPaymentCardReaderStore()
+        let batch = try await store.fetchStoredPaymentCardReadResultBatch()
+        _ = try await store.resolveBatch(batchDeletionToken: deletionToken(for: batch, on: bench))
+        await expect("readNotAllowed") { _ = try await pay(session, on: bench) }
+        bench.passTime(601)
+        let more = PaymentCardTransactionRequest(amount: 14, currencyCode: "EUR")
+        _ = try await pay(session, on: bench, more)
+        await expect("readNotAllowed") { _ = try await pay(session, on: bench, more) }
+        _ = try await pay(session, on: bench, PaymentCardTransactionRequest(amount: 11, currencyCode: "EUR"))
+        // Nothing of the number is anywhere.
+        let text = try await ledger.export(.jsonLines)
+        #expect(!text.contains("4761739001010010") && text.contains(#""card":"476173******0010""#))
+        #expect(text.split(separator: "\n").count == 4)
+    }
+
+    @Test("what a card owes stays below the floor limit; what was forwarded does not count")
+    func floorLimit() async throws {
+        let bench = try await preparedBench { configuration in
+            configuration.storeAndForward = Self.policy()
+            configuration.storeAndForward?.limits["EUR"]?.floorLimit = Decimal(string: "24.68")
+        }
+        let session = try await bench.reader.prepareStoreAndForward()
+        _ = try await pay(session, on: bench)
+        // It is reached by the amount that equals it.
+        await expect("readNotAllowed") { _ = try await pay(session, on: bench) }
+        let store = try bench.reader.fetchPaymentCardReaderStore()
+        let batch = try await store.fetchStoredPaymentCardReadResultBatch()
+        _ = try await store.resolveBatch(batchDeletionToken: deletionToken(for: batch, on: bench))
+        _ = try await pay(session, on: bench)
+    }
+
+    @Test("a preparation with a token that was used before proves no network")
+    func oldTokens() async throws {
+        var bench = try await Bench(options: Self.quick) { $0.storeAndForward = Self.policy() }
+        let (first, second) = (try await bench.token(), try await bench.token(issued: 1))
+        _ = try await bench.reader.prepare(using: first)
+        _ = try await bench.reader.prepareStoreAndForward()
+        bench.restartMachine()
+        await bench.restart()
+        _ = try await bench.reader.prepare(using: first)
+        await expect("storeAndForwardNotAllowed") { _ = try await bench.reader.prepareStoreAndForward() }
+        _ = try await bench.reader.prepare(using: second)
+        _ = try await bench.reader.prepareStoreAndForward()
+        bench.restartMachine()
+        await bench.restart()
+        _ = try await bench.reader.prepare(using: first)
+        await expect("storeAndForwardNotAllowed") { _ = try await bench.reader.prepareStoreAndForward() }
+    }
+
+    @Test("where the system tells nothing of its starts, nothing is stored")
+    func noBootIdentifier() async throws {
+        let bench = try await preparedBench { configuration in
+            configuration.storeAndForward = Self.policy()
+            configuration.bootIdentifier = { "" }
+        }
+        await expect("storeAndForwardNotAllowed") { _ = try await bench.reader.prepareStoreAndForward() }
+    }
+
+    @Test("without the store's key nothing is read, and the error says so")
+    func keyIsLost() async throws {
+        var bench = try await preparedBench()
+        _ = try await pay(bench.reader.prepareStoreAndForward(), on: bench)
+        let folder = bench.configuration.folder
+        await bench.restart()
+        let (key, away) = (folder.appending(path: "store.key"), folder.appending(path: "away"))
+        try FileManager.default.moveItem(at: key, to: away)
+        let store = try bench.reader.fetchPaymentCardReaderStore()
+        await expect("passcodeDisabled") { _ = try await store.fetchStoredPaymentCardReadResultCount() }
+        await expect("passcodeDisabled") { _ = try await bench.reader.prepareStoreAndForward() }
+        try FileManager.default.moveItem(at: away, to: key)
+        #expect(try await store.fetchStoredPaymentCardReadResultCount() == 1)
     }
 
     @Test("a card that declines is not stored")

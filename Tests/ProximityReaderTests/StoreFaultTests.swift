@@ -29,18 +29,75 @@ import Testing
         let drained = try await Program.run([Program.built("store-worker"), bench.folder.path, "\(next)", "drain"])
         #expect(drained.status == 0, "\(drained)")
 
-        func taps(_ word: String, in lines: [Substring]) -> [Substring] {
-            lines.filter { $0.hasPrefix("\(word) ") }.map { $0.dropFirst(word.count + 1) }
-        }
-        let (stored, withdrawn) = (taps("stored", in: lines), Set(taps("withdrawn", in: lines)))
+        let (stored, withdrawn) = (Self.taps("stored", in: lines), Set(Self.taps("withdrawn", in: lines)))
         let service = try String(contentsOf: bench.file("service"), encoding: .utf8).split(separator: "\n")
-        let charged = taps("charged", in: service)
+        let charged = Self.taps("charged", in: service)
         #expect(stored.count > Self.kills)
         #expect(Set(charged).count == charged.count, "charged twice")
         #expect(Set(charged).isDisjoint(with: withdrawn), "charged, though taken back")
         // What was being taken back may be gone or not.
-        let lost = Set(stored).subtracting(charged).subtracting(taps("withdrawing", in: lines))
+        let lost = Set(stored).subtracting(charged).subtracting(Self.taps("withdrawing", in: lines))
         #expect(lost.isEmpty)
+    }
+
+    @Test("a program is killed while it makes the store: the next one finds a store, or makes it")
+    func killedAtCreation() async throws {
+        for round in 0..<max(8, Self.kills / 10) {
+            let bench = try StoreBench()
+            let program = try Program([Program.built("store-worker"), bench.folder.path, "0", "fill", "1"])
+            try await Task.sleep(for: .microseconds(Int.random(in: 0..<60_000)))
+            program.signal(SIGKILL)
+            let outcome = try await program.outcome()
+            let drained = try await Program.run([Program.built("store-worker"), bench.folder.path, "1", "drain"])
+            #expect(drained.status == 0, "\(round): \(drained)")
+            let service = (try? String(contentsOf: bench.file("service"), encoding: .utf8)) ?? ""
+            if outcome.output.contains("stored tap-0\n"), !outcome.output.contains("withdraw") {
+                #expect(service.contains("charged tap-0\n"), "\(round)")
+            }
+        }
+    }
+
+    /// `STORE_FAULTS=1` for every one of them.
+    private static let stride = ProcessInfo.processInfo.environment["STORE_FAULTS"].flatMap(Int.init) ?? 17
+
+    @Test(
+        "every write of a program fails once, or is its last: no payment is lost, and none is charged twice",
+        .enabled(if: Program.isInstalled("strace"), "strace is not installed"),
+        arguments: ["signal=KILL", "error=EIO", "error=ENOSPC"])
+    func everyWrite(_ fault: String) async throws {
+        let calls = "pwrite64,write,fdatasync,fsync,rename,unlink,ftruncate"
+        var count = Int.random(in: 1...Self.stride)
+        var ends = false
+        while !ends {
+            let bench = try StoreBench()
+            let traced = try await Program.run([
+                "strace", "-f", "-qq", "-o", "/dev/null", "-P", bench.file("store").path, "-P",
+                bench.file("store/store.sqlite").path, "-P", bench.file("store/store.sqlite-wal").path, "-P",
+                bench.file("store/store.head").path, "-P", bench.file("store/store.head.new").path, "-P",
+                bench.file("store/store.key").path, "-P", bench.file("store/store.key.new").path, "-e",
+                "trace=\(calls)", "-e", "inject=\(calls):\(fault):when=\(count)", Program.built("store-worker"),
+                bench.folder.path, "0", "script",
+            ])
+            ends = traced.output.contains("done\n") && !traced.output.contains("refused")
+            let lines = traced.output.split(separator: "\n")
+            let drained = try await Program.run([Program.built("store-worker"), bench.folder.path, "100", "drain"])
+            #expect(drained.status == 0, "\(fault) \(count): \(traced) \(drained)")
+            let service = (try? String(contentsOf: bench.file("service"), encoding: .utf8)) ?? ""
+            let charged = Self.taps("charged", in: service.split(separator: "\n"))
+            let context = "\(fault) at write \(count): \(traced.output) \(service)"
+            #expect(Set(charged).count == charged.count, "charged twice: \(context)")
+            let lost = Set(Self.taps("stored", in: lines)).subtracting(charged)
+                .subtracting(Self.taps("withdrawing", in: lines))
+            #expect(lost.isEmpty, "lost: \(context)")
+            #expect(Set(charged).isDisjoint(with: Self.taps("withdrawn", in: lines)), "\(context)")
+            #expect(Set(charged).isDisjoint(with: Self.taps("refused", in: lines)), "\(context)")
+            count += Self.stride
+        }
+        #expect(count > 60)
+    }
+
+    private static func taps(_ word: String, in lines: [Substring]) -> [Substring] {
+        lines.filter { $0.hasPrefix("\(word) ") }.map { $0.dropFirst(word.count + 1) }
     }
 
     // MARK: The disk
@@ -164,7 +221,8 @@ import Testing
     /// All that a store says.
     private func account(of store: RecordStore) async throws -> String {
         let batch = try await store.batch()
-        var text = "\(try await store.payments()) \(String(describing: try await store.preparation()))"
+        var text =
+            "\(try await store.payments()) \(try await store.history()) \(String(describing: try await store.preparation()))"
         text += "\(batch?.id ?? "") \(batch?.payments.map { [$0.id, $0.paymentCardData, $0.signature] } ?? [])"
         text += "\(batch?.leafCertificate ?? "") \(batch?.intermediateCertificate ?? [])"
         for id in ["a", "b", "c", "d", "e", "f", "g"] {
@@ -178,14 +236,15 @@ import Testing
 
     @Test("a bit that is changed in any file is found out, or changes nothing of what the store says")
     func tampering() async throws {
-        var (bench, store): (StoreBench, RecordStore?) = try await varied()
+        let (bench, opened) = try await varied()
+        var store: RecordStore? = opened
         let before = try await account(of: #require(store))
-        var copies = [bench.file("open"), bench.file("closed")]
+        let copies = [bench.file("open"), bench.file("closed")]
         for copy in copies {
             if copy == copies[1] {
                 // Whatever was in the log is in the database then.
+                await store?.close()
                 store = nil
-                try await Task.sleep(for: .milliseconds(100))
             }
             try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: true)
             for name in ["store.head", "store.key", "store.sqlite", "store.sqlite-wal"] {
@@ -215,7 +274,6 @@ import Testing
             }
         }
         #expect(found > Self.flips / 4)
-        copies = []
     }
 
     @Test("an old copy of the database, or one without its head or key, is found out")
@@ -223,13 +281,15 @@ import Testing
         let bench = try StoreBench()
         var store: RecordStore? = try await bench.preparedStore()
         try await store?.add(StoreBench.payment("a"))
+        await store?.close()
         store = nil
         try FileManager.default.copyItem(at: bench.file("store.sqlite"), to: bench.file("old"))
         store = bench.store()
         try await store?.add(StoreBench.payment("b"))
+        await store?.close()
         store = nil
         try FileManager.default.moveItem(at: bench.file("store.sqlite"), to: bench.file("new"))
-        for (file, expected) in [("old", "1 entries are missing at its end"), ("none", "its tables are not")] {
+        for (file, expected) in [("old", "1 entries are missing at its end"), ("none", "store.sqlite is missing")] {
             try? FileManager.default.removeItem(at: bench.file("store.sqlite"))
             try? FileManager.default.copyItem(at: bench.file(file), to: bench.file("store.sqlite"))
             await damaged(bench, expected)
@@ -256,16 +316,20 @@ import Testing
         "SQLite itself refuses to change what is stored; who makes it is found out",
         .enabled(if: Program.isInstalled("sqlite3"), "sqlite3 is not installed"),
         arguments: [
-            ("UPDATE entry SET time = time + 1 WHERE sequence = 3", "entries are not changed", "entry 3 is not what"),
-            ("DELETE FROM entry WHERE sequence = 4", "entries are not deleted", "entry 4 is missing"),
+            ("UPDATE entry SET time = time + 1 WHERE sequence = 10", "entries are not changed", "entry 10 is not what"),
+            ("DELETE FROM entry WHERE sequence = 11", "entries are not deleted", "entry 11 is missing"),
+            ("DELETE FROM entry WHERE sequence = 8", "entries are not deleted", "entry 1 is missing"),
             (
                 "DELETE FROM entry WHERE sequence = (SELECT max(sequence) FROM entry)", "entries are not deleted",
                 "1 entries are missing at its end"
             ),
-            ("UPDATE content SET content = x'78' WHERE payment = 'c'", "is not changed", "payment c is not what"),
-            ("DELETE FROM content WHERE payment = 'c'", "is not deleted", "payment c is missing"),
-            ("INSERT INTO content VALUES ('x', x'00')", nil, "payment x is not what"),
-            ("PRAGMA user_version = 2", nil, "newer version"),
+            ("UPDATE content SET content = x'78' WHERE number = 5", "is not changed", "payment c is not what"),
+            ("UPDATE content SET key = (SELECT key FROM content WHERE number = 10)", nil, "payment c is not what"),
+            ("DELETE FROM content WHERE number = 5", "is not deleted", "payment c is missing"),
+            ("INSERT INTO content VALUES (6, x'00', x'00')", nil, "content 6 is of no payment"),
+            ("INSERT INTO content VALUES (99, x'00', x'00')", nil, "content 99 is of no payment"),
+            ("PRAGMA user_version = 3", nil, "newer version"),
+            ("PRAGMA user_version = 1", nil, "older version"),
         ])
     func statements(sql: String, refusal: String?, detection: String) async throws {
         let bench: StoreBench
@@ -282,7 +346,7 @@ import Testing
             #expect(refused.status != 0 && refused.error.contains(refusal), "\(refused)")
             _ = try await bench.store().count()
             // Without the triggers, which are put back afterwards.
-            let names = ["entry_stays", "entry_remains", "content_stays", "content_remains"]
+            let names = ["entry_stays", "entry_remains", "content_stays", "content_remains", "past_stays"]
             let triggers = try await run("SELECT sql || ';' FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid")
             let script = names.map { "DROP TRIGGER \($0);" }.joined() + sql + ";" + triggers.output
             let forced = try await run(script)

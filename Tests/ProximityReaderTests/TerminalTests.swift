@@ -17,7 +17,7 @@ struct Bench {
     private let folder: Folder
     private let customer = Customer()
     private let clock = Clock()
-    private let configuration: ProximityReaderSystem.Configuration
+    let configuration: ProximityReaderSystem.Configuration
     private var terminal: PaymentTerminal
 
     /// Removed with the bench.

@@ -19,6 +19,14 @@ struct baseline_usb *baseline_usb_open(void);
 int64_t baseline_usb_transmit(struct baseline_usb *usb, const uint8_t *command, size_t count);
 void baseline_usb_close(struct baseline_usb *usb);
 
+struct baseline_sqlite;
+
+// A database with a table of blobs, with a write-ahead log that is forced to the disk at each commit.
+struct baseline_sqlite *baseline_sqlite_open(const char *path);
+// One INSERT, in a transaction of its own.
+int64_t baseline_sqlite_insert(struct baseline_sqlite *sqlite, const uint8_t *bytes, size_t count);
+void baseline_sqlite_close(struct baseline_sqlite *sqlite);
+
 // Walks the BER-TLV in `bytes` down to its leaves; returns how many objects there are, or -1.
 int baseline_tlv_walk(const uint8_t *bytes, size_t count);
 

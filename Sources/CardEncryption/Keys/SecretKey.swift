@@ -29,7 +29,7 @@ public final class SecretKey: Sendable {
         try fill(storage.bytes)
     }
 
-    func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
+    package func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try withExtendedLifetime(self) { try body(storage.readOnly) }
     }
 }

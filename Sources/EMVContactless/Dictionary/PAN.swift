@@ -6,7 +6,7 @@ import SmartCard
 /// needs the whole number asks for ``digits``.
 public struct PAN: Hashable, Sendable {
     /// In ASCII.  A short string would be kept in place, and left behind on the stack; an array is wiped where the heap is.
-    private let ascii: [UInt8]
+    package let ascii: [UInt8]
 
     /// The number in the clear.
     public var digits: String { String(decoding: ascii, as: UTF8.self) }

@@ -58,6 +58,8 @@ public struct Outcome: Hashable, Sendable {
     public var onlineResponseData: OnlineResponseData?
     /// nil: not applicable.
     public var cvm: CVM?
+    /// Whether the card has proved offline that it is genuine; nil if it did not have to.
+    public var isAuthentic: Bool?
     /// To be shown at once.
     public var userInterfaceRequest: UserInterfaceRequest?
     /// To be shown when Entry Point starts again.

@@ -17,6 +17,7 @@ package struct DeletionToken: Sendable {
     let hash: Data
     /// `ids`: of the batch's payments, those that may be deleted; nil: all.
     let payments: [String]?
+    let expiration: Date
 
     /// - Parameters:
     ///   - keys: a JSON Web Key Set.
@@ -49,6 +50,7 @@ package struct DeletionToken: Sendable {
         count = claims.cnt
         self.hash = hash
         payments = claims.ids
+        expiration = Date(timeIntervalSince1970: claims.exp)
     }
 
     private struct Claims: JWTPayload {

@@ -39,16 +39,26 @@ extension ProximityReaderSystem {
             public let currency: String
             public let merchant: String
             public let state: State
+            /// What the payment service has said of it; nil: nothing yet.
+            public let answer: Answer?
+            /// The card's number, masked: `476173******0010`; nil if the card did not give it.
+            public let card: String?
             /// Why it is set aside.
             public let reason: String?
 
-            init(_ payment: StoreLedger.Payment) {
+            init(_ payment: StoreLedger.Payment) { self.init(payment, payment.state) }
+
+            init(resolved payment: StoreLedger.Payment) { self.init(payment, .resolved) }
+
+            private init(_ payment: StoreLedger.Payment, _ state: State) {
+                self.state = state
+                answer = payment.answer
+                card = payment.card?.masked
                 id = payment.id
                 time = payment.time
                 amount = payment.amount
                 currency = payment.currency
                 merchant = payment.merchant
-                state = payment.state
                 reason = payment.reason
             }
         }
@@ -60,7 +70,7 @@ extension ProximityReaderSystem {
         /// The payments that are not resolved, the oldest first.
         public func payments() async throws -> [Payment] { try await terminal.inStore { try await $0.payments() } }
 
-        /// Also of a payment that is resolved; nil for one that was never stored, or was taken back.
+        /// Also of a payment that is resolved, for 30 days; nil for one that was never stored, or was taken back.
         public func state(of payment: String) async throws -> State? {
             try await terminal.inStore { try await $0.state(of: payment) }
         }
@@ -122,7 +132,10 @@ extension ProximityReaderSystem {
             return try await terminal.inStore { try await $0.summary(under: policy) }
         }
 
-        /// The payments, the oldest first, for who compares them with what the payment service has: without card data.
-        public func export(_ format: ExportFormat) async throws -> String { try format.text(of: await payments()) }
+        /// The payments, those among them that were resolved in the last 30 days, for who compares them with what the
+        /// payment service has: without card data.
+        public func export(_ format: ExportFormat) async throws -> String {
+            try format.text(of: await terminal.inStore { try await $0.history() })
+        }
     }
 }

@@ -32,7 +32,7 @@ extension ProximityReaderSystem.Ledger.ExportFormat {
     private static let columns: [(name: String, value: @Sendable (Payment) -> String?)] = [
         ("id", { $0.id }), ("time", { $0.time.formatted(.iso8601) }), ("amount", { $0.amount.description }),
         ("currency", { $0.currency }), ("merchant", { $0.merchant }), ("state", { $0.state.rawValue }),
-        ("reason", { $0.reason }),
+        ("answer", { $0.answer?.rawValue }), ("card", { $0.card }), ("reason", { $0.reason }),
     ]
 
     private static func field(_ value: String?) -> String {

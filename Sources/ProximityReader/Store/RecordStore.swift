@@ -3,13 +3,14 @@ import Crypto
 import Dispatch
 package import Foundation
 import GRDB
+import Logging
 import SmartCard
 
 /// The payments of this machine, on its disk.
 ///
-/// Four files in a folder of mode 0700: `store.sqlite`, which has a book of entries that are only ever added, each with the
-/// keyed hash of all before it, and beside the book what is stored, until it may be deleted; `store.head`, how far the book
-/// has come; `store.key`, the device's key; `store.key.lock`, which keeps other processes out.
+/// In a folder of mode 0700: `store.sqlite`, which has a book of entries that are only ever added, each with the keyed hash
+/// of all before it, and beside the book what is stored, until it may be deleted; `store.head`, how far the book has come;
+/// `store.key`, the device's keys; `store.key.lock`, which keeps other processes out.
 ///
 /// Opened by the first call, and closed with the value.  A call has its effect on the disk before it returns, or has none.
 package actor RecordStore {
@@ -23,10 +24,11 @@ package actor RecordStore {
         package let currency: String
         package let issuer: String
         package let merchant: String
+        package let card: StoredCard?
 
         package init(
             id: String, paymentCardData: String, generalCardData: String, amount: Decimal, currency: String,
-            issuer: String, merchant: String
+            issuer: String, merchant: String, card: StoredCard? = nil
         ) {
             self.id = id
             self.paymentCardData = paymentCardData
@@ -35,6 +37,7 @@ package actor RecordStore {
             self.currency = currency
             self.issuer = issuer
             self.merchant = merchant
+            self.card = card
         }
     }
 
@@ -79,6 +82,9 @@ package actor RecordStore {
 
     package func preparation() throws -> Preparation? { try opened().ledger.preparation }
 
+    /// The latest time that is known.
+    package func latest() throws -> Date { try opened().ledger.latest }
+
     /// - Returns: nil if nothing is stored.
     package func storedIssuer() throws -> String? { try opened().ledger.payments.first?.issuer }
 
@@ -90,18 +96,46 @@ package actor RecordStore {
 
     package func add(_ payment: Payment) throws {
         let book = try opened()
-        let canonical = StoredPaymentCardReadResult.canonicalForm(
+        guard book.ledger.payments[payment.id] == nil else {
+            throw StoreFailure.system(19, "payment \(payment.id) is stored already")
+        }
+        let form = StoredPaymentCardReadResult.canonicalForm(
             id: payment.id, paymentCardData: payment.paymentCardData, generalCardData: payment.generalCardData)
-        let content = try StoreBook.encoder.encode(
-            StoredContent(
-                id: payment.id, paymentCardData: payment.paymentCardData, generalCardData: payment.generalCardData,
-                signature: try book.sign(canonical)))
+        let content = StoredPaymentCardReadResult(
+            id: payment.id, paymentCardData: payment.paymentCardData, generalCardData: payment.generalCardData,
+            signature: try book.sign(form))
         let detail = StoreDetail.Stored(
             amount: payment.amount.description, currency: payment.currency, issuer: payment.issuer,
-            merchant: payment.merchant, content: Data(SHA256.hash(data: content)).hex,
-            payment: Data(SHA256.hash(data: canonical)).hex.lowercased())
-        try book.write(
-            [.init(.stored, payment.id, detail: detail)], at: now(), adding: (payment.id, content))
+            merchant: payment.merchant, payment: PaymentHash(SHA256.hash(data: form)).description, card: payment.card)
+        do {
+            try book.write([.init(.stored, payment.id, detail: detail)], at: now(), adding: content)
+        } catch {
+            withdrawUnwanted(payment.id)
+            throw error
+        }
+    }
+
+    /// What could not be stored for sure must not turn up later: whoever was told of the error has paid in another way.
+    private func withdrawUnwanted(_ id: String) {
+        do {
+            let book = try opened()
+            guard let payment = book.ledger.payments[id] else { return }
+            try book.write(
+                [.init(.withdrawn, id, detail: StoreDetail.Withdrawn(reason: "its storing failed"))], at: now(),
+                removing: [payment])
+        } catch {
+            logger.critical("payment \(id) was not stored, and may be in the store nevertheless: \(error)")
+        }
+    }
+
+    /// What cards are known by.
+    func cardKey() throws -> SymmetricKey { try opened().cardKey }
+
+    /// What a card has paid, as far as it is remembered.
+    package func payments(of card: StoredCard) throws -> [ProximityReaderSystem.Ledger.Payment] {
+        let book = try opened()
+        return try book.past(of: card)
+            + book.ledger.payments.lazy.filter { $0.card?.reference == card.reference }.map { .init($0) }
     }
 
     /// Takes the last payment back.
@@ -116,7 +150,7 @@ package actor RecordStore {
         else { throw ReadError.storeAndForwardDeclineFailed }
         try book.write(
             [.init(.withdrawn, last, detail: StoreDetail.Withdrawn(reason: "declined by the application"))],
-            at: now(), removing: [last])
+            at: now(), removing: [payment])
     }
 
     // MARK: Forwarding
@@ -137,7 +171,7 @@ package actor RecordStore {
         // Of one payment service: the issuer may change only after all is forwarded.
         let payments = book.ledger.next(size == 0 ? waiting : size)
         let id = StoreAndForwardBatch.identifier(of: payments.map(\.id))
-        let form = StoreAndForwardBatch.canonicalForm(id: id, payments: payments.map { ($0.id, $0.canonicalHash) })
+        let form = StoreAndForwardBatch.canonicalForm(id: id, payments: payments)
         let detail = StoreDetail.Batched(
             payments: payments.map(\.id), hash: Data(SHA256.hash(data: form)).hex, signature: try book.sign(form),
             reader: reader, issuer: payments.first?.issuer ?? "")
@@ -213,21 +247,23 @@ package actor RecordStore {
     package func resolve(_ token: DeletionToken) throws -> Int {
         typealias StoreError = PaymentCardReaderStore.StoreError
         let book = try opened()
-        guard !book.ledger.usedTokens.contains(token.id) else { throw StoreError.storeAndForwardDeletionTokenInvalid }
+        guard book.ledger.usedTokens[token.id] == nil else { throw StoreError.storeAndForwardDeletionTokenInvalid }
         guard let batch = book.ledger.batch, batch.id == token.batch else {
             throw StoreError.storeAndForwardBatchNotFound
         }
         let detail = batch.detail
-        let gone = token.payments ?? detail.payments
+        let gone = Set(token.payments ?? detail.payments)
         guard token.issuer == detail.issuer, token.audience.contains(detail.reader),
-            token.count == detail.payments.count, token.hash.hex == detail.hash, book.ledger.leaves(Set(gone))
+            token.count == detail.payments.count, token.hash.hex == detail.hash, book.ledger.leaves(gone)
         else { throw StoreError.storeAndForwardDeletionTokenInvalid }
+        let payments = book.ledger.batched.filter { gone.contains($0.id) }
         try book.write(
             [
                 .init(
                     .resolved, batch.id,
-                    detail: StoreDetail.Resolved(token: token.id, payments: token.payments))
-            ], at: now(), removing: gone)
+                    detail: StoreDetail.Resolved(
+                        token: token.id, expiration: token.expiration, payments: token.payments))
+            ], at: now(), removing: payments, remembering: payments)
         return book.ledger.payments.count
     }
 
@@ -258,8 +294,17 @@ package actor RecordStore {
     package func state(of payment: String) throws -> ProximityReaderSystem.Ledger.State? {
         let book = try opened()
         if let found = book.ledger.payments[payment] { return found.state }
-        return try book.has(.stored, payment) && !book.has(.withdrawn, payment) ? .resolved : nil
+        return try book.remembers(payment) ? .resolved : nil
     }
+
+    /// Those that are resolved among them.
+    package func history() throws -> [ProximityReaderSystem.Ledger.Payment] {
+        let book = try opened()
+        return try book.past() + book.ledger.payments.map { .init($0) }
+    }
+
+    /// Of the book.
+    package func entryCount() throws -> Int { try opened().ledger.entries }
 
     package func summary(
         under policy: ProximityReaderSystem.StoreAndForwardPolicy?

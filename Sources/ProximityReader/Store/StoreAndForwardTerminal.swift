@@ -1,6 +1,8 @@
+import Crypto
 import EMVContactless
 import Foundation
 import Logging
+import SmartCard
 
 /// The terminal's part in storing and forwarding.
 extension PaymentTerminal {
@@ -15,13 +17,23 @@ extension PaymentTerminal {
     // MARK: Preparing
 
     /// Makes a note of an online preparation, which payments may be stored after.
+    ///
+    /// One with a token that the reader was prepared with before, or that is older than that, proves no network.
     func notePreparation(_ token: ReaderToken) async {
         guard configuration.storeAndForward != nil else { return }
         do {
+            let hash = Data(SHA256.hash(data: Data((token.token?.rawValue ?? "").utf8))).hex
+            if let last = try await store.preparation() {
+                guard last.tokenHash != hash, last.tokenIssued ?? .distantPast <= token.issued ?? .distantFuture else {
+                    logger.notice("the token is no newer than the last; payments may be stored as long as with that")
+                    return
+                }
+            }
             try await store.add(
                 Preparation(
                     issuer: token.issuer, merchant: token.merchant, terminalProfile: token.terminalProfile,
-                    cardDataKey: token.cardDataKey, tokenExpiration: token.expiration, time: configuration.now(),
+                    cardDataKey: token.cardDataKey, tokenExpiration: token.expiration, tokenIssued: token.issued,
+                    tokenHash: hash, time: configuration.now(),
                     uptime: configuration.uptime() / .seconds(1), boot: configuration.bootIdentifier(),
                     reader: try await readerIdentifier()))
         } catch {
@@ -39,7 +51,7 @@ extension PaymentTerminal {
             guard let preparation = try await store.preparation() else {
                 throw PaymentCardReaderError.storeAndForwardNotAllowed
             }
-            if let error = storingEnd(preparation) {
+            if let error = storingEnd(preparation, latest: try await store.latest()) {
                 // At this point there is no session yet that could have expired.
                 if case .storeAndForwardSessionExpired = error {
                     throw PaymentCardReaderError.storeAndForwardNotAllowed
@@ -56,9 +68,11 @@ extension PaymentTerminal {
     }
 
     /// Why nothing may be stored any more after `preparation`; nil while it may.
-    func storingEnd(_ preparation: Preparation) -> PaymentCardReaderError? {
+    ///
+    /// - Parameter latest: the latest time that is known.
+    func storingEnd(_ preparation: Preparation, latest: Date = .distantPast) -> PaymentCardReaderError? {
         let admission = configuration.storeAndForward?.admits(
-            preparation, at: configuration.now(), uptime: configuration.uptime() / .seconds(1),
+            preparation, at: configuration.now(), latest: latest, uptime: configuration.uptime() / .seconds(1),
             boot: configuration.bootIdentifier())
         return switch admission {
         case .good: nil
@@ -79,29 +93,41 @@ extension PaymentTerminal {
         do {
             try await store.admit(payment.amount, payment.currencyCode.uppercased(), under: policy)
         } catch let failure as StoreFailure {
-            throw PaymentCardReaderError(failure)
+            throw PaymentCardReaderSession.ReadError.of(failure)
         }
     }
 
     /// Stores a payment, on the disk when this returns; in a session that does not store, does nothing.
     func keep(
-        _ result: PaymentCardReadResult, _ cvm: Outcome.CVM?, of request: CardRequest, in session: TerminalSession
+        _ result: PaymentCardReadResult, _ card: CardRead, of request: CardRequest, in session: TerminalSession
     ) async throws {
         guard let preparation = session.preparation, let policy = configuration.storeAndForward,
             case .transaction(let payment) = request
         else { return }
-        // The wait for the card may have been long.
-        if let error = storingEnd(preparation) { throw error }
-        try policy.admit(result, cvm)
         guard let sealed = result.paymentCardData else { throw PaymentCardReaderSession.ReadError.paymentReadFailed }
+        let currency = payment.currencyCode.uppercased()
         do {
+            // The wait for the card may have been long.
+            if let error = storingEnd(preparation, latest: try await store.latest()) { throw error }
+            var (findings, stored) = (card.findings, StoredCard?.none)
+            if let number = card.accountNumber {
+                let known = StoredCard(number, key: try await store.cardKey())
+                findings.formUnion(
+                    policy.findings(
+                        on: number, sequenceNumber: card.sequenceNumber, paying: payment.amount, currency,
+                        after: try await store.payments(of: known), at: configuration.now()))
+                stored = known
+            } else {
+                findings.insert(.iccDataMissing)
+            }
+            try policy.admit(result, card.cvm, findings)
             try await store.add(
                 RecordStore.Payment(
                     id: result.id, paymentCardData: sealed, generalCardData: result.generalCardData ?? "",
-                    amount: payment.amount, currency: payment.currencyCode.uppercased(),
-                    issuer: session.token.issuer, merchant: session.token.merchant))
+                    amount: payment.amount, currency: currency, issuer: session.token.issuer,
+                    merchant: session.token.merchant, card: stored))
         } catch let failure as StoreFailure {
-            throw PaymentCardReaderError(failure)
+            throw PaymentCardReaderSession.ReadError.of(failure)
         }
     }
 
@@ -110,7 +136,7 @@ extension PaymentTerminal {
         do {
             try await store.withdrawLast()
         } catch let failure as StoreFailure {
-            throw PaymentCardReaderError(failure)
+            throw PaymentCardReaderSession.ReadError.of(failure)
         }
     }
 

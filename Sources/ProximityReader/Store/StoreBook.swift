@@ -6,7 +6,7 @@ import Glibc
 import Logging
 import SmartCard
 
-/// The open store: database, head and key, and what the entries come to.  For one thread at a time.
+/// The open store: database, head and keys, and what the entries come to.  For one thread at a time.
 final class StoreBook {
     /// An entry to be.
     struct Draft {
@@ -24,8 +24,11 @@ final class StoreBook {
     private(set) var ledger = StoreLedger()
     /// A write has failed: what is on the disk has to be read anew.
     private(set) var hasFailed = false
+    /// What cards are known by.
+    let cardKey: SymmetricKey
     private let key: DeviceKey
     private let entryKey: SymmetricKey
+    private let detailKey: SymmetricKey
     private let head: StoreHead
     private let database: DatabaseQueue
     private var sequence: Int64 = 0
@@ -50,29 +53,52 @@ final class StoreBook {
             }
             func path(_ name: String) -> String { folder.appending(path: name).path }
             func has(_ name: String) -> Bool { FileManager.default.fileExists(atPath: path(name)) }
-            // Made in this order: key, head, database.  What comes first is never made for what is there already.
-            let isKeyNew = !has("store.key") && !has("store.head") && !has("store.sqlite")
-            let isHeadNew = !has("store.head") && !has("store.sqlite")
-            key = try DeviceKey(KeyFile(path("store.key"), wrappedBy: wrapping), isNew: isKeyNew)
-            entryKey = key.derived(for: "swift-contactless store entries")
-            head = try StoreHead(
-                path("store.head"), isNew: isHeadNew, key: key.derived(for: "swift-contactless store head"))
-            // Those that SQLite makes beside it have its mode.
-            let descriptor = open(path("store.sqlite"), O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0o600)
-            guard descriptor >= 0 else { throw StoreFailure(errno, path("store.sqlite")) }
-            close(descriptor)
-            try StoreHead.synchronise(folder.path)
-            database = try DatabaseQueue(path: path("store.sqlite"), configuration: Self.configuration)
-            try makeTables()
-            try load()
-            if sequence == 0 {
-                try write([Draft(.opened, detail: try DeviceCertificates.make(for: key))], at: time)
+            // Made in this order: head, database, key.  Without the key there never was a store.
+            key = try DeviceKey(KeyFile(path("store.key"), wrappedBy: wrapping)) {
+                !has("store.key") && (StoreHead.isOfEmptyBook(path("store.head")) ?? !has("store.sqlite"))
             }
+            if key.isNew {
+                for name in ["store.sqlite", "store.sqlite-wal", "store.head"] { unlink(path(name)) }
+            } else {
+                for name in ["store.head", "store.sqlite"] where !has(name) {
+                    throw StoreFailure.damaged("\(name) is missing")
+                }
+            }
+            entryKey = key.derived(for: "swift-contactless store entries")
+            detailKey = key.derived(for: "swift-contactless store details")
+            cardKey = key.derived(for: "swift-contactless card references")
+            head = try StoreHead(
+                path("store.head"), isNew: key.isNew, key: key.derived(for: "swift-contactless store head"))
+            if key.isNew {
+                // Those that SQLite makes beside it have its mode.
+                let descriptor = open(
+                    path("store.sqlite"), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
+                guard descriptor >= 0 else { throw StoreFailure(errno, path("store.sqlite")) }
+                close(descriptor)
+                try StoreHead.synchronise(folder.path)
+            }
+            database = try DatabaseQueue(path: path("store.sqlite"), configuration: Self.configuration)
+            if key.isNew {
+                try makeTables()
+                try add([Draft(.opened, detail: try DeviceCertificates.make(for: key))], at: time) { _ in }
+                try key.save()
+            } else {
+                try checkTables()
+                try load()
+            }
+            // Also after a power failure, or where the program was killed.
+            try head.write(sequence: sequence, hash: hash)
         } catch {
-            let failure = StoreFailure(error)
-            logger.error("store: \(failure)")
-            throw failure
+            throw Self.told(error)
         }
+        compactIfDue(at: time)
+    }
+
+    /// Logs it.
+    private static func told(_ error: any Error) -> StoreFailure {
+        let failure = StoreFailure(error)
+        logger.error("store: \(failure)")
+        return failure
     }
 
     private static var configuration: GRDB.Configuration {
@@ -80,15 +106,22 @@ final class StoreBook {
         configuration.prepareDatabase { database in
             // No other process has it, so that the index of the write-ahead log needs no file.
             try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
-            try database.execute(sql: "PRAGMA journal_mode = WAL")
+            guard try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL") == "wal" else {
+                throw StoreFailure.notWritable("its disk takes no write-ahead log")
+            }
             try database.execute(sql: "PRAGMA synchronous = FULL")
             try database.execute(sql: "PRAGMA secure_delete = ON")
+            // What is in the file is not trusted: sqlite.org/security.html.
+            try database.execute(sql: "PRAGMA trusted_schema = OFF")
+            try database.execute(sql: "PRAGMA cell_size_check = ON")
         }
         return configuration
     }
 
-    /// The format, in `PRAGMA user_version`.
-    private static let version = 1
+    // MARK: Format
+
+    /// In `PRAGMA user_version`.
+    private static let version = 2
 
     private static let tables = [
         """
@@ -96,16 +129,24 @@ final class StoreBook {
             sequence INTEGER PRIMARY KEY, kind TEXT NOT NULL, subject TEXT NOT NULL, time INTEGER NOT NULL,
             detail BLOB NOT NULL, hash BLOB NOT NULL) STRICT
         """,
-        "CREATE INDEX entry_subject ON entry (subject)",
-        "CREATE TABLE content (payment TEXT PRIMARY KEY, content BLOB NOT NULL) STRICT, WITHOUT ROWID",
+        "CREATE INDEX entry_checkpoint ON entry (sequence) WHERE kind = 'checkpoint'",
+        "CREATE TABLE content (number INTEGER PRIMARY KEY, key BLOB NOT NULL, content BLOB NOT NULL) STRICT",
+        """
+        CREATE TABLE past (
+            payment TEXT PRIMARY KEY, time INTEGER NOT NULL, card TEXT, detail BLOB NOT NULL) STRICT, WITHOUT ROWID
+        """,
+        "CREATE INDEX past_card ON past (card, time) WHERE card IS NOT NULL",
         """
         CREATE TRIGGER entry_stays BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'entries are not changed'); END
         """,
+        // A checkpoint has what they came to.
         """
-        CREATE TRIGGER entry_remains BEFORE DELETE ON entry BEGIN SELECT RAISE(ABORT, 'entries are not deleted'); END
+        CREATE TRIGGER entry_remains BEFORE DELETE ON entry
+        WHEN OLD.sequence >= ifnull((SELECT max(sequence) FROM entry WHERE kind = 'checkpoint'), 0)
+        BEGIN SELECT RAISE(ABORT, 'entries are not deleted'); END
         """,
         """
-        CREATE TRIGGER content_stays BEFORE UPDATE ON content
+        CREATE TRIGGER content_stays BEFORE UPDATE OF number, content ON content
         BEGIN SELECT RAISE(ABORT, 'what is stored is not changed'); END
         """,
         // The last entry says why.
@@ -114,21 +155,30 @@ final class StoreBook {
         WHEN (SELECT kind FROM entry ORDER BY sequence DESC LIMIT 1) NOT IN ('withdrawn', 'resolved')
         BEGIN SELECT RAISE(ABORT, 'what is stored is not deleted'); END
         """,
+        """
+        CREATE TRIGGER past_stays BEFORE UPDATE ON past BEGIN SELECT RAISE(ABORT, 'what was is not changed'); END
+        """,
     ]
 
     private func makeTables() throws {
         try database.write { database in
+            for statement in Self.tables { try database.execute(sql: statement) }
+            try database.execute(sql: "PRAGMA user_version = \(Self.version)")
+        }
+    }
+
+    private func checkTables() throws {
+        try database.read { database in
             let version = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
             guard version <= Self.version else { throw StoreFailure.newer }
-            if version == 0, try head.read().sequence == 0 {
-                for statement in Self.tables { try database.execute(sql: statement) }
-                try database.execute(sql: "PRAGMA user_version = \(Self.version)")
-            }
+            guard version == Self.version || version == 0 else { throw StoreFailure.older }
             let found = try String.fetchAll(
                 database, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL ORDER BY rowid")
             guard found == Self.tables else { throw StoreFailure.damaged("its tables are not as they were made") }
         }
     }
+
+    // MARK: Reading
 
     /// Reads every entry and all that is stored, and checks it.
     private func load() throws {
@@ -150,21 +200,22 @@ final class StoreBook {
             guard sequence >= headSequence else {
                 throw StoreFailure.damaged("\(headSequence - sequence) entries are missing at its end")
             }
-            guard sequence > 0 || headSequence == 0 else { throw StoreFailure.damaged("it is empty") }
+            guard sequence > 0 else { throw StoreFailure.damaged("it is empty") }
             try checkContents(database)
         }
-        // After a power failure, or where the program was killed.
-        try head.write(sequence: sequence, hash: hash)
     }
 
     private func next(_ row: Row) throws -> StoreEntry {
         let number: Int64 = row[0]
-        guard number == sequence + 1, let kind = StoreEntry.Kind(rawValue: row[1]) else {
-            throw StoreFailure.damaged("entry \(sequence + 1) is missing")
+        guard let kind = StoreEntry.Kind(rawValue: row[1]),
+            number == sequence + 1 || kind == .checkpoint && sequence == 0
+        else { throw StoreFailure.damaged("entry \(sequence + 1) is missing") }
+        let detail = try opened(row[4], as: number)
+        if kind == .checkpoint {
+            hash = (try? JSONDecoder().decode(StoreDetail.Checkpoint.self, from: detail))?.follows ?? hash
         }
         let entry = StoreEntry(
-            following: hash, sequence: number, kind: kind, subject: row[2], time: row[3], detail: row[4],
-            key: entryKey)
+            following: hash, sequence: number, kind: kind, subject: row[2], time: row[3], detail: detail, key: entryKey)
         guard entry.hash == row[5] as Data else {
             throw StoreFailure.damaged("entry \(number) is not what was written")
         }
@@ -172,59 +223,80 @@ final class StoreBook {
     }
 
     private func checkContents(_ database: Database) throws {
-        var expected = Dictionary(uniqueKeysWithValues: ledger.payments.map { ($0.id, $0.content) })
-        let rows = try Row.fetchCursor(database, sql: "SELECT payment, content FROM content")
+        let rows = try Row.fetchCursor(database, sql: "SELECT number, key, content FROM content ORDER BY number")
+        var payments = ledger.payments.makeIterator()
         while let row = try rows.next() {
-            let id: String = row[0]
-            guard let hash = expected.removeValue(forKey: id), Data(SHA256.hash(data: row[1] as Data)).hex == hash
-            else { throw StoreFailure.damaged("payment \(id) is not what was stored") }
+            let number: Int64 = row[0]
+            guard let payment = payments.next(), payment.number <= number else {
+                throw StoreFailure.damaged("content \(number) is of no payment")
+            }
+            guard payment.number == number else { throw StoreFailure.damaged("payment \(payment.id) is missing") }
+            _ = try content(row, of: payment)
         }
-        guard let missing = expected.keys.min() else { return }
-        throw StoreFailure.damaged("payment \(missing) is missing")
+        guard let missing = payments.next() else { return }
+        throw StoreFailure.damaged("payment \(missing.id) is missing")
     }
+
+    func contents(of payments: [StoreLedger.Payment]) throws -> [StoredPaymentCardReadResult] {
+        do {
+            return try database.read { database in
+                let statement = try database.makeStatement(
+                    sql: "SELECT number, key, content FROM content WHERE number = ?")
+                return try payments.map { payment in
+                    guard let row = try Row.fetchOne(statement, arguments: [payment.number]) else {
+                        throw StoreFailure.damaged("payment \(payment.id) is missing")
+                    }
+                    return try content(row, of: payment)
+                }
+            }
+        } catch {
+            throw Self.told(error)
+        }
+    }
+
+    private func content(_ row: Row, of payment: StoreLedger.Payment) throws -> StoredPaymentCardReadResult {
+        do {
+            let recordKey = try key.open(row[1], as: Self.name(payment.number))
+            let bytes = try AES.GCM.open(
+                AES.GCM.SealedBox(combined: row[2] as Data), using: recordKey, authenticating: Data(payment.id.utf8))
+            let content = try JSONDecoder().decode(StoredContent.self, from: bytes)
+            let result = StoredPaymentCardReadResult(
+                id: content.id, paymentCardData: content.paymentCardData, generalCardData: content.generalCardData,
+                signature: content.signature)
+            guard content.id == payment.id, PaymentHash(SHA256.hash(data: result.canonicalForm)) == payment.hash else {
+                throw CryptoKitError.authenticationFailure
+            }
+            return result
+        } catch {
+            throw StoreFailure.damaged("payment \(payment.id) is not what was stored")
+        }
+    }
+
+    private static func name(_ number: Int64) -> Data { withUnsafeBytes(of: number.bigEndian) { Data($0) } }
+
+    // MARK: Writing
 
     /// Adds entries: all of them, on the disk when this returns, or none.
     ///
+    /// - Parameters:
+    ///   - content: of the payment that the last entry stores.
+    ///   - payments: those that the entries remove.
+    ///   - remembered: of these, those that were forwarded.
     /// - Throws: ``StoreFailure``.
     func write(
-        _ drafts: [Draft], at time: Date, adding content: (payment: String, bytes: Data)? = nil,
-        removing payments: [String] = []
+        _ drafts: [Draft], at time: Date, adding content: StoredPaymentCardReadResult? = nil,
+        removing payments: [StoreLedger.Payment] = [], remembering remembered: [StoreLedger.Payment] = []
     ) throws {
         do {
-            var (sequence, hash) = (sequence, hash)
-            let entries = try drafts.map { draft in
-                sequence += 1
-                let entry = StoreEntry(
-                    following: hash, sequence: sequence, kind: draft.kind, subject: draft.subject,
-                    time: Int64(time.timeIntervalSince1970 * 1000),
-                    detail: try draft.detail.map { try Self.encoder.encode($0) } ?? Data(), key: entryKey)
-                hash = entry.hash
-                return entry
+            try add(drafts, at: time) { database in
+                if let content { try insert(content, database) }
+                let delete = try database.cachedStatement(sql: "DELETE FROM content WHERE number = ?")
+                for payment in payments { try delete.execute(arguments: [payment.number]) }
+                for payment in remembered { try remember(payment, at: time, database) }
             }
-            try database.write { database in
-                for entry in entries {
-                    // What does not fit the entries before it is not written.
-                    try ledger.apply(entry)
-                    try database.execute(
-                        sql: "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)",
-                        arguments: [
-                            entry.sequence, entry.kind.rawValue, entry.subject, entry.time, entry.detail, entry.hash,
-                        ])
-                }
-                if let content {
-                    try database.execute(
-                        sql: "INSERT INTO content VALUES (?, ?)", arguments: [content.payment, content.bytes])
-                }
-                for payment in payments {
-                    try database.execute(sql: "DELETE FROM content WHERE payment = ?", arguments: [payment])
-                }
-            }
-            (self.sequence, self.hash) = (sequence, hash)
         } catch {
             hasFailed = true
-            let failure = StoreFailure(error)
-            logger.error("store: \(failure)")
-            throw failure
+            throw Self.told(error)
         }
         do {
             try head.write(sequence: sequence, hash: hash)
@@ -232,45 +304,168 @@ final class StoreBook {
             // It lags behind, as after a power failure.
             logger.warning("store: \(error)")
         }
+        if !payments.isEmpty { compactIfDue(at: time) }
     }
 
-    func contents(of payments: some Collection<StoreLedger.Payment>) throws -> [StoredPaymentCardReadResult] {
-        do {
-            return try database.read { database in
-                try payments.map { payment in
-                    let bytes = try Data.fetchOne(
-                        database, sql: "SELECT content FROM content WHERE payment = ?", arguments: [payment.id])
-                    guard let bytes, Data(SHA256.hash(data: bytes)).hex == payment.content else {
-                        throw StoreFailure.damaged("payment \(payment.id) is not what was stored")
-                    }
-                    let content = try JSONDecoder().decode(StoredContent.self, from: bytes)
-                    return StoredPaymentCardReadResult(
-                        id: content.id, paymentCardData: content.paymentCardData,
-                        generalCardData: content.generalCardData, signature: content.signature)
-                }
-            }
-        } catch {
-            let failure = StoreFailure(error)
-            logger.error("store: \(failure)")
-            throw failure
+    private func add(_ drafts: [Draft], at time: Date, _ more: (Database) throws -> Void) throws {
+        try database.write { database in
+            for draft in drafts { try insert(draft, at: time, database) }
+            try more(database)
         }
     }
 
-    /// Whether there is an entry of this kind on `subject`.
-    func has(_ kind: StoreEntry.Kind, _ subject: String) throws -> Bool {
+    private func insert(_ draft: Draft, at time: Date, _ database: Database) throws {
+        let entry = StoreEntry(
+            following: hash, sequence: sequence + 1, kind: draft.kind, subject: draft.subject,
+            time: Int64(time.timeIntervalSince1970 * 1000),
+            detail: try draft.detail.map { try Self.encoder.encode($0) } ?? Data(), key: entryKey)
+        // What does not fit the entries before it is not written.
+        try ledger.apply(entry)
+        try database.cachedStatement(sql: "INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?)").execute(arguments: [
+            entry.sequence, entry.kind.rawValue, entry.subject, entry.time,
+            try sealed(entry.detail, as: entry.sequence),
+            entry.hash,
+        ])
+        (sequence, hash) = (entry.sequence, entry.hash)
+    }
+
+    private func insert(_ content: StoredPaymentCardReadResult, _ database: Database) throws {
+        let recordKey = SymmetricKey(size: .bits256)
+        let bytes = try Self.encoder.encode(
+            StoredContent(
+                id: content.id, paymentCardData: content.paymentCardData, generalCardData: content.generalCardData,
+                signature: content.signature))
+        let box = try AES.GCM.seal(bytes, using: recordKey, authenticating: Data(content.id.utf8))
+        try database.cachedStatement(sql: "INSERT INTO content VALUES (?, ?, ?)").execute(arguments: [
+            sequence, try key.seal(recordKey, as: Self.name(sequence)), box.combined,
+        ])
+    }
+
+    /// What an entry tells beyond its kind, its time and its subject is nobody else's.
+    private func sealed(_ detail: Data, as number: Int64) throws -> Data {
+        try AES.GCM.seal(detail, using: detailKey, authenticating: Self.name(number)).combined ?? Data()
+    }
+
+    private func opened(_ detail: Data, as number: Int64) throws -> Data {
         do {
-            return try database.read { database in
-                try Bool.fetchOne(
-                    database, sql: "SELECT EXISTS (SELECT * FROM entry WHERE subject = ? AND kind = ?)",
-                    arguments: [subject, kind.rawValue]) ?? false
-            }
+            return try AES.GCM.open(
+                AES.GCM.SealedBox(combined: detail), using: detailKey, authenticating: Self.name(number))
         } catch {
-            throw StoreFailure(error)
+            throw StoreFailure.damaged("entry \(number) is not what was written")
         }
     }
 
     /// In DER and Base64.
     func sign(_ bytes: Data) throws -> String {
         try key.signing.signature(for: bytes).derRepresentation.base64EncodedString()
+    }
+
+    // MARK: The past
+
+    /// How long payments that were forwarded are remembered.
+    private static let memory: TimeInterval = 30 * 24 * 3600
+
+    private func remember(_ payment: StoreLedger.Payment, at time: Date, _ database: Database) throws {
+        let detail = try Self.encoder.encode(ProximityReaderSystem.Ledger.Payment(resolved: payment))
+        let (time, card) = (Int64(time.timeIntervalSince1970 * 1000), payment.card?.reference)
+        let box = try AES.GCM.seal(
+            detail, using: detailKey, authenticating: Self.pastName(payment.id, time, card))
+        try database.cachedStatement(sql: "INSERT INTO past VALUES (?, ?, ?, ?)").execute(arguments: [
+            payment.id, time, card, box.combined,
+        ])
+    }
+
+    private static func pastName(_ payment: String, _ time: Int64, _ card: String?) -> Data {
+        Data("\(payment)\n\(time)\n\(card ?? "")".utf8)
+    }
+
+    /// Whether a payment was forwarded.
+    func remembers(_ payment: String) throws -> Bool {
+        try reading {
+            try Bool.fetchOne($0, sql: "SELECT 1 FROM past WHERE payment = ?", arguments: [payment]) ?? false
+        }
+    }
+
+    /// The payments that were forwarded, in the order in which they were.
+    ///
+    /// - Parameter card: nil: all.
+    func past(of card: StoredCard? = nil) throws -> [ProximityReaderSystem.Ledger.Payment] {
+        try reading { database in
+            let rows = try Row.fetchCursor(
+                database,
+                sql:
+                    "SELECT payment, time, card, detail FROM past \(card == nil ? "" : "WHERE card = ? ")ORDER BY time",
+                arguments: card.map { [$0.reference] } ?? [])
+            var payments: [ProximityReaderSystem.Ledger.Payment] = []
+            while let row = try rows.next() {
+                do {
+                    let bytes = try AES.GCM.open(
+                        AES.GCM.SealedBox(combined: row[3] as Data), using: detailKey,
+                        authenticating: Self.pastName(row[0], row[1], row[2]))
+                    payments.append(try JSONDecoder().decode(ProximityReaderSystem.Ledger.Payment.self, from: bytes))
+                } catch {
+                    throw StoreFailure.damaged(
+                        "what is remembered of payment \(row[0] as String) is not what was written")
+                }
+            }
+            return payments
+        }
+    }
+
+    private func reading<Value>(_ body: (Database) throws -> Value) throws -> Value {
+        do {
+            return try database.read(body)
+        } catch {
+            throw Self.told(error)
+        }
+    }
+
+    // MARK: Compacting
+
+    /// The cost is shared by the entries and payments that have gone: it does not depend on how many there ever were.
+    private func compactIfDue(at time: Date) {
+        let count = ledger.payments.count
+        guard key.isReplacing || ledger.removed * 2 > count || ledger.entries > 256 + 4 * count else { return }
+        do {
+            try compact(at: time)
+        } catch {
+            // Nothing has gone that is not there any more, but what is in memory may be ahead of it.
+            hasFailed = true
+            logger.warning("store: not compacted: \(StoreFailure(error))")
+        }
+    }
+
+    /// Begins the book anew with what it has come to, and has the key replaced under which the keys of payments are that
+    /// are no more: what is left of them on the disk, nobody can open.
+    private func compact(at time: Date) throws {
+        if !key.isReplacing { try key.replaceSealingKey() }
+        try database.write { database in
+            let drafts = ledger.carried(after: hash, at: time)
+            let first = sequence + 1
+            ledger = StoreLedger()
+            for draft in drafts { try insert(draft, at: time, database) }
+            try database.execute(sql: "DELETE FROM entry WHERE sequence < ?", arguments: [first])
+            let update = try database.makeStatement(sql: "UPDATE content SET key = ? WHERE number = ?")
+            let keys = try Row.fetchCursor(database, sql: "SELECT number, key FROM content")
+            while let row = try keys.next() {
+                let name = Self.name(row[0])
+                try update.execute(arguments: [try key.seal(key.open(row[1], as: name), as: name), row[0] as Int64])
+            }
+            let limit = Int64((time.timeIntervalSince1970 - Self.memory) * 1000)
+            try database.execute(sql: "DELETE FROM past WHERE time < ?", arguments: [limit])
+        }
+        try head.write(sequence: sequence, hash: hash)
+        try key.giveUpOldSealingKeys()
+        try shrink()
+    }
+
+    /// Nothing that is deleted stays in the log, nor the room that it took.
+    private func shrink() throws {
+        try database.writeWithoutTransaction { database in
+            let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0
+            let free = try Int.fetchOne(database, sql: "PRAGMA freelist_count") ?? 0
+            if free > 256, free * 2 > pages { try database.execute(sql: "VACUUM") }
+            try database.execute(sql: "PRAGMA wal_checkpoint(TRUNCATE)")
+        }
     }
 }

@@ -29,6 +29,10 @@ struct StoreEntry: Sendable {
         case answered
         /// The payment service has everything of the batch that it wants, and it is deleted here.
         case resolved
+        /// The entries before this one were deleted.  What they came to follows.
+        case checkpoint
+        /// A payment that was stored before the checkpoint.
+        case carried
     }
 
     let sequence: Int64
@@ -79,10 +83,9 @@ enum StoreDetail {
         let currency: String
         let issuer: String
         let merchant: String
-        /// SHA-256 of what is stored, in hexadecimal digits.
-        let content: String
         /// SHA-256 of the payment's canonical form, in hexadecimal digits.
         let payment: String
+        let card: StoredCard?
     }
 
     struct Withdrawn: Codable, Sendable {
@@ -110,8 +113,40 @@ enum StoreDetail {
 
     struct Resolved: Codable, Sendable {
         let token: String
+        /// Of the token.
+        let expiration: Date
         /// The payments that it is for; nil: all.
         let payments: [String]?
+    }
+
+    struct Checkpoint: Codable, Sendable {
+        /// The hash of the entry before.
+        let follows: Data
+        let certificates: Opened?
+        let preparation: Preparation?
+        let batch: Batch?
+        /// The deletion tokens that were used and have not expired, and when they will have.
+        let usedTokens: [String: Date]
+        /// The payment that was stored last, unless it was taken back.
+        let last: String?
+        /// The latest time of an entry.
+        let latest: Date
+    }
+
+    struct Batch: Codable, Sendable {
+        let id: String
+        let detail: Batched
+        let isSent: Bool
+    }
+
+    struct Carried: Codable, Sendable {
+        let stored: Stored
+        /// The entry that it was stored with.
+        let number: Int64
+        let time: Date
+        let answer: ProximityReaderSystem.Ledger.Answer?
+        let reason: String?
+        let place: StoreLedger.Place
     }
 }
 
@@ -123,6 +158,10 @@ package struct Preparation: Codable, Hashable, Sendable {
     /// A JWK.
     package let cardDataKey: String?
     package let tokenExpiration: Date
+    /// nil if the token does not tell.
+    package let tokenIssued: Date?
+    /// SHA-256 of the token, in hexadecimal digits.
+    package let tokenHash: String
     /// By the machine's clock.
     package let time: Date
     /// Seconds since the machine was started, asleep or not.
@@ -133,13 +172,15 @@ package struct Preparation: Codable, Hashable, Sendable {
 
     package init(
         issuer: String, merchant: String, terminalProfile: String?, cardDataKey: String?, tokenExpiration: Date,
-        time: Date, uptime: Double, boot: String, reader: String
+        tokenIssued: Date? = nil, tokenHash: String = "", time: Date, uptime: Double, boot: String, reader: String
     ) {
         self.issuer = issuer
         self.merchant = merchant
         self.terminalProfile = terminalProfile
         self.cardDataKey = cardDataKey
         self.tokenExpiration = tokenExpiration
+        self.tokenIssued = tokenIssued
+        self.tokenHash = tokenHash
         self.time = time
         self.uptime = uptime
         self.boot = boot

@@ -16,6 +16,8 @@ package enum StoreFailure: Error, Hashable, Sendable {
     case damaged(String)
     /// A newer version of this program made it.
     case newer
+    /// An older version of this program made it, and what it stored would be lost.
+    case older
     /// SQLite refused: its extended result code, and what it says.
     case system(Int, String)
 
@@ -25,8 +27,8 @@ package enum StoreFailure: Error, Hashable, Sendable {
         case let error as KeyFileError:
             switch error.reason {
             case .inUse: self = .busy
-            case .system(let code): self.init(code, error.path)
-            default: self = .key("\(error). \(error.hint)")
+            case .system(let code) where [ENOSPC, EDQUOT, EROFS].contains(code): self.init(code, error.path)
+            default: self = .key("\(error)")
             }
         case let error as DatabaseError:
             let text = error.message ?? "no message"
@@ -61,7 +63,7 @@ package enum StoreFailure: Error, Hashable, Sendable {
         case .full: 13
         case .notWritable: 8
         case .damaged: 11
-        case .newer: 26
+        case .newer, .older: 26
         case .system(let code, _): code
         }
     }
@@ -71,11 +73,14 @@ extension StoreFailure: CustomStringConvertible {
     package var description: String {
         switch self {
         case .busy: "another program uses the store; stop it, one at a time can"
-        case .key(let reason): "the store's key cannot be used: \(reason)"
-        case .full: "the disk is full; nothing was stored; make room, or forward what is stored"
+        case .key(let reason):
+            "the store's key cannot be used: \(reason); see the file's owner and mode, and the key that it is wrapped by; "
+                + "without it nothing that is stored can be read"
+        case .full: "the disk is full; nothing was stored; make room"
         case .notWritable(let text): "the store cannot be written (\(text)); see its folder's owner, mode and disk"
         case .damaged(let what):
             "the store is damaged: \(what); keep its folder as it is, and reconcile with the payment service"
+        case .older: "the store was made by an older version of this program; use that one to forward what is stored"
         case .newer: "the store was made by a newer version of this program; use that one to forward what is stored"
         case .system(let code, let text): "the store failed: \(text) (\(code)); see its folder and its disk"
         }
@@ -90,6 +95,16 @@ extension PaymentCardReaderError {
         case .key: self = .passcodeDisabled
         case .full: self = .readerMemoryFull
         default: self = .prepareFailed("\(failure)")
+        }
+    }
+}
+
+extension PaymentCardReaderSession.ReadError {
+    /// What a failure of the store is while a card is read: an error of this kind, or what preparing would have told.
+    static func of(_ failure: StoreFailure) -> any Error {
+        switch failure {
+        case .busy, .key, .full: PaymentCardReaderError(failure)
+        default: Self.unknown(code: failure.code)
         }
     }
 }

@@ -33,6 +33,12 @@ final class StoreHead {
 
     deinit { close(descriptor) }
 
+    /// Whether a head, which nobody has the key of, is that of a store that was not made to its end; nil if there is none.
+    static func isOfEmptyBook(_ path: String) -> Bool? {
+        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return nil }
+        return text.hasPrefix(String(repeating: "0", count: 20))
+    }
+
     /// Forces the names in a folder to the disk.
     static func synchronise(_ folder: String) throws {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -56,9 +62,8 @@ final class StoreHead {
     /// - Throws: ``StoreFailure``; what was written before stays good.
     func write(sequence: Int64, hash: Data) throws {
         let line = Array(line(sequence: sequence, hash: hash).utf8)
-        guard pwrite(descriptor, line, line.count, 0) == line.count else {
-            throw StoreFailure(errno, "the store's head")
-        }
+        let count = pwrite(descriptor, line, line.count, 0)
+        guard count == line.count else { throw StoreFailure(count < 0 ? errno : ENOSPC, "the store's head") }
     }
 
     private func line(sequence: Int64, hash: Data) -> String {

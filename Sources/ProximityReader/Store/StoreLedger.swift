@@ -6,13 +6,16 @@ struct StoreLedger: Sendable {
 
     struct Payment: Sendable {
         let id: String
+        /// The entry that it was stored with.
+        let number: Int64
         let time: Date
         let amount: Decimal
         let currency: String
         let issuer: String
         let merchant: String
-        let content: String
-        let canonicalHash: String
+        /// Of its canonical form.
+        let hash: PaymentHash
+        let card: StoredCard?
         /// What the payment service has said of it.  It only grows: nothing, unknown, approved or declined.
         var answer: ProximityReaderSystem.Ledger.Answer?
         /// Why it is set aside.
@@ -32,7 +35,7 @@ struct StoreLedger: Sendable {
     }
 
     /// Where a payment is.
-    enum Place: Hashable, Sendable {
+    enum Place: Codable, Hashable, Sendable {
         case waiting
         /// Set aside: it comes into no batch.
         case aside
@@ -58,12 +61,19 @@ struct StoreLedger: Sendable {
     private(set) var batch: Batch?
     private(set) var preparation: Preparation?
     private(set) var certificates: StoreDetail.Opened?
-    /// The deletion tokens that were used.
-    private(set) var usedTokens: Set<String> = []
+    /// The deletion tokens that were used, and when they expire.
+    private(set) var usedTokens: [String: Date] = [:]
     /// The payment that was stored last, unless it was taken back.
     private(set) var last: String?
     /// By currency and state.
     private(set) var totals: [String: [State: Total]] = [:]
+    /// The latest time that is known: of the last online preparation, and of whatever came after it.
+    private(set) var latest = Date.distantPast
+    /// How many entries there are, and how many payments have gone since the first of them.
+    private(set) var entries = 0
+    private(set) var removed = 0
+    /// Each name once: thousands of payments have the same.
+    private var names: Set<String> = []
 
     /// - Throws: ``StoreFailure/damaged(_:)`` for what cannot have happened.
     mutating func apply(_ entry: StoreEntry) throws {
@@ -71,11 +81,18 @@ struct StoreLedger: Sendable {
             do { return try JSONDecoder().decode(type, from: entry.detail) } catch { throw Self.impossible(entry) }
         }
         func check(_ isPossible: Bool) throws { if !isPossible { throw Self.impossible(entry) } }
+        let time = Date(timeIntervalSince1970: Double(entry.time) / 1000)
+        entries += 1
+        latest = max(latest, time)
         switch entry.kind {
         case .opened: certificates = try detail(StoreDetail.Opened.self)
-        case .prepared: preparation = try detail(Preparation.self)
+        case .prepared:
+            preparation = try detail(Preparation.self)
+            // The payment service's token is new: whatever the clock said before, this is now.
+            latest = time
         case .stored:
-            try check(add(try detail(StoreDetail.Stored.self), entry))
+            let stored = try detail(StoreDetail.Stored.self)
+            try check(add(entry.subject, stored, number: entry.sequence, time))
             last = entry.subject
         case .withdrawn:
             try check(last == entry.subject && payments[entry.subject]?.state == .stored)
@@ -118,9 +135,42 @@ struct StoreLedger: Sendable {
             // The payment service has not taken the rest.
             move(.waiting)
             for payment in batched { update(payment.id) { $0.answer = nil } }
-            usedTokens.insert(resolved.token)
+            usedTokens[resolved.token] = resolved.expiration
             batch = nil
+        case .checkpoint:
+            let checkpoint = try detail(StoreDetail.Checkpoint.self)
+            try check(entries == 1)
+            certificates = checkpoint.certificates
+            preparation = checkpoint.preparation
+            batch = checkpoint.batch.map { Batch(id: $0.id, detail: $0.detail, isSent: $0.isSent) }
+            usedTokens = checkpoint.usedTokens
+            last = checkpoint.last
+            latest = checkpoint.latest
+        case .carried:
+            let carried = try detail(StoreDetail.Carried.self)
+            try check(add(entry.subject, carried.stored, number: carried.number, carried.time))
+            update(entry.subject) { ($0.answer, $0.reason, $0.place) = (carried.answer, carried.reason, carried.place) }
         }
+    }
+
+    /// What a book begins with that has this, and nothing of what came before.
+    ///
+    /// - Parameter hash: of the last entry.
+    func carried(after hash: Data, at now: Date) -> [StoreBook.Draft] {
+        let checkpoint = StoreDetail.Checkpoint(
+            follows: hash, certificates: certificates, preparation: preparation,
+            batch: batch.map { StoreDetail.Batch(id: $0.id, detail: $0.detail, isSent: $0.isSent) },
+            usedTokens: usedTokens.filter { $0.value > now }, last: last, latest: latest)
+        return [StoreBook.Draft(.checkpoint, detail: checkpoint)]
+            + payments.map { payment in
+                let stored = StoreDetail.Stored(
+                    amount: payment.amount.description, currency: payment.currency, issuer: payment.issuer,
+                    merchant: payment.merchant, payment: payment.hash.description, card: payment.card)
+                let carried = StoreDetail.Carried(
+                    stored: stored, number: payment.number, time: payment.time, answer: payment.answer,
+                    reason: payment.reason, place: payment.place)
+                return StoreBook.Draft(.carried, payment.id, detail: carried)
+            }
     }
 
     /// Whether the batch may be resolved by the deletion of `gone`: what is known to have been taken goes with it, and what
@@ -143,19 +193,23 @@ struct StoreLedger: Sendable {
 
     // MARK: Changing
 
-    private mutating func add(_ stored: StoreDetail.Stored, _ entry: StoreEntry) -> Bool {
-        guard let amount = Decimal(string: stored.amount) else { return false }
+    /// - Returns: false for what cannot be.
+    private mutating func add(_ id: String, _ stored: StoreDetail.Stored, number: Int64, _ time: Date) -> Bool {
+        guard let amount = Decimal(string: stored.amount), let hash = PaymentHash(stored.payment) else { return false }
         let payment = Payment(
-            id: entry.subject, time: Date(timeIntervalSince1970: Double(entry.time) / 1000), amount: amount,
-            currency: stored.currency, issuer: stored.issuer, merchant: stored.merchant, content: stored.content,
-            canonicalHash: stored.payment)
+            id: id, number: number, time: time, amount: amount,
+            currency: names.insert(stored.currency).memberAfterInsert,
+            issuer: names.insert(stored.issuer).memberAfterInsert,
+            merchant: names.insert(stored.merchant).memberAfterInsert, hash: hash, card: stored.card)
         guard payments.append(payment) else { return false }
         count(payment, 1)
         return true
     }
 
     private mutating func remove(_ id: String) {
-        if let payment = payments.remove(id) { count(payment, -1) }
+        guard let payment = payments.remove(id) else { return }
+        count(payment, -1)
+        removed += 1
     }
 
     private mutating func update(_ id: String, _ body: (inout Payment) -> Void) {

@@ -55,6 +55,10 @@ public struct StoreAndForwardStatus: Hashable, Sendable {
 }
 
 extension StoredPaymentCardReadResult {
+    var canonicalForm: Data {
+        Self.canonicalForm(id: id, paymentCardData: paymentCardData, generalCardData: generalCardData)
+    }
+
     static func canonicalForm(id: String, paymentCardData: String, generalCardData: String) -> Data {
         Data("swift-contactless payment 1\n\(id)\n\(paymentCardData)\n\(generalCardData)\n".utf8)
     }
@@ -69,8 +73,7 @@ extension StoreAndForwardBatch {
         return NSUUID(uuidBytes: bytes).uuidString
     }
 
-    /// - Parameter payments: the `id` of each, and its canonical form's SHA-256 in hexadecimal digits.
-    static func canonicalForm(id: String, payments: some Collection<(id: String, hash: String)>) -> Data {
+    static func canonicalForm(id: String, payments: [StoreLedger.Payment]) -> Data {
         Data(
             ("swift-contactless batch 1\n\(id)\n\(payments.count)\n"
                 + payments.map { "\($0.id) \($0.hash)\n" }.joined()).utf8)

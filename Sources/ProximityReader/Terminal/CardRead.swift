@@ -18,7 +18,7 @@ struct CardRead {
         self.applications = applications
     }
 
-    private var outcome: Outcome { report.outcome }
+    var outcome: Outcome { report.outcome }
 
     /// Why there was no payment; nil if the card has agreed to one.
     var error: PaymentCardReaderSession.ReadError? {

@@ -394,7 +394,7 @@ package actor PaymentTerminal {
             let result = try await seal(card, in: session, reader)
             guard let answer = read?.answer, read?.id == id else { return }
             read?.isDecided = true
-            if card.error == nil { try await keep(result, card.cvm, of: request, in: session) }
+            if card.error == nil { try await keep(result, card, of: request, in: session) }
             end(id, with: result.outcome == .success ? .readCompleted : .readNotCompleted)
             if options.returnReadResultImmediately { answer.give(.success(result)) }
             let dismissal = Task { [events] in

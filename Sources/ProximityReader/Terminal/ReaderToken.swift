@@ -15,6 +15,8 @@ struct ReaderToken: Sendable {
     /// `tpid`
     let terminalProfile: String?
     let expiration: Date
+    /// `iat`; nil if it does not tell.
+    let issued: Date?
     /// Whom card data are sealed for: `card_data_key`, a JWK; nil if it names nobody.
     let recipient: JWERecipient?
     /// ``recipient`` as a JWK.
@@ -68,6 +70,7 @@ struct ReaderToken: Sendable {
             throw Self.invalid("its card data key cannot be used: \(error)")
         }
         self.token = token
+        issued = claims.iat.map { Date(timeIntervalSince1970: $0) }
         issuer = claims.iss
         merchant = claims.mid
         terminalProfile = claims.tpid
@@ -82,6 +85,7 @@ struct ReaderToken: Sendable {
         merchant = preparation.merchant
         terminalProfile = preparation.terminalProfile
         expiration = preparation.tokenExpiration
+        issued = preparation.tokenIssued
         cardDataKey = preparation.cardDataKey
         recipient = try preparation.cardDataKey.map { try JWERecipient(jwk: $0) }
     }

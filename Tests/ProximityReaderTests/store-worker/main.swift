@@ -1,10 +1,11 @@
 // Stores payments and forwards them, until it is killed; writes a line for each thing that is certain.
 //
-//     store-worker FOLDER FIRST [drain | fill [END]]
+//     store-worker FOLDER FIRST [drain | fill [END] | script]
 //
 // FIRST: the number of the first payment.  The payment service is a file, `service` in FOLDER, which it appends to before it
 // answers; now and then it fails, before that or after it.  With `drain` nothing is stored, and it ends when all is
-// forwarded; with `fill` nothing is forwarded, and it ends with the payment before END.
+// forwarded; with `fill` nothing is forwarded, and it ends with the payment before END.  With `script` it does each thing once,
+// the same in each run.
 import Crypto
 import Foundation
 import Glibc
@@ -27,6 +28,7 @@ do {
     }
     // As a program that starts does not know what became of the batch before.
     say("opened")
+    if mode == "script" { try await script() }
     while true {
         if mode == "drain" {
             if try await store.count() == 0 { exit(0) }
@@ -43,15 +45,43 @@ do {
     exit(1)
 }
 
-@MainActor func storeOne() async throws {
+@MainActor func script() async throws -> Never {
+    for _ in 0..<4 { try await storeOne(isWithdrawn: false) }
+    try await storeOne(isWithdrawn: true)
+    // Refused, and its first payment set aside for a while.
+    let refused = try await store.makeBatch(size: 2)
+    try await store.willSend(batch: refused.id)
+    try await store.wasRefused(batch: refused.id)
+    try await store.reset()
+    if let first = refused.payments.first { try await store.setAside(first.id, reason: "it was refused") }
+    // Answered at the second attempt, and taken in part.
+    let batch = try await store.makeBatch(size: 2)
+    try await store.willSend(batch: batch.id)
+    try await store.record(Dictionary(uniqueKeysWithValues: batch.payments.map { ($0.id, .unknown) }))
+    try await take(batch, service.charge(batch, count: 1))
+    if let first = refused.payments.first { try await store.putBack(first.id) }
+    try await storeOne(isWithdrawn: false)
+    let rest = try await store.makeBatch(size: 0)
+    try await store.willSend(batch: rest.id)
+    try await take(rest, service.charge(rest, count: rest.count))
+    say("done")
+    exit(0)
+}
+
+@MainActor func storeOne(isWithdrawn: Bool = Int.random(in: 0..<8) == 0) async throws {
     let tap = "tap-\(number)"
     number += 1
-    try await store.add(
-        RecordStore.Payment(
-            id: UUID().uuidString, paymentCardData: tap, generalCardData: "", amount: 10, currency: "EUR",
-            issuer: DoubleService.issuer, merchant: "merchant-1"))
+    do {
+        try await store.add(
+            RecordStore.Payment(
+                id: UUID().uuidString, paymentCardData: tap, generalCardData: "", amount: 10, currency: "EUR",
+                issuer: DoubleService.issuer, merchant: "merchant-1"))
+    } catch  where mode == "script" {
+        // The customer pays in another way.
+        return say("refused \(tap)")
+    }
     say("stored \(tap)")
-    guard Int.random(in: 0..<8) == 0 else { return }
+    guard isWithdrawn else { return }
     say("withdrawing \(tap)")
     try await store.withdrawLast()
     say("withdrawn \(tap)")
@@ -78,11 +108,7 @@ func say(_ text: String) {
     }
     try await store.willSend(batch: batch.id)
     do {
-        let token = try service.take(batch)
-        try await store.record(Dictionary(uniqueKeysWithValues: batch.payments.map { ($0.id, .approved) }))
-        if Int.random(in: 0..<4) == 0 { return }
-        _ = try await store.resolve(
-            DeletionToken(token, keys: service.keySet, issuer: DoubleService.issuer, at: Date()))
+        try await take(batch, service.take(batch))
     } catch is DoubleService.Refused {
         try await store.wasRefused(batch: batch.id)
     } catch is DoubleService.Unreachable {
@@ -90,7 +116,17 @@ func say(_ text: String) {
     }
 }
 
-/// Charges every payment of a batch that it has not seen.  It knows a batch by its `id`, and payments not at all: a payment
+/// Notes what the payment service has taken, and deletes that.
+@MainActor func take(_ batch: StoreAndForwardBatch, _ payments: [StoredPaymentCardReadResult]) async throws {
+    try await store.record(
+        Dictionary(uniqueKeysWithValues: payments.map { ($0.id, $0.id.hasPrefix("A") ? .declined : .approved) }))
+    if mode == nil, Int.random(in: 0..<4) == 0 { return }
+    _ = try await store.resolve(
+        DeletionToken(
+            service.token(for: batch, payments), keys: service.keySet, issuer: DoubleService.issuer, at: Date()))
+}
+
+/// Charges every payment of a batch that it has not seen, or the first of them.  It knows a batch by its `id`, and payments not at all: a payment
 /// that comes in two batches is charged twice.
 final class DoubleService {
     static let issuer = "https://payments.example"
@@ -121,25 +157,39 @@ final class DoubleService {
             """
     }
 
-    func take(_ batch: StoreAndForwardBatch) throws -> StoreAndForwardBatchDeletionToken {
+    /// - Returns: the payments that it has charged, now or before.
+    func take(_ batch: StoreAndForwardBatch) throws -> [StoredPaymentCardReadResult] {
         let failure = Int.random(in: 0..<8)
         if failure == 0 { throw Unreachable() }
-        let seen = (try? String(contentsOf: file, encoding: .utf8)) ?? ""
-        if !seen.contains("batch \(batch.id)\n") {
-            if failure == 1 { throw Refused() }
-            // One call, so that it is taken whole or not at all.
-            let lines = "batch \(batch.id)\n" + batch.payments.map { "charged \($0.paymentCardData)\n" }.joined()
-            let descriptor = open(file.path, O_WRONLY | O_APPEND | O_CREAT, 0o600)
-            let bytes = Array(lines.utf8)
-            guard write(descriptor, bytes, bytes.count) == bytes.count else { throw Unreachable() }
-            close(descriptor)
-        }
+        let isKnown = seen.contains("batch \(batch.id)\n")
+        if !isKnown, failure == 1 { throw Refused() }
+        let taken = try charge(batch, count: failure == 2 ? Int.random(in: 1...batch.count) : batch.count)
         // The answer is lost.
         if Int.random(in: 0..<3) == 0 { throw Unreachable() }
-        return try token(for: batch)
+        return taken
     }
 
-    private func token(for batch: StoreAndForwardBatch) throws -> StoreAndForwardBatchDeletionToken {
+    /// - Returns: those that were charged before, if it has seen the batch.
+    func charge(_ batch: StoreAndForwardBatch, count: Int) throws -> [StoredPaymentCardReadResult] {
+        let seen = seen
+        if seen.contains("batch \(batch.id)\n") {
+            return batch.payments.filter { seen.contains("charged \($0.paymentCardData)\n") }
+        }
+        // One call, so that it is taken whole or not at all.
+        let payments = Array(batch.payments.prefix(count))
+        let lines = "batch \(batch.id)\n" + payments.map { "charged \($0.paymentCardData)\n" }.joined()
+        let descriptor = open(file.path, O_WRONLY | O_APPEND | O_CREAT, 0o600)
+        defer { close(descriptor) }
+        let bytes = Array(lines.utf8)
+        guard write(descriptor, bytes, bytes.count) == bytes.count else { throw Unreachable() }
+        return payments
+    }
+
+    private var seen: String { (try? String(contentsOf: file, encoding: .utf8)) ?? "" }
+
+    func token(
+        for batch: StoreAndForwardBatch, _ taken: [StoredPaymentCardReadResult]
+    ) throws -> StoreAndForwardBatchDeletionToken {
         let lines = batch.payments.map { payment in
             let form =
                 "swift-contactless payment 1\n\(payment.id)\n\(payment.paymentCardData)\n\(payment.generalCardData)\n"
@@ -149,7 +199,8 @@ final class DoubleService {
         let now = Int(Date().timeIntervalSince1970)
         let claims = """
             {"iss":"\(Self.issuer)","aud":"\(Self.reader)","jti":"\(UUID())","bid":"\(batch.id)","cnt":\(batch.count),\
-            "hash":"\(base64URL(Data(SHA256.hash(data: Data(form.utf8)))))","iat":\(now),"exp":\(now + 600)}
+            "hash":"\(base64URL(Data(SHA256.hash(data: Data(form.utf8)))))","iat":\(now),"exp":\(now + 600),\
+            "ids":[\(taken.map { "\"\($0.id)\"" }.joined(separator: ","))]}
             """
         let text = base64URL(Data(#"{"alg":"ES256","kid":"service-1"}"#.utf8)) + "." + base64URL(Data(claims.utf8))
         let signature = try key.signature(for: Data(text.utf8)).rawRepresentation

@@ -68,6 +68,8 @@ struct Disposition: Sendable {
     private(set) var online: String?
     /// Decline Required by Reader.
     private(set) var decline: String?
+    /// What offline data authentication has found; nil where it was not performed.
+    var isAuthentic: Bool?
 
     /// Neither is required: the transaction may be approved offline.
     var isOffline: Bool { online == nil && decline == nil }
@@ -91,10 +93,14 @@ extension Kernel3 {
         guard let reason = disposition.online else {
             // Book C-3, 3.4.1.2: with an AAC the card has approved nothing; the refund goes through without.
             let isRefund = isRefundWithoutApproval(decision)
-            return approved(cvm, isRefund ? "a refund, which the card need not approve" : "approved offline")
+            var outcome = approved(cvm, isRefund ? "a refund, which the card need not approve" : "approved offline")
+            outcome.isAuthentic = disposition.isAuthentic
+            return outcome
         }
         guard isOnlineCapable else { return declined("the reader is offline only: \(reason)") }
-        return onlineRequest(decision, cvm, reason)
+        var outcome = onlineRequest(decision, cvm, reason)
+        outcome.isAuthentic = disposition.isAuthentic
+        return outcome
     }
 
     var isOnlineCapable: Bool { !terminalTransactionQualifiers.contains(.offlineOnlyReader) }

@@ -14,7 +14,9 @@ extension Kernel3 {
     private func authenticateOffline(
         _ decision: CardDecision, _ disposition: inout Disposition
     ) throws(Termination) {
-        guard let failure = fdda(.offlineApproval) else { return }
+        let failure = fdda(.offlineApproval)
+        disposition.isAuthentic = failure == nil
+        guard let failure else { return }
         let reason = "offline data authentication failed: \(failure)"
         let qualifiers = decision.qualifiers ?? []
         if qualifiers.contains(.goOnlineIfOfflineDataAuthenticationFails), isOnlineCapable {
@@ -49,6 +51,7 @@ extension Kernel3 {
                 of: signedRecords, for: .onlineAuthorisation, data: authenticationData)
             failure = result.failure
         }
+        disposition.isAuthentic = failure == nil
         if let failure { disposition.requireDecline("offline data authentication failed: \(failure)") }
     }
 

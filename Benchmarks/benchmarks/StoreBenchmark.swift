@@ -1,0 +1,136 @@
+import CBaseline
+import Crypto
+import Foundation
+import JWTKit
+import ProximityReader
+import SmartCard
+
+extension Benchmarks {
+    /// What it costs to store a payment so that it is on the disk, and how much memory it takes to forward many.
+    static func store() async throws {
+        if let count = CommandLine.arguments.dropFirst(2).first.flatMap({ Int($0) }) { return try await forward(count) }
+        let folder = FileManager.default.temporaryDirectory.appending(path: "store-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        guard let baseline = baseline_sqlite_open(folder.appending(path: "baseline.sqlite").path) else {
+            throw CardError(.other, "SQLite cannot be used from C")
+        }
+        defer { baseline_sqlite_close(baseline) }
+        let store = try await preparedStore(in: folder.appending(path: "store"))
+        let payload = Array(sealed.utf8)
+        var results: (baseline: [Double], ours: [Double]) = ([], [])
+        for _ in 0..<1000 {
+            let plain = baseline_sqlite_insert(baseline, payload, payload.count)
+            guard plain >= 0 else { throw CardError(.other, "an insert from C failed") }
+            results.baseline.append(Double(plain))
+            let payment = payment()
+            results.ours.append(try await time { try await store.add(payment) })
+        }
+        print("store: payments of \(payload.count) bytes, each on the disk before the next")
+        report(results, per: 1, "C, INSERT with synchronous = FULL", "RecordStore.add", limit: 1.3)
+        try measureForwarding()
+    }
+
+    /// As long as what the virtual cards' data are when they are sealed.
+    private static let sealed = String(repeating: "c2VhbGVk", count: 160)
+    private static let issuer = "https://payments.test"
+
+    private static func payment() -> RecordStore.Payment {
+        RecordStore.Payment(
+            id: UUID().uuidString, paymentCardData: sealed, generalCardData: "", amount: 10, currency: "EUR",
+            issuer: issuer, merchant: "merchant-1")
+    }
+
+    private static func preparedStore(in folder: URL) async throws -> RecordStore {
+        let store = RecordStore(folder: folder) { Date() }
+        try await store.add(
+            Preparation(
+                issuer: issuer, merchant: "merchant-1", terminalProfile: nil, cardDataKey: nil,
+                tokenExpiration: .distantFuture, time: Date(), uptime: 1, boot: "boot-1", reader: "reader-1"))
+        return store
+    }
+
+    /// Each count in a process of its own, by turns.
+    private static func measureForwarding() throws {
+        var peaks: [Int: [Double]] = [:]
+        for count in [1_000, 10_000] {
+            let child = Process()
+            child.executableURL = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath()
+            child.arguments = ["store", "\(count)"]
+            let output = Pipe()
+            child.standardOutput = output
+            try child.run()
+            let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
+            child.waitUntilExit()
+            let figures = text.split(separator: " ").compactMap { Double($0) }
+            guard child.terminationStatus == 0, figures.count == 3 else { throw CardError(.other, "no figures: \(text)") }
+            print(
+                "  \(count) payments forwarded in batches of 100: \(tenths(figures[0])) MB at most;"
+                    + " opened in \(tenths(figures[1])) ms, forwarded in \(tenths(figures[2])) s")
+            peaks[count] = figures
+        }
+        let ratio = (peaks[10_000]?[0] ?? 0) / (peaks[1_000]?[0] ?? 1)
+        print(
+            "  ten times as many payments take \(tenths(ratio * 10)) tenths of the memory"
+                + Limit.verdict("12.5", isKept: ratio <= 1.25))
+    }
+
+    /// Stores and forwards, and prints the most memory that it had while it forwarded (MB), how long the store took to be
+    /// opened with all payments in it (ms), and how long it took to forward them (s).
+    private static func forward(_ count: Int) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "store-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var store = try await preparedStore(in: folder)
+        for _ in 0..<count { try await store.add(payment()) }
+        await store.close()
+        store = RecordStore(folder: folder) { Date() }
+        // proc(5): the peak begins anew.
+        try Data("5".utf8).write(to: URL(filePath: "/proc/self/clear_refs"))
+        let opening = try await time { _ = try await store.count() }
+        let service = ES256PrivateKey()
+        let forwarding = try await time {
+            while try await store.count() > 0 {
+                let batch = try await store.makeBatch(size: 100)
+                try await store.willSend(batch: batch.id)
+                try await store.record(Dictionary(uniqueKeysWithValues: batch.payments.map { ($0.id, .approved) }))
+                _ = try await store.resolve(token(for: batch, by: service))
+            }
+        }
+        let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
+        let peak = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }?
+            .split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Double($0) }
+        guard let peak else { throw CardError(.other, "the system does not tell of memory") }
+        print("\(peak / 1024) \(opening / 1e6) \(forwarding / 1e9)")
+    }
+
+    private static func token(for batch: StoreAndForwardBatch, by service: ES256PrivateKey) async throws -> DeletionToken {
+        let lines = batch.payments.map { payment in
+            let form =
+                "swift-contactless payment 1\n\(payment.id)\n\(payment.paymentCardData)\n\(payment.generalCardData)\n"
+            return "\(payment.id) \(SHA256.hash(data: Data(form.utf8)).map { String(format: "%02x", $0) }.joined())\n"
+        }
+        let form = "swift-contactless batch 1\n\(batch.id)\n\(batch.count)\n\(lines.joined())"
+        let now = Date().timeIntervalSince1970
+        let claims = Claims(
+            iss: issuer, aud: "reader-1", jti: UUID().uuidString, bid: batch.id, cnt: batch.count,
+            hash: url(Data(SHA256.hash(data: Data(form.utf8))).base64EncodedString()), iat: now, exp: now + 600)
+        let keys = await JWTKeyCollection().add(ecdsa: service, kid: "service-1")
+        let (x, y) = (url(service.parameters?.x ?? ""), url(service.parameters?.y ?? ""))
+        return try await DeletionToken(
+            .init(rawValue: try await keys.sign(claims, kid: "service-1")),
+            keys: #"{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","kid":"service-1","x":"\#(x)","y":"\#(y)"}]}"#,
+            issuer: issuer, at: Date())
+    }
+
+    private static func url(_ base64: String) -> String {
+        base64.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+    }
+
+    private struct Claims: JWTPayload {
+        let iss: String, aud: String, jti: String, bid: String
+        let cnt: Int
+        let hash: String
+        let iat: Double, exp: Double
+        func verify(using algorithm: some JWTAlgorithm) throws {}
+    }
+}

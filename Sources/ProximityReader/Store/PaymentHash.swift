@@ -1,0 +1,27 @@
+import Crypto
+import SmartCard
+
+/// SHA-256 of a payment's canonical form, without storage of its own: thousands are in memory.
+struct PaymentHash: Hashable, Sendable {
+    private let words: SIMD4<UInt64>
+
+    init(_ digest: SHA256.Digest) { words = Self.words(digest) }
+
+    /// - Returns: nil unless there are 64 hexadecimal digits.
+    init?(_ digits: String) {
+        guard let bytes = try? [UInt8](hex: digits), bytes.count == SHA256.byteCount else { return nil }
+        words = Self.words(bytes)
+    }
+
+    private static func words(_ bytes: some Sequence<UInt8>) -> SIMD4<UInt64> {
+        bytes.enumerated().reduce(into: .zero) { $0[$1.offset / 8] = $0[$1.offset / 8] << 8 | UInt64($1.element) }
+    }
+}
+
+extension PaymentHash: CustomStringConvertible {
+    /// In lower-case hexadecimal digits.
+    var description: String {
+        (0..<SHA256.byteCount).map { UInt8(truncatingIfNeeded: words[$0 / 8] >> UInt64(56 - $0 % 8 * 8)) }.hex
+            .lowercased()
+    }
+}
