@@ -63,7 +63,9 @@ extension Benchmarks {
             let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
             child.waitUntilExit()
             let figures = text.split(separator: " ").compactMap { Double($0) }
-            guard child.terminationStatus == 0, figures.count == 3 else { throw CardError(.other, "no figures: \(text)") }
+            guard child.terminationStatus == 0, figures.count == 3 else {
+                throw CardError(.other, "no figures: \(text)")
+            }
             print(
                 "  \(count) payments forwarded in batches of 100: \(tenths(figures[0])) MB at most;"
                     + " opened in \(tenths(figures[1])) ms, forwarded in \(tenths(figures[2])) s")
@@ -103,7 +105,9 @@ extension Benchmarks {
         print("\(peak / 1024) \(opening / 1e6) \(forwarding / 1e9)")
     }
 
-    private static func token(for batch: StoreAndForwardBatch, by service: ES256PrivateKey) async throws -> DeletionToken {
+    private static func token(for batch: StoreAndForwardBatch, by service: ES256PrivateKey) async throws
+        -> DeletionToken
+    {
         let lines = batch.payments.map { payment in
             let form =
                 "swift-contactless payment 1\n\(payment.id)\n\(payment.paymentCardData)\n\(payment.generalCardData)\n"

@@ -306,6 +306,38 @@ import Testing
         #expect(try await bench.store().count() == 2)
     }
 
+    @Test("of a store that is damaged, the payments that can be read are given out; the store stays as it is")
+    func salvaged() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        // Each has pages of its own.
+        let ids = (0..<12).map { "\($0)" }
+        for id in ids {
+            try await store.add(
+                RecordStore.Payment(
+                    id: id, paymentCardData: "sealed-\(id)" + String(repeating: "x", count: 8000), generalCardData: "",
+                    amount: 1, currency: "EUR", issuer: StoreBench.issuer, merchant: "merchant-1"))
+        }
+        await store.close()
+        var bytes = try Data(contentsOf: bench.file("store.sqlite"))
+        // A bit somewhere in the second half, which is where the payments are.
+        bytes[bytes.count * 3 / 4] ^= 1
+        try bytes.write(to: bench.file("store.sqlite"))
+        let head = try Data(contentsOf: bench.file("store.head"))
+        let damaged = bench.store()
+        await #expect { try await damaged.count() } throws: { "\($0)".hasPrefix("the store is damaged") }
+        let salvaged = try await damaged.salvage()
+        #expect(salvaged.count == 11 && Set(salvaged.map(\.id)).isSubset(of: ids))
+        #expect(salvaged.allSatisfy { $0.paymentCardData.hasPrefix("sealed-\($0.id)x") })
+        #expect(try Data(contentsOf: bench.file("store.sqlite")) == bytes)
+        #expect(try Data(contentsOf: bench.file("store.head")) == head)
+        // Without the head the store is shut, too, and nothing is missing.
+        bytes[bytes.count * 3 / 4] ^= 1
+        try bytes.write(to: bench.file("store.sqlite"))
+        try Data("0".utf8).write(to: bench.file("store.head"))
+        #expect(try await damaged.salvage().map(\.id) == ids)
+    }
+
     private func damaged(_ bench: StoreBench, _ expected: String) async {
         await #expect("\(expected)") { try await bench.store().count() } throws: { error in
             "\(error)".hasPrefix("the store is damaged") && "\(error)".contains(expected)

@@ -132,6 +132,12 @@ extension ProximityReaderSystem {
             return try await terminal.inStore { try await $0.summary(under: policy) }
         }
 
+        /// The payments of a store that is damaged, as far as they can still be read: for the payment service, which knows by
+        /// their `id` what it has taken before.  The store stays as it is, and can be used as little as before.
+        public func salvage() async throws -> [StoredPaymentCardReadResult] {
+            try await terminal.inStore { try await $0.salvage() }
+        }
+
         /// The payments, those among them that were resolved in the last 30 days, for who compares them with what the
         /// payment service has: without card data.
         public func export(_ format: ExportFormat) async throws -> String {

@@ -287,6 +287,12 @@ package actor RecordStore {
 
     // MARK: Looking
 
+    /// What can still be read of a store that is damaged; nothing has it meanwhile.
+    package func salvage() throws -> [StoredPaymentCardReadResult] {
+        close()
+        return try StoreBook.salvage(folder, wrapping: wrapping)
+    }
+
     package func payments() throws -> [ProximityReaderSystem.Ledger.Payment] {
         try opened().ledger.payments.map { .init($0) }
     }
@@ -319,6 +325,15 @@ struct StoredContent: Codable {
     let paymentCardData: String
     let generalCardData: String
     let signature: String
+}
+
+extension StoredPaymentCardReadResult {
+    func isSigned(by key: DeviceKey) -> Bool {
+        guard let der = Data(base64Encoded: signature),
+            let signature = try? P256.Signing.ECDSASignature(derRepresentation: der)
+        else { return false }
+        return key.signing.publicKey.isValidSignature(signature, for: canonicalForm)
+    }
 }
 
 /// A thread of its own at a time, which may wait for the disk.

@@ -133,8 +133,10 @@ final class StoreBook {
         "CREATE TABLE content (number INTEGER PRIMARY KEY, key BLOB NOT NULL, content BLOB NOT NULL) STRICT",
         """
         CREATE TABLE past (
-            payment TEXT PRIMARY KEY, time INTEGER NOT NULL, card TEXT, detail BLOB NOT NULL) STRICT, WITHOUT ROWID
+            number INTEGER PRIMARY KEY, payment TEXT NOT NULL, time INTEGER NOT NULL, card TEXT, detail BLOB NOT NULL)
+            STRICT
         """,
+        "CREATE INDEX past_payment ON past (payment)",
         "CREATE INDEX past_card ON past (card, time) WHERE card IS NOT NULL",
         """
         CREATE TRIGGER entry_stays BEFORE UPDATE ON entry BEGIN SELECT RAISE(ABORT, 'entries are not changed'); END
@@ -256,14 +258,8 @@ final class StoreBook {
 
     private func content(_ row: Row, of payment: StoreLedger.Payment) throws -> StoredPaymentCardReadResult {
         do {
-            let recordKey = try key.open(row[1], as: Self.name(payment.number))
-            let bytes = try AES.GCM.open(
-                AES.GCM.SealedBox(combined: row[2] as Data), using: recordKey, authenticating: Data(payment.id.utf8))
-            let content = try JSONDecoder().decode(StoredContent.self, from: bytes)
-            let result = StoredPaymentCardReadResult(
-                id: content.id, paymentCardData: content.paymentCardData, generalCardData: content.generalCardData,
-                signature: content.signature)
-            guard content.id == payment.id, PaymentHash(SHA256.hash(data: result.canonicalForm)) == payment.hash else {
+            let result = try Self.content(row, key)
+            guard result.id == payment.id, PaymentHash(SHA256.hash(data: result.canonicalForm)) == payment.hash else {
                 throw CryptoKitError.authenticationFailure
             }
             return result
@@ -272,7 +268,56 @@ final class StoreBook {
         }
     }
 
+    private static func content(_ row: Row, _ key: DeviceKey) throws -> StoredPaymentCardReadResult {
+        let name = name(row[0])
+        let bytes = try AES.GCM.open(
+            AES.GCM.SealedBox(combined: row[2] as Data), using: key.open(row[1], as: name), authenticating: name)
+        let content = try JSONDecoder().decode(StoredContent.self, from: bytes)
+        return StoredPaymentCardReadResult(
+            id: content.id, paymentCardData: content.paymentCardData, generalCardData: content.generalCardData,
+            signature: content.signature)
+    }
+
     private static func name(_ number: Int64) -> Data { withUnsafeBytes(of: number.bigEndian) { Data($0) } }
+
+    /// The payments of a store that cannot be opened, as far as they can be read and have this device's signature, the
+    /// oldest first.  The store stays as it is.
+    ///
+    /// - Throws: ``StoreFailure``, if there is no key or no database.
+    static func salvage(_ folder: URL, wrapping: WrappingKey?) throws -> [StoredPaymentCardReadResult] {
+        let copy = FileManager.default.temporaryDirectory.appending(path: "store-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: copy) }
+        do {
+            let key = try DeviceKey(KeyFile(folder.appending(path: "store.key").path, wrappedBy: wrapping)) { false }
+            try FileManager.default.createDirectory(
+                at: copy, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            for name in ["store.sqlite", "store.sqlite-wal"] {
+                let file = folder.appending(path: name)
+                guard name == "store.sqlite" || FileManager.default.fileExists(atPath: file.path) else { continue }
+                try FileManager.default.copyItem(at: file, to: copy.appending(path: name))
+            }
+            let database = try DatabaseQueue(path: copy.appending(path: "store.sqlite").path)
+            var payments: [Int64: StoredPaymentCardReadResult] = [:]
+            // A page that cannot be read ends a search: so from both sides.
+            for order in ["ASC", "DESC"] {
+                do {
+                    try database.read { database in
+                        let rows = try Row.fetchCursor(
+                            database, sql: "SELECT number, key, content FROM content ORDER BY number \(order)")
+                        while let row = try rows.next() {
+                            guard let payment = try? content(row, key), payment.isSigned(by: key) else { continue }
+                            payments[row[0]] = payment
+                        }
+                    }
+                } catch {
+                    logger.warning("store: \(StoreFailure(error))")
+                }
+            }
+            return payments.sorted { $0.key < $1.key }.map(\.value)
+        } catch {
+            throw told(error)
+        }
+    }
 
     // MARK: Writing
 
@@ -335,7 +380,7 @@ final class StoreBook {
             StoredContent(
                 id: content.id, paymentCardData: content.paymentCardData, generalCardData: content.generalCardData,
                 signature: content.signature))
-        let box = try AES.GCM.seal(bytes, using: recordKey, authenticating: Data(content.id.utf8))
+        let box = try AES.GCM.seal(bytes, using: recordKey, authenticating: Self.name(sequence))
         try database.cachedStatement(sql: "INSERT INTO content VALUES (?, ?, ?)").execute(arguments: [
             sequence, try key.seal(recordKey, as: Self.name(sequence)), box.combined,
         ])
@@ -370,8 +415,8 @@ final class StoreBook {
         let (time, card) = (Int64(time.timeIntervalSince1970 * 1000), payment.card?.reference)
         let box = try AES.GCM.seal(
             detail, using: detailKey, authenticating: Self.pastName(payment.id, time, card))
-        try database.cachedStatement(sql: "INSERT INTO past VALUES (?, ?, ?, ?)").execute(arguments: [
-            payment.id, time, card, box.combined,
+        try database.cachedStatement(sql: "INSERT INTO past VALUES (?, ?, ?, ?, ?)").execute(arguments: [
+            payment.number, payment.id, time, card, box.combined,
         ])
     }
 
@@ -386,7 +431,7 @@ final class StoreBook {
         }
     }
 
-    /// The payments that were forwarded, in the order in which they were.
+    /// The payments that were forwarded, in the order in which they were stored.
     ///
     /// - Parameter card: nil: all.
     func past(of card: StoredCard? = nil) throws -> [ProximityReaderSystem.Ledger.Payment] {
@@ -394,7 +439,7 @@ final class StoreBook {
             let rows = try Row.fetchCursor(
                 database,
                 sql:
-                    "SELECT payment, time, card, detail FROM past \(card == nil ? "" : "WHERE card = ? ")ORDER BY time",
+                    "SELECT payment, time, card, detail FROM past \(card == nil ? "" : "WHERE card = ? ")ORDER BY number",
                 arguments: card.map { [$0.reference] } ?? [])
             var payments: [ProximityReaderSystem.Ledger.Payment] = []
             while let row = try rows.next() {

@@ -31,7 +31,7 @@ struct StoredPayments: Sendable {
         guard let place = places.removeValue(forKey: id), let payment = slots[place] else { return nil }
         slots[place] = nil
         while let last = slots.last, last == nil { slots.removeLast() }
-        start = min(start, slots.count)
+        if start > slots.count { start = slots.count }
         while start < slots.count, slots[start] == nil { start += 1 }
         if places.count * 2 < slots.count { close() }
         return payment

@@ -29,6 +29,11 @@ do {
     // As a program that starts does not know what became of the batch before.
     say("opened")
     if mode == "script" { try await script() }
+    if mode == "drain" {
+        for payment in try await store.payments() where payment.state == .setAside {
+            try await store.putBack(payment.id)
+        }
+    }
     while true {
         if mode == "drain" {
             if try await store.count() == 0 { exit(0) }
