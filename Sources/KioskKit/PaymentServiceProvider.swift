@@ -5,6 +5,9 @@ public import Foundation
 ///
 /// Each call that moves money has an idempotency key.  The service answers a key that it knows as it did the first time, and
 /// does nothing: so a call whose answer was lost is made again, with its key, and nobody pays twice.
+///
+/// Of what these calls throw, ``PaymentServiceError/refused(code:message:)`` and ``PaymentServiceError/notAuthorised(_:)`` alone
+/// say that the call has done nothing.  After any other error, of whatever type, it may have been carried out.
 public protocol PaymentServiceProvider: Sendable {
     /// A token for the reader: a JSON web token.
     func fetchReaderToken() async throws -> String
@@ -17,41 +20,62 @@ public protocol PaymentServiceProvider: Sendable {
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> PaymentResult
 
+    /// Gives money to a card that was read for a refund.
+    ///
     /// - Returns: also for a refund that was declined.
     /// - Throws: ``PaymentServiceError``.
     func processRefund(
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> RefundResult
 
-    /// Hands over payments that were stored, as JSON.
+    /// What was decided under a key, also for a payment of a batch; nil if the service has decided nothing under it.
     ///
-    /// - Returns: the token that allows to delete them here.
     /// - Throws: ``PaymentServiceError``.
-    func submitBatch(_ batch: Data, idempotencyKey: String) async throws -> String
+    func result(for idempotencyKey: String) async throws -> PaymentResult?
+
+    /// Takes back what was approved under a key.  Where nothing was, nothing will be: a call with this key that is still on its
+    /// way is declined when it comes.
+    ///
+    /// - Throws: ``PaymentServiceError``.
+    func reverse(idempotencyKey: String) async throws
+
+    /// Hands over payments that were stored: a `StoreAndForwardBatch` as JSON.
+    ///
+    /// In a batch each payment's `id` is its own key: one that comes in two batches is made once.
+    ///
+    /// - Parameter reader: the reader that the deletion token is for.
+    /// - Throws: ``PaymentServiceError``; `refused` for a batch of which nothing was taken.
+    func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult
 }
 
 extension PaymentServiceProvider {
-    /// With a key of the card data: they are sealed anew for each read, so that one read is one payment.
+    /// With the read's `id` as the key, where the card data name it, as those of this package do; else with a hash of them:
+    /// they are sealed anew for each read, so that one read is one payment.
     public func processPayment(cardData: String, amount: Decimal, currency: String) async throws -> PaymentResult {
         try await processPayment(
-            cardData: cardData, amount: amount, currency: currency, idempotencyKey: Self.key(Data(cardData.utf8)))
+            cardData: cardData, amount: amount, currency: currency, idempotencyKey: Self.key(cardData))
     }
 
-    /// With a key of the card data: they are sealed anew for each read, so that one read is one refund.
+    /// With the key that ``processPayment(cardData:amount:currency:)`` has.
     public func processRefund(cardData: String, amount: Decimal, currency: String) async throws -> RefundResult {
         try await processRefund(
-            cardData: cardData, amount: amount, currency: currency, idempotencyKey: Self.key(Data(cardData.utf8)))
+            cardData: cardData, amount: amount, currency: currency, idempotencyKey: Self.key(cardData))
     }
 
-    /// With a key of the batch's bytes.
-    public func submitBatch(_ batch: Data) async throws -> String {
-        try await submitBatch(batch, idempotencyKey: Self.key(batch))
-    }
-
-    private static func key(_ data: Data) -> String {
-        SHA256.hash(data: data).map { String(format: "%02x", $0) }.joined()
+    private static func key(_ cardData: String) -> String {
+        // RFC 7516, 3.1: a compact JWE begins with its protected header.
+        let header = cardData.prefix { $0 != "." }.replacing("-", with: "+").replacing("_", with: "/")
+        let padding = String(repeating: "=", count: (4 - header.count % 4) % 4)
+        if let json = Data(base64Encoded: header + padding),
+            let read = try? JSONDecoder().decode(CardDataHeader.self, from: json).rid, !read.isEmpty
+        {
+            return read
+        }
+        return SHA256.hash(data: Data(cardData.utf8)).map { String(format: "%02x", $0) }.joined()
     }
 }
+
+private struct CardDataHeader: Decodable { let rid: String? }
 
 /// What a payment service has decided.
 public struct PaymentResult: Sendable, Hashable, Codable, Identifiable {
@@ -79,12 +103,27 @@ public struct PaymentResult: Sendable, Hashable, Codable, Identifiable {
 /// Of a refund the same is to be said as of a payment.
 public typealias RefundResult = PaymentResult
 
+/// What a payment service has made of a batch.
+public struct BatchResult: Sendable, Hashable {
+    /// By the payment's `id`.  One that is missing here is not decided.
+    public let payments: [String: PaymentResult]
+    /// The right to delete here what is decided; nil while there is none.
+    public let deletionToken: String?
+
+    public init(payments: [String: PaymentResult], deletionToken: String?) {
+        self.payments = payments
+        self.deletionToken = deletionToken
+    }
+}
+
 /// Why a payment service has decided nothing, or its decision is not known.
 public enum PaymentServiceError: Error, Hashable, Sendable {
     /// The call may have been carried out.  To be made again, with its key.
     case noAnswer(String)
-    /// Nothing was done, and the same call will fail again.
+    /// This call has done nothing, and will do nothing when it is made again.
     case refused(code: String, message: String)
+    /// The service did not look at the call: it does not know who asks, or no longer.
+    case notAuthorised(String)
 }
 
 extension PaymentServiceError: LocalizedError, CustomStringConvertible {
@@ -92,6 +131,8 @@ extension PaymentServiceError: LocalizedError, CustomStringConvertible {
         switch self {
         case .noAnswer(let reason): "The payment service did not answer: \(reason). Ask again, with the same key."
         case .refused(let code, let message): "The payment service refused the call (\(code)): \(message)"
+        case .notAuthorised(let reason):
+            "The payment service does not know this terminal, or no longer: \(reason). Renew its credentials."
         }
     }
     public var errorDescription: String? { description }

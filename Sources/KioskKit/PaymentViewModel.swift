@@ -10,7 +10,8 @@ public final class PaymentViewModel {
     public var amount: Decimal = 0
     /// Of ISO 4217.
     public var currencyCode: String
-    /// Whether ``readPayment()`` can begin: the reader is prepared, and has not been lost since.
+    /// Whether ``readPayment()`` can begin: the reader is prepared, and has not been lost since.  After a loss ``setup()`` or a
+    /// ``ReaderSessionManager`` makes it ready again.
     public private(set) var isReady = false
     /// Whether a payment is under way: until its ``result`` or ``errorMessage`` is there.
     public private(set) var isProcessing = false
@@ -22,6 +23,9 @@ public final class PaymentViewModel {
     public private(set) var errorMessage: String?
     /// The last payment's, approved or declined.
     public private(set) var result: PaymentResult?
+    /// The key of a payment that the payment service has not answered: the customer may have paid.  No other payment begins
+    /// before ``resolve()`` has found out.
+    public private(set) var unresolvedKey: String?
     /// Whether the last payment was approved.
     public var transactionComplete: Bool { result?.status == .approved }
 
@@ -56,9 +60,10 @@ public final class PaymentViewModel {
 
     /// Waits for a card and has it charged.  What comes of it is in ``result`` or ``errorMessage``.
     ///
-    /// Cancelling the task ends the wait.  Does nothing while a payment is under way.
+    /// Cancelling the task ends the wait.  Does nothing while a payment is under way, and while there is an
+    /// ``unresolvedKey``.
     public func readPayment() async {
-        guard isReady, !isProcessing else { return }
+        guard isReady, !isProcessing, unresolvedKey == nil else { return }
         isProcessing = true
         errorMessage = nil
         result = nil
@@ -71,9 +76,30 @@ public final class PaymentViewModel {
         } catch PaymentCardReaderSession.ReadError.readCancelled {
             // Nobody needs to be told what they did.
         } catch {
+            if case TapToPayError.outcomeUnknown(let key) = error { unresolvedKey = key }
             errorMessage = error.localizedDescription
         }
     }
+
+    /// Asks the payment service what became of the payment of ``unresolvedKey``.  A decision is in ``result`` then; where
+    /// there was none, the payment has not been made and will not be, and the customer may pay again.
+    public func resolve() async {
+        guard let key = unresolvedKey, !isProcessing else { return }
+        isProcessing = true
+        defer { isProcessing = false }
+        do {
+            let decision = try await service.psp.result(for: key)
+            if decision == nil { try await service.psp.reverse(idempotencyKey: key) }
+            result = decision
+            unresolvedKey = nil
+            errorMessage = nil
+        } catch {
+            errorMessage = error.localizedDescription
+        }
+    }
+
+    /// Ends the wait for a card.
+    public func cancel() async { await service.cancelRead() }
 
     private func show(_ event: PaymentCardReader.Event) {
         switch event {

@@ -3,8 +3,8 @@ import ProximityReader
 
 /// Keeps a reader ready: through a machine's sleep, a reader that is unplugged, a session that runs out.
 ///
-/// On a phone the system tells that an application leaves the screen; on a kiosk ``hostDidSuspend()`` and ``hostDidResume()``
-/// are to be called, for instance when logind says `PrepareForSleep`.
+/// Where logind tells when the machine sleeps (a system bus is there), nothing else needs to be called but ``start()``.
+/// Elsewhere ``hostDidSuspend()`` and ``hostDidResume()`` are for whoever knows.
 @Observable
 @MainActor
 public final class ReaderSessionManager {
@@ -12,6 +12,7 @@ public final class ReaderSessionManager {
         case idle
         case preparing
         case ready
+        /// The machine sleeps, or is about to.
         case suspended
         /// The reader was lost, or could not be made ready.  It is tried again until it is.
         case failed(any Error)
@@ -33,47 +34,63 @@ public final class ReaderSessionManager {
     /// Makes the reader ready, and keeps it so for as long as this object lives.
     public func start() { keepReady() }
 
-    /// Before the machine sleeps: ends the wait for a card.
+    /// Before the machine sleeps, where logind does not tell: ends the wait for a card.
     public func hostDidSuspend() async {
         watch = nil
         state = .suspended
         await service.suspend()
     }
 
-    /// After the machine slept.
+    /// After the machine slept, where logind does not tell.
     public func hostDidResume() { keepReady() }
 
     private func keepReady() {
         state = .preparing
-        let events = service.reader.events
         let (service, pause) = (service, pause)
         // Holds this object for no longer than one try.
         watch = Watch(
             Task { [weak self] in
-                while await self?.makeReady({ try await service.resume() }) == false {
-                    try? await Task.sleep(for: pause)
-                }
-                for await event in events {
-                    guard case .notReady = event, !Task.isCancelled else { continue }
+                var known: Int?
+                while !Task.isCancelled, self != nil {
+                    // Of each try its own: no loss after it is missed, and none before it counts.
+                    let events = service.reader.events
+                    let preparations = await service.preparations
+                    if known == nil || known == preparations {
+                        let isReady = await self?.makeReady {
+                            if known == nil { try await service.resume() } else { try await service.initialize() }
+                        }
+                        guard isReady == true else {
+                            try? await Task.sleep(for: pause)
+                            continue
+                        }
+                    } else {
+                        // By a read that found its session over.
+                        self?.state = .ready
+                    }
+                    known = await service.preparations
+                    for await event in events { if case .notReady = event { break } }
+                    guard !Task.isCancelled else { return }
                     self?.state = .failed(PaymentCardReaderError.notReady)
                     // A reader with a bad cable comes and goes.
-                    repeat {
-                        try? await Task.sleep(for: pause)
-                    } while await self?.makeReady({ try await service.initialize() }) == false
+                    try? await Task.sleep(for: pause)
                 }
             })
     }
 
-    /// - Returns: whether it need not be tried again: the reader is ready, or nobody wants it any more.
+    /// - Returns: whether the reader is ready.
     private func makeReady(_ body: () async throws -> Void) async -> Bool {
-        guard !Task.isCancelled else { return true }
         do {
             try await body()
             if !Task.isCancelled { state = .ready }
             return true
         } catch {
-            if !Task.isCancelled { state = .failed(error) }
-            return Task.isCancelled
+            guard !Task.isCancelled else { return false }
+            if case PaymentCardReaderError.backgroundRequestNotAllowed = error {
+                state = .suspended
+            } else {
+                state = .failed(error)
+            }
+            return false
         }
     }
 }

@@ -7,8 +7,23 @@
 
 extension PaymentCardReaderSession {
     /// As ``ProximityReader/PaymentCardReader/prepare(using:)``.
+    ///
+    /// A session that stores is prepared so, if the token has not expired, and then as
+    /// ``ProximityReader/PaymentCardReader/prepareStoreAndForward()`` has it.
+    ///
+    /// - Throws: ``ProximityReader/PaymentCardReaderError``.
     public convenience init(reader: PaymentCardReader, token: PaymentCardReader.Token) async throws {
-        self.init(try await reader.terminal.prepare(using: token), options: reader.options)
+        // Which of the two it is, is known here alone: the subclass inherits this, and no extension can override it.
+        guard Self.self is StoreAndForwardPaymentCardReaderSession.Type else {
+            self.init(try await reader.terminal.prepare(using: token), options: reader.options)
+            return
+        }
+        do {
+            _ = try await reader.terminal.prepare(using: token)
+        } catch PaymentCardReaderError.tokenExpired {
+            // There may have been a preparation that payments can be stored after.
+        }
+        self.init(try await reader.terminal.prepareStoreAndForward(), options: reader.options)
     }
 
     /// Makes the reader ready again, with the token of before.

@@ -6,7 +6,8 @@ import Synchronization
 ///
 /// One attempt has one of three courses: `confirmingPayment`, `completed`; `cancelled`; `confirmingPayment`, `cancelled`.
 public enum TapTransactionState: Sendable {
-    /// There was no payment: no card was read, or the attempt was cancelled before it was confirmed.
+    /// There was no payment: no card was read, or the attempt was cancelled before it was confirmed.  What is asked of the
+    /// payment service at that moment, ``TapConfirmation/complete(_:)`` will not take.
     case cancelled(any Error)
     /// A card was read and wants to pay.  To be confirmed once, with what the payment service says.
     case confirmingPayment(TapPayment, TapConfirmation)
@@ -32,6 +33,15 @@ public enum TapOutcome: Sendable, Hashable {
     public init(_ result: PaymentResult) {
         self = result.status == .approved ? .approved : .declined(reason: result.message)
     }
+
+    /// Of what ``TapToPayService/authorise(_:amount:currency:)`` has thrown.
+    public init(_ error: any Error) {
+        if case TapToPayError.outcomeUnknown(let key) = error {
+            self = .failed(.outcomeUnknown(key: key))
+        } else {
+            self = .failed(.service(error.localizedDescription))
+        }
+    }
 }
 
 /// Why a payment has neither been approved nor declined, as far as is known.
@@ -40,8 +50,22 @@ public enum TapFailure: Sendable, Hashable {
     case unanswered
     /// The confirmation was not answered in time.
     case timedOut
-    /// The payment service could not be asked.
+    /// The payment service has decided nothing: nobody has paid.  Why, for a person.
     case service(String)
+    /// The payment service was asked and did not answer: the customer may have paid.  See
+    /// ``TapToPayError/outcomeUnknown(key:)``.
+    case outcomeUnknown(key: String)
+}
+
+extension TapFailure: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .unanswered: "nobody has confirmed the payment"
+        case .timedOut: "the payment was not confirmed in time"
+        case .service(let reason): reason
+        case .outcomeUnknown(let key): TapToPayError.outcomeUnknown(key: key).description
+        }
+    }
 }
 
 /// The one answer to ``TapTransactionState/confirmingPayment(_:_:)``.  May be given from any thread.
@@ -53,8 +77,9 @@ public final class TapConfirmation: Sendable {
     init(_ answer: TapAnswer) { self.answer = answer }
 
     /// - Returns: whether this is the attempt's outcome: false if it was answered before, or is over.  A payment that the
-    ///   service approved and that this returns false for must be given back.
-    @discardableResult public func complete(_ outcome: TapOutcome) -> Bool { answer.give(.outcome(outcome)) }
+    ///   service approved and that this returns false for must be taken back, with
+    ///   ``PaymentServiceProvider/reverse(idempotencyKey:)``.
+    public func complete(_ outcome: TapOutcome) -> Bool { answer.give(.outcome(outcome)) }
 
     deinit { answer.give(.outcome(.failed(.unanswered))) }
 }

@@ -1,5 +1,6 @@
 public import Foundation
 import ProximityReader
+import SmartCard
 import Synchronization
 
 /// What a checkout needs of whatever takes payments, by tap or otherwise.
@@ -27,11 +28,15 @@ public protocol TapTransactionDelegate: AnyObject, Sendable {
 ///     for await state in transactions.processPayment(12.34, currencyCode: "EUR") {
 ///         switch state {
 ///         case .confirmingPayment(let payment, let confirmation):
+///             let outcome: TapOutcome
 ///             do {
-///                 confirmation.complete(TapOutcome(try await service.authorise(
-///                     payment.card, amount: payment.amount, currency: payment.currencyCode)))
+///                 outcome = TapOutcome(try await service.authorise(
+///                     payment.card, amount: payment.amount, currency: payment.currencyCode))
 ///             } catch {
-///                 confirmation.complete(.failed(.service(error.localizedDescription)))
+///                 outcome = TapOutcome(error)
+///             }
+///             if !confirmation.complete(outcome), outcome == .approved {
+///                 try await service.psp.reverse(idempotencyKey: payment.card.id)
 ///             }
 ///         case .completed(let outcome): show(outcome)
 ///         case .cancelled(let error): show(error)
@@ -54,13 +59,15 @@ public final class TapTransactions: PaymentProcessing {
 
     private struct WeakDelegate: Sendable {
         weak var value: (any TapTransactionDelegate)?
+        let id: ObjectIdentifier
     }
 
     /// - Parameter networks: whose cards the merchant accepts.
-    /// - Parameter confirmationTime: how long a card that was read waits for ``TapConfirmation/complete(_:)``.
+    /// - Parameter confirmationTime: how long a card that was read waits for ``TapConfirmation/complete(_:)``.  Longer than the
+    ///   payment service may take, however often it is asked.
     public init(
         _ service: TapToPayService, networks: Set<PaymentNetwork> = Set(PaymentNetwork.allCases),
-        confirmationTime: Duration = .seconds(60)
+        confirmationTime: Duration = .seconds(180)
     ) {
         self.service = service
         self.networks = networks
@@ -70,10 +77,13 @@ public final class TapTransactions: PaymentProcessing {
     /// Whether a reader is attached, and its terminal has an application of one of the networks.
     public var canMakePayments: Bool {
         get async {
-            let applications = service.reader.terminal.applications
-            guard networks.contains(where: { applications.contains(where: $0.has) }) else { return false }
+            guard hasApplication else { return false }
             return (try? await service.reader.readerIdentifier) != nil
         }
+    }
+
+    private var hasApplication: Bool {
+        service.reader.terminal.applications.contains { application in networks.contains { $0.has(application) } }
     }
 
     // MARK: Attempts
@@ -97,6 +107,8 @@ public final class TapTransactions: PaymentProcessing {
         let task = Task {
             do {
                 let payment = try await read(amount, currencyCode)
+                // A card that was found is read to its end, whoever has gone.
+                guard !Task.isCancelled else { throw PaymentCardReaderSession.ReadError.readCancelled }
                 let answer = TapAnswer()
                 // Held by those who are told, and not here.
                 tell(.confirmingPayment(payment, TapConfirmation(answer)), continuation)
@@ -115,13 +127,19 @@ public final class TapTransactions: PaymentProcessing {
     }
 
     private func read(_ amount: Decimal, _ currencyCode: String) async throws -> TapPayment {
+        guard hasApplication else { throw PaymentCardReaderSession.ReadError.cardNotSupported }
         let card = try await service.read(PaymentCardTransactionRequest(amount: amount, currencyCode: currencyCode))
-        switch card.outcome {
-        case .success: return TapPayment(amount: amount, currencyCode: currencyCode, card: card)
-        case .cardDeclined: throw PaymentCardReaderSession.ReadError.paymentCardDeclined
-        case .failure: throw PaymentCardReaderSession.ReadError.paymentReadFailed
+        let application = try? AID([UInt8](hex: card.applicationTypeIdentifier ?? ""))
+        guard let application, networks.contains(where: { $0.has(application) }) else {
+            throw PaymentCardReaderSession.ReadError.cardNotSupported
         }
+        return TapPayment(amount: amount, currencyCode: currencyCode, card: card)
     }
+
+    /// Ends the wait for a card: the attempt is cancelled.
+    ///
+    /// - Returns: whether it did.  A read whose card has been detected goes on.
+    @discardableResult public func cancel() async -> Bool { await service.cancelRead() }
 
     private func tell(_ state: TapTransactionState, _ attempt: AsyncStream<TapTransactionState>.Continuation) {
         let delegates = board.withLock { board in
@@ -130,10 +148,9 @@ public final class TapTransactions: PaymentProcessing {
                 board.latest = { [weak confirmation] in confirmation.map { .confirmingPayment(payment, $0) } }
             case .cancelled, .completed:
                 board.latest = { state }
-                board.isActive = false
             }
             for stream in board.streams.values { stream.yield(state) }
-            board.delegates.removeAll { $0.value == nil }
+            // Held until the lock is open: what lets go of a delegate may call this object.
             return board.delegates.compactMap(\.value)
         }
         for delegate in delegates {
@@ -144,10 +161,13 @@ public final class TapTransactions: PaymentProcessing {
             case .cancelled(let error): delegate.tapTransactions(self, didCancel: error)
             }
         }
-        attempt.yield(state)
         switch state {
-        case .confirmingPayment: break
-        case .cancelled, .completed: attempt.finish()
+        case .confirmingPayment: attempt.yield(state)
+        case .cancelled, .completed:
+            // The next attempt begins when everybody has been told of this one's end.
+            board.withLock { $0.isActive = false }
+            attempt.yield(state)
+            attempt.finish()
         }
     }
 
@@ -173,11 +193,18 @@ public final class TapTransactions: PaymentProcessing {
 
     /// Tells `delegate` of every attempt from now on, besides those added before.  It is not kept alive.
     public func add(_ delegate: any TapTransactionDelegate) {
-        board.withLock { $0.delegates.append(WeakDelegate(value: delegate)) }
+        // As in `tell`.
+        _ = board.withLock { board in
+            let held = board.delegates.map { ($0, $0.value) }
+            board.delegates = held.filter { $0.1 != nil }.map(\.0)
+            board.delegates.append(WeakDelegate(value: delegate, id: ObjectIdentifier(delegate)))
+            return held.compactMap(\.1)
+        }
     }
 
     public func remove(_ delegate: any TapTransactionDelegate) {
-        board.withLock { $0.delegates.removeAll { $0.value === delegate } }
+        let id = ObjectIdentifier(delegate)
+        board.withLock { $0.delegates.removeAll { $0.id == id } }
     }
 
     deinit { board.withLock { board in board.streams.values.forEach { $0.finish() } } }

@@ -17,7 +17,9 @@ public struct PaymentCardReaderStore: Sendable {
         case storeAndForwardDeletionTokenExpired
     }
 
-    let terminal: PaymentTerminal
+    package let terminal: PaymentTerminal
+
+    package init(terminal: PaymentTerminal) { self.terminal = terminal }
 
     /// The number of payments that are not resolved, those of the batch among them.
     ///

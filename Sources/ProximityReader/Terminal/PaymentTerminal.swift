@@ -197,7 +197,7 @@ package actor PaymentTerminal {
         }
     }
 
-    func prepareStoreAndForward() async throws -> TerminalSession {
+    package func prepareStoreAndForward() async throws -> TerminalSession {
         try await preparing {
             let (preparation, end) = try await storingTerms()
             return (try ReaderToken(preparation), end, preparation)
