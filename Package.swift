@@ -123,8 +123,10 @@ let package = Package(
         .executableTarget(
             name: "psp-sandbox",
             dependencies: [
-                "CardEncryption", "EMVContactless", "SmartCard", argumentParser, crypto, jwtKit,
+                "CardEncryption", "CWipedHeap", "EMVContactless", "SmartCard", argumentParser, crypto, jwtKit,
                 .product(name: "FlyingFox", package: "FlyingFox"),
+                .product(name: "SwiftASN1", package: "swift-asn1"),
+                .product(name: "X509", package: "swift-certificates"),
             ],
             path: "Tools/psp-sandbox", swiftSettings: settings),
         .executableTarget(
@@ -239,7 +241,7 @@ let package = Package(
             dependencies: [
                 "KioskKit", "IntegrationPatterns", "ProximityReader", "CardEncryption", "EMVContactless", "SmartCard",
                 "SmartCardSimulator",
-                "TestSupport", jwtKit,
+                "TestSupport", crypto, jwtKit,
             ],
             exclude: ["IntegrationPatterns"], swiftSettings: settings),
         .testTarget(

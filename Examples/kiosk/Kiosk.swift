@@ -15,14 +15,20 @@ struct Kiosk: AsyncParsableCommand {
             Without options everything is here: a virtual reader with a virtual card, and a payment service, psp-sandbox, \
             that is started for the purpose. With --reader a real card is read. No money moves.
 
+            With --offline the payments are stored while there is no payment service, and forwarded when there is one. \
+            --hold leaves them stored, --forward forwards what is: in $STATE_DIRECTORY, or swift-contactless in \
+            $XDG_STATE_HOME or ~/.local/state.
+
             EXAMPLES
               kiosk                   12.34 EUR
               kiosk 5.00 10.51        the second is declined: psp-sandbox --help has the amounts' meanings
               kiosk --reader 1.00     with the reader that is attached
+              kiosk --offline 5.00 10.51 1.96
+                                      the third payment's answer is lost, and asked for again
 
             EXIT STATUS
-              0  every payment was approved
-              1  one was declined, or the machine failed
+              0  every payment was approved, or with --hold stored
+              1  one was declined or set aside, or the machine failed
               64 wrong usage
             """)
 
@@ -44,11 +50,29 @@ struct Kiosk: AsyncParsableCommand {
     @Option(help: .init("How long to wait for the payment service each time it is asked.", valueName: "seconds"))
     var patience: Double = 30
 
+    @Flag(help: "Store the payments as where there is no network, then forward them.")
+    var offline = false
+
+    @Flag(help: "With --offline and --service: leave the payments stored.")
+    var hold = false
+
+    @Flag(help: "Forward what is stored, and take no payments. Needs --service.")
+    var forward = false
+
+    @Option(help: .init("How many payments are forwarded at once.", valueName: "number"))
+    var batch = 50
+
     func validate() throws {
-        for amount in amounts
-        where Decimal(string: amount, locale: Locale(identifier: "en_US_POSIX")).map({ $0 <= 0 }) ?? true {
+        guard let currency = Currency[currency] else {
+            throw ValidationError("“\(currency)” is no currency: EUR is one.")
+        }
+        for amount in amounts where Self.amount(amount, of: currency) == nil {
             throw ValidationError("“\(amount)” is no amount: 12.34 is one.")
         }
+        guard !hold || offline && service != nil, !forward || !offline && service != nil else {
+            throw ValidationError("--hold goes with --offline and --service, --forward with --service alone.")
+        }
+        guard batch > 0 else { throw ValidationError("--batch: more than 0.") }
         guard VirtualCards.named(card) != nil else {
             throw ValidationError(
                 "No card “\(card)”: there are \(VirtualCards.all.map(\.name).joined(separator: ", ")).")
@@ -61,7 +85,7 @@ struct Kiosk: AsyncParsableCommand {
 
     func run() async throws {
         do {
-            guard try await takePayments() else { throw ExitCode(1) }
+            guard try await offline || forward ? storeAndForward() : takePayments() else { throw ExitCode(1) }
         } catch let error as ExitCode {
             throw error
         } catch {
@@ -78,14 +102,10 @@ struct Kiosk: AsyncParsableCommand {
         print("Payment service: \(address.absoluteString)")
 
         let virtual = reader ? nil : SoftwareACR122U()
-        if let virtual { try ProximityReaderSystem.bootstrap(Self.configuration(virtual)) }
+        if let virtual { try ProximityReaderSystem.bootstrap(configuration(virtual)) }
         let service = TapToPayService(psp: SandboxService(address: address, patience: patience))
         try await service.initialize()
-        print("Reader: \(virtual == nil ? "the one that is attached" : "virtual, with the card “\(card)”")")
-
-        let guide = Task { [events = service.reader.events, card] in
-            for await event in events { Self.follow(event, virtual, card) }
-        }
+        let guide = guide(service.reader, virtual)
         defer { guide.cancel() }
         let transactions = TapTransactions(service)
         var areApproved = true
@@ -101,23 +121,27 @@ struct Kiosk: AsyncParsableCommand {
     private static func pay(
         _ amount: String, _ currency: String, _ transactions: TapTransactions, _ service: TapToPayService
     ) async -> Bool {
-        let amount = Decimal(string: amount, locale: Locale(identifier: "en_US_POSIX")) ?? 0
+        let amount = Currency[currency].flatMap { Self.amount(amount, of: $0) } ?? 0
         for await state in transactions.processPayment(amount, currencyCode: currency) {
             switch state {
             case .confirmingPayment(let payment, let confirmation):
                 print("  Asking the payment service…")
+                let outcome: TapOutcome
                 do {
                     let result = try await service.authorise(
                         payment.card, amount: payment.amount, currency: payment.currencyCode)
-                    confirmation.complete(TapOutcome(result))
+                    outcome = TapOutcome(result)
                 } catch {
-                    confirmation.complete(.failed(.service(error.localizedDescription)))
+                    outcome = TapOutcome(error)
+                }
+                // Nobody waits for it any more.
+                if !confirmation.complete(outcome), outcome == .approved {
+                    try? await service.psp.reverse(idempotencyKey: payment.card.id)
                 }
             case .completed(.approved):
                 print("  Approved")
                 return true
             case .completed(.declined(let reason)): print("  Declined\(reason.map { ": \($0)" } ?? "")")
-            case .completed(.failed(.service(let reason))): print("  Failed: \(reason)")
             case .completed(.failed(let reason)): print("  Failed: \(reason)")
             case .cancelled(let error): print("  Not paid: \(error.localizedDescription)")
             }
@@ -139,8 +163,26 @@ struct Kiosk: AsyncParsableCommand {
         }
     }
 
+    /// Tells the customer what to do, until it is cancelled.
+    func guide(_ reader: PaymentCardReader, _ virtual: SoftwareACR122U?) -> Task<Void, Never> {
+        print("Reader: \(virtual == nil ? "the one that is attached" : "virtual, with the card “\(card)”")")
+        return Task { [events = reader.events, card] in
+            for await event in events { Self.follow(event, virtual, card) }
+        }
+    }
+
+    /// - Returns: in the currency's major unit; nil for what is no amount that can be paid.
+    static func amount(_ text: String, of currency: Currency) -> Decimal? {
+        let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
+        guard parts.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }),
+            text.utf8.count <= 16, parts.count == 1 || parts[1].count <= currency.exponent ?? 0,
+            let amount = Decimal(string: text, locale: Locale(identifier: "en_US_POSIX")), amount > 0
+        else { return nil }
+        return amount
+    }
+
     /// A terminal with a virtual reader, that knows what the virtual cards' certificates are made with.
-    private static func configuration(_ device: SoftwareACR122U) throws -> ProximityReaderSystem.Configuration {
+    func configuration(_ device: SoftwareACR122U) throws -> ProximityReaderSystem.Configuration {
         var configuration = ProximityReaderSystem.Configuration()
         configuration.reader = .reader(VirtualReader(device))
         for key in VirtualCards.certificationAuthorityKeys {

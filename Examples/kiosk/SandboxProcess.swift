@@ -11,12 +11,13 @@ final class SandboxProcess {
         let description: String
     }
 
-    init() async throws {
+    /// - Parameter arguments: beside those that it is started with always.
+    init(_ arguments: [String] = []) async throws {
         let executable = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
             .appending(path: "psp-sandbox")
         let output = Pipe()
         process.executableURL = executable
-        process.arguments = ["--port", "0", "--quiet", "--end-with-input"]
+        process.arguments = ["--port", "0", "--quiet", "--end-with-input"] + arguments
         process.standardInput = input
         process.standardOutput = output
         do {
@@ -39,6 +40,13 @@ final class SandboxProcess {
             throw Failure(description: "psp-sandbox has not begun to listen.")
         }
         self.address = address
+    }
+
+    /// Returns when it has ended.
+    func end() async {
+        try? input.fileHandleForWriting.close()
+        process.terminate()
+        while process.isRunning { try? await Task.sleep(for: .milliseconds(10)) }
     }
 
     deinit {

@@ -10,7 +10,7 @@ struct SandboxService: PaymentServiceProvider {
 
     func fetchReaderToken() async throws -> String {
         struct Answer: Decodable { let token: String }
-        return try JSONDecoder().decode(Answer.self, from: await post("reader-tokens", Data("{}".utf8), key: nil)).token
+        return try await ask("POST", "reader-tokens", Data("{}".utf8), as: Answer.self).token
     }
 
     func processPayment(
@@ -25,11 +25,35 @@ struct SandboxService: PaymentServiceProvider {
         try await charge("refunds", cardData, amount, currency, idempotencyKey)
     }
 
-    func submitBatch(_ batch: Data, idempotencyKey: String) async throws -> String {
-        struct Answer: Decodable { let deletionToken: String }
-        let answer = try await post("batches", batch, key: idempotencyKey)
-        return try JSONDecoder().decode(Answer.self, from: answer).deletionToken
+    func result(for idempotencyKey: String) async throws -> PaymentResult? {
+        try await ask("GET", "decision", key: idempotencyKey, as: Decision.self).payment
     }
+
+    func reverse(idempotencyKey: String) async throws {
+        _ = try await ask("POST", "reversals", key: idempotencyKey, as: Decision.self)
+    }
+
+    func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
+        struct Answer: Decodable {
+            struct Payment: Decodable { let idempotencyKey: String }
+            let deletionToken: String
+            let keys: [Payment]
+            let results: [PaymentResult]
+            enum CodingKeys: CodingKey { case deletionToken, payments }
+            init(from decoder: any Decoder) throws {
+                let container = try decoder.container(keyedBy: CodingKeys.self)
+                deletionToken = try container.decode(String.self, forKey: .deletionToken)
+                keys = try container.decode([Payment].self, forKey: .payments)
+                results = try container.decode([PaymentResult].self, forKey: .payments)
+            }
+        }
+        let answer = try await ask("POST", "batches", batch, key: idempotencyKey, reader: reader, as: Answer.self)
+        return BatchResult(
+            payments: Dictionary(zip(answer.keys.map(\.idempotencyKey), answer.results)) { first, _ in first },
+            deletionToken: answer.deletionToken)
+    }
+
+    private struct Decision: Decodable { let payment: PaymentResult? }
 
     private func charge(
         _ resource: String, _ cardData: String, _ amount: Decimal, _ currency: String, _ key: String
@@ -37,20 +61,20 @@ struct SandboxService: PaymentServiceProvider {
         struct Charge: Encodable { let cardData: String, amount: String, currency: String }
         let body = try JSONEncoder().encode(
             Charge(cardData: cardData, amount: amount.description, currency: currency))
-        return try JSONDecoder().decode(PaymentResult.self, from: await post(resource, body, key: key))
+        return try await ask("POST", resource, body, key: key, as: PaymentResult.self)
     }
 
     /// - Throws: `PaymentServiceError`.
-    private func post(_ resource: String, _ body: Data, key: String?) async throws -> Data {
-        struct Failure: Decodable {
-            struct Reason: Decodable { let code: String, message: String }
-            let error: Reason
-        }
+    private func ask<Answer: Decodable>(
+        _ method: String, _ resource: String, _ body: Data? = nil, key: String? = nil, reader: String? = nil,
+        as type: Answer.Type
+    ) async throws -> Answer {
         var request = URLRequest(url: address.appending(path: resource))
-        request.httpMethod = "POST"
+        request.httpMethod = method
         request.httpBody = body
         request.setValue("application/json", forHTTPHeaderField: "Content-Type")
         if let key { request.setValue(key, forHTTPHeaderField: "Idempotency-Key") }
+        if let reader { request.setValue(reader, forHTTPHeaderField: "Reader-Identifier") }
         // A session, and so a connection, for each request.  One that was used before may break before it answers; then
         // libcurl sends the request again by itself, and Foundation has no body left to give it.
         let configuration = URLSessionConfiguration.ephemeral
@@ -63,11 +87,30 @@ struct SandboxService: PaymentServiceProvider {
         } catch {
             throw PaymentServiceError.noAnswer(error.localizedDescription)
         }
-        let status = (response as? HTTPURLResponse)?.statusCode ?? 0
-        guard status != 200 else { return data }
-        guard (400..<500).contains(status), let failure = try? JSONDecoder().decode(Failure.self, from: data) else {
-            throw PaymentServiceError.noAnswer("status \(status)")
+        switch (response as? HTTPURLResponse)?.statusCode ?? 0 {
+        case 200:
+            do {
+                return try JSONDecoder().decode(type, from: data)
+            } catch {
+                // It was done, whatever the answer means.
+                throw PaymentServiceError.noAnswer("it said something else than it must")
+            }
+        case 401, 403: throw PaymentServiceError.notAuthorised(Self.reason(data)?.message ?? "it does not say why")
+        // Timeout, conflict, too early, too many requests: nothing is known of the calls before this one.
+        case let status where (400..<500).contains(status) && ![408, 409, 425, 429].contains(status):
+            guard let reason = Self.reason(data) else { throw PaymentServiceError.noAnswer("status \(status)") }
+            throw PaymentServiceError.refused(code: reason.code, message: reason.message)
+        case let status:
+            throw PaymentServiceError.noAnswer("status \(status) \(Self.reason(data)?.message ?? "")")
         }
-        throw PaymentServiceError.refused(code: failure.error.code, message: failure.error.message)
+    }
+
+    private struct Failure: Decodable {
+        struct Reason: Decodable { let code: String, message: String }
+        let error: Reason
+    }
+
+    private static func reason(_ data: Data) -> Failure.Reason? {
+        try? JSONDecoder().decode(Failure.self, from: data).error
     }
 }

@@ -15,6 +15,14 @@ struct KioskBench {
     let psp: ScriptedService
     let service: TapToPayService
     private let clock: Clock
+    private let folder: Folder
+
+    /// Removed with the bench.
+    private final class Folder: Sendable {
+        let url: URL
+        init(_ url: URL) { self.url = url }
+        deinit { try? FileManager.default.removeItem(at: url) }
+    }
 
     init(
         options: PaymentCardReader.Options = .init(), script: [ScriptedService.Answer] = [], isPrepared: Bool = true,
@@ -26,6 +34,7 @@ struct KioskBench {
         var configuration = try Self.configuration(device, psp)
         configuration.now = { clock.now }
         configure(&configuration)
+        folder = Folder(configuration.folder)
         reader = PaymentCardReader(options: options, terminal: PaymentTerminal(configuration))
         service = TapToPayService(psp: psp, reader: reader, pauses: [.milliseconds(1), .milliseconds(1)])
         if isPrepared { try await service.initialize() }
@@ -80,7 +89,9 @@ actor ScriptedService: PaymentServiceProvider {
         /// It was done, and the answer is lost.
         case lost
         case refused
-        /// Not before somebody says so.
+        /// It was done, and the answer is something else.
+        case garbled
+        /// Not before `release()`.
         case held
     }
 
@@ -88,27 +99,26 @@ actor ScriptedService: PaymentServiceProvider {
         let kind: String, amount: Decimal, currency: String, key: String
     }
 
-    nonisolated let keySet: String
     nonisolated let cardDataKey: JWEPrivateKey
-    private nonisolated let signer: ES256PrivateKey
+    nonisolated var keySet: String { batches.keySet }
     private nonisolated let now: @Sendable () -> Date
     private var script: [Answer]
     private(set) var calls: [Call] = []
     private(set) var tokens = 0
+    private(set) var reversals: [String] = []
     private var tokenLifetime: TimeInterval = 3600
+    private var results: [String: PaymentResult] = [:]
+    private var isReleased = false
+    private var waiters: [CheckedContinuation<Void, Never>] = []
+    /// What takes batches, and signs reader tokens as well.
+    nonisolated let batches: BatchService
 
     /// - Parameter script: the answers in their order; after the last all is approved.
     init(_ script: [Answer], now: @escaping @Sendable () -> Date = { Date() }) throws {
         self.script = script
         self.now = now
-        let signer = ES256PrivateKey()
-        self.signer = signer
+        batches = BatchService()
         cardDataKey = try JWEPrivateKey(generating: .ecdhES, keyID: "cards-1")
-        func url(_ text: String?) -> String {
-            (text ?? "").replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-        }
-        let (x, y) = (url(signer.parameters?.x), url(signer.parameters?.y))
-        keySet = #"{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","kid":"service-1","x":"\#(x)","y":"\#(y)"}]}"#
     }
 
     func setTokenLifetime(_ seconds: TimeInterval) { tokenLifetime = seconds }
@@ -116,9 +126,9 @@ actor ScriptedService: PaymentServiceProvider {
     func fetchReaderToken() async throws -> String {
         tokens += 1
         let claims = Claims(
-            iss: "https://payments.example", exp: now().timeIntervalSince1970 + tokenLifetime, mid: "merchant-1",
+            iss: BatchService.issuer, exp: now().timeIntervalSince1970 + tokenLifetime, mid: "merchant-1",
             card_data_key: try JSONDecoder().decode([String: String].self, from: Data(cardDataKey.publicJWK.utf8)))
-        let keys = await JWTKeyCollection().add(ecdsa: signer, kid: "service-1")
+        let keys = await JWTKeyCollection().add(ecdsa: batches.signer, kid: "service-1")
         return try await keys.sign(claims, kid: "service-1")
     }
 
@@ -134,9 +144,22 @@ actor ScriptedService: PaymentServiceProvider {
         try await answer(Call(kind: "refund", amount: amount, currency: currency, key: idempotencyKey))
     }
 
-    func submitBatch(_ batch: Data, idempotencyKey: String) async throws -> String {
-        calls.append(Call(kind: "batch", amount: 0, currency: "", key: idempotencyKey))
-        return "deletion-token"
+    func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
+        try await batches.submitBatch(batch, from: reader, idempotencyKey: idempotencyKey)
+    }
+
+    func result(for idempotencyKey: String) async throws -> PaymentResult? { results[idempotencyKey] }
+
+    func reverse(idempotencyKey: String) async throws { reversals.append(idempotencyKey) }
+
+    func setScript(_ script: [Answer]) { self.script = script }
+
+    func setResult(_ result: PaymentResult?, for key: String) { results[key] = result }
+
+    func release() {
+        isReleased = true
+        for waiter in waiters { waiter.resume() }
+        waiters = []
     }
 
     private func answer(_ call: Call) async throws -> PaymentResult {
@@ -148,9 +171,11 @@ actor ScriptedService: PaymentServiceProvider {
                 id: "payment-\(calls.count)", status: .declined, responseCode: "51", message: "Insufficient funds")
         case .lost: throw PaymentServiceError.noAnswer("the line is dead")
         case .refused: throw PaymentServiceError.refused(code: "merchant", message: "No such merchant.")
+        case .garbled:
+            return try JSONDecoder().decode(PaymentResult.self, from: Data("<html>".utf8))
         case .held:
-            try await Task.sleep(for: .seconds(3600))
-            throw PaymentServiceError.noAnswer("held")
+            if !isReleased { await withCheckedContinuation { waiters.append($0) } }
+            return PaymentResult(id: "payment-\(calls.count)", status: .approved, responseCode: "00")
         }
     }
 
@@ -174,11 +199,11 @@ func thrown(isolation: isolated (any Actor)? = #isolation, _ body: () async thro
     }
 }
 
-/// Asks until `isTrue`, for ten seconds at most.
+/// Asks until `isTrue`, for two minutes at most.
 func wait(
     for what: String, isolation: isolated (any Actor)? = #isolation, until isTrue: () async -> Bool
 ) async throws {
-    for _ in 0..<2_000 {
+    for _ in 0..<24_000 {
         if await isTrue() { return }
         try await Task.sleep(for: .milliseconds(5))
     }

@@ -90,18 +90,95 @@ import Testing
         #expect(await bench.psp.tokens == 4)
     }
 
-    @Test("without a key of the caller's, the same card data have the same key, and others another")
-    func defaultKeys() async throws {
-        let psp = try ScriptedService([])
-        for data in ["sealed-1", "sealed-1", "sealed-2"] {
-            _ = try await psp.processPayment(cardData: data, amount: 1, currency: "EUR")
+    @Test("an answer that cannot be read is a lost one")
+    func garbled() async throws {
+        let bench = try await KioskBench(script: [.garbled, .approved])
+        try bench.insert()
+        #expect(try await bench.service.charge(amount: 12.34, currency: "EUR").status == .approved)
+        #expect(Set(await bench.psp.calls).count == 1)
+    }
+
+    @Test("a refusal tells nothing of a call before it, whose answer was lost", arguments: [false, true])
+    func refusedLate(_ isRefund: Bool) async throws {
+        let bench = try await KioskBench(script: [.lost, .refused, .refused])
+        try bench.insert()
+        do {
+            if isRefund {
+                _ = try await bench.service.refund(amount: 5, currency: "EUR")
+            } else {
+                _ = try await bench.service.charge(amount: 5, currency: "EUR")
+            }
+            Issue.record("no error")
+        } catch let error as TapToPayError {
+            #expect(error == .outcomeUnknown(key: await bench.psp.calls[0].key))
         }
-        _ = try await psp.processRefund(cardData: "sealed-1", amount: 1, currency: "EUR")
-        _ = try await psp.submitBatch(Data("abc".utf8))
-        let keys = await psp.calls.map(\.key)
-        #expect(keys[0] == keys[1] && keys[0] != keys[2])
+    }
+
+    @Test("who cancels while the service is asked gets its answer; before, the service is not asked")
+    func cancelled() async throws {
+        let bench = try await KioskBench(script: [.held])
+        try bench.insert()
+        let card = try await bench.service.read(PaymentCardTransactionRequest(amount: 1, currencyCode: "EUR"))
+        let asking = Task { try await bench.service.authorise(card, amount: 1, currency: "EUR") }
+        try await wait(for: "call") { await bench.psp.calls.count == 1 }
+        asking.cancel()
+        await bench.psp.release()
+        #expect(try await asking.value.status == .approved)
+        let early = Task {
+            try? await Task.sleep(for: .seconds(3600))
+            _ = try await bench.service.authorise(card, amount: 1, currency: "EUR")
+        }
+        early.cancel()
+        #expect(await thrown { try await early.value } == "readCancelled")
+        #expect(await bench.psp.calls.count == 1)
+    }
+
+    @Test("a card that declines is not charged, though it comes as a result; a currency may be spelled small")
+    func notPaid() async throws {
+        var options = PaymentCardReader.Options()
+        options.includeErrorInReadResult = true
+        let bench = try await KioskBench(options: options)
+        try bench.insert("visa-decline")
+        #expect(
+            await thrown { _ = try await bench.service.charge(amount: 1, currency: "eur") } == "paymentCardDeclined")
+        #expect(await bench.psp.calls.isEmpty)
+        bench.device.remove()
+        try bench.insert()
+        _ = try await bench.service.charge(amount: 1, currency: "eur")
+        #expect(await bench.psp.calls.map(\.currency) == ["EUR"])
+    }
+
+    @Test("called at once, initialize() is done once; a wait for a card can be ended")
+    func atOnce() async throws {
+        let bench = try await KioskBench(isPrepared: false)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for _ in 0..<8 { group.addTask { try await bench.service.initialize() } }
+            try await group.waitForAll()
+        }
+        #expect(await !bench.service.cancelRead())
+        let ready = Task { [events = bench.reader.events] in
+            for await event in events { if case .readyForTap = event { return } }
+        }
+        let charge = Task { try await bench.service.charge(amount: 1, currency: "EUR") }
+        await ready.value
+        #expect(await bench.service.cancelRead())
+        #expect(await thrown { _ = try await charge.value } == "readCancelled")
+    }
+
+    @Test("without a key of the caller's, the read's id is the key, or the same card data have the same one")
+    func defaultKeys() async throws {
+        let bench = try await KioskBench()
+        try bench.insert()
+        let card = try await bench.service.read(PaymentCardTransactionRequest(amount: 1, currencyCode: "EUR"))
+        _ = try await bench.psp.processPayment(
+            cardData: try #require(card.paymentCardData), amount: 1, currency: "EUR")
+        for data in ["abc", "abc", "sealed-2"] {
+            _ = try await bench.psp.processPayment(cardData: data, amount: 1, currency: "EUR")
+        }
+        let keys = await bench.psp.calls.map(\.key)
+        #expect(keys[0] == card.id && keys[1] == keys[2] && keys[1] != keys[3])
         // FIPS 180-4's example of SHA-256: "abc".
-        #expect(keys[4] == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
+        #expect(keys[1] == "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad")
     }
 }
 
@@ -145,7 +222,7 @@ import Testing
         bench.passTime(24 * 3600 + 1)
         let request = PaymentCardTransactionRequest(amount: 1, currencyCode: "EUR")
         #expect(await thrown { _ = try await session.readPaymentCard(request) } == "readerSessionExpired")
-        try await wait(for: "new token") { await bench.psp.tokens == tokens + 1 }
+        try await wait(for: "new token") { await bench.psp.tokens > tokens }
         try await wait(for: "ready") { manager.state.isReady }
         bench.device.unplug()
         try await wait(for: "loss") {
@@ -187,6 +264,33 @@ import Testing
         read.cancel()
         await read.value
         #expect(model.errorMessage == nil && model.result == nil && !model.isProcessing)
+    }
+
+    @Test("after an answer that was lost nobody pays again before it is known; what was never made is taken back")
+    func unresolved() async throws {
+        let bench = try await KioskBench(script: [.lost, .lost, .lost], isPrepared: false)
+        let model = PaymentViewModel(bench.service)
+        await model.setup()
+        model.amount = 1
+        try bench.insert()
+        await model.readPayment()
+        let key = try #require(model.unresolvedKey)
+        #expect(model.errorMessage?.contains(key) == true)
+        await model.readPayment()
+        #expect(await bench.psp.calls.count == 3, "no other payment")
+        await bench.psp.setResult(PaymentResult(id: "p", status: .approved), for: key)
+        await model.resolve()
+        #expect(model.transactionComplete && model.unresolvedKey == nil && model.errorMessage == nil)
+        #expect(await bench.psp.reversals.isEmpty)
+
+        bench.device.remove()
+        try bench.insert()
+        await bench.psp.setScript([.lost, .lost, .lost])
+        await model.readPayment()
+        let other = try #require(model.unresolvedKey)
+        await model.resolve()
+        #expect(model.result == nil && model.unresolvedKey == nil)
+        #expect(await bench.psp.reversals == [other])
     }
 
     struct Unexpected: Error { let state: String }

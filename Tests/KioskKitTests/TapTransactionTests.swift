@@ -47,8 +47,25 @@ import Testing
         let ready = readyForTap(bench)
         async let seen = states(transactions) { _ in Issue.record("nothing was read") }
         await ready.value
-        await bench.service.suspend()
+        #expect(await transactions.cancel())
         #expect(await seen == [.cancelled("readCancelled")])
+    }
+
+    @Test("what authorise has thrown is an outcome: nothing was done, or nobody knows")
+    func outcomes() {
+        let refusal = PaymentServiceError.refused(code: "merchant", message: "No such merchant.")
+        #expect(TapOutcome(refusal) == .failed(.service(refusal.description)))
+        #expect(TapOutcome(TapToPayError.outcomeUnknown(key: "k")) == .failed(.outcomeUnknown(key: "k")))
+    }
+
+    @Test("a card of a network that the merchant does not accept is not confirmed")
+    func networks() async throws {
+        let bench = try await KioskBench()
+        try bench.insert()
+        let jcb = TapTransactions(bench.service, networks: [.jcb])
+        #expect(await states(jcb) { _ in Issue.record("confirmed") } == [.cancelled("cardNotSupported")])
+        let visa = TapTransactions(bench.service, networks: [.visa])
+        #expect(await states(visa) { #expect($0.complete(.approved)) }.last == .completed(.approved))
     }
 
     @Test(
@@ -183,7 +200,7 @@ import Testing
         let ready = readyForTap(bench)
         async let first = states(transactions) { confirmation in
             #expect(await states(transactions) { _ in } == [.cancelled("readerSessionBusy")])
-            confirmation.complete(.approved)
+            #expect(confirmation.complete(.approved))
         }
         await ready.value
         #expect(await states(transactions) { _ in } == [.cancelled("readerSessionBusy")])
@@ -211,7 +228,8 @@ import Testing
         var seen: [Seen] = []
         // The cancelled attempt may still be ending.
         repeat {
-            seen = await states(transactions) { $0.complete(.approved) }
+            try await Task.sleep(for: .milliseconds(10))
+            seen = await states(transactions) { #expect($0.complete(.approved)) }
         } while seen == [.cancelled("readerSessionBusy")]
         #expect(seen == [.confirming(12.34, "EUR"), .completed(.approved)])
     }
@@ -246,7 +264,7 @@ import Testing
         #expect(weakReleased == nil)
         let stream = try #require(transactions).processPayment(12.34, currencyCode: "EUR")
         for await state in stream {
-            if case .confirmingPayment(_, let confirmation) = state { confirmation.complete(.approved) }
+            if case .confirmingPayment(_, let confirmation) = state { #expect(confirmation.complete(.approved)) }
         }
         for listener in listeners {
             #expect(listener.seen.withLock { $0 } == [.confirming(12.34, "EUR"), .completed(.approved)])
@@ -277,7 +295,7 @@ import Testing
         #expect(await late.next().map(Seen.init) == .completed(.approved))
 
         let ready = readyForTap(bench)
-        async let second = states(transactions, amount: 5) { $0.complete(.declined(reason: nil)) }
+        async let second = states(transactions, amount: 5) { #expect($0.complete(.declined(reason: nil))) }
         await ready.value
         // Nothing of the first.
         var fresh = transactions.transactionStates.makeAsyncIterator()

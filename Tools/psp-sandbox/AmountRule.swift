@@ -7,6 +7,8 @@ struct AmountRule: Sendable {
         case late
         /// The connection is closed without an answer.
         case never
+        /// The sandbox ends, as if it had crashed, when it has booked the payment.
+        case crash
     }
 
     /// The amount's last two digits; nil: all others.
@@ -15,20 +17,25 @@ struct AmountRule: Sendable {
     let message: String
     var delivery = Delivery.now
 
+    /// Whether it is not decided at all: the call is refused, and nothing of it is done.
+    var isRefusal = false
+
     var isApproval: Bool { responseCode == "00" }
 
     static let table = [
         AmountRule(ending: "05", responseCode: "05", message: "Do not honour"),
+        AmountRule(ending: "13", responseCode: "13", message: "Invalid amount", isRefusal: true),
         AmountRule(ending: "14", responseCode: "14", message: "Invalid card number"),
         AmountRule(ending: "51", responseCode: "51", message: "Insufficient funds"),
         AmountRule(ending: "54", responseCode: "54", message: "Expired card"),
         AmountRule(ending: "91", responseCode: "91", message: "Issuer unavailable"),
         AmountRule(ending: "96", responseCode: "00", message: "Approved", delivery: .never),
+        AmountRule(ending: "97", responseCode: "00", message: "Approved", delivery: .crash),
         AmountRule(ending: "98", responseCode: "00", message: "Approved", delivery: .late),
         AmountRule(ending: nil, responseCode: "00", message: "Approved"),
     ]
 
-    /// For stored card data that cannot be opened, or are not for what they say.
+    /// For stored card data that have been opened, and are none.
     static let formatError = AmountRule(ending: nil, responseCode: "30", message: "Format error")
 
     static func forAmount(_ minorUnits: UInt64) -> AmountRule {
@@ -40,12 +47,16 @@ struct AmountRule: Sendable {
     /// One line each, for `--help`.
     static var help: String {
         table.map { rule in
-            let outcome = rule.isApproval ? "approved" : "declined, \(rule.responseCode) \(rule.message)"
+            let outcome =
+                rule.isRefusal
+                ? "refused: the call does nothing, nor does the batch that it is in"
+                : rule.isApproval ? "approved" : "declined, \(rule.responseCode) \(rule.message)"
             let delivery =
                 switch rule.delivery {
                 case .now: ""
                 case .late: "; the first answer comes late"
                 case .never: "; the connection is closed in place of the first answer"
+                case .crash: "; the sandbox ends in place of the first answer, also within a batch"
                 }
             return "  \(rule.ending.map { "…\($0)" } ?? "else")  \(outcome)\(delivery)"
         }.joined(separator: "\n")

@@ -12,8 +12,9 @@ struct PSPSandbox: AsyncParsableCommand {
         abstract: "A payment service for development: issues reader tokens, opens card data, decides by amount.",
         discussion: """
             No money moves. Everybody can sign as this service: its key is published, and trusted only by terminals \
-            without a configuration of their own. Account numbers are never printed but masked. What it knows it \
-            forgets when it ends.
+            without a configuration of their own. Account numbers are never printed but masked. What was decided it \
+            forgets when it ends, unless there are --books; card data that were sealed for it can be opened after that \
+            if there is a --card-data-key.
 
             REQUESTS
               GET  /keys           what tokens are signed with: a JSON Web Key Set
@@ -23,27 +24,35 @@ struct PSPSandbox: AsyncParsableCommand {
                                    {"id", "kind", "status", "responseCode", "message",
                                    "amount", "currency", "card", "idempotencyKey"}
               POST /refunds        likewise, for a card that was read for a refund
-              POST /batches        a StoreAndForwardBatch; of it are looked at
-                                   {"id", "count",
-                                   "payments": [{"id", "paymentCardData",
-                                                 "generalCardData"}]}
+              GET  /decision       what was decided under a key, of a batch as well
+                                   {"payment": …} or {"payment": null}
+              POST /reversals      takes back what was approved under a key; where nothing was,
+                                   nothing will be
+              POST /batches        a StoreAndForwardBatch
                                    {"deletionToken", "payments"}
               GET  /payments       everything that was decided so far
 
             cardData is PaymentCardReadResult.paymentCardData; amount, currency and type must be what the card was read \
-            for. status is "approved" or "declined". Payments, refunds and batches need the header Idempotency-Key: a \
+            for. status is "approved" or "declined". All that concerns a payment needs the header Idempotency-Key: a \
             key that is known gets the answer of the first time, and nothing else is done. In a batch each payment's id \
-            is its key. What is refused is answered {"error": {"code", "message"}} with a status of 400 and above.
+            is its key. What is refused is answered {"error": {"code", "message"}} with a status of 400 and above, and \
+            has done nothing; with 409 something was done before.
+
+            BATCHES
+              They need the header Reader-Identifier: which reader the deletion token is for. Each payment must be \
+            signed by the key of the leaf certificate, so must the batch, and the leaf certificate by the intermediate \
+            one. That is trusted as it comes: a real service knows its terminals'. Payments that can never be decided \
+            are missing in the answer and in the token: those that are sealed for another key, and those that came \
+            before with another id.
+              The deletion token is a JSON web token with iss, aud (the Reader-Identifier), jti, bid (the batch's id), \
+            cnt (its count), hash, iat, exp, and ids if not all may be deleted; another one each time. The hash is \
+            SHA-256, in Base64url, of the batch's canonical form: the lines "swift-contactless batch 1", id, count, and \
+            for each payment its id, a space, and the SHA-256 in hexadecimal digits of the lines \
+            "swift-contactless payment 1", id, paymentCardData and generalCardData.
 
             AMOUNTS
               The last two digits of the amount in minor units decide:
             \(AmountRule.help)
-
-            A deletion token is a JSON web token with iss, aud (what the header Reader-Identifier of the batch says), jti, \
-            bid (the batch's id), cnt (its count), hash, iat and exp. The hash is SHA-256, in Base64url, of the batch's \
-            canonical form: the lines "swift-contactless batch 1", id, count, and for each payment its id, a space, and \
-            the SHA-256 in hexadecimal digits of the lines "swift-contactless payment 1", id, paymentCardData and \
-            generalCardData.
 
             EXAMPLES
               psp-sandbox
@@ -53,7 +62,11 @@ struct PSPSandbox: AsyncParsableCommand {
     @Option(help: "The port; 0 for any that is free.")
     var port: UInt16 = 8790
 
-    @Option(help: "The address to listen on. Another one than 127.0.0.1 lets others in: everybody can ask for tokens.")
+    @Option(
+        help: """
+            The address to listen on. Another one than 127.0.0.1 lets others in: everybody can ask for tokens, and a \
+            client that never ends its request is not cut off.
+            """)
     var address = "127.0.0.1"
 
     @Option(help: .init("The merchant that tokens are for, where none is asked for.", valueName: "name"))
@@ -71,6 +84,12 @@ struct PSPSandbox: AsyncParsableCommand {
             valueName: "file"))
     var cardDataKey: String?
 
+    @Option(
+        help: .init(
+            "Where every decision is written before it is answered, and read when this starts; made if it is not there. "
+                + "Without it, all is forgotten at the end.", valueName: "file"))
+    var books: String?
+
     @Flag(help: "Print the address and nothing else.")
     var quiet = false
 
@@ -85,8 +104,15 @@ struct PSPSandbox: AsyncParsableCommand {
     func run() async throws {
         signal(SIGPIPE, SIG_IGN)
         let keys = try await SandboxKeys(cardDataKey: try key())
+        let sandbox: Sandbox
+        do {
+            sandbox = Sandbox(keys: keys, books: try Books(books))
+        } catch {
+            Self.complain("\(error)")
+            throw ExitCode(1)
+        }
         let routes = Routes(
-            sandbox: Sandbox(keys: keys), keys: keys, merchant: merchant, tokenLifetime: tokenLifetime,
+            sandbox: sandbox, keys: keys, merchant: merchant, tokenLifetime: tokenLifetime,
             lateness: .seconds(late), log: { [quiet] line in if !quiet { Self.print(line) } })
         let socketAddress: sockaddr_in
         do {
@@ -128,8 +154,12 @@ struct PSPSandbox: AsyncParsableCommand {
         }
     }
 
+    /// What clients send may hold anything: controls are not for the terminal.
     private static func print(_ line: String) {
-        try? FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8))
+        let text = String(
+            String.UnicodeScalarView(
+                line.unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 }))
+        try? FileHandle.standardOutput.write(contentsOf: Data((text + "\n").utf8))
     }
 
     private static func complain(_ text: String) {

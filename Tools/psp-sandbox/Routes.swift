@@ -12,12 +12,14 @@ struct Routes: HTTPHandler {
     /// Is given a line for each request.
     let log: @Sendable (String) -> Void
 
-    /// Of a request's body, in bytes.
-    private static let maximumLength = 64 << 20
+    /// Of a request's body, in bytes: of a batch, and of anything else.
+    private static let maximumLength = (batch: 32 << 20, other: 64 << 10)
 
     func handleRequest(_ request: HTTPRequest) async throws -> HTTPResponse {
         do {
-            return try await answer(request)
+            // Whole, before anything is answered: what is left of it would be taken for the next request.
+            guard let body = try await body(of: request) else { return HTTPResponse(webSocket: NoAnswer()) }
+            return try await answer(request, body)
         } catch let refusal as Sandbox.Refusal {
             log("\(request.method.rawValue) \(request.path)  refused: \(refusal.message)")
             return try json(Failure(error: .init(code: refusal.code, message: refusal.message)), status: refusal.status)
@@ -25,10 +27,29 @@ struct Routes: HTTPHandler {
             log("\(request.method.rawValue) \(request.path)  refused: not the JSON it must be")
             let message = "The body is not the JSON that is documented: see psp-sandbox --help."
             return try json(Failure(error: .init(code: "invalid_request", message: message)), status: 400)
+        } catch let failure as Books.Failure {
+            log("\(failure)")
+            return try json(Failure(error: .init(code: "books", message: failure.description)), status: 500)
         }
     }
 
-    private func answer(_ request: HTTPRequest) async throws -> HTTPResponse {
+    /// - Returns: nil for one that is so long that the connection is closed.
+    private func body(of request: HTTPRequest) async throws -> Data? {
+        let maximum = request.path == "/batches" ? Self.maximumLength.batch : Self.maximumLength.other
+        var body = Data()
+        var length = 0
+        for try await part in request.bodySequence {
+            length += part.count
+            if length <= maximum { body.append(part) }
+            if length > maximum + Self.maximumLength.batch { return nil }
+        }
+        guard length <= maximum else {
+            throw Sandbox.Refusal(status: 413, code: "too_long", message: "Send at most \(maximum) bytes.")
+        }
+        return body
+    }
+
+    private func answer(_ request: HTTPRequest, _ body: Data) async throws -> HTTPResponse {
         switch (request.method, request.path) {
         case (.GET, "/keys"):
             return HTTPResponse(
@@ -36,22 +57,31 @@ struct Routes: HTTPHandler {
                 body: Data(SandboxKeys.keySet.utf8))
         case (.GET, "/payments"):
             return try json(await sandbox.all)
+        case (.GET, "/decision"):
+            return try json(Decision(payment: await sandbox.payment(under: try key(of: request))))
         case (.POST, "/reader-tokens"):
-            let wish = try await decode(TokenRequest.self, request)
-            let token = try await keys.readerToken(merchant: wish.merchant ?? merchant, lifetime: tokenLifetime)
-            log("reader token for \(wish.merchant ?? merchant)")
+            let merchant = try decode(TokenRequest.self, body).merchant ?? merchant
+            guard (1...64).contains(merchant.utf8.count) else {
+                throw Sandbox.Refusal(status: 422, code: "invalid_merchant", message: "1 to 64 bytes.")
+            }
+            let token = try await keys.readerToken(merchant: merchant, lifetime: tokenLifetime)
+            log("reader token for \(merchant)")
             return try json(TokenAnswer(token: token))
         case (.POST, "/payments"), (.POST, "/refunds"):
             let kind: Sandbox.Kind = request.path == "/payments" ? .payment : .refund
             let key = try key(of: request)
-            let charge = try await decode(Sandbox.Charge.self, request)
+            let charge = try decode(Sandbox.Charge.self, body)
             return try await deliver(try await sandbox.decide(kind, key: key, charge)) { note($0) }
+        case (.POST, "/reversals"):
+            let payment = try await sandbox.reverse(try key(of: request))
+            log("reversal of \(payment.idempotencyKey)")
+            return try json(Decision(payment: payment))
         case (.POST, "/batches"):
-            let key = try key(of: request)
-            let batch = try await decode(Sandbox.Batch.self, request)
-            let reader = request.headers[HTTPHeader("Reader-Identifier")] ?? SandboxKeys.audience
-            return try await deliver(try await sandbox.take(batch, from: reader, key: key)) { answer in
-                log("batch of \(answer.payments.count)")
+            let batch = try decode(Batch.self, body)
+            let reader = request.headers[HTTPHeader("Reader-Identifier")]
+            let reply = try await sandbox.take(batch, from: reader, key: try? key(of: request))
+            return try await deliver(reply) { answer in
+                log("batch of \(batch.count), decided: \(answer.payments.count)")
                 answer.payments.forEach(note)
             }
         default:
@@ -74,7 +104,7 @@ struct Routes: HTTPHandler {
             log("  … the answer comes in \(lateness)")
             try await Task.sleep(for: lateness)
             return try json(reply.body)
-        case .never:
+        case .never, .crash:
             log("  … the connection is closed without an answer")
             return HTTPResponse(webSocket: NoAnswer())
         }
@@ -98,13 +128,8 @@ struct Routes: HTTPHandler {
         return key
     }
 
-    private func decode<Body: Decodable>(_ type: Body.Type, _ request: HTTPRequest) async throws -> Body {
-        let length = request.headers[.contentLength].flatMap(Int.init) ?? Self.maximumLength + 1
-        guard length <= Self.maximumLength else {
-            throw Sandbox.Refusal(
-                status: 413, code: "too_long", message: "Send a Content-Length of at most \(Self.maximumLength) bytes.")
-        }
-        return try JSONDecoder().decode(type, from: try await request.bodyData)
+    private func decode<Body: Decodable>(_ type: Body.Type, _ body: Data) throws -> Body {
+        try JSONDecoder().decode(type, from: body)
     }
 
     private func json(_ body: some Encodable, status: Int = 200) throws -> HTTPResponse {
@@ -116,6 +141,15 @@ struct Routes: HTTPHandler {
     }
 
     private struct TokenRequest: Decodable { let merchant: String? }
+    private struct Decision: Encodable {
+        let payment: Sandbox.Payment?
+        enum CodingKeys: CodingKey { case payment }
+        func encode(to encoder: any Encoder) throws {
+            var container = encoder.container(keyedBy: CodingKeys.self)
+            // Also null.
+            try container.encode(payment, forKey: .payment)
+        }
+    }
     private struct TokenAnswer: Encodable { let token: String }
     private struct Failure: Encodable {
         struct Reason: Encodable { let code: String, message: String }

@@ -1,18 +1,17 @@
-import CardEncryption
 import Crypto
 import EMVContactless
 import Foundation
-import SmartCard
+import Glibc
 
-/// The books of the payment service: what was asked for, and what was answered.  In memory: they end with the process.
+/// What the payment service does: each payment once, under its key.
 actor Sandbox {
-    enum Kind: String, Codable {
+    enum Kind: String, Codable, Sendable {
         case payment
         case refund
     }
 
     /// What a payment or a refund is asked for with.
-    struct Charge: Decodable {
+    struct Charge: Decodable, Sendable {
         /// As `PaymentCardReadResult.paymentCardData` has it.
         let cardData: String
         /// In the currency's major unit: `12.34`.
@@ -22,52 +21,35 @@ actor Sandbox {
     }
 
     /// What was answered; nothing of it is secret.
-    struct Payment: Encodable {
+    struct Payment: Codable, Sendable {
         let id: String
         let kind: Kind
         let status: String
         let responseCode: String
         let message: String
-        /// In the currency's major unit; nil for stored card data that could not be opened, as the next two.
+        /// In the currency's major unit; nil for card data that are none, and for what was reversed before it came, as the
+        /// next two.
         let amount: String?
         let currency: String?
         /// The account number, masked.
         let card: String?
         let idempotencyKey: String
-    }
 
-    /// Stored payments, as `StoreAndForwardBatch` encodes them.  Signatures and certificates are not looked at.
-    struct Batch: Decodable {
-        struct Stored: Decodable {
-            let id: String
-            let paymentCardData: String
-            let generalCardData: String?
-        }
-        let id: String
-        let count: Int
-        let payments: [Stored]
-
-        /// What the hash of a deletion token is made of, as ProximityReader's store makes it.
-        var canonicalForm: String {
-            "swift-contactless batch 1\n\(id)\n\(payments.count)\n"
-                + payments.map { payment in
-                    let form =
-                        [
-                            "swift-contactless payment 1", payment.id, payment.paymentCardData,
-                            payment.generalCardData ?? "",
-                        ].joined(separator: "\n") + "\n"
-                    let hash = SHA256.hash(data: Data(form.utf8)).map { String(format: "%02x", $0) }.joined()
-                    return "\(payment.id) \(hash)\n"
-                }.joined()
+        /// As it is after a reversal: ISO 8583, field 39, 17: customer cancellation.
+        var reversed: Payment {
+            Payment(
+                id: id, kind: kind, status: "declined", responseCode: "17", message: "Reversed", amount: amount,
+                currency: currency, card: card, idempotencyKey: idempotencyKey)
         }
     }
 
-    struct BatchAnswer: Encodable {
+    struct BatchAnswer: Encodable, Sendable {
         let deletionToken: String
+        /// Those that are decided.
         let payments: [Payment]
     }
 
-    /// Why nothing was done.
+    /// Why nothing was done; with the status 409: by this call.
     struct Refusal: Error {
         let status: Int
         let code: String
@@ -81,29 +63,49 @@ actor Sandbox {
     }
 
     private let keys: SandboxKeys
-    /// By idempotency key: what was asked for, hashed, and what was answered.
-    private var payments: [String: (request: SHA256Digest, payment: Payment)] = [:]
-    private var batches: [String: (request: SHA256Digest, answer: BatchAnswer)] = [:]
-    private var order: [String] = []
+    private let books: Books
+    /// By idempotency key: the batch's hash.
+    private var batches: [String: SHA256Digest] = [:]
 
-    init(keys: SandboxKeys) { self.keys = keys }
+    init(keys: SandboxKeys, books: sending Books) {
+        self.keys = keys
+        self.books = books
+    }
 
     /// Every payment and refund, the first first.
-    var all: [Payment] { order.compactMap { payments[$0]?.payment } }
+    var all: [Payment] { books.payments }
+
+    func payment(under key: String) -> Payment? { books[key]?.payment }
 
     // MARK: Payments
 
     func decide(_ kind: Kind, key: String, _ charge: Charge) throws -> Reply<Payment> {
-        let request = Self.hash(kind.rawValue, charge.cardData, charge.amount, charge.currency)
-        if let known = payments[key] {
-            guard known.request == request else { throw Self.reusedKey }
-            return Reply(body: known.payment, delivery: .now)
-        }
-        let card = try card(of: charge.cardData)
         guard let currency = Currency[charge.currency], let units = Self.minorUnits(charge.amount, of: currency) else {
             throw Refusal(
                 status: 422, code: "invalid_amount",
                 message: "No amount of a currency: send amount as “12.34”, currency as “EUR”.")
+        }
+        let cardData = Self.hash(charge.cardData)
+        let request = Self.hash(kind.rawValue, cardData, String(units), currency.code)
+        if let known = books[key] {
+            guard known.request ?? request == request else { throw Self.reusedKey }
+            return Reply(body: known.payment, delivery: .now)
+        }
+        guard books.key(ofCardData: cardData) == nil else {
+            throw Refusal(
+                status: 409, code: "card_data_reused",
+                message: "These card data came under another Idempotency-Key: one read is one payment, and has one key."
+            )
+        }
+        let card: Card
+        do {
+            card = try Card(opening: charge.cardData, with: keys.cardDataKey)
+        } catch Card.Failure.unreadable(let reason) {
+            throw Refusal(status: 422, code: "card_data", message: reason)
+        } catch {
+            throw Refusal(
+                status: 422, code: "card_data", message: "The card data are sealed for another key than this service's."
+            )
         }
         guard card.kind == kind, card.units == units, card.currency == currency else {
             throw Refusal(
@@ -111,18 +113,34 @@ actor Sandbox {
                 message: "The card has agreed to another amount, currency or type: read it again for this one.")
         }
         let rule = AmountRule.forAmount(units)
-        return Reply(body: book(kind, card, rule, key: key, request), delivery: rule.delivery)
+        guard !rule.isRefusal else { throw Self.refusal(by: rule) }
+        let payment = try book(kind, card, rule, key: key, request: request, cardData: cardData)
+        return Reply(body: payment, delivery: rule.delivery)
+    }
+
+    /// Takes back what was approved under a key; under one that is not known, nothing will be approved.
+    func reverse(_ key: String) throws -> Payment {
+        let known = books[key]
+        let before =
+            known?.payment
+            ?? Payment(
+                id: UUID().uuidString, kind: .payment, status: "declined", responseCode: "17", message: "Reversed",
+                amount: nil, currency: nil, card: nil, idempotencyKey: key)
+        guard known == nil || before.status == "approved" else { return before }
+        try books.add(Books.Entry(payment: before.reversed, request: known?.request, cardData: known?.cardData))
+        return before.reversed
     }
 
     private func book(
-        _ kind: Kind, _ card: Card?, _ rule: AmountRule, key: String, _ request: SHA256Digest
-    ) -> Payment {
+        _ kind: Kind, _ card: Card?, _ rule: AmountRule, key: String, request: String, cardData: String
+    ) throws -> Payment {
         let payment = Payment(
             id: UUID().uuidString, kind: kind, status: rule.isApproval ? "approved" : "declined",
             responseCode: rule.responseCode, message: rule.message, amount: card?.amount, currency: card?.currency.code,
             card: card?.account, idempotencyKey: key)
-        payments[key] = (request, payment)
-        order.append(key)
+        try books.add(Books.Entry(payment: payment, request: request, cardData: cardData))
+        // Nothing is tidied up in a crash.
+        if case .crash = rule.delivery { kill(getpid(), SIGKILL) }
         return payment
     }
 
@@ -131,92 +149,98 @@ actor Sandbox {
     /// Decides each payment of a batch under its own identifier as key: one that comes in two batches is made once.
     ///
     /// - Parameter reader: the one that stored them, which the deletion token is for.
-    func take(_ batch: Batch, from reader: String, key: String) async throws -> Reply<BatchAnswer> {
-        let hash = SHA256.hash(data: Data(batch.canonicalForm.utf8))
-        if let known = batches[key] {
-            guard known.request == hash else { throw Self.reusedKey }
-            return Reply(body: known.answer, delivery: .now)
-        }
-        guard batch.count == batch.payments.count, !batch.id.isEmpty, Set(batch.payments.map(\.id)).count == batch.count
-        else {
-            throw Refusal(
-                status: 422, code: "invalid_batch",
-                message: "The batch has no id, a count that is not that of its payments, or one of them twice.")
-        }
-        var answers: [Payment] = []
-        var delivery = AmountRule.Delivery.now
-        for stored in batch.payments {
-            if let known = payments[stored.id]?.payment {
-                answers.append(known)
-                continue
+    /// - Throws: ``Refusal``, with a status other than 409 only if nothing of the batch has ever been done.
+    func take(_ batch: Batch, from reader: String?, key: String?) async throws -> Reply<BatchAnswer> {
+        do {
+            guard let key, let reader, !reader.isEmpty else {
+                throw Refusal(
+                    status: 400, code: "header_missing",
+                    message: "Send the headers Idempotency-Key and Reader-Identifier, of 1 to 255 bytes.")
             }
-            let card = try? card(of: stored.paymentCardData)
-            let rule = card.map { AmountRule.forAmount($0.units) } ?? .formatError
-            if rule.delivery.rawValue > delivery.rawValue { delivery = rule.delivery }
-            let request = Self.hash(
-                (card?.kind ?? .payment).rawValue, stored.paymentCardData, card?.amount ?? "", card?.currency.code ?? ""
-            )
-            answers.append(book(card?.kind ?? .payment, card, rule, key: stored.id, request))
+            try batch.check()
+            try await batch.verify()
+            let hash = SHA256.hash(data: Data(batch.canonicalForm.utf8))
+            guard batches[key] ?? hash == hash else { throw Self.reusedKey }
+            let (payments, delivery) = try decide(batch)
+            batches[key] = hash
+            let token = try await keys.deletionToken(
+                for: reader, batch: batch.id, count: batch.count, hash: Data(hash).base64URL,
+                ids: payments.count == batch.count ? nil : payments.map(\.idempotencyKey))
+            return Reply(body: BatchAnswer(deletionToken: token, payments: payments), delivery: delivery)
+        } catch let refusal as Refusal {
+            guard batch.payments.contains(where: { books[$0.id] != nil }) else { throw refusal }
+            throw Refusal(
+                status: 409, code: refusal.code,
+                message: "Payments of this batch came before, and what was decided of them stays: \(refusal.message)")
         }
-        let token = try await keys.deletionToken(
-            for: reader, batch: batch.id, count: batch.count, hash: Data(hash).base64URL)
-        let answer = BatchAnswer(deletionToken: token, payments: answers)
-        // Somebody else may have sent it meanwhile.
-        if let known = batches[key] { return Reply(body: known.answer, delivery: .now) }
-        batches[key] = (hash, answer)
-        return Reply(body: answer, delivery: delivery)
+    }
+
+    /// - Returns: what is decided, in the batch's order.  Left out is what this service can never decide: card data that are
+    ///   sealed for another key, or came under another identifier; an identifier that came with others; a refund.
+    private func decide(_ batch: Batch) throws -> ([Payment], AmountRule.Delivery) {
+        var isFirst = true
+        let plans = batch.payments.map { stored -> (Batch.Stored, Plan) in
+            let plan = plan(for: stored)
+            if case .known = plan { isFirst = false }
+            return (stored, plan)
+        }
+        for case (_, .book(_, let rule, _)) in plans where rule.isRefusal && isFirst { throw Self.refusal(by: rule) }
+        var payments: [Payment] = []
+        var delivery = AmountRule.Delivery.now
+        for (stored, plan) in plans {
+            switch plan {
+            case .known(let payment): payments.append(payment)
+            case .book(let card, let rule, let cardData) where !rule.isRefusal:
+                if rule.delivery.rawValue > delivery.rawValue { delivery = rule.delivery }
+                let request = Self.hash(
+                    Kind.payment.rawValue, cardData, card.map { String($0.units) } ?? "", card?.currency.code ?? "")
+                payments.append(
+                    try book(.payment, card, rule, key: stored.id, request: request, cardData: cardData))
+            case .book, .undecidable: break
+            }
+        }
+        guard !payments.isEmpty else {
+            throw Refusal(
+                status: 422, code: "card_data",
+                message: "None of the card data is for this service, or all of it came under other identifiers.")
+        }
+        return (payments, delivery)
+    }
+
+    private enum Plan {
+        case known(Payment)
+        /// - Parameter cardData: hashed.
+        case book(Card?, AmountRule, cardData: String)
+        case undecidable
+    }
+
+    private func plan(for stored: Batch.Stored) -> Plan {
+        let cardData = Self.hash(stored.paymentCardData)
+        if let known = books[stored.id] {
+            // One that was reversed before it came has none.
+            return known.cardData ?? cardData == cardData ? .known(known.payment) : .undecidable
+        }
+        guard books.key(ofCardData: cardData) == nil else { return .undecidable }
+        do {
+            let card = try Card(opening: stored.paymentCardData, with: keys.cardDataKey)
+            return card.kind == .payment
+                ? .book(card, AmountRule.forAmount(card.units), cardData: cardData) : .undecidable
+        } catch Card.Failure.unreadable {
+            return .book(nil, .formatError, cardData: cardData)
+        } catch {
+            return .undecidable
+        }
     }
 
     private static let reusedKey = Refusal(
         status: 422, code: "idempotency_key_reused",
         message: "This Idempotency-Key came with another request: use a new one for each payment.")
 
-    // MARK: Card data
-
-    /// What the sandbox makes of card data, before it forgets them.
-    private struct Card {
-        let kind: Kind
-        let units: UInt64
-        let amount: String
-        let currency: Currency
-        /// Masked.
-        let account: String
+    private static func refusal(by rule: AmountRule) -> Refusal {
+        Refusal(status: 422, code: "amount_refused", message: "\(rule.message): amounts that end so are refused.")
     }
 
-    private func card(of cardData: String) throws -> Card {
-        let data: [TLVTag: [UInt8]]
-        do {
-            guard case .jwe(let jwe) = try SealedCardData(parsing: cardData) else {
-                throw Refusal(status: 422, code: "card_data", message: "The card data are no JWE.")
-            }
-            data = try keys.cardDataKey.open(jwe) { bytes in
-                let objects = try TLVList(Array(bytes)).flattened.filter { Self.tags.contains($0.tag) }
-                return Dictionary(objects.map { ($0.tag, Array($0.value)) }) { first, _ in first }
-            }
-        } catch let error as JWEError {
-            throw Refusal(status: 422, code: "card_data", message: "The card data cannot be opened: \(error)")
-        } catch let error as Refusal {
-            throw error
-        } catch {
-            throw Refusal(status: 422, code: "card_data", message: "The card data are no BER-TLV.")
-        }
-        guard let units = data[0x9F02].flatMap({ UInt64($0.hex) }),
-            let currency = data[0x5F2A].flatMap({ Currency[packed: $0] }),
-            let kind = data[0x9C].flatMap({ Self.kinds[$0] }), let track = data[0x57]
-        else {
-            throw Refusal(
-                status: 422, code: "card_data",
-                message: "The card data lack an amount (9F02), a currency (5F2A), a type (9C) or a track (57).")
-        }
-        let account = SensitiveData.masked(track, of: 0x57).prefix { $0 != "D" }
-        return Card(
-            kind: kind, units: units, amount: Self.majorUnits(units, of: currency), currency: currency,
-            account: String(account))
-    }
-
-    private static let tags: Set<TLVTag> = [0x9F02, 0x5F2A, 0x9C, 0x57]
-    /// Tag 9C: the first digits of the processing code of ISO 8583.
-    private static let kinds: [[UInt8]: Kind] = [[0x00]: .payment, [0x20]: .refund]
+    // MARK: Values
 
     /// - Returns: nil for what is no amount of the currency.
     private static func minorUnits(_ text: String, of currency: Currency) -> UInt64? {
@@ -228,21 +252,12 @@ actor Sandbox {
         return UInt64(parts[0] + decimals + String(repeating: "0", count: exponent - decimals.count))
     }
 
-    private static func majorUnits(_ units: UInt64, of currency: Currency) -> String {
-        let exponent = currency.exponent ?? 0
-        guard exponent > 0 else { return String(units) }
-        let digits = String(repeating: "0", count: max(0, exponent + 1 - String(units).count)) + String(units)
-        return digits.dropLast(exponent) + "." + digits.suffix(exponent)
-    }
-
-    /// Of the texts, each behind its length.
-    private static func hash(_ texts: [String]) -> SHA256Digest {
+    /// SHA-256 of the texts, each behind its length, in hexadecimal digits.
+    private static func hash(_ texts: String...) -> String {
         var hash = SHA256()
         for text in texts { hash.update(data: Data("\(text.utf8.count):\(text)".utf8)) }
-        return hash.finalize()
+        return hash.finalize().map { String(format: "%02x", $0) }.joined()
     }
-
-    private static func hash(_ texts: String...) -> SHA256Digest { hash(texts) }
 }
 
 extension Data {

@@ -35,13 +35,18 @@ struct SandboxKeys: Sendable {
                 cardDataKey: try JSONDecoder().decode([String: String].self, from: Data(cardDataKey.publicJWK.utf8))))
     }
 
-    /// The right of `reader` to delete the batch `id`, of `count` payments with the hash `hash`, for 24 hours.
-    func deletionToken(for reader: String, batch id: String, count: Int, hash: String) async throws -> String {
+    /// The right of `reader` to delete the payments `ids` of the batch `id`, of `count` payments with the hash `hash`, for 24
+    /// hours.
+    ///
+    /// - Parameter ids: nil: all of them.
+    func deletionToken(
+        for reader: String, batch id: String, count: Int, hash: String, ids: [String]?
+    ) async throws -> String {
         let now = Date().timeIntervalSince1970.rounded(.down)
         return try await sign(
             DeletionTokenClaims(
                 iss: Self.issuer, aud: reader, jti: UUID().uuidString, bid: id, cnt: count, hash: hash, iat: now,
-                exp: now + 24 * 3600))
+                exp: now + 24 * 3600, ids: ids))
     }
 
     private func sign(_ claims: some JWTPayload) async throws -> String {
@@ -68,6 +73,7 @@ struct SandboxKeys: Sendable {
         let cnt: Int
         let hash: String
         let iat: Double, exp: Double
+        let ids: [String]?
 
         func verify(using algorithm: some JWTAlgorithm) throws {}
     }

@@ -1,0 +1,182 @@
+import Crypto
+import Foundation
+import JWTKit
+import KioskKit
+import Synchronization
+
+/// A payment service that takes batches, and fails as it is told.
+///
+/// It knows a batch by its key, and a payment by key and `id`: one that comes in two batches is charged twice, unless the first
+/// was refused.  So nothing but its caller keeps a payment from being charged twice.
+final class BatchService: PaymentServiceProvider {
+    /// What becomes of one call.
+    enum Fate: Hashable, Sendable {
+        case taken
+        /// Not seen; no answer.
+        case lost
+        /// Taken; no answer.
+        case unanswered
+        /// So many of its payments are taken; no answer.
+        case partly(Int)
+        /// Taken; the answer is something else.
+        case garbled
+        case refused
+        case notAuthorised
+        /// Taken; the token has expired.
+        case expiredToken
+        /// Taken; there is no token yet.
+        case noToken
+        /// Taken; the answer never comes, and its caller is as good as ended.
+        case endless
+        /// Not seen; likewise.
+        case endlessly
+    }
+
+    struct Call: Hashable, Sendable {
+        let key: String, reader: String, payments: [String]
+        let time: Duration
+    }
+
+    struct State {
+        var script: [Fate] = []
+        /// By payment: in which batches it was charged.
+        var charges: [String: [String]] = [:]
+        var calls: [Call] = []
+        var lookups = 0
+        /// A call has come whose caller is as good as ended.
+        var hanging = false
+    }
+
+    static let issuer = "https://payments.example"
+    let state = Mutex(State())
+    /// What it decides of a payment, by its card data; nil: nothing, ever.
+    private let decide: @Sendable (_ cardData: String) -> PaymentResult.Status?
+    /// Whether it refuses every batch with these card data.
+    private let refuses: @Sendable (_ cardData: String) -> Bool
+    let signer = ES256PrivateKey()
+    private let now: @Sendable () -> Duration
+
+    init(
+        _ script: [Fate] = [], now: @escaping @Sendable () -> Duration = { .zero },
+        refuses: @escaping @Sendable (String) -> Bool = { _ in false },
+        decide: @escaping @Sendable (String) -> PaymentResult.Status? = { _ in .approved }
+    ) {
+        self.now = now
+        self.decide = decide
+        self.refuses = refuses
+        state.withLock { $0.script = script }
+    }
+
+    var calls: [Call] { state.withLock { $0.calls } }
+    var charges: [String: [String]] { state.withLock { $0.charges } }
+
+    var keySet: String {
+        func url(_ text: String?) -> String {
+            (text ?? "").replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        }
+        let (x, y) = (url(signer.parameters?.x), url(signer.parameters?.y))
+        return #"{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","kid":"service-1","x":"\#(x)","y":"\#(y)"}]}"#
+    }
+
+    private struct Batch: Decodable {
+        struct Payment: Decodable { let id: String, paymentCardData: String, generalCardData: String }
+        let id: String, count: Int
+        let payments: [Payment]
+    }
+
+    func submitBatch(_ data: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
+        let batch = try JSONDecoder().decode(Batch.self, from: data)
+        let fate = state.withLock { state in
+            state.calls.append(
+                Call(key: idempotencyKey, reader: reader, payments: batch.payments.map(\.id), time: now()))
+            return state.script.isEmpty ? .taken : state.script.removeFirst()
+        }
+        switch fate {
+        case .lost: throw PaymentServiceError.noAnswer("lost")
+        case .notAuthorised: throw PaymentServiceError.notAuthorised("who are you?")
+        case .endlessly: try await hang()
+        case .refused where !isKnown(idempotencyKey): throw PaymentServiceError.refused(code: "no", message: "No.")
+        default: break
+        }
+        if batch.payments.contains(where: { refuses($0.paymentCardData) }) {
+            throw PaymentServiceError.refused(code: "poison", message: "Not with this one.")
+        }
+        let count = if case .partly(let count) = fate { count } else { batch.count }
+        state.withLock { state in
+            for payment in batch.payments.prefix(count) where decide(payment.paymentCardData) != nil {
+                if state.charges[payment.id]?.contains(idempotencyKey) != true {
+                    state.charges[payment.id, default: []].append(idempotencyKey)
+                }
+            }
+        }
+        switch fate {
+        case .unanswered, .partly: throw PaymentServiceError.noAnswer("unanswered")
+        case .garbled: _ = try JSONDecoder().decode(Batch.self, from: Data("<html>".utf8))
+        case .endless: try await hang()
+        default: break
+        }
+        var results: [String: PaymentResult] = [:]
+        for payment in batch.payments {
+            if let status = decide(payment.paymentCardData) { results[payment.id] = .init(id: "p", status: status) }
+        }
+        if results.isEmpty { throw PaymentServiceError.refused(code: "undecided", message: "None of them.") }
+        guard fate != .noToken else { return BatchResult(payments: results, deletionToken: nil) }
+        return BatchResult(
+            payments: results,
+            deletionToken: try await token(batch, reader, Set(results.keys), hasExpired: fate == .expiredToken))
+    }
+
+    var hangs: Bool { state.withLock { $0.hanging } }
+
+    private func hang() async throws {
+        state.withLock { $0.hanging = true }
+        try await Task.sleep(for: .seconds(1_000_000))
+    }
+
+    private func isKnown(_ key: String) -> Bool { charges.values.contains { $0.contains(key) } }
+
+    func result(for idempotencyKey: String) async throws -> PaymentResult? {
+        state.withLock { $0.lookups += 1 }
+        return charges[idempotencyKey] == nil ? nil : .init(id: "p", status: .approved)
+    }
+
+    func reverse(idempotencyKey: String) async throws { throw PaymentServiceError.refused(code: "no", message: "No.") }
+    func fetchReaderToken() async throws -> String { "" }
+
+    func processPayment(
+        cardData: String, amount: Decimal, currency: String, idempotencyKey: String
+    ) async throws -> PaymentResult { throw PaymentServiceError.refused(code: "no", message: "No.") }
+
+    func processRefund(
+        cardData: String, amount: Decimal, currency: String, idempotencyKey: String
+    ) async throws -> RefundResult { throw PaymentServiceError.refused(code: "no", message: "No.") }
+
+    /// As the documentation of ProximityReader has it.
+    private func token(
+        _ batch: Batch, _ reader: String, _ decided: Set<String>, hasExpired: Bool
+    ) async throws -> String {
+        func hash(_ text: String) -> SHA256.Digest { SHA256.hash(data: Data(text.utf8)) }
+        let lines = batch.payments.map { payment in
+            let form =
+                "swift-contactless payment 1\n\(payment.id)\n\(payment.paymentCardData)\n\(payment.generalCardData)\n"
+            return "\(payment.id) \(hash(form).map { String(format: "%02x", $0) }.joined())\n"
+        }
+        let form = "swift-contactless batch 1\n\(batch.id)\n\(batch.count)\n\(lines.joined())"
+        let digest = Data(hash(form)).base64EncodedString()
+        let now = Date().timeIntervalSince1970.rounded()
+        let claims = Claims(
+            iss: Self.issuer, aud: reader, jti: UUID().uuidString, bid: batch.id, cnt: batch.count,
+            hash: digest.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: ""), iat: now - 60,
+            exp: hasExpired ? now - 30 : now + 3600, ids: decided.count == batch.count ? nil : decided.sorted())
+        return try await JWTKeyCollection().add(ecdsa: signer, kid: "service-1").sign(claims, kid: "service-1")
+    }
+
+    private struct Claims: JWTPayload {
+        let iss: String, aud: String, jti: String, bid: String
+        let cnt: Int
+        let hash: String
+        let iat: Double, exp: Double
+        let ids: [String]?
+        func verify(using algorithm: some JWTAlgorithm) throws {}
+    }
+}

@@ -1,0 +1,310 @@
+import Foundation
+import KioskKit
+import ProximityReader
+import Synchronization
+import TestSupport
+import Testing
+
+/// A store in a folder of its own, and who forwards it.
+private final class ForwarderBench: Sendable {
+    let folder = FileManager.default.temporaryDirectory.appending(path: "forwarder-\(UUID().uuidString)")
+    let service: BatchService
+    let clock: StoppedClock
+    private let decisions = Mutex<[String]>([])
+
+    /// The payments that were told of as decided, in their order.
+    var decided: [String] { decisions.withLock { $0 } }
+
+    init(_ service: BatchService, clock: StoppedClock = StoppedClock(), payments: Int) async throws {
+        self.service = service
+        self.clock = clock
+        let terminal = terminal()
+        try await terminal.store.add(
+            Preparation(
+                issuer: BatchService.issuer, merchant: "merchant-1", terminalProfile: nil, cardDataKey: nil,
+                tokenExpiration: .distantFuture, time: Date(), uptime: 1, boot: "boot-1", reader: "reader-1"))
+        for number in 0..<payments { try await Self.store(number, in: terminal) }
+        await terminal.store.close()
+    }
+
+    deinit { try? FileManager.default.removeItem(at: folder) }
+
+    /// TEST data: nothing in it is sealed.
+    static func store(_ number: Int, in terminal: PaymentTerminal) async throws {
+        try await terminal.store.add(
+            RecordStore.Payment(
+                id: name(number), paymentCardData: "sealed-\(number)", generalCardData: "", amount: 10, currency: "EUR",
+                issuer: BatchService.issuer, merchant: "merchant-1"))
+    }
+
+    static func name(_ number: Int) -> String { "payment-\(number)" }
+
+    /// As a program has it that is started.
+    func terminal() -> PaymentTerminal {
+        var configuration = ProximityReaderSystem.Configuration()
+        configuration.folder = folder
+        configuration.tokenKeys = service.keySet
+        return PaymentTerminal(configuration)
+    }
+
+    func forwarder(
+        _ terminal: PaymentTerminal, batchSize: Int = 50, renewCredentials: (@Sendable () async throws -> Void)? = nil,
+        chance: Double = 0, change: (inout PaymentForwarder.Pace) -> Void = { _ in },
+        decided: @escaping @Sendable () async -> Void = {}
+    ) -> PaymentForwarder {
+        var pace = PaymentForwarder.Pace()
+        pace.batchSize = batchSize
+        change(&pace)
+        return PaymentForwarder(
+            PaymentCardReaderStore(terminal: terminal), to: service, pace: pace, clock: clock, chance: { chance },
+            renewCredentials: renewCredentials,
+            decided: { [decisions] payment, _ in
+                decisions.withLock { $0.append(payment.id) }
+                await decided()
+            })
+    }
+
+    func ledger(_ terminal: PaymentTerminal) -> ProximityReaderSystem.Ledger {
+        ProximityReaderSystem.Ledger(of: PaymentCardReaderStore(terminal: terminal))
+    }
+
+    /// How often each payment was charged, over all batches.
+    var charges: [String: Int] { service.charges.mapValues(\.count) }
+
+    static func once(_ numbers: some Sequence<Int>) -> [String: Int] {
+        Dictionary(uniqueKeysWithValues: numbers.map { (name($0), 1) })
+    }
+}
+
+@Suite(.timeLimit(.minutes(5))) struct PaymentForwarderTests {
+    private typealias Bench = ForwarderBench
+
+    @Test("what is stored goes in batches, the oldest first, each under its own key, and is deleted")
+    func forwards() async throws {
+        let bench = try await Bench(
+            BatchService { $0 == "sealed-3" ? .declined : .approved }, payments: 7)
+        let terminal = bench.terminal()
+        var expected = PaymentForwarder.Report()
+        (expected.approved, expected.declined) = (6, 1)
+        #expect(try await bench.forwarder(terminal, batchSize: 3).forward() == expected)
+        #expect(try await bench.ledger(terminal).payments().isEmpty)
+        #expect(bench.charges == Bench.once(0..<7))
+        let calls = bench.service.calls
+        #expect(calls.flatMap(\.payments) == (0..<7).map(Bench.name) && calls.map(\.payments.count) == [3, 3, 1])
+        #expect(Set(calls.map(\.key)).count == 3 && calls.allSatisfy { $0.reader == "reader-1" })
+        #expect(bench.decided == (0..<7).map(Bench.name))
+        #expect(try await bench.forwarder(terminal).forward() == PaymentForwarder.Report(), "nothing is left")
+        #expect(bench.service.calls.count == 3)
+    }
+
+    @Test(
+        "where an answer is lost the same batch is sent again under the same key, and every payment is charged once",
+        arguments: [.lost, .unanswered, .partly(2), .garbled, .noToken, .expiredToken] as [BatchService.Fate])
+    func lost(_ fate: BatchService.Fate) async throws {
+        let bench = try await Bench(BatchService([fate, fate, .taken]), payments: 4)
+        let terminal = bench.terminal()
+        #expect(try await bench.forwarder(terminal).forward().approved == 4)
+        #expect(bench.charges == Bench.once(0..<4))
+        let calls = bench.service.calls
+        #expect(calls.count == 3 && Set(calls.map(\.key)).count == 1 && Set(calls.map(\.payments)).count == 1)
+        #expect(try await bench.ledger(terminal).payments().isEmpty)
+    }
+
+    @Test("pauses double up to the longest, less up to a half by chance; after so many attempts it is given up")
+    func pauses() async throws {
+        for (chance, share) in [(0.0, 1.0), (1.0, 0.5)] {
+            let bench = try await Bench(BatchService(Array(repeating: .unanswered, count: 5)), payments: 1)
+            let terminal = bench.terminal()
+            let forwarder = bench.forwarder(terminal, chance: chance) {
+                ($0.attempts, $0.interval, $0.longestPause) = (5, .zero, .seconds(5))
+            }
+            await #expect(throws: PaymentServiceError.noAnswer("unanswered")) { try await forwarder.forward() }
+            #expect(bench.clock.pauses == [1, 2, 4, 5].map { Duration.seconds($0 * share) })
+            #expect(try await bench.ledger(terminal).payments().map(\.state) == [.unknown])
+            // The next call asks again, with the same key.
+            #expect(try await forwarder.forward().approved == 1)
+            #expect(Set(bench.service.calls.map(\.key)).count == 1 && bench.charges == Bench.once(0..<1))
+        }
+    }
+
+    @Test("from one call of the service to the next there is an interval, also where nothing fails")
+    func interval() async throws {
+        let clock = StoppedClock()
+        let bench = try await Bench(BatchService(now: { clock.now.time }), clock: clock, payments: 3)
+        let forwarder = bench.forwarder(bench.terminal(), batchSize: 1) { $0.interval = .seconds(7) }
+        try await forwarder.forward()
+        #expect(bench.service.calls.map(\.time) == [.zero, .seconds(7), .seconds(14)])
+    }
+
+    @Test("a service that does not know the terminal ends it at once; new credentials are fetched once")
+    func credentials() async throws {
+        let bench = try await Bench(
+            BatchService([.notAuthorised, .notAuthorised, .taken, .notAuthorised]), payments: 2)
+        let terminal = bench.terminal()
+        let renewals = Mutex(0)
+        await #expect(throws: PaymentServiceError.notAuthorised("who are you?")) {
+            try await bench.forwarder(terminal).forward()
+        }
+        #expect(bench.service.calls.count == 1 && bench.clock.pauses.isEmpty)
+        let renewing = bench.forwarder(terminal, batchSize: 1, renewCredentials: { renewals.withLock { $0 += 1 } })
+        #expect(try await renewing.forward().approved == 2)
+        #expect(renewals.withLock { $0 } == 1 && bench.charges == Bench.once(0..<2))
+        #expect(Set(bench.service.calls.map(\.key)).count == 1)
+
+        try await Bench.store(2, in: terminal)
+        bench.service.state.withLock { $0.script = [.notAuthorised, .notAuthorised] }
+        await #expect(throws: PaymentServiceError.notAuthorised("who are you?")) { try await renewing.forward() }
+        #expect(renewals.withLock { $0 } == 2, "not again and again")
+    }
+
+    @Test("a payment that is refused again and again is set aside, and the others go on, in their order")
+    func refusedPayment() async throws {
+        let bench = try await Bench(BatchService(refuses: { $0 == "sealed-5" }), payments: 12)
+        let terminal = bench.terminal()
+        let report = try await bench.forwarder(terminal).forward()
+        #expect(report.approved == 11 && report.setAside == ["payment-5"])
+        let left = try await bench.ledger(terminal).payments()
+        #expect(left.map(\.id) == ["payment-5"] && left.map(\.state) == [.setAside])
+        #expect(left.first?.reason?.contains("Not with this one.") == true)
+        #expect(bench.decided == (0..<12).filter { $0 != 5 }.map(Bench.name))
+        #expect(bench.charges == Bench.once((0..<12).filter { $0 != 5 }))
+        #expect(bench.service.calls.count { $0.payments == ["payment-5"] } == 3)
+        // Whoever puts it back has it tried again.
+        try await bench.ledger(terminal).putBack(payment: "payment-5")
+        #expect(try await bench.forwarder(terminal).forward().setAside == ["payment-5"])
+    }
+
+    @Test("a payment that is not decided again and again is set aside, and what is decided is deleted without it")
+    func undecidedPayment() async throws {
+        let bench = try await Bench(BatchService { $0 == "sealed-0" ? nil : .approved }, payments: 5)
+        let terminal = bench.terminal()
+        let report = try await bench.forwarder(terminal, batchSize: 3).forward()
+        #expect(report.approved == 4 && report.setAside == ["payment-0"])
+        #expect(try await bench.ledger(terminal).payments().map(\.state) == [.setAside])
+        #expect(bench.charges == Bench.once(1..<5))
+    }
+
+    @Test("a service that refuses everything ends it, before everything is set aside")
+    func refusesAll() async throws {
+        let bench = try await Bench(BatchService(refuses: { _ in true }), payments: 10)
+        let terminal = bench.terminal()
+        await #expect(throws: PaymentServiceError.refused(code: "poison", message: "Not with this one.")) {
+            try await bench.forwarder(terminal).forward()
+        }
+        let states = try await bench.ledger(terminal).payments().map(\.state)
+        #expect(states.count { $0 == .setAside } == 3 && states.count { $0 == .stored } == 7)
+    }
+
+    @Test("a refusal after an answer that was lost is not believed, where the service knows one of the payments")
+    func refusedLate() async throws {
+        // The service has forgotten the batch's key, and still has what it charged.
+        let service = BatchService([.partly(1), .notAuthorised])
+        let bench = try await Bench(service, payments: 3)
+        let terminal = bench.terminal()
+        await #expect(throws: PaymentServiceError.notAuthorised("who are you?")) {
+            try await bench.forwarder(terminal).forward()
+        }
+        service.state.withLock { state in
+            state.script = [.refused, .taken]
+            state.charges["payment-0"] = ["before"]
+        }
+        // As a program that knows nothing of what was before.
+        await terminal.store.close()
+        let again = bench.terminal()
+        #expect(try await bench.forwarder(again).forward().approved == 3)
+        #expect(Set(service.calls.map(\.key)).count == 1, "in no other batch")
+        #expect(service.state.withLock { $0.lookups } == 3)
+        // One that it knows nothing of was not taken: other batches are made of it.
+        for number in 3..<5 { try await Bench.store(number, in: again) }
+        service.state.withLock { $0.script = [.lost, .refused, .taken, .taken] }
+        #expect(try await bench.forwarder(again).forward().approved == 2)
+        #expect(service.calls.suffix(4).map(\.payments.count) == [2, 2, 1, 1])
+        #expect(Set(service.calls.suffix(3).map(\.key)).count == 3)
+    }
+
+    @Test("where deleting fails, only that is tried again: the batch is not sent a second time")
+    func deleteFails() async throws {
+        let other = Mutex<RecordStore?>(nil)
+        let clock = StoppedClock { other.withLock { $0 = nil } }
+        let bench = try await Bench(BatchService(), clock: clock, payments: 2)
+        let terminal = bench.terminal()
+        let folder = bench.folder
+        // Another program has the store when it is to be deleted.
+        let forwarder = bench.forwarder(
+            terminal,
+            decided: {
+                await terminal.store.close()
+                let taker = RecordStore(folder: folder) { Date() }
+                _ = try? await taker.count()
+                other.withLock { $0 = taker }
+            })
+        #expect(try await forwarder.forward().approved == 2)
+        #expect(bench.service.calls.count == 1 && !clock.pauses.isEmpty)
+    }
+
+    @Test("a call while it is under way waits for it; a cancelled one ends, and another goes on where it was")
+    func cancelled() async throws {
+        let bench = try await Bench(BatchService(), payments: 4)
+        let terminal = bench.terminal()
+        let first = Mutex<Task<PaymentForwarder.Report, any Error>?>(nil)
+        let forwarder = bench.forwarder(terminal, batchSize: 1, decided: { first.withLock { $0?.cancel() } })
+        let task = Task { try await forwarder.forward() }
+        first.withLock { $0 = task }
+        await #expect(throws: CancellationError.self) { try await task.value }
+        async let one = forwarder.forward()
+        async let other = forwarder.forward()
+        _ = try await (one, other)
+        #expect(bench.charges == Bench.once(0..<4))
+        #expect(bench.service.calls.count == Set(bench.service.calls).count)
+        #expect(try await bench.ledger(terminal).payments().isEmpty)
+    }
+
+    @Test(
+        "however it fails and wherever it is ended, no payment is lost and none is charged twice", .computing,
+        arguments: 0..<40 as Range<UInt64>)
+    func whatever(_ seed: UInt64) async throws {
+        var random = SplitMix(state: seed)
+        let fates: [BatchService.Fate] = [
+            .taken, .lost, .unanswered, .partly(1), .partly(2), .garbled, .refused, .notAuthorised, .expiredToken,
+            .noToken, .endless, .endlessly,
+        ]
+        let script = (0..<30).map { _ in fates.randomElement(using: &random) ?? .taken }
+        let poison = "sealed-\(Int.random(in: 0..<8, using: &random))"
+        let bench = try await Bench(
+            BatchService(script, refuses: { $0 == poison }) { $0 == "sealed-9" ? nil : .approved }, payments: 12)
+        var next = 12
+        // Each time a program of its own, which is ended when it says nothing any more, or gives up.
+        for _ in 0..<60 {
+            let terminal = bench.terminal()
+            if next < 20, Bool.random(using: &random) {
+                try await Bench.store(next, in: terminal)
+                next += 1
+            }
+            let size = Int.random(in: 1...5, using: &random)
+            let forwarder = bench.forwarder(terminal, batchSize: size) { $0.attempts = 3 }
+            let done = Mutex<Bool?>(nil)
+            let run = Task {
+                do {
+                    _ = try await forwarder.forward()
+                    done.withLock { $0 = true }
+                } catch {
+                    done.withLock { $0 = false }
+                }
+            }
+            // What is endless has been called, and nothing else will come.
+            try await wait(for: "end") {
+                done.withLock { $0 } != nil || bench.service.hangs
+            }
+            run.cancel()
+            bench.service.state.withLock { $0.hanging = false }
+            let isDone = done.withLock { $0 } == true
+            await terminal.store.close()
+            if isDone, next == 20 { break }
+        }
+        let terminal = bench.terminal()
+        let left = try await bench.ledger(terminal).payments()
+        let aside = Set(left.map(\.id))
+        #expect(left.allSatisfy { $0.state == .setAside } && aside.count == 2, "\(left)")
+        #expect(bench.charges == Bench.once((0..<next).filter { !aside.contains(Bench.name($0)) }))
+    }
+}

@@ -1,0 +1,74 @@
+import Foundation
+import Glibc
+
+/// What was decided under each idempotency key: in memory, and in a file, if there is one, so that it outlives the process.
+///
+/// The file has a line of JSON for each decision, which is on the disk before the decision is answered.
+final class Books {
+    struct Entry: Codable, Sendable {
+        let payment: Sandbox.Payment
+        /// What was asked for, hashed; nil if the key was reversed before anything was asked.
+        let request: String?
+        /// The card data, hashed.
+        let cardData: String?
+    }
+
+    private var entries: [String: Entry] = [:]
+    private var order: [String] = []
+    private var keys: [String: String] = [:]
+    private var descriptor: Int32 = -1
+
+    struct Failure: Error, CustomStringConvertible {
+        let description: String
+    }
+
+    /// - Parameter path: of the file, made if it is not there; nil: none.
+    init(_ path: String?) throws {
+        guard let path else { return }
+        descriptor = open(path, O_RDWR | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0, flock(descriptor, LOCK_EX | LOCK_NB) == 0 else {
+            throw Failure(description: "\(path): \(String(cString: strerror(errno)))")
+        }
+        let bytes = try Data(contentsOf: URL(filePath: path))
+        // A line without an end was never answered for.
+        let whole = bytes.prefix((bytes.lastIndex(of: 0x0A) ?? -1) + 1)
+        guard ftruncate(descriptor, off_t(whole.count)) == 0 else {
+            throw Failure(description: "\(path): \(String(cString: strerror(errno)))")
+        }
+        for (number, line) in whole.split(separator: 0x0A).enumerated() {
+            guard let entry = try? JSONDecoder().decode(Entry.self, from: Data(line)) else {
+                throw Failure(description: "\(path): line \(number + 1) is none of psp-sandbox's")
+            }
+            note(entry)
+        }
+    }
+
+    deinit { if descriptor >= 0 { close(descriptor) } }
+
+    subscript(key: String) -> Entry? { entries[key] }
+
+    /// The key under which these card data were booked, hashed as in ``Entry/cardData``.
+    func key(ofCardData hash: String) -> String? { keys[hash] }
+
+    /// The first first.
+    var payments: [Sandbox.Payment] { order.compactMap { entries[$0]?.payment } }
+
+    /// - Throws: ``Failure`` if it is not on the disk.
+    func add(_ entry: Entry) throws {
+        if descriptor >= 0 {
+            var line = try JSONEncoder().encode(entry)
+            line.append(0x0A)
+            let count = line.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
+            guard count == line.count, fsync(descriptor) == 0 else {
+                throw Failure(description: "the books cannot be written: \(String(cString: strerror(errno)))")
+            }
+        }
+        note(entry)
+    }
+
+    private func note(_ entry: Entry) {
+        let key = entry.payment.idempotencyKey
+        if entries.updateValue(entry, forKey: key) == nil { order.append(key) }
+        if let cardData = entry.cardData { keys[cardData] = key }
+    }
+}

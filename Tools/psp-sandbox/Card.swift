@@ -1,0 +1,75 @@
+import CardEncryption
+import EMVContactless
+import Foundation
+import SmartCard
+
+/// What the sandbox makes of card data, before it forgets them: nothing of it is secret.
+struct Card {
+    let kind: Sandbox.Kind
+    let units: UInt64
+    let currency: Currency
+    /// The account number, masked.
+    let account: String
+
+    /// Why card data are no card's.
+    enum Failure: Error {
+        /// They are sealed for somebody else, or under a key that is lost.
+        case otherKey
+        case unreadable(String)
+    }
+
+    /// - Throws: ``Failure``.
+    init(opening cardData: String, with key: JWEPrivateKey) throws {
+        let jwe: CompactJWE
+        do {
+            guard case .jwe(let sealed) = try SealedCardData(parsing: cardData) else {
+                throw Failure.unreadable("The card data are no JWE.")
+            }
+            jwe = sealed
+        } catch let failure as Failure {
+            throw failure
+        } catch {
+            throw Failure.unreadable("The card data are no JWE.")
+        }
+        do {
+            // Nothing leaves the closure but the masked account; what it copies is wiped as it is freed (CWipedHeap).
+            self = try key.open(jwe) { try Card(Array($0)) }
+        } catch let error as JWEError {
+            if case .otherKey = error.reason { throw Failure.otherKey }
+            throw Failure.unreadable("The card data cannot be opened: \(error)")
+        }
+    }
+
+    private init(_ bytes: [UInt8]) throws {
+        var values: [TLVTag: ArraySlice<UInt8>] = [:]
+        do {
+            try TLVList.walk(bytes) { tag, range, _ in
+                if values[tag] == nil { values[tag] = bytes[range] }
+            }
+        } catch {
+            throw Failure.unreadable("The card data are no BER-TLV.")
+        }
+        guard let units = values[0x9F02].flatMap({ UInt64($0.hex) }),
+            let currency = values[0x5F2A].flatMap({ Currency[packed: Array($0)] }),
+            let kind = values[0x9C].flatMap({ Self.kinds[Array($0)] }), let track = values[0x57]
+        else {
+            throw Failure.unreadable(
+                "The card data lack an amount (9F02), a currency (5F2A), a type (9C) or a track (57).")
+        }
+        self.kind = kind
+        self.units = units
+        self.currency = currency
+        account = String(SensitiveData.masked(track, of: 0x57).prefix { $0 != "D" })
+    }
+
+    /// Tag 9C: the first digits of the processing code of ISO 8583.
+    private static let kinds: [[UInt8]: Sandbox.Kind] = [[0x00]: .payment, [0x20]: .refund]
+
+    /// In the currency's major unit.
+    var amount: String {
+        let exponent = currency.exponent ?? 0
+        guard exponent > 0 else { return String(units) }
+        let digits = String(repeating: "0", count: max(0, exponent + 1 - String(units).count)) + String(units)
+        return digits.dropLast(exponent) + "." + digits.suffix(exponent)
+    }
+}
