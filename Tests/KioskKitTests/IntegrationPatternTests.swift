@@ -1,6 +1,7 @@
 import Foundation
 import ProximityReader
 import SmartCardSimulator
+import Synchronization
 import Testing
 
 import struct KioskKit.PaymentResult
@@ -14,7 +15,10 @@ import struct KioskKit.PaymentResult
     private static let device = SoftwareACR122U()
     private static let psp = Result { () throws -> ScriptedService in
         let psp = try ScriptedService([])
-        try ProximityReaderSystem.bootstrap(KioskBench.configuration(device, psp))
+        var configuration = try KioskBench.configuration(device, psp)
+        configuration.storeAndForward = .init(limits: ["USD": .init(perPayment: 100, total: 1000)])
+        try ProximityReaderSystem.bootstrap(configuration)
+        IntegrationPatterns.psp = psp
         return psp
     }
 
@@ -112,6 +116,34 @@ import struct KioskKit.PaymentResult
         let result = try await session.readPaymentCard(
             PaymentCardTransactionRequest(amount: 1, currencyCode: "USD", for: .purchase))
         #expect(result.paymentCardData != nil)
+    }
+
+    @Test("the offline manager stores payments and forwards them; where an answer is lost, the next sync has it")
+    @MainActor func offlineManager() async throws {
+        let psp = try Self.psp.get()
+        let manager = OfflinePaymentManager()
+        let token = PaymentCardReader.Token(rawValue: try await psp.fetchReaderToken())
+        let reader = PaymentCardReader()
+        if try await !reader.isAccountLinked(using: token) { try await reader.linkAccount(using: token) }
+        #expect(
+            await thrown { try await manager.acceptPayment(amount: 1, currency: "USD") }?.contains("not ready") == true)
+        try await manager.initialize(token: token)
+        #expect(manager.pendingTransactionCount == 0 && manager.pendingBatchCount == 0)
+        for _ in 0..<2 {
+            try insert()
+            try await manager.acceptPayment(amount: 12.34, currency: "USD")
+        }
+        #expect(manager.pendingTransactionCount == 2 && manager.pendingBatchCount == 0)
+        let ids = try await ProximityReaderSystem.Ledger(of: PaymentCardReaderStore()).payments().map(\.id)
+        psp.batches.state.withLock { $0.script = [.unanswered, .taken] }
+        // The guide's block goes on where it fails.
+        try await manager.syncPendingTransactions()
+        #expect(manager.pendingTransactionCount == 2 && manager.pendingBatchCount == 1)
+        try await manager.syncPendingTransactions()
+        #expect(manager.pendingTransactionCount == 0 && manager.pendingBatchCount == 0)
+        let calls = psp.batches.calls
+        #expect(calls.map(\.payments) == [ids, ids] && Set(calls.map(\.key)).count == 1)
+        #expect(psp.batches.charges.mapValues(\.count) == Dictionary(uniqueKeysWithValues: ids.map { ($0, 1) }))
     }
 
     @Test("the session manager, which holds no session, bears every phase")

@@ -26,7 +26,7 @@ struct KioskBench {
 
     init(
         options: PaymentCardReader.Options = .init(), script: [ScriptedService.Answer] = [], isPrepared: Bool = true,
-        configure: (inout ProximityReaderSystem.Configuration) -> Void = { _ in }
+        configure: @Sendable (inout ProximityReaderSystem.Configuration) -> Void = { _ in }
     ) async throws {
         let clock = Clock()
         self.clock = clock

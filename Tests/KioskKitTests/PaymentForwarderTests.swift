@@ -58,8 +58,8 @@ private final class ForwarderBench: Sendable {
         return PaymentForwarder(
             PaymentCardReaderStore(terminal: terminal), to: service, pace: pace, clock: clock, chance: { chance },
             renewCredentials: renewCredentials,
-            decided: { [decisions] payment, _ in
-                decisions.withLock { $0.append(payment.id) }
+            decided: { [weak self] payment, _ in
+                self?.decisions.withLock { $0.append(payment.id) }
                 await decided()
             })
     }
@@ -82,7 +82,7 @@ private final class ForwarderBench: Sendable {
     @Test("what is stored goes in batches, the oldest first, each under its own key, and is deleted")
     func forwards() async throws {
         let bench = try await Bench(
-            BatchService { $0 == "sealed-3" ? .declined : .approved }, payments: 7)
+            BatchService(decide: { $0 == "sealed-3" ? .declined : .approved }), payments: 7)
         let terminal = bench.terminal()
         var expected = PaymentForwarder.Report()
         (expected.approved, expected.declined) = (6, 1)
@@ -115,9 +115,9 @@ private final class ForwarderBench: Sendable {
         for (chance, share) in [(0.0, 1.0), (1.0, 0.5)] {
             let bench = try await Bench(BatchService(Array(repeating: .unanswered, count: 5)), payments: 1)
             let terminal = bench.terminal()
-            let forwarder = bench.forwarder(terminal, chance: chance) {
-                ($0.attempts, $0.interval, $0.longestPause) = (5, .zero, .seconds(5))
-            }
+            let forwarder = bench.forwarder(
+                terminal, chance: chance,
+                change: { ($0.attempts, $0.interval, $0.longestPause) = (5, .zero, .seconds(5)) })
             await #expect(throws: PaymentServiceError.noAnswer("unanswered")) { try await forwarder.forward() }
             #expect(bench.clock.pauses == [1, 2, 4, 5].map { Duration.seconds($0 * share) })
             #expect(try await bench.ledger(terminal).payments().map(\.state) == [.unknown])
@@ -131,7 +131,7 @@ private final class ForwarderBench: Sendable {
     func interval() async throws {
         let clock = StoppedClock()
         let bench = try await Bench(BatchService(now: { clock.now.time }), clock: clock, payments: 3)
-        let forwarder = bench.forwarder(bench.terminal(), batchSize: 1) { $0.interval = .seconds(7) }
+        let forwarder = bench.forwarder(bench.terminal(), batchSize: 1, change: { $0.interval = .seconds(7) })
         try await forwarder.forward()
         #expect(bench.service.calls.map(\.time) == [.zero, .seconds(7), .seconds(14)])
     }
@@ -168,7 +168,7 @@ private final class ForwarderBench: Sendable {
         #expect(left.first?.reason?.contains("Not with this one.") == true)
         #expect(bench.decided == (0..<12).filter { $0 != 5 }.map(Bench.name))
         #expect(bench.charges == Bench.once((0..<12).filter { $0 != 5 }))
-        #expect(bench.service.calls.count { $0.payments == ["payment-5"] } == 3)
+        #expect(bench.service.calls.count(where: { $0.payments == ["payment-5"] }) == 3)
         // Whoever puts it back has it tried again.
         try await bench.ledger(terminal).putBack(payment: "payment-5")
         #expect(try await bench.forwarder(terminal).forward().setAside == ["payment-5"])
@@ -176,7 +176,7 @@ private final class ForwarderBench: Sendable {
 
     @Test("a payment that is not decided again and again is set aside, and what is decided is deleted without it")
     func undecidedPayment() async throws {
-        let bench = try await Bench(BatchService { $0 == "sealed-0" ? nil : .approved }, payments: 5)
+        let bench = try await Bench(BatchService(decide: { $0 == "sealed-0" ? nil : .approved }), payments: 5)
         let terminal = bench.terminal()
         let report = try await bench.forwarder(terminal, batchSize: 3).forward()
         #expect(report.approved == 4 && report.setAside == ["payment-0"])
@@ -192,7 +192,7 @@ private final class ForwarderBench: Sendable {
             try await bench.forwarder(terminal).forward()
         }
         let states = try await bench.ledger(terminal).payments().map(\.state)
-        #expect(states.count { $0 == .setAside } == 3 && states.count { $0 == .stored } == 7)
+        #expect(states.count(where: { $0 == .setAside }) == 3 && states.count(where: { $0 == .stored }) == 7)
     }
 
     @Test("a refusal after an answer that was lost is not believed, where the service knows one of the payments")
@@ -271,7 +271,8 @@ private final class ForwarderBench: Sendable {
         let script = (0..<30).map { _ in fates.randomElement(using: &random) ?? .taken }
         let poison = "sealed-\(Int.random(in: 0..<8, using: &random))"
         let bench = try await Bench(
-            BatchService(script, refuses: { $0 == poison }) { $0 == "sealed-9" ? nil : .approved }, payments: 12)
+            BatchService(script, refuses: { $0 == poison }, decide: { $0 == "sealed-9" ? nil : .approved }),
+            payments: 12)
         var next = 12
         // Each time a program of its own, which is ended when it says nothing any more, or gives up.
         for _ in 0..<60 {
@@ -281,7 +282,7 @@ private final class ForwarderBench: Sendable {
                 next += 1
             }
             let size = Int.random(in: 1...5, using: &random)
-            let forwarder = bench.forwarder(terminal, batchSize: size) { $0.attempts = 3 }
+            let forwarder = bench.forwarder(terminal, batchSize: size, change: { $0.attempts = 3 })
             let done = Mutex<Bool?>(nil)
             let run = Task {
                 do {

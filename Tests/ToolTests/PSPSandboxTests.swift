@@ -10,7 +10,9 @@ struct RunningSandbox {
     let address: String
     private let program: Program
 
-    init(_ arguments: String...) async throws {
+    init(_ arguments: String...) async throws { try await self.init(arguments) }
+
+    init(_ arguments: [String]) async throws {
         program = try Program([Program.built("psp-sandbox"), "--port", "0"] + arguments)
         try await program.wait(for: "address") { $0.output.contains("\n") }
         address = try #require(
@@ -28,19 +30,39 @@ struct RunningSandbox {
     }
 
     /// What curl gets.
-    func post(_ resource: String, _ body: String, key: String? = nil, timeout: Int = 20) async throws -> Answer {
-        let header = key.map { ["-H", "Idempotency-Key: \($0)"] } ?? []
+    ///
+    /// - Parameter body: nil: GET.
+    func ask(
+        _ resource: String, _ body: String?, key: String? = nil, reader: String? = nil, options: [String] = [],
+        timeout: Int = 60
+    ) async throws -> Answer {
+        let headers = [key.map { "Idempotency-Key: \($0)" }, reader.map { "Reader-Identifier: \($0)" }]
+            .compactMap { $0 }.flatMap { ["-H", $0] }
         let outcome = try await Program.run(
-            ["curl", "-s", "-m", "\(timeout)", "-w", "\n%{http_code}", "--data-binary", "@-"] + header
-                + ["\(address)/\(resource)"], input: body)
+            ["curl", "-s", "-m", "\(timeout)", "-w", "\n%{http_code}"] + (body == nil ? [] : ["--data-binary", "@-"])
+                + options + headers + ["\(address)/\(resource)"], input: body ?? "")
         let parts = outcome.output.split(separator: "\n", omittingEmptySubsequences: false)
         let object = try? JSONSerialization.jsonObject(with: Data((parts.first ?? "").utf8))
         return Answer(
             status: Int(parts.last ?? "") ?? 0, body: object as? [String: Any] ?? [:], exit: outcome.status)
     }
 
+    func post(_ resource: String, _ body: String, key: String? = nil, timeout: Int = 60) async throws -> Answer {
+        try await ask(resource, body, key: key, timeout: timeout)
+    }
+
+    var pid: Int32 { program.pid }
+
+    /// As a power failure does, or when it ends by itself.
+    func kill() async throws {
+        program.signal(SIGKILL)
+        try await end()
+    }
+
+    func end() async throws { _ = try await program.outcome() }
+
     func payments() async throws -> [[String: Any]] {
-        let outcome = try await Program.run(["curl", "-s", "-m", "20", "\(address)/payments"])
+        let outcome = try await Program.run(["curl", "-s", "-m", "60", "\(address)/payments"])
         return try #require(
             try JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [[String: Any]], "\(outcome)")
     }
@@ -65,6 +87,7 @@ struct RunningSandbox {
         let iss: String, aud: String, jti: String, bid: String, hash: String
         let cnt: Int
         let iat: Double, exp: Double
+        let ids: [String]?
         func verify(using algorithm: some JWTAlgorithm) throws {}
     }
 
@@ -75,12 +98,14 @@ struct RunningSandbox {
     }
 
     /// Card data as a terminal seals them.
-    private func seal(_ sandbox: RunningSandbox, units: String, type: String = "00") async throws -> String {
+    private func seal(
+        _ sandbox: RunningSandbox, units: String, type: String = "00", track: String = Self.track
+    ) async throws -> String {
         let token = try await sandbox.post("reader-tokens", "{}").body["token"]
         let key = try await claims(token, TokenClaims.self).cardDataKey
         let recipient = try JWERecipient(jwk: String(decoding: JSONEncoder().encode(key), as: UTF8.self))
         // EUR; TLV: amount, currency, type, track.
-        let data = try [UInt8](hexDigits: "9F0206\(units)5F2A0209789C01\(type)\(Self.track)")
+        let data = try [UInt8](hexDigits: "9F0206\(units)5F2A0209789C01\(type)\(track)")
         return try recipient.seal(ClearCardData(data), header: JWEHeader(keyID: key["kid"])).description
     }
 
@@ -135,13 +160,20 @@ struct RunningSandbox {
     func lostAndLate() async throws {
         let sandbox = try await RunningSandbox("--late", "3600")
         // curl's exit status: 52, nothing came; 28, the time was over.
-        for (units, amount, exit) in [("000000000196", "1.96", Int32(52)), ("000000000198", "1.98", 28)] {
-            let body = charge(try await seal(sandbox, units: units), amount)
-            #expect(try await sandbox.post("payments", body, key: amount, timeout: 2).exit == exit)
-            let again = try await sandbox.post("payments", body, key: amount)
+        let lost = charge(try await seal(sandbox, units: "000000000196"), "1.96")
+        #expect(try await sandbox.post("payments", lost, key: "1.96").exit == 52)
+        let late = charge(try await seal(sandbox, units: "000000000198"), "1.98")
+        let waiting = Task { try await sandbox.post("payments", late, key: "1.98", timeout: 100).exit }
+        for _ in 0..<6_000 where !sandbox.output.contains("the answer comes in") {
+            try await Task.sleep(for: .milliseconds(10))
+        }
+        for (body, key) in [(lost, "1.96"), (late, "1.98")] {
+            let again = try await sandbox.post("payments", body, key: key)
             #expect(again.status == 200 && again.body["status"] as? String == "approved")
         }
         #expect(try await sandbox.payments().count == 2)
+        try await sandbox.kill()
+        #expect(try await waiting.value == 52, "no answer before the sandbox ended")
     }
 
     @Test("what does not fit what the card agreed to, or is not there, is refused and not booked")
@@ -171,43 +203,271 @@ struct RunningSandbox {
         #expect(try await sandbox.payments().first?["kind"] as? String == "refund")
     }
 
-    @Test("a batch is taken once, each of its payments once, and its deletion token is for it alone")
+    // MARK: Batches
+
+    /// A terminal's store, which makes and signs batches.
+    private final class Terminal: Sendable {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "sandbox-\(UUID().uuidString)")
+        let store: RecordStore
+
+        init() async throws {
+            store = RecordStore(folder: folder) { Date() }
+            try await store.add(
+                Preparation(
+                    issuer: "psp-sandbox", merchant: "merchant-1", terminalProfile: nil, cardDataKey: nil,
+                    tokenExpiration: .distantFuture, time: Date(), uptime: 1, boot: "boot-1", reader: "reader-1"))
+        }
+
+        deinit { try? FileManager.default.removeItem(at: folder) }
+
+        /// - Returns: the batch as JSON.
+        func batch(_ payments: [(id: String, cardData: String)]) async throws -> (id: String, json: String) {
+            for payment in payments {
+                try await store.add(
+                    RecordStore.Payment(
+                        id: payment.id, paymentCardData: payment.cardData, generalCardData: "general", amount: 1,
+                        currency: "EUR", issuer: "psp-sandbox", merchant: "merchant-1"))
+            }
+            let batch = try await store.makeBatch(size: payments.count)
+            return (batch.id, String(decoding: try JSONEncoder().encode(batch), as: UTF8.self))
+        }
+    }
+
+    private func codes(_ answer: RunningSandbox.Answer) -> [String: String] {
+        let payments = answer.body["payments"] as? [[String: Any]] ?? []
+        return Dictionary(
+            payments.map { ($0["idempotencyKey"] as? String ?? "", $0["responseCode"] as? String ?? "") }
+        ) { first, _ in first }
+    }
+
+    private func code(_ answer: RunningSandbox.Answer) -> String? {
+        (answer.body["error"] as? [String: Any])?["code"] as? String
+    }
+
+    @Test("a batch is taken once, each of its payments once, and its deletion token is for it and its reader alone")
     func batches() async throws {
         let sandbox = try await RunningSandbox()
-        let sealed = [
-            try await seal(sandbox, units: "000000001234"), try await seal(sandbox, units: "000000000051"), "AAAA",
-        ]
-        func batch(_ id: String, _ numbers: [Int]) -> String {
-            let payments = numbers.map { #"{"id":"r\#($0)","paymentCardData":"\#(sealed[$0])","signature":""}"# }
-            return #"{"id":"\#(id)","count":\#(numbers.count),"payments":[\#(payments.joined(separator: ","))]}"#
-        }
-        let first = try await sandbox.post("batches", batch("b1", [0, 1, 2]), key: "b1")
-        #expect(first.status == 200)
-        let decisions = try #require(first.body["payments"] as? [[String: Any]])
-        #expect(decisions.map { $0["responseCode"] as? String } == ["00", "51", "30"])
+        let sealed = [try await seal(sandbox, units: "000000001234"), try await seal(sandbox, units: "000000000051")]
+        // Sealed for nobody's key; and none at all.
+        let foreign = try await seal(try await RunningSandbox(), units: "000000001234")
+        let terminal = try await Terminal()
+        let cards = [("r0", sealed[0]), ("r1", sealed[1]), ("r2", "AAAA"), ("r3", foreign)]
+        let (id, json) = try await terminal.batch(cards)
+        let first = try await sandbox.ask("batches", json, key: id, reader: "reader-1")
+        #expect(first.status == 200 && codes(first) == ["r0": "00", "r1": "51", "r2": "30"], "\(first)")
         let token = try await claims(first.body["deletionToken"], DeletionClaims.self)
-        #expect(token.bid == "b1" && token.cnt == 3 && token.exp > token.iat && !token.jti.isEmpty)
+        #expect(token.bid == id && token.cnt == 4 && token.exp > token.iat && token.aud == "reader-1")
+        #expect(token.ids == ["r0", "r1", "r2"], "what cannot be opened is not decided")
         // As the help says, by coreutils.
-        var form = "swift-contactless batch 1\nb1\n3\n"
-        for number in 0..<3 {
-            let payment = "swift-contactless payment 1\nr\(number)\n\(sealed[number])\n\n"
-            form += "r\(number) \(try await Program.run(["sha256sum"], input: payment).output.prefix(64))\n"
+        var form = "swift-contactless batch 1\n\(id)\n4\n"
+        for (id, cardData) in cards {
+            let payment = "swift-contactless payment 1\n\(id)\n\(cardData)\ngeneral\n"
+            form += "\(id) \(try await Program.run(["sha256sum"], input: payment).output.prefix(64))\n"
         }
         let sum = try await Program.run(["sha256sum"], input: form).output.prefix(64)
         let hash = Data(try [UInt8](hexDigits: String(sum))).base64EncodedString()
         #expect(token.hash == hash.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: ""))
-        #expect(!token.aud.isEmpty)
 
-        let again = try await sandbox.post("batches", batch("b1", [0, 1, 2]), key: "b1")
-        #expect(again.body["deletionToken"] as? String == first.body["deletionToken"] as? String)
-        #expect(try await sandbox.post("batches", batch("b1", [0]), key: "b1").status == 422)
-        // Its records in another batch: decided already.
-        let other = try await sandbox.post("batches", batch("b2", [0, 1]), key: "b2")
-        #expect(
-            (other.body["payments"] as? [[String: Any]])?.map { $0["id"] as? String }
-                == decisions.prefix(2).map { $0["id"] as? String })
+        // Again: the same decisions, and a token that has not been used.
+        let again = try await sandbox.ask("batches", json, key: id, reader: "reader-2")
+        let other = try await claims(again.body["deletionToken"], DeletionClaims.self)
+        #expect(codes(again) == codes(first) && other.jti != token.jti && other.aud == "reader-2")
         #expect(try await sandbox.payments().count == 3)
-        #expect(try await sandbox.post("batches", batch("b3", [0, 0]), key: "b3").status == 422)
+        // Nothing that was charged is refused: its key is another batch's, or its headers are missing.
+        let next = try await Terminal()
+        let mixed = try await next.batch([("r0", sealed[0]), ("r1", sealed[0]), ("r9", sealed[1])])
+        #expect(try await sandbox.ask("batches", mixed.json, key: id, reader: "reader-1").status == 409)
+        #expect(try await sandbox.ask("batches", mixed.json, key: mixed.id).status == 409)
+        // An id with other card data, and card data with another id, are none of the payments that were made.
+        let partly = try await sandbox.ask("batches", mixed.json, key: mixed.id, reader: "reader-1")
+        #expect(codes(partly) == ["r0": "00"])
+        #expect(try await sandbox.payments().count == 3)
+    }
+
+    @Test("a batch is refused, and nothing of it done, unless it is signed by its terminal")
+    func signatures() async throws {
+        let sandbox = try await RunningSandbox()
+        let sealed = try await seal(sandbox, units: "000000001234")
+        let (id, json) = try await Terminal().batch([("r0", sealed)])
+        let other = try await Terminal().batch([("r0", sealed)])
+        func object(_ text: String) throws -> [String: Any] {
+            try #require(try JSONSerialization.jsonObject(with: Data(text.utf8)) as? [String: Any])
+        }
+        func with(_ change: (inout [String: Any]) throws -> Void) throws -> String {
+            var batch = try object(json)
+            try change(&batch)
+            return String(decoding: try JSONSerialization.data(withJSONObject: batch), as: UTF8.self)
+        }
+        func payment(_ key: String, _ value: String) throws -> String {
+            try with { batch in
+                var payments = batch["payments"] as? [[String: Any]] ?? []
+                payments[0][key] = value
+                batch["payments"] = payments
+            }
+        }
+        let foreign = try object(other.json)
+        let foreignPayment = try #require((foreign["payments"] as? [[String: Any]])?.first)
+        let wrong: [(String, String)] = [
+            (try payment("paymentCardData", String(sealed.dropLast()) + "A"), "signature"),
+            (try payment("generalCardData", ""), "signature"),
+            (try payment("signature", foreignPayment["signature"] as? String ?? ""), "signature"),
+            (try payment("signature", "AAAA"), "signature"), (try payment("id", "a\nb"), "invalid_batch"),
+            (try with { $0["signature"] = foreign["signature"] }, "signature"),
+            (try with { $0["id"] = "another" }, "signature"),
+            (try with { $0["leafCertificate"] = foreign["leafCertificate"] }, "signature"),
+            (try with { $0["intermediateCertificate"] = foreign["intermediateCertificate"] }, "signature"),
+            (try with { $0["intermediateCertificate"] = [String]() }, "signature"),
+            (try with { $0["leafCertificate"] = "AAAA" }, "signature"),
+            (try with { $0["count"] = 2 }, "invalid_batch"),
+            (try with { $0["payments"] = [Any]() }, "invalid_batch"),
+            (try with { $0["payments"] = nil }, "invalid_request"),
+        ]
+        for (text, expected) in wrong {
+            let answer = try await sandbox.ask("batches", text, key: id, reader: "reader-1")
+            #expect((400..<500).contains(answer.status) && answer.status != 409 && code(answer) == expected, "\(answer)")
+        }
+        #expect(code(try await sandbox.ask("batches", json, key: id)) == "header_missing")
+        #expect(code(try await sandbox.ask("batches", json, reader: "reader-1")) == "header_missing")
+        #expect(try await sandbox.payments().isEmpty)
+        #expect(try await sandbox.ask("batches", json, key: id, reader: "reader-1").status == 200)
+    }
+
+    @Test("…13 has its batch refused; what can be opened by nobody here has so, too")
+    func refusedBatches() async throws {
+        let sandbox = try await RunningSandbox()
+        let good = try await seal(sandbox, units: "000000001234")
+        let bad = try await seal(sandbox, units: "000000000513")
+        let first = try await Terminal().batch([("r0", good), ("r1", bad)])
+        let answer = try await sandbox.ask("batches", first.json, key: first.id, reader: "reader-1")
+        #expect(answer.status == 422 && code(answer) == "amount_refused")
+        #expect(code(try await sandbox.post("payments", charge(bad, "5.13"), key: "k")) == "amount_refused")
+        #expect(try await sandbox.payments().isEmpty)
+        let foreign = try await seal(try await RunningSandbox(), units: "000000001234")
+        let second = try await Terminal().batch([("r2", foreign)])
+        #expect(code(try await sandbox.ask("batches", second.json, key: second.id, reader: "reader-1")) == "card_data")
+        // Once something of it is charged it is not refused any more.
+        let third = try await Terminal().batch([("r0", good)])
+        #expect(try await sandbox.ask("batches", third.json, key: third.id, reader: "reader-1").status == 200)
+        let again = try await sandbox.ask("batches", first.json, key: first.id, reader: "reader-1")
+        #expect(again.status == 200 && codes(again) == ["r0": "00"])
+    }
+
+    // MARK: Books
+
+    @Test("a sandbox that crashes in the middle of a batch has charged what it has charged, and the rest when it is back")
+    func crash() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "books-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let books = folder.appending(path: "books")
+        let arguments = ["--books", books.path, "--card-data-key", folder.appending(path: "key").path]
+        let first = try await RunningSandbox(arguments)
+        let sealed = [
+            try await seal(first, units: "000000000100"), try await seal(first, units: "000000000197"),
+            try await seal(first, units: "000000000300"),
+        ]
+        let terminal = try await Terminal()
+        let (id, json) = try await terminal.batch([("r0", sealed[0]), ("r1", sealed[1]), ("r2", sealed[2])])
+        #expect(try await first.ask("batches", json, key: id, reader: "reader-1").exit == 52)
+        try await first.end()
+        // A line that was cut off was never answered for.
+        let handle = try FileHandle(forWritingTo: books)
+        try handle.seekToEnd()
+        try handle.write(contentsOf: Data(#"{"payment":{"id":"cut"#.utf8))
+        try handle.close()
+
+        let second = try await RunningSandbox(arguments)
+        #expect(try await second.payments().map { $0["idempotencyKey"] as? String } == ["r0", "r1"])
+        let busy = try await Program.run([Program.built("psp-sandbox"), "--port", "0"] + arguments)
+        #expect(busy.status == 1 && busy.error.contains(books.path), "\(busy)")
+        let answer = try await second.ask("batches", json, key: id, reader: "reader-1")
+        #expect(codes(answer) == ["r0": "00", "r1": "00", "r2": "00"])
+        let before = try await second.payments()
+        try await second.kill()
+        let third = try await RunningSandbox(arguments)
+        let same = try await third.ask("batches", json, key: id, reader: "reader-1")
+        #expect(codes(same) == codes(answer))
+        #expect(try await third.payments().map { $0["id"] as? String } == before.map { $0["id"] as? String })
+        // As the owner's alone.
+        let mode = try FileManager.default.attributesOfItem(atPath: books.path)[.posixPermissions] as? Int
+        #expect(mode == 0o600)
+        #expect(!String(decoding: try Data(contentsOf: books), as: UTF8.self).contains("4761739001010010"))
+    }
+
+    @Test("what was decided is told by its key; a reversal takes it back, also before it comes")
+    func reversals() async throws {
+        let sandbox = try await RunningSandbox()
+        func decision(_ key: String) async throws -> String? {
+            let answer = try await sandbox.ask("decision", nil, key: key)
+            #expect(answer.status == 200)
+            return (answer.body["payment"] as? [String: Any])?["responseCode"] as? String
+        }
+        #expect(try await decision("k") == nil)
+        let body = charge(try await seal(sandbox, units: "000000001234"), "12.34")
+        #expect(try await sandbox.post("payments", body, key: "k").status == 200)
+        #expect(try await decision("k") == "00")
+        for _ in 0..<2 { #expect(try await sandbox.post("reversals", "", key: "k").status == 200) }
+        #expect(try await decision("k") == "17")
+        // On its way when it was taken back.
+        #expect(try await sandbox.post("reversals", "", key: "late").status == 200)
+        let late = charge(try await seal(sandbox, units: "000000000100"), "1")
+        let answer = try await sandbox.post("payments", late, key: "late")
+        #expect(answer.status == 200 && answer.body["status"] as? String == "declined")
+        #expect(try await sandbox.payments().allSatisfy { $0["status"] as? String == "declined" })
+    }
+
+    @Test("one read under two keys is told, and one amount may be spelled in two ways")
+    func sameCardData() async throws {
+        let sandbox = try await RunningSandbox()
+        let sealed = try await seal(sandbox, units: "000000001230")
+        #expect(try await sandbox.post("payments", charge(sealed, "12.30"), key: "k").status == 200)
+        #expect(try await sandbox.post("payments", charge(sealed, "12.3"), key: "k").status == 200)
+        let answer = try await sandbox.post("payments", charge(sealed, "12.30"), key: "l")
+        #expect(answer.status == 409 && code(answer) == "card_data_reused")
+        #expect(try await sandbox.payments().count == 1)
+    }
+
+    @Test("what is too long is refused, and the next request on the connection is understood", arguments: [false, true])
+    func limits(_ isChunked: Bool) async throws {
+        let sandbox = try await RunningSandbox()
+        let long = String(repeating: "a", count: 5 << 20)
+        let options = isChunked ? ["-H", "Transfer-Encoding: chunked"] : []
+        let answer = try await Program.run(
+            ["curl", "-s", "-m", "100", "-H", "Idempotency-Key: k", "--data-binary", "@-"] + options
+                + ["\(sandbox.address)/payments", "--next", "-s", "-m", "100", "\(sandbox.address)/decision", "-H",
+                    "Idempotency-Key: k"], input: long)
+        #expect(answer.output.contains(#""code":"too_long""#) && answer.output.hasSuffix(#"{"payment":null}"#), "\(answer)")
+        let small = charge(try await seal(sandbox, units: "000000001234"), "12.34")
+        #expect(try await sandbox.ask("payments", small, key: "k", options: options).status == 200)
+    }
+
+    @Test("nothing of a card is in its memory after a payment and a batch")
+    func memory() async throws {
+        let sandbox = try await RunningSandbox()
+        // A number of a range that no issuer has: TEST.
+        let digits = "4999998213746504"
+        let marked = Self.track.replacing("4761739001010010", with: digits)
+        let sealed = try await [
+            seal(sandbox, units: "000000001234", track: marked), seal(sandbox, units: "000000001234", track: marked),
+        ]
+        let (id, json) = try await Terminal().batch([("r0", sealed[1])])
+        #expect(try await sandbox.post("payments", charge(sealed[0], "12.34"), key: "k").status == 200)
+        #expect(try await sandbox.ask("batches", json, key: id, reader: "reader-1").status == 200)
+        #expect(try await sandbox.payments().allSatisfy { $0["card"] as? String == "499999******6504" })
+        let needles = [Array(digits.utf8), try [UInt8](hexDigits: digits), try [UInt8](hexDigits: String(digits.dropFirst() + "D"))]
+        let maps = try String(contentsOfFile: "/proc/\(sandbox.pid)/maps", encoding: .utf8)
+        let memory = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(sandbox.pid)/mem"))
+        var count = 0
+        for line in maps.split(separator: "\n") {
+            let fields = line.split(separator: " ", omittingEmptySubsequences: true)
+            let bounds = fields[0].split(separator: "-").compactMap { UInt64($0, radix: 16) }
+            guard fields[1].hasPrefix("rw"), bounds.count == 2, (try? memory.seek(toOffset: bounds[0])) != nil,
+                let bytes = try? memory.read(upToCount: Int(bounds[1] - bounds[0]))
+            else { continue }
+            count += 1
+            for needle in needles { #expect(bytes.range(of: Data(needle)) == nil, "\(line)") }
+        }
+        #expect(count > 10)
     }
 
     @Test("a key in a file stays the same, and the file is the owner's alone")
