@@ -128,7 +128,7 @@ let package = Package(
                 .product(name: "SwiftASN1", package: "swift-asn1"),
                 .product(name: "X509", package: "swift-certificates"),
             ],
-            path: "Tools/psp-sandbox", swiftSettings: settings),
+            path: "Tools/psp-sandbox", exclude: ["psp-sandbox.1"], swiftSettings: settings),
         .executableTarget(
             name: "reader-probe",
             dependencies: [
@@ -140,7 +140,7 @@ let package = Package(
         .executableTarget(
             name: "virtual-reader",
             dependencies: ["SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", argumentParser],
-            path: "Tools/virtual-reader", swiftSettings: settings),
+            path: "Tools/virtual-reader", exclude: ["virtual-reader.1"], swiftSettings: settings),
 
         // Examples.
         .executableTarget(
@@ -179,7 +179,7 @@ let package = Package(
             ],
             path: "Tests/USBTestSupport", swiftSettings: settings),
         .testTarget(
-            name: "SmartCardTests", dependencies: ["SmartCard", logging], swiftSettings: settings),
+            name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging], swiftSettings: settings),
         .testTarget(
             name: "SmartCardPCSCTests", dependencies: ["SmartCardPCSC", "SmartCard", "TestSupport"],
             swiftSettings: settings),

@@ -266,10 +266,10 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
     /// Random bytes for every answer, two thousand cards.
     @Test func randomAnswers() async throws {
         final class RandomCard: CardChannel {
-            let generator: Mutex<SplitMix64>
+            let generator: Mutex<SplitMix>
             let count = Mutex(0)
 
-            init(seed: UInt64) { generator = Mutex(SplitMix64(state: seed)) }
+            init(seed: UInt64) { generator = Mutex(SplitMix(state: seed)) }
 
             func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
                 let number = count.withLock { count in
@@ -301,15 +301,3 @@ private func replacing(_ command: String, _ response: String) -> TableCard {
 private let randomTags: [[UInt8]] = [
     [0x6F], [0xA5], [0xBF, 0x0C], [0x61], [0x4F], [0x77], [0x80], [0x94], [0x70], [0x9F, 0x38], [0x8C],
 ]
-
-private struct SplitMix64: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-}

@@ -2,6 +2,7 @@ import SmartCard
 import SmartCardPN532
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 /// A Type 2 Tag of any memory, behind the commands of PC/SC part 3.
@@ -318,7 +319,7 @@ private func tagError(_ body: () async throws -> some Any) async -> TagError? {
 
     /// Memory of any content: an answer, within some 130 reads.
     @Test func hostileMemory() async throws {
-        var generator = SplitMix64(seed: 532)
+        var generator = SplitMix(state: 532)
         for round in 0..<400 {
             let size = UInt8.random(in: 0...255, using: &generator)
             let tag = PageTag(cc: "E1 10 \([size].hex) 00", "", size: min(8 * Int(size), 1100))
@@ -343,19 +344,6 @@ private func tagError(_ body: () async throws -> some Any) async -> TagError? {
         _ = try? await Type2Tag(script).version()
         await #expect(throws: (any Error).self) { _ = try await Type2Tag(script).fastRead(0...255) }
         #expect(script.history().count < 30)
-    }
-}
-
-struct SplitMix64: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }
 

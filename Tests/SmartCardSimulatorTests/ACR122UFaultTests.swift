@@ -82,7 +82,7 @@ import Testing
     /// Whatever comes, the reader neither traps nor speaks out of turn: each answer is one message, to a message that
     /// had a header, and repeats its slot and sequence number.
     @Test func noise() {
-        var random = SplitMix(seed: 0xACB122)
+        var random = SplitMix(state: 0xACB122)
         let seeds = [
             "62 00000000 00 00 00 0000", "63 00000000 00 00 00 0000", "65 00000000 00 00 00 0000",
             "6F 05000000 00 00 00 0000 FF CA 00 00 00", "6F 05000000 00 00 00 0000 FF 00 51 7F 00",
@@ -139,19 +139,9 @@ import Testing
     }
 }
 
-struct SplitMix {
-    var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
-    }
-    mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(max(bound, 1))) }
-    mutating func byte() -> UInt8 { UInt8(truncatingIfNeeded: next()) }
+extension SplitMix {
+    fileprivate mutating func below(_ bound: Int) -> Int { Int(next() % UInt64(max(bound, 1))) }
+    fileprivate mutating func byte() -> UInt8 { UInt8(truncatingIfNeeded: next()) }
 }
 
 @Suite struct ACR122UFaultTests {

@@ -303,7 +303,7 @@ import Testing
     @Test(arguments: names)
     func damaged(name: String) throws {
         let text = try #require(VirtualCards.all.first { $0.name == name }).text
-        var random = SeededGenerator(seed: 2)
+        var random = SplitMix(state: 2)
         var cards = 0
         for _ in 0..<100 {
             var lines = text.split(separator: "\n", omittingEmptySubsequences: false).map { Array($0.utf8) }
@@ -327,20 +327,6 @@ import Testing
     }
 }
 
-/// SplitMix64, so that what fails fails again.
-struct SeededGenerator: RandomNumberGenerator {
-    private var state: UInt64
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-        return z ^ z >> 31
-    }
-}
-
 /// Commands that no card expects.
 @Suite struct CardFuzzing {
     private static let seeds = [
@@ -357,7 +343,7 @@ struct SeededGenerator: RandomNumberGenerator {
         "20 08 02FE000102030405 01 0900 01 8001 00112233445566778899AABBCCDDEEFF",
     ].map { (try? [UInt8](hex: $0)) ?? [] }
 
-    static func attack(_ card: any VirtualCard, commands: Int, _ random: inout SeededGenerator) {
+    static func attack(_ card: any VirtualCard, commands: Int, _ random: inout SplitMix) {
         for _ in 0..<commands {
             var command: [UInt8]
             if Int.random(in: 0..<4, using: &random) == 0 {
@@ -382,7 +368,7 @@ struct SeededGenerator: RandomNumberGenerator {
 
     @Test(arguments: CardFileTests.names)
     func cards(name: String) throws {
-        var random = SeededGenerator(seed: 1)
+        var random = SplitMix(state: 1)
         let card = try #require(VirtualCards.named(name))
         Self.attack(card, commands: 3000, &random)
         card.reset()

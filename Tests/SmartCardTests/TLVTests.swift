@@ -1,4 +1,5 @@
 import SmartCard
+import TestSupport
 import Testing
 
 @Suite struct TLVTests {
@@ -115,7 +116,7 @@ import Testing
 
     /// Ten thousand mutilated card answers: an error or a list, never a trap, and offsets inside the bytes.
     @Test func noInputTraps() {
-        var random = SeededGenerator(state: 2_200)
+        var random = SplitMix(state: 2_200)
         for _ in 0..<10_000 {
             var input = Self.ppse
             for _ in 0..<Int.random(in: 1...6, using: &random) {
@@ -130,18 +131,5 @@ import Testing
                 #expect((0...input.count).contains(error.offset))
             }
         }
-    }
-}
-
-/// A generator that gives the same numbers on every run (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ (z >> 30)) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ (z >> 27)) &* 0x94D0_49BB_1331_11EB
-        return z ^ (z >> 31)
     }
 }

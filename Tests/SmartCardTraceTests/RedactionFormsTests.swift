@@ -151,7 +151,7 @@ import Testing
         "whole payments with every built-in card, at random numbers and names: nothing left, same shape, same outcome",
         arguments: 0..<1 as Range<UInt64>)
     func payments(_ seed: UInt64) async throws {
-        var dice = Dice(seed: seed)
+        var dice = SplitMix(state: seed)
         let transaction = try #require(
             purchase(amount: UInt64.random(in: 1...8000, using: &dice), unpredictableNumber: [1, 2, 3, 4]))
         for (name, file, secrets) in try Self.cards(&dice) {
@@ -215,7 +215,7 @@ import Testing
 
     @Test("whatever has become of a trace, redaction traps nowhere, and of a number that it tells nothing is left")
     func changedTraces() throws {
-        var dice = Dice(seed: 6)
+        var dice = SplitMix(state: 6)
         for round in 0..<200 {
             let number = Self.numbers[round % Self.numbers.count]
             let packed = number.count % 2 == 0 ? number : number + "F"
@@ -250,20 +250,5 @@ import Testing
                 + "\((try? TLVList(bytes.dropLast(2)))?.flattened.map { "\($0.tag) \($0.value.count)" } ?? [])"
         default: "other"
         }
-    }
-}
-
-/// SplitMix64 (Steele, Lea, Flood, 2014): the same numbers for the same seed.
-private struct Dice: RandomNumberGenerator {
-    var state: UInt64
-
-    init(seed: UInt64) { state = seed }
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var mixed = state
-        mixed = (mixed ^ mixed >> 30) &* 0xBF58_476D_1CE4_E5B9
-        mixed = (mixed ^ mixed >> 27) &* 0x94D0_49BB_1331_11EB
-        return mixed ^ mixed >> 31
     }
 }

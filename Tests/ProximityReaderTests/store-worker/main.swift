@@ -11,6 +11,8 @@ import Foundation
 import Glibc
 import ProximityReader
 
+// Whoever ends before killing it leaves no program behind that writes for ever.
+let parent = getppid()
 let folder = URL(filePath: CommandLine.arguments[1])
 var number = Int(CommandLine.arguments[2]) ?? 0
 let mode = CommandLine.arguments.dropFirst(3).first
@@ -34,7 +36,7 @@ do {
             try await store.putBack(payment.id)
         }
     }
-    while true {
+    while getppid() == parent {
         if mode == "drain" {
             if try await store.count() == 0 { exit(0) }
         } else {

@@ -221,7 +221,7 @@ struct CaptureTests {
     @Test(
         "files changed anywhere give events or an error, never a trap", arguments: ["iso14443", "usbmon", "proxmark"])
     func hostile(format: String) throws {
-        var random = SeededGenerator(state: 14_443)
+        var random = SplitMix(state: 14_443)
         let bytes = format == "proxmark" ? ProxmarkTraceTests.bytes : try export(WiresharkTests.trace, format)
         let reading = ForeignFormat(named: format == "proxmark" ? format : "pcap")
         for _ in 0..<500 {

@@ -152,7 +152,7 @@ struct ContactlessRaisingTests {
 
     @Test("frames changed anywhere are raised or counted, never a trap")
     func hostile() throws {
-        var random = SeededGenerator(state: 6)
+        var random = SplitMix(state: 6)
         var traces = try Self.rows.map { try frames($0.frames, on: $0.layer) }
         traces += try CCIDRaisingTests.rows.map { try frames($0.frames, on: .ccid) }
         for trace in traces {
@@ -166,7 +166,7 @@ struct ContactlessRaisingTests {
         }
     }
 
-    private static func change(_ events: inout [TraceEvent], using random: inout SeededGenerator) {
+    private static func change(_ events: inout [TraceEvent], using random: inout SplitMix) {
         let index = Int.random(in: events.indices, using: &random)
         switch events[index].what {
         case .sent(let layer, let bytes): events[index].what = .sent(layer, change(bytes, using: &random))
@@ -175,7 +175,7 @@ struct ContactlessRaisingTests {
         }
     }
 
-    private static func change(_ bytes: [UInt8], using random: inout SeededGenerator) -> [UInt8] {
+    private static func change(_ bytes: [UInt8], using random: inout SplitMix) -> [UInt8] {
         guard !bytes.isEmpty else { return [UInt8.random(in: 0...255, using: &random)] }
         var bytes = bytes
         let index = Int.random(in: bytes.indices, using: &random)
@@ -198,17 +198,4 @@ private func rf(_ direction: String, _ payload: String) -> String {
         crc = (crc >> 8) ^ (UInt16(b) << 8) ^ (UInt16(b) << 3) ^ (UInt16(b) >> 4)
     }
     return "\(direction) \((bytes + [UInt8(crc & 0xFF), UInt8(crc >> 8)]).hex)"
-}
-
-/// The same numbers in every run (SplitMix64).
-struct SeededGenerator: RandomNumberGenerator {
-    var state: UInt64
-
-    mutating func next() -> UInt64 {
-        state &+= 0x9E37_79B9_7F4A_7C15
-        var z = state
-        z = (z ^ z >> 30) &* 0xBF58_476D_1CE4_E5B9
-        z = (z ^ z >> 27) &* 0x94D0_49BB_1331_11EB
-        return z ^ z >> 31
-    }
 }
