@@ -1,12 +1,13 @@
 import EMVContactless
 import Foundation
 import SmartCard
+import SmartCardSimulator
 import SmartCardTrace
 import TestSupport
 import Testing
 
-/// The traces in Tests/Traces: payments with the virtual cards, redacted.  This reads by itself what they expect, apart
-/// from `apdu-trace`; the oracle is what came of each when it was recorded.
+/// The traces in Tests/Traces and Tests/OfflineTraces: payments with the virtual cards, redacted.  This reads by itself what
+/// they expect, apart from `apdu-trace`; the oracle is what came of each when it was recorded.
 @Suite(.computing) struct RecordedTracesTests {
     static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent().deletingLastPathComponent()
         .appendingPathComponent("Traces").path
@@ -39,13 +40,12 @@ import Testing
     @Test("there are traces")
     func thereAreTraces() { #expect(Self.files.count >= 5) }
 
-    @Test("a recorded payment ends as it did", arguments: files)
-    func replay(_ file: String) async throws {
-        let trace = try Trace(path: "\(Self.folder)/\(file)")
+    private func replay(_ path: String, _ configuration: ReaderConfiguration, _ keys: CAPublicKeys) async throws {
+        let trace = try Trace(path: path)
         let meta = trace.meta
         let reader = ReplayReader(trace)
         let terminal = ContactlessTerminal(
-            EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
+            EntryPoint(configuration: configuration, kernels: Kernels.all, keys: keys))
         let field = CardReaderField(reader)
         let final = try await terminal.perform(transaction(meta), in: field) { _ in }.final
         await field.release(.leave)
@@ -56,7 +56,30 @@ import Testing
         #expect(final.kernel.map { "\($0.rawValue)" } == meta["outcome.kernel"])
     }
 
-    @Test("no trace holds an account number in the clear", arguments: files)
+    @Test("a recorded payment ends as it did", arguments: files)
+    func replay(_ file: String) async throws {
+        try await replay("\(Self.folder)/\(file)", .test, .published)
+    }
+
+    /// The terminal of `reader.json` approves offline what authenticates itself, with certificates that were reissued, under
+    /// the keys of the virtual cards.  Without these it goes online.
+    @Test("a payment that was approved offline is approved again")
+    func offline() async throws {
+        let folder = "\(Self.folder)/../OfflineTraces"
+        let configuration = try JSONDecoder().decode(
+            ReaderConfiguration.self, from: Data(contentsOf: URL(fileURLWithPath: "\(folder)/reader.json")))
+        var keys = CAPublicKeys.published
+        for key in VirtualCards.certificationAuthorityKeys {
+            keys.insert(
+                try CAPublicKey(
+                    environment: .test, rid: key.rid, index: key.index, modulus: key.modulus, exponent: key.exponent,
+                    checksum: key.checksum, expiration: CalendarDate(packed: key.expires)))
+        }
+        #expect(try Trace(path: "\(folder)/approved.apdu").meta["outcome.kind"] == "approved")
+        try await replay("\(folder)/approved.apdu", configuration, keys)
+    }
+
+    @Test("no trace holds an account number in the clear", arguments: files + ["../OfflineTraces/approved.apdu"])
     func redacted(_ file: String) throws {
         let trace = try Trace(path: "\(Self.folder)/\(file)")
         #expect(TraceRedaction.eventsWithAccountNumbers(in: trace) == [])
