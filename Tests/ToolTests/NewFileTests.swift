@@ -109,14 +109,66 @@ import Testing
             let program = try Program([tool, "convert", "--from", "apdu", "\(folder)/pipe", "\(folder)/new.apdu"])
             let pipe = try #require(FileHandle(forWritingAtPath: "\(folder)/pipe"))
             try pipe.write(contentsOf: Data(Self.trace.utf8))
-            try await program.wait(for: "the beginning of a file") { _ in
-                (try? names.contains { $0.hasPrefix("new.apdu.") }) ?? false
-            }
+            try await program.wait(for: "the beginning of a file", until: hasNewFile)
             try write("another's", to: "new.apdu")
             try pipe.close()
             let outcome = try await program.outcome()
             #expect(outcome.status == 2 && outcome.error.contains("is there already"), "\(outcome)")
             #expect(try text("new.apdu") == "another's" && names == ["new.apdu", "pipe", "x.apdu"])
+        }
+    }
+
+    /// Whether the program writes a file that is not called what it will be: one without a name, or with more behind that.
+    private func hasNewFile(_ program: Program) -> Bool {
+        let descriptors = "/proc/\(program.pid)/fd"
+        return ((try? FileManager.default.contentsOfDirectory(atPath: descriptors)) ?? []).contains { number in
+            let path = try? FileManager.default.destinationOfSymbolicLink(atPath: "\(descriptors)/\(number)")
+            return path.map { $0.hasPrefix("\(folder)/#") || $0.hasPrefix("\(folder)/new.apdu.") } ?? false
+        }
+    }
+
+    private static let hasNamelessFiles: Bool = {
+        // O_TMPFILE, which Swift does not see.
+        let descriptor = open(FileManager.default.temporaryDirectory.path, O_DIRECTORY | 0o20_000_000 | O_WRONLY, 0o600)
+        if descriptor >= 0 { close(descriptor) }
+        return descriptor >= 0
+    }()
+
+    @Test(
+        "who is killed leaves nothing behind, and what was there stays",
+        .enabled(if: hasNamelessFiles, "the file system has no files without a name"), arguments: [false, true])
+    func killed(replacing: Bool) async throws {
+        try await withFolder {
+            try write("before", to: "old.apdu")
+            #expect(mkfifo("\(folder)/pipe", 0o600) == 0)
+            let output = "\(folder)/\(replacing ? "old" : "new").apdu"
+            let program = try Program([
+                tool, "convert", "--from", "apdu", "\(folder)/pipe", output, replacing ? "--force" : "--from=apdu",
+            ])
+            let pipe = try #require(FileHandle(forWritingAtPath: "\(folder)/pipe"))
+            try pipe.write(contentsOf: Data(Self.trace.utf8))
+            try await program.wait(for: "the beginning of a file", until: hasNewFile)
+            program.signal(SIGKILL)
+            #expect(try await program.outcome().status == 128 + SIGKILL)
+            #expect(try text("old.apdu") == "before" && names == ["old.apdu", "pipe", "x.apdu"])
+        }
+    }
+
+    @Test("a recording takes its name with its first event, and has every later one when it is interrupted")
+    func recording() async throws {
+        try await withFolder {
+            try write("before", to: "old.apdu")
+            let program = try Program([
+                Program.built("virtual-reader"), "--card", "visa", "--", tool, "record", "--force",
+                "-o", "\(folder)/old.apdu",
+            ])
+            try await program.wait(for: "an answer in the trace") { _ in
+                (try? text("old.apdu").contains("< apdu")) ?? false
+            }
+            #expect(try names == ["old.apdu", "x.apdu"] && mode("old.apdu") == 0o600)
+            program.signal(SIGTERM)
+            #expect(try await program.outcome().status == 128 + SIGTERM)
+            #expect(try !Trace(path: "\(folder)/old.apdu").exchanges().isEmpty)
         }
     }
 

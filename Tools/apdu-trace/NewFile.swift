@@ -1,16 +1,19 @@
 import Foundation
+import Glibc
 import SmartCardTrace
 import ToolSupport
 
-/// A file that a subcommand makes.  It takes its name when it is whole: until then what is there stays, and who fails leaves
-/// nothing behind.  Devices, pipes and standard output, `-`, are written into at once.
+/// A file that a subcommand makes.  It takes its name when it is whole: until then what is there stays, and who fails or is
+/// killed leaves nothing behind.  Devices, pipes and standard output, `-`, are written into at once.
 final class NewFile {
     private let path: String
     private let replacing: Bool
     private let keepsMode: Bool
     private let file: FileHandle
-    /// Where it is written and what it is to be called, without links; nil once it is, and for what has no name to take.
-    private var names: (temporary: String, last: String)?
+    /// What it is to be called, without links; nil once it is, and for what has no name to take.
+    private var name: String?
+    /// What it is called until then, on a file system that has no files without a name: killed, this program leaves it there.
+    private var temporary: String?
 
     /// - Parameter replacing: whether a file that is there may go.
     /// - Parameter keepsMode: whether who may read that file may read the new one; otherwise its owner alone may.
@@ -26,38 +29,62 @@ final class NewFile {
             file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         } else {
             // A link stays, and what it leads to is replaced.
-            let last = Self.resolved(path)
-            var template = Array("\(last).XXXXXX".utf8CString)
-            let descriptor = mkstemp(&template)
-            guard descriptor >= 0 else { throw Self.notWritable(path) }
-            _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+            let name = Self.resolved(path)
+            let folder = URL(fileURLWithPath: name).deletingLastPathComponent().path
+            let hasLinks = access(Self.descriptors, X_OK) == 0
+            var descriptor = hasLinks ? open(folder, Self.withoutName | O_WRONLY | O_CLOEXEC, 0o600) : -1
+            if descriptor < 0 {
+                var template = Array("\(name).XXXXXX".utf8CString)
+                descriptor = mkstemp(&template)
+                guard descriptor >= 0 else { throw Self.notWritable(path) }
+                _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
+                temporary = String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+            }
             file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-            names = (String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self), last)
+            self.name = name
         }
     }
 
-    deinit { if let names { unlink(names.temporary) } }
+    deinit { if let temporary { unlink(temporary) } }
 
     func write(_ bytes: some Sequence<UInt8>) throws {
         do { try file.write(contentsOf: Data(bytes)) } catch { throw Self.notWritable(path) }
     }
 
-    /// The file is whole.
+    /// The file is whole, and takes its name.  What is written later stands in it at once.
     ///
     /// - Throws: ``ToolError``, also where another file has come to be at its place and may not go.
     func finish() throws {
-        guard let names else { return }
+        guard let name else { return }
         var old = stat()
-        if keepsMode, stat(names.last, &old) == 0 { fchmod(file.fileDescriptor, old.st_mode & 0o777) }
+        if keepsMode, stat(name, &old) == 0 { fchmod(file.fileDescriptor, old.st_mode & 0o777) }
         // A link is made only where nothing is.
-        if !replacing {
-            if link(names.temporary, names.last) == 0 { return }
-            if errno == EEXIST { throw Self.isThere(path) }
+        if !link(to: name) {
+            guard replacing || errno != EEXIST else { throw Self.isThere(path) }
             // Not every file system has links.
-            try Self.check(path, replacing: false)
+            try Self.check(path, replacing: replacing)
+            if temporary == nil {
+                let new = "\(name).\(String(UInt64.random(in: 0...UInt64.max), radix: 36))"
+                guard link(to: new) else { throw Self.notWritable(path) }
+                temporary = new
+            }
+            guard let temporary, rename(temporary, name) == 0 else { throw Self.notWritable(path) }
+        } else if let temporary {
+            unlink(temporary)
         }
-        guard rename(names.temporary, names.last) == 0 else { throw Self.notWritable(path) }
-        self.names = nil
+        (self.name, temporary) = (nil, nil)
+    }
+
+    /// O_TMPFILE (Linux, include/uapi/asm-generic/fcntl.h), a macro that Swift does not see.
+    private static let withoutName = O_DIRECTORY | 0o20_000_000
+
+    /// Where this program's descriptors have names by which files without one are linked (open(2), O_TMPFILE).
+    private static let descriptors = "/proc/self/fd"
+
+    /// - Returns: false, and `errno`, if there is no such link now.
+    private func link(to name: String) -> Bool {
+        if let temporary { return Glibc.link(temporary, name) == 0 }
+        return linkat(AT_FDCWD, "\(Self.descriptors)/\(file.fileDescriptor)", AT_FDCWD, name, AT_SYMLINK_FOLLOW) == 0
     }
 
     /// Writes all of `text`.
@@ -102,24 +129,5 @@ final class NewFile {
     private static func notWritable(_ path: String) -> ToolError {
         .usage(
             "\(path) cannot be written", "Check that its folder is there and may be written to, and its disk has room.")
-    }
-
-    /// Takes the trace at `path` away if there is no exchange in it, and no failure of one.
-    static func removeIfEmpty(_ path: String) {
-        var status = stat()
-        guard path != "-", lstat(path, &status) == 0, status.st_mode & S_IFMT == S_IFREG,
-            var reader = try? TraceReader(path: path)
-        else { return }
-        do {
-            while let event = try reader.next() {
-                switch event.what {
-                case .reader, .meta: continue
-                default: return
-                }
-            }
-            unlink(path)
-        } catch {
-            // What cannot be read is not empty.
-        }
     }
 }

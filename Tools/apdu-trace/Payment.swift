@@ -24,7 +24,6 @@ struct PayCommand: AsyncParsableCommand {
         for event in RecordedTransaction.events(run.transaction, configuration: payment.config) {
             recorder.record(event)
         }
-        defer { NewFile.removeIfEmpty(output.output) }
         let report = try await run.perform(on: recorder.recording(base), patience: readerOptions.patience)
         for event in RecordedTransaction.events(report.final) { recorder.record(event) }
         if let failure = recorder.failure { throw failure }

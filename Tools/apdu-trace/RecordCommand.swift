@@ -14,9 +14,29 @@ struct TraceOutput: ParsableArguments {
 
     func writer() throws -> sending TraceWriter { try writer(to: output) }
 
-    func writer(to file: String) throws -> sending TraceWriter {
-        try NewFile.check(file, replacing: force)
-        return try TraceWriter(path: file, replacing: force)
+    /// Writes to `path` as soon as there is more to tell than the reader and the transaction; a file that is there stays as
+    /// it is until then.  From then on the file holds every event up to the last.
+    func writer(to path: String) throws -> sending TraceWriter {
+        try NewFile.check(path, replacing: force)
+        let replacing = force
+        var file: NewFile?
+        var start: [UInt8] = []
+        return try TraceWriter { line in
+            if let file { return try file.write(line) }
+            start += line
+            guard !Self.isPreamble(line) else { return }
+            let new = try NewFile(path, replacing: replacing)
+            try new.write(start)
+            try new.finish()
+            (file, start) = (new, [])
+        }
+    }
+
+    /// Whether a line of a trace is its first, or tells of the reader or the transaction.
+    private static func isPreamble(_ line: [UInt8]) -> Bool {
+        if line.starts(with: TraceFormat.header.utf8) { return true }
+        let word = line.split(separator: UInt8(ascii: " "), maxSplits: 2).dropFirst().first ?? []
+        return ["reader", "meta"].contains { word.elementsEqual($0.utf8) }
     }
 }
 
@@ -59,7 +79,6 @@ struct RecordCommand: AsyncParsableCommand {
         // A trace is about one reader: the one that gets the first card.
         let base = try await readerOptions.waitForCard(on: readers)
         let recorder = TraceRecorder(try output.writer())
-        defer { NewFile.removeIfEmpty(output.output) }
         let reader = recorder.recording(base)
         let exchanges = Mutex(0)
         while left > 0 {
