@@ -60,7 +60,7 @@ extension Benchmarks {
     }
 }
 
-/// A reader in this process that always has a card.
+/// A reader in this process whose card comes and goes whenever somebody looks.
 private struct InstantReader: CardReader {
     let identity = ReaderIdentity(name: "instant", backend: .virtual)
     private let card: any VirtualCard
@@ -73,7 +73,10 @@ private struct InstantReader: CardReader {
     }
 
     func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable {
-        AsyncThrowingStream<SlotState, any Error> { $0.yield(.card(atr, exclusivelyHeld: false)) }
+        AsyncThrowingStream<SlotState, any Error> { states in
+            states.yield(.card(atr, exclusivelyHeld: false))
+            states.yield(.empty)
+        }
     }
 
     func connect() async throws -> any CardConnection {

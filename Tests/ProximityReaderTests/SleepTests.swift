@@ -21,16 +21,17 @@ struct SleepTests {
         let read = Task { try await session.readPaymentCard(purchase) }
         try await log.wait(for: "readyForTap")
 
-        try await bus.emit(isAsleep: true)
+        // Until the terminal listens.
+        while await !log.names.contains("notReady") { try await bus.emit(isAsleep: true) }
         await expect("readFromBackgroundError") { _ = try await read.value }
-        try await log.wait(for: "notReady")
         await expect("readFromBackgroundError") { _ = try await session.readPaymentCard(purchase) }
         await expect("backgroundRequestNotAllowed") { _ = try await bench.reader.prepare(using: bench.token()) }
 
         try await bus.emit(isAsleep: false)
         try bench.insert("visa")
         // The signal takes its way.
-        for _ in 0..<200 {
+        let end = ContinuousClock.now + .seconds(90)
+        while ContinuousClock.now < end {
             do {
                 #expect(try await session.readPaymentCard(purchase).outcome == .success)
                 return
@@ -44,11 +45,12 @@ struct SleepTests {
     /// A message bus with logind's stand-in.
     private final class Bus {
         let address: String
+        private let socket: String
         private let daemon: Program
         private let logind: Program
 
         init() async throws {
-            let socket = "/tmp/bus-\(UUID().uuidString.prefix(8))"
+            socket = "/tmp/bus-\(UUID().uuidString.prefix(8))"
             daemon = try Program(["dbus-daemon", "--session", "--nofork", "--address=unix:path=\(socket)"])
             for _ in 0..<500 where !FileManager.default.fileExists(atPath: socket) {
                 try await Task.sleep(for: .milliseconds(20))
@@ -62,6 +64,8 @@ struct SleepTests {
             ])
             #expect(wait.status == 0, "\(wait) \(logind.error)")
         }
+
+        deinit { try? FileManager.default.removeItem(atPath: socket) }
 
         func emit(isAsleep: Bool) async throws {
             let call = try await Program.run([
