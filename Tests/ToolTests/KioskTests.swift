@@ -7,11 +7,18 @@ import Testing
     /// The card's file: TEST.
     private static let account = "4761739001010010"
 
-    private func kiosk(_ arguments: String...) async throws -> Program.Outcome {
-        let state = FileManager.default.temporaryDirectory.appending(path: "kiosk-\(UUID().uuidString)").path
-        return try await Program.run(
-            [Program.built("kiosk")] + arguments,
-            environment: ["XDG_STATE_HOME": state, "STATE_DIRECTORY": "", "PCSCLITE_CSOCK_NAME": "/nonexistent"])
+    /// A folder for what a kiosk keeps, removed with this object.
+    private final class Folder: Sendable {
+        let path = FileManager.default.temporaryDirectory.appending(path: "kiosk-\(UUID().uuidString)").path
+        deinit { try? FileManager.default.removeItem(atPath: path) }
+    }
+
+    private static func environment(_ folder: Folder) -> [String: String] {
+        ["XDG_STATE_HOME": folder.path, "STATE_DIRECTORY": "", "PCSCLITE_CSOCK_NAME": "/nonexistent"]
+    }
+
+    private func kiosk(_ arguments: String..., folder: Folder = Folder()) async throws -> Program.Outcome {
+        try await Program.run([Program.built("kiosk")] + arguments, environment: Self.environment(folder))
     }
 
     @Test("one command takes a payment from the card to the payment service, which it starts and ends")
@@ -25,8 +32,13 @@ import Testing
                 "12.34 EUR", "  Present your card", "  Remove your card", "  Asking the payment service…", "  Approved",
             ])
         let address = try #require(lines.first?.split(separator: " ").last)
-        let curl = try await Program.run(["curl", "-s", "-m", "5", "\(address)/keys"])
-        #expect(curl.status == 7, "still there: \(curl)")
+        // It ends with its input.
+        var status: Int32 = 0
+        for _ in 0..<600 where status != 7 {
+            status = try await Program.run(["curl", "-s", "-m", "60", "\(address)/keys"]).status
+            if status != 7 { try await Task.sleep(for: .milliseconds(100)) }
+        }
+        #expect(status == 7, "still there")
     }
 
     @Test("what is declined, by the payment service or by the card, ends with 1")
@@ -41,7 +53,7 @@ import Testing
     @Test("an answer that is lost or late is asked for again, and the payment is made once")
     func lost() async throws {
         let sandbox = try await RunningSandbox("--late", "3600")
-        let outcome = try await kiosk("--service", sandbox.address, "--patience", "1", "1.96", "1.98")
+        let outcome = try await kiosk("--service", sandbox.address, "--patience", "10", "1.96", "1.98")
         #expect(outcome.status == 0, "\(outcome)")
         #expect(outcome.output.components(separatedBy: "  Approved\n").count == 3)
         let payments = try await sandbox.payments()
@@ -54,14 +66,18 @@ import Testing
     @Test(
         "nonsense is refused, and a payment service that is not there is said so",
         arguments: [
-            (["twelve"], 64, "“twelve” is no amount"), (["-1"], 64, "Unknown option"), (["0"], 64, "“0” is no amount"),
+            (["twelve"], 64, "“twelve” is no amount"), (["12,50"], 64, "“12,50” is no amount"),
+            (["1x"], 64, "“1x” is no amount"), (["1.2.3"], 64, "“1.2.3” is no amount"),
+            (["1.234"], 64, "“1.234” is no amount"), (["--currency", "XYZ"], 64, "“XYZ” is no currency"),
+            (["--forward"], 64, "--forward with --service"), (["--hold"], 64, "--hold goes with"),
+            (["-1"], 64, "Unknown option"), (["0"], 64, "“0” is no amount"),
             (["--card", "none"], 64, "No card “none”"), (["--service", "here"], 64, "--service"),
             (["--service", "http://127.0.0.1:1"], 1, "The payment service did not answer"),
         ])
     func nonsense(_ arguments: [String], _ status: Int32, _ message: String) async throws {
-        let state = FileManager.default.temporaryDirectory.appending(path: "kiosk-\(UUID().uuidString)").path
+        let folder = Folder()
         let outcome = try await Program.run(
-            [Program.built("kiosk")] + arguments, environment: ["XDG_STATE_HOME": state, "STATE_DIRECTORY": ""])
+            [Program.built("kiosk")] + arguments, environment: ["XDG_STATE_HOME": folder.path, "STATE_DIRECTORY": ""])
         #expect(outcome.status == status && outcome.error.contains(message), "\(outcome)")
     }
 
@@ -69,19 +85,143 @@ import Testing
         "with --reader it takes the payment through pcscd, as with a reader on the desk",
         .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"))
     func attachedReader() async throws {
-        let state = FileManager.default.temporaryDirectory.appending(path: "kiosk-\(UUID().uuidString)")
-        defer { try? FileManager.default.removeItem(at: state) }
+        let folder = Folder()
         // One payment each: the card stays where it is, and pays once.
         for (amount, status, end) in [("1.00", 0, "  Approved\n"), ("10.51", 1, "  Declined: Insufficient funds\n")] {
             let outcome = try await Program.run(
                 [
                     Program.built("virtual-reader"), "--card", "visa", "--", Program.built("kiosk"), "--reader", amount,
-                ], environment: ["XDG_STATE_HOME": state.path, "STATE_DIRECTORY": ""])
+                ], environment: ["XDG_STATE_HOME": folder.path, "STATE_DIRECTORY": ""])
             #expect(outcome.status == status && outcome.output.hasSuffix(end), "\(outcome)")
             #expect(
                 outcome.output.contains("Reader: the one that is attached\n\(amount) EUR\n"), "\(outcome)")
             #expect(!(outcome.output + outcome.error).contains(Self.account))
         }
+    }
+
+    // MARK: Store and forward
+
+    /// psp-sandbox with books that outlive it, and what it was told when it was started again.
+    private struct Sandboxes {
+        let folder = Folder()
+        func start() async throws -> RunningSandbox {
+            try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: true)
+            return try await RunningSandbox(
+                "--books", "\(folder.path)/books", "--card-data-key", "\(folder.path)/key", "--late", "1")
+        }
+    }
+
+    /// The payments that a kiosk has stored, as it has told: id and amount.
+    private func stored(_ output: String) -> [String: String] {
+        var stored: [String: String] = [:]
+        var amount = ""
+        for line in output.split(separator: "\n") {
+            if line.hasSuffix(" EUR") { amount = String(line.dropLast(4)) }
+            if line.hasPrefix("  Stored as ") { stored[String(line.dropFirst(12))] = amount }
+        }
+        return stored
+    }
+
+    /// What a sandbox has decided, by id: the amount, or nil where it was declined.
+    private func charged(_ sandbox: RunningSandbox) async throws -> [String: String] {
+        let payments = try await sandbox.payments()
+        #expect(Set(payments.compactMap { $0["idempotencyKey"] as? String }).count == payments.count, "twice")
+        return Dictionary(
+            payments.filter { $0["status"] as? String == "approved" }.map {
+                ($0["idempotencyKey"] as? String ?? "", $0["amount"] as? String ?? "")
+            }
+        ) { first, _ in first }
+    }
+
+    @Test("one command stores payments without a payment service, and forwards them when it is there")
+    func offline() async throws {
+        let outcome = try await kiosk("--offline", "5.00", "10.51", "1.96", "3.13", "7.00")
+        #expect(outcome.status == 1 && outcome.error.isEmpty, "\(outcome)")
+        let ids = stored(outcome.output)
+        #expect(ids.values.sorted() == ["1.96", "10.51", "3.13", "5.00", "7.00"])
+        let lines = outcome.output.split(separator: "\n").map(String.init)
+        let forwarding = try #require(lines.firstIndex(of: "Forwarding: 5"))
+        #expect(lines.contains("The payment service is gone."))
+        for (id, amount) in ids where amount != "3.13" {
+            let end = amount == "10.51" ? "declined: Insufficient funds" : "approved"
+            #expect(lines[forwarding...].contains { $0.contains(id) && $0.hasSuffix(end) }, "\(outcome)")
+        }
+        #expect(lines.last == "Approved: 3, declined: 1, set aside: 1, left: 1")
+        #expect(try await kiosk("--offline", "5.00", "1.96").status == 0)
+    }
+
+    @Test("a payment service that comes late, refuses, loses its answer and dies in a batch charges each payment once")
+    func forwarded() async throws {
+        let sandboxes = Sandboxes()
+        let folder = Folder()
+        let amounts = ["1.00", "2.00", "3.97", "4.51", "5.96", "6.13", "7.98", "8.00", "9.97", "10.00"]
+        var sandbox = try await sandboxes.start()
+        let outcome = try await Program.run(
+            [Program.built("kiosk"), "--offline", "--hold", "--service", sandbox.address] + amounts,
+            environment: Self.environment(folder))
+        #expect(outcome.status == 0, "\(outcome)")
+        let ids = stored(outcome.output)
+        #expect(ids.values.sorted() == amounts.sorted())
+        #expect(try await sandbox.payments().isEmpty, "they are only stored")
+        try await sandbox.kill()
+
+        func forward(_ patience: String = "60") async throws -> Program.Outcome {
+            try await kiosk(
+                "--forward", "--batch", "4", "--service", sandbox.address, "--patience", patience, folder: folder)
+        }
+        // Nobody is there.
+        let alone = try await forward()
+        #expect(alone.status == 1 && alone.error.contains("did not answer"), "\(alone)")
+        // It dies within a batch, …97, twice.
+        for count in 1...2 {
+            sandbox = try await sandboxes.start()
+            let died = try await forward()
+            #expect(died.status == 1 && died.error.contains("did not answer"), "\(count): \(died)")
+            try await sandbox.end()
+        }
+        sandbox = try await sandboxes.start()
+        let done = try await forward()
+        #expect(done.output.hasSuffix("left: 1\n"), "\(done)")
+        // What it refuses is set aside, and stays; all else was charged once, to the cent.
+        let expected = ids.filter { $0.value != "4.51" && $0.value != "6.13" }
+        #expect(try await charged(sandbox) == expected)
+        #expect(try await sandbox.payments().count == 9)
+        #expect(!(outcome.output + done.output + sandbox.output).contains(Self.account))
+        #expect(
+            try await forward().output.hasSuffix("Forwarding: 1\nApproved: 0, declined: 0, set aside: 0, left: 1\n"))
+    }
+
+    @Test("a kiosk that is killed while it forwards, again and again, loses nothing and has nothing charged twice")
+    func killed() async throws {
+        let sandboxes = Sandboxes()
+        let folder = Folder()
+        let amounts = (1...24).map { $0 % 6 == 0 ? "\($0).96" : "\($0).00" }
+        let sandbox = try await sandboxes.start()
+        let outcome = try await Program.run(
+            [Program.built("kiosk"), "--offline", "--hold", "--service", sandbox.address] + amounts,
+            environment: Self.environment(folder))
+        #expect(outcome.status == 0, "\(outcome)")
+        let ids = stored(outcome.output)
+        #expect(ids.count == 24)
+        var random = SplitMix(state: 7)
+        var kills = 0
+        var last = ""
+        for _ in 0..<40 {
+            let kiosk = try Program(
+                [Program.built("kiosk"), "--forward", "--batch", "2", "--service", sandbox.address],
+                environment: Self.environment(folder))
+            try await kiosk.wait(for: "beginning") { $0.output.contains("Forwarding: ") || !$0.error.isEmpty }
+            if kills < 12 {
+                try await Task.sleep(for: .milliseconds(Int.random(in: 0...300, using: &random)))
+                kiosk.signal(SIGKILL)
+            }
+            let outcome = try await kiosk.outcome()
+            last = outcome.output
+            if outcome.status == 0 { break }
+            if outcome.status == 128 + SIGKILL { kills += 1 } else { Issue.record("\(outcome)") }
+        }
+        #expect(last.hasSuffix("left: 0\n"), "\(last)")
+        #expect(try await charged(sandbox) == ids)
     }
 
     @Test("both have help", arguments: ["kiosk", "psp-sandbox"]) func help(_ tool: String) async throws {

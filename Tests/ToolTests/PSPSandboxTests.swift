@@ -324,7 +324,8 @@ struct RunningSandbox {
         ]
         for (text, expected) in wrong {
             let answer = try await sandbox.ask("batches", text, key: id, reader: "reader-1")
-            #expect((400..<500).contains(answer.status) && answer.status != 409 && code(answer) == expected, "\(answer)")
+            #expect(
+                (400..<500).contains(answer.status) && answer.status != 409 && code(answer) == expected, "\(answer)")
         }
         #expect(code(try await sandbox.ask("batches", json, key: id)) == "header_missing")
         #expect(code(try await sandbox.ask("batches", json, reader: "reader-1")) == "header_missing")
@@ -354,7 +355,8 @@ struct RunningSandbox {
 
     // MARK: Books
 
-    @Test("a sandbox that crashes in the middle of a batch has charged what it has charged, and the rest when it is back")
+    @Test(
+        "a sandbox that crashes in the middle of a batch has charged what it has charged, and the rest when it is back")
     func crash() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "books-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
@@ -427,16 +429,20 @@ struct RunningSandbox {
         #expect(try await sandbox.payments().count == 1)
     }
 
-    @Test("what is too long is refused, and the next request on the connection is understood", arguments: [false, true])
+    @Test(
+        "what is too long is refused, and the next request on the connection is understood", arguments: [false, true])
     func limits(_ isChunked: Bool) async throws {
         let sandbox = try await RunningSandbox()
         let long = String(repeating: "a", count: 5 << 20)
         let options = isChunked ? ["-H", "Transfer-Encoding: chunked"] : []
         let answer = try await Program.run(
             ["curl", "-s", "-m", "100", "-H", "Idempotency-Key: k", "--data-binary", "@-"] + options
-                + ["\(sandbox.address)/payments", "--next", "-s", "-m", "100", "\(sandbox.address)/decision", "-H",
-                    "Idempotency-Key: k"], input: long)
-        #expect(answer.output.contains(#""code":"too_long""#) && answer.output.hasSuffix(#"{"payment":null}"#), "\(answer)")
+                + [
+                    "\(sandbox.address)/payments", "--next", "-s", "-m", "100", "\(sandbox.address)/decision", "-H",
+                    "Idempotency-Key: k",
+                ], input: long)
+        #expect(
+            answer.output.contains(#""code":"too_long""#) && answer.output.hasSuffix(#"{"payment":null}"#), "\(answer)")
         let small = charge(try await seal(sandbox, units: "000000001234"), "12.34")
         #expect(try await sandbox.ask("payments", small, key: "k", options: options).status == 200)
     }
@@ -454,7 +460,10 @@ struct RunningSandbox {
         #expect(try await sandbox.post("payments", charge(sealed[0], "12.34"), key: "k").status == 200)
         #expect(try await sandbox.ask("batches", json, key: id, reader: "reader-1").status == 200)
         #expect(try await sandbox.payments().allSatisfy { $0["card"] as? String == "499999******6504" })
-        let needles = [Array(digits.utf8), try [UInt8](hexDigits: digits), try [UInt8](hexDigits: String(digits.dropFirst() + "D"))]
+        let needles = [
+            Array(digits.utf8), try [UInt8](hexDigits: digits),
+            try [UInt8](hexDigits: String(digits.dropFirst() + "D")),
+        ]
         let maps = try String(contentsOfFile: "/proc/\(sandbox.pid)/maps", encoding: .utf8)
         let memory = try FileHandle(forReadingFrom: URL(filePath: "/proc/\(sandbox.pid)/mem"))
         var count = 0
