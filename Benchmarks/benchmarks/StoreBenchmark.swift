@@ -62,7 +62,7 @@ extension Benchmarks {
             try child.run()
             let text = String(decoding: try output.fileHandleForReading.readToEnd() ?? Data(), as: UTF8.self)
             child.waitUntilExit()
-            let figures = text.split(separator: " ").compactMap { Double($0) }
+            let figures = text.split(whereSeparator: \.isWhitespace).compactMap { Double($0) }
             guard child.terminationStatus == 0, figures.count == 3 else {
                 throw CardError(.other, "no figures: \(text)")
             }

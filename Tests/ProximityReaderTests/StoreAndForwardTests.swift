@@ -349,7 +349,8 @@ import Testing
         for (references, isTaken) in [([reference], false), ([String(reference.reversed())], true), ([], true)] {
             let bench = try await preparedBench { configuration in
                 configuration.storeAndForward = Self.policy()
-                configuration.storeAndForward?.exceptionFile = KeyedExceptionFile(references, key: key)
+                configuration.storeAndForward?.exceptionFile = ProximityReaderSystem.KeyedExceptionFile(
+                    references, key: key)
             }
             let session = try await bench.reader.prepareStoreAndForward()
             if isTaken {

@@ -4,23 +4,25 @@ public import EMVContactless
 import Foundation
 import SmartCard
 
-/// An exception file without account numbers in it.
-public struct KeyedExceptionFile: ExceptionFile {
-    private let key: SecretKey
-    private let references: Set<String>
+extension ProximityReaderSystem {
+    /// An exception file without account numbers in it.
+    public struct KeyedExceptionFile: ExceptionFile {
+        private let key: SecretKey
+        private let references: Set<String>
 
-    /// - Parameters:
-    ///   - key: one that the maker of the list has, too.
-    ///   - references: of each card, the HMAC-SHA-256 of its account number's digits in ASCII, in hexadecimal digits.
-    public init(_ references: some Sequence<String>, key: SecretKey) {
-        self.key = key
-        self.references = Set(references.map { $0.lowercased() })
-    }
-
-    public func contains(_ pan: PAN, sequenceNumber: UInt8?) -> Bool {
-        let code = key.withUnsafeBytes {
-            HMAC<SHA256>.authenticationCode(for: pan.ascii, using: SymmetricKey(data: $0))
+        /// - Parameters:
+        ///   - key: one that the maker of the list has, too.
+        ///   - references: of each card, the HMAC-SHA-256 of its account number's digits in ASCII, in hexadecimal digits.
+        public init(_ references: some Sequence<String>, key: SecretKey) {
+            self.key = key
+            self.references = Set(references.map { $0.lowercased() })
         }
-        return references.contains(Data(code).hex.lowercased())
+
+        public func contains(_ pan: PAN, sequenceNumber: UInt8?) -> Bool {
+            let code = key.withUnsafeBytes {
+                HMAC<SHA256>.authenticationCode(for: pan.ascii, using: SymmetricKey(data: $0))
+            }
+            return references.contains(Data(code).hex.lowercased())
+        }
     }
 }

@@ -65,7 +65,7 @@ extension ProximityReaderSystem {
             .pinTryLimitExceeded, .floorLimitExceeded, .upperConsecutiveOfflineLimitExceeded,
             .relayResistanceThresholdExceeded, .relayResistanceTimeLimitsExceeded,
         ])
-        /// Cards that are not taken; see ``KeyedExceptionFile``.
+        /// Cards that are not taken; see ``ProximityReaderSystem/KeyedExceptionFile``.
         public var exceptionFile: any ExceptionFile = NoExceptionFile()
         /// nil: a card may pay as often as the limits allow.
         public var cardVelocity: CardVelocity?
