@@ -387,14 +387,9 @@ package actor PaymentTerminal {
         _ field: EventfulField
     ) async {
         do {
-            let report = try await transact(transaction, preferring: preferred, in: field)
-            let card = CardRead(
-                report, transaction, id: id.uuidString, applications: configuration.terminal.combinations.map(\.aid))
-            if let error = card.error, !options.includeErrorInReadResult { throw error }
-            let result = try await seal(card, in: session, reader)
+            let result = try await pay(
+                id, transaction, request, preferring: preferred, options, in: session, reader, field)
             guard let answer = read?.answer, read?.id == id else { return }
-            read?.isDecided = true
-            if card.error == nil { try await keep(result, card, of: request, in: session) }
             end(id, with: result.outcome == .success ? .readCompleted : .readNotCompleted)
             if options.returnReadResultImmediately { answer.give(.success(result)) }
             let dismissal = Task { [events] in
@@ -410,6 +405,23 @@ package actor PaymentTerminal {
             fail(id, with: error)
             await removal(from: field)
         }
+    }
+
+    /// The card's data are gone when this returns, however long the card stays.
+    private func pay(
+        _ id: UUID, _ transaction: Transaction, _ request: CardRequest, preferring preferred: [AID],
+        _ options: PaymentCardReader.Options, in session: TerminalSession, _ reader: ReaderIdentity,
+        _ field: EventfulField
+    ) async throws -> PaymentCardReadResult {
+        let report = try await transact(transaction, preferring: preferred, in: field)
+        let card = CardRead(
+            report, transaction, id: id.uuidString, applications: configuration.terminal.combinations.map(\.aid))
+        if let error = card.error, !options.includeErrorInReadResult { throw error }
+        let result = try await seal(card, in: session, reader)
+        guard read?.id == id else { throw CancellationError() }
+        read?.isDecided = true
+        if card.error == nil { try await keep(result, card, of: request, in: session) }
+        return result
     }
 
     /// Waits until the card of a read is gone, cancelled or not, so that it does not pay for who comes next.
