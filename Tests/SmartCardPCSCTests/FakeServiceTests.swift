@@ -284,14 +284,20 @@ extension PCSCTests {
 
         /// A card held by another connection's transaction: the call waits, and goes on when the card is free.
         @Test func waitsForTheCard() async throws {
-            let freeAt = ContinuousClock.now + .milliseconds(60)
+            let refusals = Mutex(2)
             let daemon = try fakeService([acr122u.inserting(desfireATR)]) {
-                $0.transmit = { _, _ in ContinuousClock.now < freeAt ? .status(0x8010_000B) : .data([0x90, 0x00]) }
+                $0.transmit = { _, _ in
+                    let isHeld = refusals.withLock { left in
+                        left -= 1
+                        return left >= 0
+                    }
+                    return isHeld ? .status(0x8010_000B) : .data([0x90, 0x00])
+                }
             }
             defer { daemon.stop() }
             let card = try await PCSCReader(name: acr122u.name).connect(sharing: .shared)
             #expect(try await card.transmit(.readRecord(1, sfi: 1)).status == 0x9000)
-            #expect(daemon.count(of: 0x09) > 1, "the library itself did not wait")
+            #expect(daemon.count(of: 0x09) == 3)
         }
 
         @Test func cancellingTheWaitForTheCard() async throws {

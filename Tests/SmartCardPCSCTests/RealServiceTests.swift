@@ -27,7 +27,7 @@ extension PCSCTests {
         }
 
         func connect(
-            sharing: CardSharing = .shared, sharingTimeout: Duration = .seconds(2)
+            sharing: CardSharing = .shared, sharingTimeout: Duration = .seconds(60)
         ) async throws -> PCSCCard {
             _ = try await reader.waitForCard()
             return try await reader.connect(sharing: sharing, sharingTimeout: sharingTimeout)
