@@ -194,3 +194,6 @@ struct Kiosk: AsyncParsableCommand {
         return configuration
     }
 }
+
+/// Writes a line at once: whoever reads it waits for it.
+func print(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8)) }
