@@ -233,6 +233,7 @@ private final class ForwarderBench: Sendable {
         let forwarder = bench.forwarder(
             terminal,
             decided: {
+                guard other.withLock({ $0 == nil }) else { return }
                 await terminal.store.close()
                 let taker = RecordStore(folder: folder) { Date() }
                 _ = try? await taker.count()

@@ -271,11 +271,12 @@ public actor PaymentForwarder {
         _ batch: StoreAndForwardBatch, _ token: String, _ round: inout Round, _ report: inout Report
     ) async throws {
         typealias StoreError = PaymentCardReaderStore.StoreError
-        let payments = try await payments(of: batch)
+        var payments: [ProximityReaderSystem.Ledger.Payment] = []
         var attempt = 0
         while true {
             attempt += 1
             do {
+                payments = try await self.payments(of: batch)
                 _ = try await store.resolveBatch(batchDeletionToken: .init(rawValue: token))
                 break
             } catch let error as StoreError {
