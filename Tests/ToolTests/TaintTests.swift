@@ -25,10 +25,15 @@ import Testing
     private static let masked = "499999******6504"
     /// VERIFY with the PIN (EMV Book 3, 6.5.12): format, length, digits, filling.  TEST
     private static let verify = "00200080082C839274650183FF"
+    /// GET PROCESSING OPTIONS with what the card's PDOL asks for.
+    private static let processing =
+        "80A80000238321" + "3680C000" + "000000001234" + "000000000000" + "0276" + "0000000000" + "0978" + "261122"
+        + "00"
+        + "11223344" + "00"
     private static let select = "00A4040007A000000003101000"
     /// The number, the track and the name, as a card has them.  TEST
     private static let record =
-        "701E5A0849999982137465045F200E4D41524B45442F4D414C4C4F5259"
+        "701B5A0849999982137465045F200E4D41524B45442F4D414C4C4F5259"
 
     static let runs: [Run] = [
         Run(tool: "reader-probe", arguments: "--card CARD", sign: masked),
@@ -37,16 +42,17 @@ import Testing
         Run(tool: "reader-probe", arguments: "emv --card CARD", sign: masked),
         Run(tool: "reader-probe", arguments: "emv --card CARD --json --verbose", sign: masked),
         Run(
-            tool: "reader-probe", arguments: "emv --card CARD --reveal", shows: "--reveal", sign: "cardholder"),
+            tool: "reader-probe", arguments: "emv --card CARD --reveal", shows: "--reveal",
+            sign: Taint.accountNumber),
         Run(tool: "reader-probe", arguments: "pay --card CARD --amount 12.34 --verbose", sign: "online request"),
         Run(tool: "reader-probe", arguments: "pay --card CARD --amount 12.34 --json", sign: "onlineRequest"),
         Run(
             tool: "reader-probe", arguments: "pay --card CARD --amount 12.34 --detect-collisions --verbose",
             sign: "online request"),
-        Run(tool: "reader-probe", arguments: "apdu --card CARD \(select) 00B2010C00 --verbose", sign: "499999"),
-        Run(tool: "reader-probe", arguments: "apdu --card CARD --json \(select) 00B2010C00", sign: "499999"),
+        Run(tool: "reader-probe", arguments: "apdu --card CARD \(select) \(processing) --verbose", sign: "499999"),
+        Run(tool: "reader-probe", arguments: "apdu --card CARD --json \(select) \(processing)", sign: "499999"),
         Run(
-            tool: "reader-probe", arguments: "apdu --card CARD \(select) 00B2010C00 --reveal", shows: "--reveal",
+            tool: "reader-probe", arguments: "apdu --card CARD \(select) \(processing) --reveal", shows: "--reveal",
             sign: Taint.accountNumber),
         Run(tool: "reader-probe", arguments: "apdu --card CARD \(verify) --verbose", sign: "> 0020008008****"),
         Run(tool: "reader-probe", arguments: "apdu --card CARD \(verify) --json", sign: "0020008008****"),
@@ -87,11 +93,13 @@ import Testing
         Run(tool: "apdu-trace", arguments: "plot IN/clear.apdu -o OUT/new.svg", sign: "<svg"),
         Run(tool: "apdu-trace", arguments: "replay IN/clear.apdu --amount 12.34", sign: "exchanges"),
         Run(tool: "apdu-trace", arguments: "replay IN/clear.apdu --amount 0.99 --exact", sign: "recorded"),
-        Run(tool: "apdu-trace", arguments: "replay IN", sign: "clear.apdu"),
+        Run(tool: "apdu-trace", arguments: "replay IN", sign: "trace"),
         Run(tool: "apdu-trace", arguments: "convert IN/redacted.apdu OUT/new.scriptor --to scriptor", sign: "00"),
         Run(
-            tool: "apdu-trace", arguments: "convert IN/clear.apdu OUT/new.scriptor --to scriptor",
-            keeps: "card data stays as it is", sign: "00"),
+            tool: "apdu-trace", arguments: "convert IN/clear.apdu OUT/new.scriptor --to scriptor", sign: "80 A8"),
+        Run(
+            tool: "apdu-trace", arguments: "convert IN/clear.apdu OUT/new.apdu", keeps: "card data stays as it is",
+            sign: "apdu-trace 1"),
         Run(tool: "apdu-trace", arguments: "card IN/redacted.apdu -o OUT/new.card", sign: "card emv"),
         Run(tool: "apdu-trace", arguments: "show --no-pager IN/pin.apdu", sign: "VERIFY"),
         Run(tool: "apdu-trace", arguments: "show --json IN/pin.apdu", sign: "VERIFY"),
@@ -105,7 +113,7 @@ import Testing
 
     /// Those that need a pcscd of their own.
     static let serviceRuns: [Run] = [
-        Run(tool: "virtual-reader", arguments: "--card CARD -- BUILT/first-program", sign: "499999"),
+        Run(tool: "virtual-reader", arguments: "--card CARD -- BUILT/first-program", sign: "ATR"),
         Run(tool: "virtual-reader", arguments: "--card CARD -- BUILT/reader-probe emv", sign: masked),
         Run(
             tool: "virtual-reader",
