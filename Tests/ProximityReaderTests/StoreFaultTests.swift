@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What power failures, full disks, other programs and people do to a store.
-@Suite(.timeLimit(.minutes(30))) struct StoreFaultTests {
+@Suite(.timeLimit(.minutes(90))) struct StoreFaultTests {
     /// `STORE_KILLS=1000` for a thorough run.
     private static let kills = ProcessInfo.processInfo.environment["STORE_KILLS"].flatMap(Int.init) ?? 40
 
