@@ -151,7 +151,7 @@ let package = Package(
             name: "kiosk",
             dependencies: [
                 "KioskKit", "ProximityReader", "EMVContactless", "SmartCard", "SmartCardSimulator", argumentParser,
-                "psp-sandbox",
+                logging, "psp-sandbox",
             ],
             path: "Examples/kiosk", swiftSettings: settings),
 

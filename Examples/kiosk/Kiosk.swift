@@ -2,6 +2,7 @@ import ArgumentParser
 import EMVContactless
 import Foundation
 import KioskKit
+import Logging
 import ProximityReader
 import SmartCard
 import SmartCardSimulator
@@ -84,6 +85,12 @@ struct Kiosk: AsyncParsableCommand {
     }
 
     func run() async throws {
+        // That keys and terminal are for tests is no news here.
+        LoggingSystem.bootstrap { label in
+            var handler = StreamLogHandler.standardError(label: label)
+            handler.logLevel = .warning
+            return handler
+        }
         do {
             guard try await offline || forward ? storeAndForward() : takePayments() else { throw ExitCode(1) }
         } catch let error as ExitCode {

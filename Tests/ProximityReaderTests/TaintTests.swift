@@ -7,7 +7,7 @@ import Testing
 
 /// A card is read whose number, name and track are nobody else's, and then looked for wherever they must not be.
 @Suite(
-    .timeLimit(.minutes(15)), .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"),
+    .computing, .timeLimit(.minutes(15)), .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"),
     .unsanitized(by: .address, .thread, because: "the heap is another, which is not wiped as it is freed"))
 struct TaintTests {
     /// TEST: what is in the memory of the process, so that looking there can find something.

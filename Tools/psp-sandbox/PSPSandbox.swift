@@ -26,8 +26,8 @@ struct PSPSandbox: AsyncParsableCommand {
               POST /refunds        likewise, for a card that was read for a refund
               GET  /decision       what was decided under a key, of a batch as well
                                    {"payment": …} or {"payment": null}
-              POST /reversals      takes back what was approved under a key; where nothing was,
-                                   nothing will be
+              POST /reversals      takes back what was approved under a key; where
+                                   nothing was, nothing will be
               POST /batches        a StoreAndForwardBatch
                                    {"deletionToken", "payments"}
               GET  /payments       everything that was decided so far

@@ -129,7 +129,7 @@ public enum ProximityReaderSystem {
             logger.notice("no ProximityReaderSystem.bootstrap(_:): the first reader found is used")
         }
         let used = configuration ?? Configuration()
-        if used.hasTestKeys { logger.warning("tokens of the test payment service are good, which anybody can sign") }
+        if used.hasTestKeys { logger.notice("tokens of the test payment service are good, which anybody can sign") }
         if used.terminal.environment == .test { logger.notice("a terminal for tests") }
         return used
     }
