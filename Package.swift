@@ -32,11 +32,13 @@ let package = Package(
         .library(name: "CardEncryption", targets: ["CardEncryption"]),
         .library(name: "ProximityReader", targets: ["ProximityReader"]),
         .library(name: "KioskKit", targets: ["KioskKit"]),
+        .library(name: "CardReaderAdapter", targets: ["CardReaderAdapter"]),
         .executable(name: "apdu-trace", targets: ["apdu-trace"]),
         .executable(name: "kiosk", targets: ["kiosk"]),
         .library(name: "pcsc-preload", type: .dynamic, targets: ["PCSCPreload"]),
         .executable(name: "psp-sandbox", targets: ["psp-sandbox"]),
         .executable(name: "reader-probe", targets: ["reader-probe"]),
+        .executable(name: "receipt", targets: ["receipt"]),
         .executable(name: "virtual-reader", targets: ["virtual-reader"]),
     ],
     dependencies: [
@@ -97,6 +99,10 @@ let package = Package(
         .target(
             name: "KioskKit", dependencies: ["ProximityReader", "SmartCard", crypto],
             swiftSettings: settings),
+        .systemLibrary(name: "CCUPS", providers: [.apt(["libcups2-dev"])]),
+        .target(
+            name: "CardReaderAdapter", dependencies: ["CCUPS", "EMVContactless", "SmartCard", "SmartCardUSB"],
+            swiftSettings: settings),
 
         // Tools.
         .target(
@@ -137,6 +143,9 @@ let package = Package(
                 argumentParser, logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"], swiftSettings: settings),
+        .executableTarget(
+            name: "receipt", dependencies: ["CardReaderAdapter", "SmartCard", "ToolSupport", argumentParser],
+            path: "Tools/receipt", exclude: ["receipt.1"], swiftSettings: settings),
         .executableTarget(
             name: "virtual-reader",
             dependencies: ["SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", argumentParser],
@@ -245,6 +254,13 @@ let package = Package(
             ],
             exclude: ["IntegrationPatterns"], swiftSettings: settings),
         .testTarget(
+            name: "CardReaderAdapterTests",
+            dependencies: [
+                "CardReaderAdapter", "EMVContactless", "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts",
+                "SmartCardUSB", "TestSupport",
+            ],
+            exclude: ["Receipts/Judges", "Receipts/Golden"], swiftSettings: settings),
+        .testTarget(
             name: "ConformanceTests",
             dependencies: [
                 "SmartCard", "SmartCardTrace", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "TestSupport",
@@ -265,7 +281,8 @@ let package = Package(
                 "SmartCard", "SmartCardTrace", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport",
                 "USBTestSupport", "ToolSupport", "EMVContactless",
                 "CardEncryption", "ProximityReader", jwtKit,
-                "apdu-trace", "first-program", "kiosk", "psp-sandbox", "reader-probe", "virtual-reader",
+                "apdu-trace", "first-program", "kiosk", "psp-sandbox", "reader-probe", "receipt", "virtual-reader",
+                "CardReaderAdapter",
             ],
             exclude: ["verify-oda"], swiftSettings: settings),
     ],

@@ -5,24 +5,24 @@ import SmartCard
 package import Synchronization
 
 /// The machine's USB through libusb.  This file alone calls it.
-final class LibUSBBus: USBBus {
+package final class LibUSBBus: USBBus {
     private let context = Lock<LibUSBContext?>(nil)
 
-    init() {}
+    package init() {}
 
-    func devices() async throws -> [USBDevice] {
+    package func devices() async throws -> [USBDevice] {
         let context = try openContext()
         return try await context.blocking { () throws(CardError) in try context.devices() }
     }
 
-    func open(_ device: USBDevice, interface: UInt8) async throws -> any USBLink {
+    package func open(_ device: USBDevice, interface: UInt8) async throws -> any USBLink {
         let context = try openContext()
         return try await context.blocking { () throws(CardError) in
             try LibUSBLink(context, device, interface: interface)
         }
     }
 
-    func changes() throws -> AsyncStream<Void> { try openContext().changes() }
+    package func changes() throws -> AsyncStream<Void> { try openContext().changes() }
 
     /// Made when it is first needed, and kept: its thread sleeps while there is nothing to do.
     private func openContext() throws(CardError) -> LibUSBContext {
@@ -458,7 +458,7 @@ extension USBDevice {
             guard interface.num_altsetting > 0, let setting = interface.altsetting?.pointee else { return nil }
             return USBInterface(setting)
         }
-        guard interfaces.contains(where: { $0.interfaceClass == 0x0B || $0.interfaceClass == 0xFF }) else { return }
+        guard interfaces.contains(where: { [0x07, 0x0B, 0xFF].contains($0.interfaceClass) }) else { return }
         // The kernel has read these when the device was plugged in; nobody has to open it for them.
         manufacturer = Sysfs.attribute("manufacturer", of: self)
         product = Sysfs.attribute("product", of: self)

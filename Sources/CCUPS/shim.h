@@ -1,0 +1,3 @@
+// libcups, as an IPP client.
+#pragma once
+#include <cups/cups.h>

@@ -1,0 +1,20 @@
+/// The network of a card.
+public enum CardBrand: String, Codable, CaseIterable, Hashable, Sendable {
+    case visa, amex, masterCard, discover, jcb, dinersClub, interac, unionPay, eftposAu, unknown
+
+    /// The network's own name, the same in every language; nil for ``unknown``.
+    public var name: String? {
+        switch self {
+        case .visa: "Visa"
+        case .amex: "American Express"
+        case .masterCard: "Mastercard"
+        case .discover: "Discover"
+        case .jcb: "JCB"
+        case .dinersClub: "Diners Club"
+        case .interac: "Interac"
+        case .unionPay: "UnionPay"
+        case .eftposAu: "eftpos"
+        case .unknown: nil
+        }
+    }
+}

@@ -1,0 +1,88 @@
+/// A table by which a printer reads bytes from 80 to FF; those below are ASCII in each.
+public struct CodePage: Hashable, Sendable {
+    /// What `ESC t` selects it by.
+    public let number: UInt8
+    /// As iconv names it.
+    public let name: String
+    private let bytes: [Unicode.Scalar: UInt8]
+
+    /// - Parameter number: what `ESC t` selects it by, as the printer's manual says.
+    /// - Parameter upperHalf: the 128 characters from 80 on; U+FFFD where there is none.
+    public init(number: UInt8, name: String, upperHalf: String) {
+        (self.number, self.name) = (number, name)
+        bytes = Dictionary(
+            zip(upperHalf.unicodeScalars, UInt8(0x80)...0xFF).filter { $0.0 != "\u{FFFD}" },
+            uniquingKeysWith: { first, _ in first })
+    }
+
+    /// Nil for what the table does not hold, and for control characters.
+    func byte(_ scalar: Unicode.Scalar) -> UInt8? {
+        (0x20...0x7E).contains(scalar.value) ? UInt8(scalar.value) : bytes[scalar]
+    }
+}
+
+// The numbers are Epson's.
+extension CodePage {
+    public static let pc437 = CodePage(
+        number: 0, name: "CP437",
+        upperHalf: """
+            ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜ¢£¥₧ƒ\
+            áíóúñÑªº¿⌐¬½¼¡«»░▒▓│┤╡╢╖╕╣║╗╝╜╛┐\
+            └┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀\
+            αßΓπΣσµτΦΘΩδ∞φε∩≡±≥≤⌠⌡÷≈°∙·√ⁿ²■\u{A0}
+            """)
+
+    public static let pc850 = CodePage(
+        number: 2, name: "CP850",
+        upperHalf: """
+            ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜø£Ø×ƒ\
+            áíóúñÑªº¿®¬½¼¡«»░▒▓│┤ÁÂÀ©╣║╗╝¢¥┐\
+            └┴┬├─┼ãÃ╚╔╩╦╠═╬¤ðÐÊËÈıÍÎÏ┘┌█▄¦Ì▀\
+            ÓßÔÒõÕµþÞÚÛÙýÝ¯´\u{AD}±‗¾¶§÷¸°¨·¹³²■\u{A0}
+            """)
+
+    public static let pc852 = CodePage(
+        number: 18, name: "CP852",
+        upperHalf: """
+            ÇüéâäůćçłëŐőîŹÄĆÉĹĺôöĽľŚśÖÜŤťŁ×č\
+            áíóúĄąŽžĘę¬źČş«»░▒▓│┤ÁÂĚŞ╣║╗╝Żż┐\
+            └┴┬├─┼Ăă╚╔╩╦╠═╬¤đĐĎËďŇÍÎě┘┌█▄ŢŮ▀\
+            ÓßÔŃńňŠšŔÚŕŰýÝţ´\u{AD}˝˛ˇ˘§÷¸°¨˙űŘř■\u{A0}
+            """)
+
+    public static let pc858 = CodePage(
+        number: 19, name: "CP858",
+        upperHalf: """
+            ÇüéâäàåçêëèïîìÄÅÉæÆôöòûùÿÖÜø£Ø×ƒ\
+            áíóúñÑªº¿®¬½¼¡«»░▒▓│┤ÁÂÀ©╣║╗╝¢¥┐\
+            └┴┬├─┼ãÃ╚╔╩╦╠═╬¤ðÐÊËÈ€ÍÎÏ┘┌█▄¦Ì▀\
+            ÓßÔÒõÕµþÞÚÛÙýÝ¯´\u{AD}±‗¾¶§÷¸°¨·¹³²■\u{A0}
+            """)
+
+    public static let pc866 = CodePage(
+        number: 17, name: "CP866",
+        upperHalf: """
+            АБВГДЕЖЗИЙКЛМНОПРСТУФХЦЧШЩЪЫЬЭЮЯ\
+            абвгдежзийклмноп░▒▓│┤╡╢╖╕╣║╗╝╜╛┐\
+            └┴┬├─┼╞╟╚╔╩╦╠═╬╧╨╤╥╙╘╒╓╫╪┘┌█▄▌▐▀\
+            рстуфхцчшщъыьэюяЁёЄєЇїЎў°∙·√№¤■\u{A0}
+            """)
+
+    public static let windows1252 = CodePage(
+        number: 16, name: "CP1252",
+        upperHalf: """
+            €\u{FFFD}‚ƒ„…†‡ˆ‰Š‹Œ\u{FFFD}Ž\u{FFFD}\u{FFFD}‘’“”•–—˜™š›œ\u{FFFD}žŸ\
+            \u{A0}¡¢£¤¥¦§¨©ª«¬\u{AD}®¯°±²³´µ¶·¸¹º»¼½¾¿\
+            ÀÁÂÃÄÅÆÇÈÉÊËÌÍÎÏÐÑÒÓÔÕÖ×ØÙÚÛÜÝÞß\
+            àáâãäåæçèéêëìíîïðñòóôõö÷øùúûüýþÿ
+            """)
+
+    public static let greek = CodePage(
+        number: 15, name: "ISO-8859-7",
+        upperHalf: """
+            \u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\u{FFFD}\
+            \u{A0}‘’£€₯¦§¨©\u{37A}«¬\u{AD}\u{FFFD}―°±²³΄΅Ά·ΈΉΊ»Ό½ΎΏ\
+            ΐΑΒΓΔΕΖΗΘΙΚΛΜΝΞΟΠΡ\u{FFFD}ΣΤΥΦΧΨΩΪΫάέήί\
+            ΰαβγδεζηθικλμνξοπρςστυφχψωϊϋόύώ\u{FFFD}
+            """)
+}

@@ -1,0 +1,174 @@
+import Foundation
+
+/// A receipt as bytes for a receipt printer that speaks ESC/POS, as Epson's and most others do.
+///
+/// Text cannot command the printer: of what stands in the document only characters of the code pages get into the bytes.
+public struct ESCPOSRenderer: Hashable, Sendable {
+    public enum Cut: Hashable, Sendable {
+        /// All but a bridge, at the cutter.
+        case partial
+        /// All of it, after so many lines that the last one is out of the printer.
+        case full
+    }
+
+    public enum Drawer: Hashable, Sendable {
+        /// By pin 2 or 5 of the connector.
+        case pin2, pin5
+    }
+
+    public let columns: Int
+    /// The tables that the printer has, in the order in which they are tried.
+    public let codePages: [CodePage]
+    public let cut: Cut?
+    /// The drawer that is opened before the receipt is printed.
+    public let drawer: Drawer?
+
+    public init(
+        columns: Int = 48, codePages: [CodePage] = [.pc858, .windows1252, .pc852, .pc866, .greek],
+        cut: Cut? = .partial, drawer: Drawer? = nil
+    ) {
+        self.columns = TextRenderer(columns: columns).columns
+        (self.codePages, self.cut, self.drawer) = (codePages, cut, drawer)
+    }
+
+    public func render(_ document: ReceiptDocument) -> [UInt8] {
+        commands(document).flatMap(\.bytes)
+    }
+
+    /// What the printer is told, one by one.
+    func commands(_ document: ReceiptDocument) -> [ESCPOSCommand] {
+        var encoder = ESCPOSEncoder(codePages: codePages)
+        var commands: [ESCPOSCommand] = [.initialize]
+        if let drawer { commands.append(.openDrawer(connector: drawer == .pin2 ? 0 : 1)) }
+        let renderer = TextRenderer(columns: columns)
+        for line in document.lines {
+            if case .code(let text) = line, (1...ESCPOSCommand.longestCode).contains(text.utf8.count) {
+                commands += [.align(.centre), .code(text), .align(.left)]
+                continue
+            }
+            let style = Style(line)
+            commands += style.begin
+            for text in renderer.lines(line) { commands += encoder.encode(text) + [.text([0x0A])] }
+            commands += style.end
+        }
+        switch cut {
+        case .partial: commands.append(.cutAtCutter)
+        case .full: commands += [.feed(6), .cut]
+        case nil: commands.append(.feed(6))
+        }
+        return commands
+    }
+
+    private struct Style {
+        let isBold: Bool
+        let isTall: Bool
+
+        init(_ line: ReceiptDocument.Line) {
+            switch line {
+            case .merchant, .amount: (isBold, isTall) = (true, true)
+            case .heading: (isBold, isTall) = (true, false)
+            default: (isBold, isTall) = (false, false)
+            }
+        }
+
+        var begin: [ESCPOSCommand] { (isBold ? [.bold(true)] : []) + (isTall ? [.size(tall: true)] : []) }
+        var end: [ESCPOSCommand] { (isTall ? [.size(tall: false)] : []) + (isBold ? [.bold(false)] : []) }
+    }
+}
+
+/// A command of ESC/POS.
+enum ESCPOSCommand: Hashable {
+    enum Alignment: UInt8 { case left, centre, right }
+
+    case initialize
+    case selectCodePage(UInt8)
+    /// In the code page that is selected.
+    case text([UInt8])
+    case align(Alignment)
+    case bold(Bool)
+    case size(tall: Bool)
+    case feed(UInt8)
+    case cut
+    /// Feeds to the cutter, and leaves a bridge.
+    case cutAtCutter
+    /// For 100 ms.
+    case openDrawer(connector: UInt8)
+    /// A QR code, model 2, error correction M, of dots of 6.
+    case code(String)
+    /// Real-time: answered at once, whatever the printer does.
+    case transmitStatus(UInt8)
+    /// Answered after all that came before has been printed.
+    case transmitPaperSensor
+
+    /// What a QR code of version 40-M holds, in bytes (ISO/IEC 18004, table 7).
+    static let longestCode = 2331
+
+    var bytes: [UInt8] {
+        switch self {
+        case .initialize: [0x1B, 0x40]  // ESC @
+        case .selectCodePage(let number): [0x1B, 0x74, number]  // ESC t
+        case .text(let bytes): bytes
+        case .align(let alignment): [0x1B, 0x61, alignment.rawValue]  // ESC a
+        case .bold(let isBold): [0x1B, 0x45, isBold ? 1 : 0]  // ESC E
+        case .size(let isTall): [0x1D, 0x21, isTall ? 0x01 : 0x00]  // GS !
+        case .feed(let lines): [0x1B, 0x64, lines]  // ESC d
+        case .cut: [0x1D, 0x56, 0x00]  // GS V
+        case .cutAtCutter: [0x1D, 0x56, 66, 0]  // GS V
+        case .openDrawer(let connector): [0x1B, 0x70, connector, 50, 50]  // ESC p, in 2 ms
+        case .code(let text):
+            Self.code(65, [50, 0]) + Self.code(67, [6]) + Self.code(69, [49])
+                + Self.code(80, [48] + Array(text.utf8.prefix(Self.longestCode))) + Self.code(81, [48])
+        case .transmitStatus(let number): [0x10, 0x04, number]  // DLE EOT
+        case .transmitPaperSensor: [0x1D, 0x72, 1]  // GS r
+        }
+    }
+
+    /// GS ( k for QR codes: the length, low byte first, of what follows it.
+    private static func code(_ function: UInt8, _ parameters: [UInt8]) -> [UInt8] {
+        let count = parameters.count + 2
+        return [0x1D, 0x28, 0x6B, UInt8(count & 0xFF), UInt8(count >> 8 & 0xFF), 49, function] + parameters
+    }
+}
+
+/// Text in the code pages of a printer.
+struct ESCPOSEncoder {
+    let codePages: [CodePage]
+    private var current: CodePage?
+
+    init(codePages: [CodePage]) { self.codePages = codePages }
+
+    /// What has no byte in any page goes without its accent, and else is `?`, as wide as it is.
+    mutating func encode(_ text: String) -> [ESCPOSCommand] {
+        var commands: [ESCPOSCommand] = []
+        var run: [UInt8] = []
+        for character in text {
+            guard let (bytes, page) = encode(character) else {
+                run += [UInt8](repeating: UInt8(ascii: "?"), count: character.columns)
+                continue
+            }
+            if let page, page != current {
+                if !run.isEmpty { commands.append(.text(run)) }
+                commands.append(.selectCodePage(page.number))
+                (current, run) = (page, [])
+            }
+            run += bytes
+        }
+        return run.isEmpty ? commands : commands + [.text(run)]
+    }
+
+    /// Bytes, and the page that they are of; nil for ASCII, which is in all.
+    private func encode(_ character: Character) -> (bytes: [UInt8], page: CodePage?)? {
+        if character == "\u{A0}" { return ([0x20], nil) }
+        let composed = String(character).precomposedStringWithCanonicalMapping.unicodeScalars
+        if composed.count == 1, let scalar = composed.first, let encoded = encode(scalar) { return encoded }
+        let base = String(character).decomposedStringWithCanonicalMapping.unicodeScalars
+        guard character.columns == 1, base.count > 1, let first = base.first else { return nil }
+        return encode(first)
+    }
+
+    private func encode(_ scalar: Unicode.Scalar) -> (bytes: [UInt8], page: CodePage?)? {
+        if (0x20...0x7E).contains(scalar.value) { return ([UInt8(scalar.value)], nil) }
+        let pages = (current.map { [$0] } ?? []) + codePages
+        return pages.lazy.compactMap { page in page.byte(scalar).map { ([$0], page) } }.first
+    }
+}

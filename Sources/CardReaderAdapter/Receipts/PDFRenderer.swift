@@ -1,0 +1,128 @@
+public import Foundation
+
+/// A receipt as PDF, made by WeasyPrint, which Debian has.
+public struct PDFRenderer: Sendable {
+    public let paper: HTMLRenderer.Paper
+    private let program: String
+    private let limit: Duration
+
+    /// - Parameter program: WeasyPrint, found in PATH, or its path.
+    /// - Parameter limit: how long it may take.
+    public init(
+        paper: HTMLRenderer.Paper = .roll, program: String = "weasyprint", limit: Duration = .seconds(120)
+    ) {
+        (self.paper, self.program, self.limit) = (paper, program, limit)
+    }
+
+    /// - Throws: ``ExternalProgramError``; `CancellationError`.
+    public func render(_ document: ReceiptDocument) async throws -> Data {
+        let html = HTMLRenderer(paper: paper).render(document)
+        return try await ExternalProgram(
+            [program, "--encoding", "utf-8", "--quiet", "-", "-"], package: "weasyprint", limit: limit
+        ).output(of: Data(html.utf8))
+    }
+}
+
+/// A program that receipts need is not there, or failed.
+public enum ExternalProgramError: Error, Hashable, Sendable {
+    /// It is not installed.
+    case missing(program: String, package: String)
+    /// It ended with this status.
+    case failed(program: String, status: Int32, message: String)
+    /// It was ended after so long.
+    case tooSlow(program: String, limit: Duration)
+}
+
+extension ExternalProgramError: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .missing(let program, _): "\(program) is not installed"
+        case .failed(let program, let status, let message):
+            "\(program) failed with status \(status)" + (message.isEmpty ? "" : ": \(message)")
+        case .tooSlow(let program, let limit): "\(program) took longer than \(limit)"
+        }
+    }
+
+    /// One sentence for a person: what to do next.
+    public var hint: String {
+        switch self {
+        case .missing(_, let package): "Install it: sudo apt-get install \(package)"
+        case .failed(let program, _, _): "Run \(program) --version to see whether it works at all."
+        case .tooSlow: "Try again when the machine has less to do."
+        }
+    }
+}
+
+/// A program that makes one document of another, from standard input to standard output.
+struct ExternalProgram: Sendable {
+    let command: [String]
+    /// The Debian package that has it.
+    let package: String
+    let limit: Duration
+
+    init(_ command: [String], package: String, limit: Duration) {
+        (self.command, self.package, self.limit) = (command, package, limit)
+    }
+
+    /// - Throws: ``ExternalProgramError``; `CancellationError`, after the program has been ended.
+    func output(of input: Data) async throws -> Data {
+        let name = command[0]
+        guard let path = Self.path(name) else { throw ExternalProgramError.missing(program: name, package: package) }
+        let folder = FileManager.default.temporaryDirectory.appending(path: "receipt-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(
+            at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+        defer { try? FileManager.default.removeItem(at: folder) }
+        // Files, so that neither side waits for the other.
+        let files = ["input", "output", "error"].map { folder.appending(path: $0) }
+        try input.write(to: files[0])
+        for file in files.dropFirst() { try Data().write(to: file) }
+
+        let process = Process()
+        process.executableURL = URL(fileURLWithPath: path)
+        process.arguments = Array(command.dropFirst())
+        let handles = [
+            try FileHandle(forReadingFrom: files[0]), try FileHandle(forWritingTo: files[1]),
+            try FileHandle(forWritingTo: files[2]),
+        ]
+        (process.standardInput, process.standardOutput, process.standardError) = (handles[0], handles[1], handles[2])
+        defer { for handle in handles { try? handle.close() } }
+        let (ends, end) = AsyncStream<Void>.makeStream()
+        process.terminationHandler = { _ in end.finish() }
+        try process.run()
+
+        let isInTime = await withTaskGroup(of: Bool.self) { group in
+            group.addTask {
+                for await _ in ends {}
+                return !Task.isCancelled
+            }
+            group.addTask { [limit] in
+                try? await Task.sleep(for: limit)
+                return false
+            }
+            defer { group.cancelAll() }
+            return await group.next() ?? false
+        }
+        guard isInTime else {
+            kill(process.processIdentifier, SIGKILL)
+            process.waitUntilExit()
+            try Task.checkCancellation()
+            throw ExternalProgramError.tooSlow(program: name, limit: limit)
+        }
+        process.waitUntilExit()
+        let output = try Data(contentsOf: files[1])
+        guard process.terminationReason == .exit, process.terminationStatus == 0, !output.isEmpty else {
+            let message = String(decoding: try Data(contentsOf: files[2]), as: UTF8.self)
+            let status = process.terminationStatus + (process.terminationReason == .exit ? 0 : 128)
+            throw ExternalProgramError.failed(
+                program: name, status: status,
+                message: message.split(whereSeparator: \.isNewline).last.map(String.init) ?? "")
+        }
+        return output
+    }
+
+    private static func path(_ name: String) -> String? {
+        if name.contains("/") { return access(name, X_OK) == 0 ? name : nil }
+        let path = ProcessInfo.processInfo.environment["PATH"] ?? "/usr/bin:/bin"
+        return path.split(separator: ":").map { "\($0)/\(name)" }.first { access($0, X_OK) == 0 }
+    }
+}

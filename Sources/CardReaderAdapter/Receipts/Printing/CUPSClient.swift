@@ -1,0 +1,233 @@
+import CCUPS
+import Dispatch
+import Foundation
+
+/// Requests of IPP to one printer, through libcups.  This file alone calls it.
+///
+/// Each request has a connection of its own, on a thread of its own: libcups keeps its errors by thread, and waits.
+struct CUPSClient: Sendable {
+    /// The printer's `ipp:` or `ipps:` URI, as requests name it.
+    let uri: String
+    private let host: String
+    private let port: Int32
+    private let resource: String
+    private let isEncrypted: Bool
+    private let queue = DispatchQueue(label: "ipp")
+
+    /// - Returns: nil for what is no `ipp:` or `ipps:` URI.
+    init?(uri: String) {
+        var scheme = [CChar](repeating: 0, count: 32)
+        var user = [CChar](repeating: 0, count: 256)
+        var host = [CChar](repeating: 0, count: 256)
+        var resource = [CChar](repeating: 0, count: 1024)
+        var port: Int32 = 0
+        let status = httpSeparateURI(
+            HTTP_URI_CODING_ALL, uri, &scheme, 32, &user, 256, &host, 256, &port, &resource, 1024)
+        guard status == HTTP_URI_STATUS_OK, ["ipp", "ipps"].contains(Self.text(scheme)), port > 0 else { return nil }
+        self.uri = uri
+        (self.host, self.port, self.resource) = (Self.text(host), port, Self.text(resource))
+        isEncrypted = Self.text(scheme) == "ipps"
+    }
+
+    private static func text(_ characters: [CChar]) -> String {
+        String(decoding: characters.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
+    }
+
+    /// An answer of the printer.
+    struct Answer: Sendable {
+        let status: IPPStatus
+        /// Text and names as they are, numbers and enumerations as `Int`s.
+        let strings: [String: [String]]
+        let integers: [String: [Int]]
+    }
+
+    /// A request's attribute.
+    struct Attribute: Sendable {
+        enum Group: Sendable { case operation, job }
+        enum Value: Sendable {
+            case keywords([String])
+            case name(String)
+            case mimeType(String)
+            case integer(Int)
+        }
+
+        let group: Group
+        let name: String
+        let value: Value
+
+        init(_ name: String, _ value: Value, in group: Group = .operation) {
+            (self.group, self.name, self.value) = (group, name, value)
+        }
+    }
+
+    enum Operation: Sendable {
+        case printJob, getJobAttributes, cancelJob, getPrinterAttributes
+
+        fileprivate var code: ipp_op_t {
+            switch self {
+            case .printJob: IPP_OP_PRINT_JOB
+            case .getJobAttributes: IPP_OP_GET_JOB_ATTRIBUTES
+            case .cancelJob: IPP_OP_CANCEL_JOB
+            case .getPrinterAttributes: IPP_OP_GET_PRINTER_ATTRIBUTES
+            }
+        }
+    }
+
+    /// Performs a request, to its end: a task that is cancelled meanwhile waits for that, `limit` at most for each step.
+    ///
+    /// - Parameter sent: called with the number of bytes of `document` that have gone out, as they go.
+    /// - Throws: `PrinterCondition` where there is no answer.
+    func perform(
+        _ operation: Operation, _ attributes: [Attribute], document: [UInt8]? = nil, within limit: Duration,
+        sent: @escaping @Sendable (Int) -> Void = { _ in }
+    ) async throws(PrinterCondition) -> Answer {
+        let result: Result<Answer, PrinterCondition> = await withCheckedContinuation { continuation in
+            queue.async {
+                do throws(PrinterCondition) {
+                    continuation.resume(
+                        returning: .success(try blocking(operation, attributes, document, limit / .seconds(1), sent)))
+                } catch {
+                    continuation.resume(returning: .failure(error))
+                }
+            }
+        }
+        return try result.get()
+    }
+
+    private func blocking(
+        _ operation: Operation, _ attributes: [Attribute], _ document: [UInt8]?, _ seconds: Double,
+        _ sent: (Int) -> Void
+    ) throws(PrinterCondition) -> Answer {
+        // Without this libcups asks for a password at the terminal.
+        cupsSetPasswordCB2({ _, _, _, _, _ in nil }, nil)
+        let encryption = isEncrypted ? HTTP_ENCRYPTION_ALWAYS : HTTP_ENCRYPTION_IF_REQUESTED
+        guard
+            let http = httpConnect2(
+                host, port, nil, AF_UNSPEC, encryption, 1, Int32(min(seconds, 3600) * 1000), nil)
+        else { throw .absent }
+        defer { httpClose(http) }
+        httpSetTimeout(http, seconds, { _, _ in 0 }, nil)
+
+        let request = request(operation, attributes)
+        defer { ippDelete(request) }
+        let length = ippLength(request) + (document?.count ?? 0)
+        var status = cupsSendRequest(http, request, resource, length)
+        guard status == HTTP_STATUS_CONTINUE else { throw condition(status, http) }
+        var offset = 0
+        while let document, offset < document.count {
+            let count = min(document.count - offset, 4096)
+            status = document.withUnsafeBytes { bytes in
+                cupsWriteRequestData(
+                    http, bytes.baseAddress?.assumingMemoryBound(to: CChar.self).advanced(by: offset), count)
+            }
+            guard status == HTTP_STATUS_CONTINUE else { break }
+            offset += count
+            sent(offset)
+        }
+        // A printer that takes no more may have said why.
+        guard let response = cupsGetResponse(http, resource) else { throw condition(status, http) }
+        defer { ippDelete(response) }
+        return Self.answer(response)
+    }
+
+    private func request(_ operation: Operation, _ attributes: [Attribute]) -> OpaquePointer? {
+        let request = ippNewRequest(operation.code)
+        ippAddString(request, IPP_TAG_OPERATION, IPP_TAG_URI, "printer-uri", nil, uri)
+        ippAddString(request, IPP_TAG_OPERATION, IPP_TAG_NAME, "requesting-user-name", nil, cupsUser())
+        for attribute in attributes {
+            let group = attribute.group == .operation ? IPP_TAG_OPERATION : IPP_TAG_JOB
+            switch attribute.value {
+            case .name(let text): ippAddString(request, group, IPP_TAG_NAME, attribute.name, nil, text)
+            case .mimeType(let text): ippAddString(request, group, IPP_TAG_MIMETYPE, attribute.name, nil, text)
+            case .integer(let number):
+                ippAddInteger(request, group, IPP_TAG_INTEGER, attribute.name, Int32(clamping: number))
+            case .keywords(let words):
+                let texts = words.map { strdup($0) }
+                defer { for text in texts { free(text) } }
+                texts.map { UnsafePointer($0) }.withUnsafeBufferPointer {
+                    _ = ippAddStrings(
+                        request, group, IPP_TAG_KEYWORD, attribute.name, Int32(words.count), nil, $0.baseAddress)
+                }
+            }
+        }
+        return request
+    }
+
+    private static func answer(_ response: OpaquePointer) -> Answer {
+        var strings: [String: [String]] = [:]
+        var integers: [String: [Int]] = [:]
+        var attribute = ippFirstAttribute(response)
+        while let current = attribute {
+            if let name = ippGetName(current).map({ String(cString: $0) }) {
+                let indices = 0..<ippGetCount(current)
+                switch ippGetValueTag(current) {
+                case IPP_TAG_INTEGER, IPP_TAG_ENUM:
+                    integers[name] = indices.map { Int(ippGetInteger(current, $0)) }
+                case IPP_TAG_BOOLEAN:
+                    integers[name] = indices.map { Int(ippGetBoolean(current, $0)) }
+                case IPP_TAG_RESOLUTION:
+                    integers[name] = indices.map { index in
+                        var (y, units): (Int32, ipp_res_t) = (0, IPP_RES_PER_INCH)
+                        return Int(ippGetResolution(current, index, &y, &units))
+                    }
+                case IPP_TAG_KEYWORD, IPP_TAG_MIMETYPE, IPP_TAG_NAME, IPP_TAG_TEXT, IPP_TAG_URI:
+                    strings[name] = indices.compactMap { ippGetString(current, $0, nil).map { String(cString: $0) } }
+                default: break
+                }
+            }
+            attribute = ippNextAttribute(response)
+        }
+        return Answer(
+            status: IPPStatus(rawValue: Int(ippGetStatusCode(response).rawValue)), strings: strings, integers: integers)
+    }
+
+    /// Why there is no answer.
+    private func condition(_ status: http_status_t, _ http: OpaquePointer) -> PrinterCondition {
+        switch status {
+        case HTTP_STATUS_UNAUTHORIZED, HTTP_STATUS_FORBIDDEN, HTTP_STATUS_CUPS_AUTHORIZATION_CANCELED:
+            return .permissionDenied
+        case HTTP_STATUS_NOT_FOUND: return .absent
+        case HTTP_STATUS_SERVICE_UNAVAILABLE: return .busy
+        default: break
+        }
+        switch httpError(http) {
+        case ETIMEDOUT, EWOULDBLOCK: return .silent
+        case EPIPE, ECONNRESET: return .disconnected
+        default:
+            switch cupsLastError() {
+            case IPP_STATUS_ERROR_NOT_AUTHENTICATED, IPP_STATUS_ERROR_NOT_AUTHORIZED, IPP_STATUS_ERROR_FORBIDDEN,
+                IPP_STATUS_ERROR_CUPS_AUTHENTICATION_CANCELED:
+                return .permissionDenied
+            case IPP_STATUS_ERROR_NOT_FOUND: return .absent
+            default: return .silent
+            }
+        }
+    }
+}
+
+/// A status code of IPP (RFC 8011, appendix B).
+///
+/// Open: a value without a name is kept and printed as it is.
+struct IPPStatus: RawRepresentable, Hashable, Sendable {
+    var rawValue: Int
+
+    static let forbidden = IPPStatus(rawValue: 0x0401)
+    static let notAuthenticated = IPPStatus(rawValue: 0x0402)
+    static let notAuthorized = IPPStatus(rawValue: 0x0403)
+    static let notFound = IPPStatus(rawValue: 0x0406)
+    static let formatNotSupported = IPPStatus(rawValue: 0x040A)
+    static let attributesNotSupported = IPPStatus(rawValue: 0x040B)
+    static let temporaryError = IPPStatus(rawValue: 0x0505)
+    static let notAcceptingJobs = IPPStatus(rawValue: 0x0506)
+    static let busy = IPPStatus(rawValue: 0x0507)
+
+    var isSuccess: Bool { (0..<0x100).contains(rawValue) }
+}
+
+extension IPPStatus: CustomStringConvertible {
+    /// The standard's name and the value.
+    var description: String {
+        String(cString: ippErrorString(ipp_status_t(rawValue: Int32(clamping: rawValue)))) + " "
+            + String(rawValue, radix: 16)
+    }
+}

@@ -1,0 +1,230 @@
+import Foundation
+import Synchronization
+
+/// A printer of IPP, such as every one of IPP Everywhere or AirPrint, or a queue of CUPS.
+public struct IPPPrinter: ReceiptPrinterService {
+    /// How long is waited.
+    public struct Limits: Hashable, Sendable {
+        /// For each step of a request.
+        public var answer: Duration
+        /// For the receipt to be printed, from when the printer has it.
+        public var printing: Duration
+
+        public init(answer: Duration = .seconds(15), printing: Duration = .seconds(120)) {
+            (self.answer, self.printing) = (answer, printing)
+        }
+    }
+
+    private let client: CUPSClient
+    private let language: ReceiptLanguage
+    private let paper: HTMLRenderer.Paper
+    private let limits: Limits
+
+    /// - Parameter uri: `ipp://printer.local/ipp/print`, `ipp://localhost/printers/NAME` for a queue of CUPS; `ipps:` encrypted.
+    /// - Returns: nil for what is no such URI.
+    public init?(
+        _ uri: String, language: ReceiptLanguage = .english, paper: HTMLRenderer.Paper = .roll,
+        limits: Limits = Limits()
+    ) {
+        guard let client = CUPSClient(uri: uri) else { return nil }
+        (self.client, self.language, self.paper, self.limits) = (client, language, paper, limits)
+    }
+
+    public func condition() async -> PrinterCondition? {
+        do { return try await printer().condition } catch { return error }
+    }
+
+    public func printReceipt(content: ReceiptContent) async -> PrintingResult {
+        let document = ReceiptDocument(content, language: language)
+        let progress = SharedProgress()
+        let condition: PrinterCondition?
+        do {
+            condition = try await print(document, name: content.parameters.orderID, progress)
+        } catch {
+            condition = error
+        }
+        let reached = progress.value.withLock { $0 }
+        guard let condition else { return .success }
+        return Task.isCancelled ? .cancel(reached) : .failure(PrintingFailure(condition, reached))
+    }
+
+    // MARK: The printer
+
+    private struct Printer: Sendable {
+        let condition: PrinterCondition?
+        let formats: [Format]
+        /// Of PWG raster, in dots an inch.
+        let resolution: Int
+    }
+
+    private func printer() async throws(PrinterCondition) -> Printer {
+        let answer = try await client.perform(
+            .getPrinterAttributes,
+            [
+                CUPSClient.Attribute(
+                    "requested-attributes",
+                    .keywords([
+                        "printer-state", "printer-state-reasons", "printer-is-accepting-jobs",
+                        "document-format-supported", "pwg-raster-document-resolution-supported",
+                    ]))
+            ], within: limits.answer)
+        guard answer.status.isSuccess else { throw PrinterCondition(answer.status) }
+        let supported = Set(answer.strings["document-format-supported"] ?? [])
+        return Printer(
+            condition: PrinterCondition(
+                reasons: answer.strings["printer-state-reasons"] ?? [],
+                isStopped: answer.integers["printer-state"]?.first == 5,
+                isAccepting: answer.integers["printer-is-accepting-jobs"]?.first != 0),
+            formats: Format.allCases.filter { supported.contains($0.rawValue) },
+            resolution: answer.integers["pwg-raster-document-resolution-supported"]?.first ?? 300)
+    }
+
+    // MARK: Formats
+
+    /// What a receipt can be made in, the best first.
+    private enum Format: String, CaseIterable {
+        case pdf = "application/pdf"
+        case pwgRaster = "image/pwg-raster"
+        case text = "text/plain"
+    }
+
+    private func render(
+        _ document: ReceiptDocument, as format: Format, resolution: Int
+    ) async throws(PrinterCondition) -> [UInt8] {
+        do {
+            switch format {
+            case .text: return Array(TextRenderer(columns: 48).render(document).utf8)
+            case .pdf: return Array(try await PDFRenderer(paper: paper).render(document))
+            case .pwgRaster:
+                let pdf = try await PDFRenderer(paper: paper).render(document)
+                // Colour space 18 is gray (PWG 5102.4, table 3).
+                let ghostscript = ExternalProgram(
+                    [
+                        "gs", "-q", "-dSAFER", "-dBATCH", "-dNOPAUSE", "-sDEVICE=pwgraster", "-r\(resolution)",
+                        "-dcupsColorSpace=18", "-dcupsBitsPerColor=8", "-sOutputFile=%stdout", "-",
+                    ], package: "ghostscript", limit: .seconds(120))
+                return Array(try await ghostscript.output(of: pdf))
+            }
+        } catch let error as ExternalProgramError {
+            throw .failed("\(error). \(error.hint)")
+        } catch {
+            throw .failed("\(error)")
+        }
+    }
+
+    // MARK: Jobs
+
+    private func print(
+        _ document: ReceiptDocument, name: String?, _ progress: SharedProgress
+    ) async throws(PrinterCondition) -> PrinterCondition? {
+        let printer = try await printer()
+        if let condition = printer.condition { return condition }
+        for format in printer.formats {
+            let bytes = try await render(document, as: format, resolution: printer.resolution)
+            progress.value.withLock { $0 = PrintingProgress(sent: 0, total: bytes.count) }
+            // As everything that waits when the task is cancelled.
+            guard !Task.isCancelled else { return .silent }
+            let answer = try await client.perform(
+                .printJob,
+                [
+                    CUPSClient.Attribute("job-name", .name("Receipt" + (name.map { " " + $0.printable } ?? ""))),
+                    CUPSClient.Attribute("document-format", .mimeType(format.rawValue)),
+                ], document: bytes, within: limits.answer
+            ) { count in
+                progress.value.withLock { $0 = PrintingProgress(sent: count, total: bytes.count) }
+            }
+            if answer.status.isSuccess {
+                guard let job = answer.integers["job-id"]?.first else { return .failed("it names no job") }
+                return try await finish(job)
+            }
+            // It has refused the job, and so nothing of it is printed.
+            progress.value.withLock { $0 = PrintingProgress(sent: 0, total: bytes.count) }
+            guard [.formatNotSupported, .attributesNotSupported].contains(answer.status) else {
+                return PrinterCondition(answer.status)
+            }
+        }
+        return .formatUnsupported
+    }
+
+    /// Waits for the end of a job; one that does not come to it is cancelled, so that it is not printed later unasked.
+    private func finish(_ job: Int) async throws(PrinterCondition) -> PrinterCondition? {
+        let end = ContinuousClock.now + limits.printing
+        while ContinuousClock.now < end, !Task.isCancelled {
+            let answer = try await client.perform(
+                .getJobAttributes,
+                [
+                    CUPSClient.Attribute("job-id", .integer(job)),
+                    CUPSClient.Attribute("requested-attributes", .keywords(["job-state", "job-state-reasons"])),
+                ], within: limits.answer)
+            // RFC 8011, 5.3.7
+            switch answer.integers["job-state"]?.first {
+            case 9: return nil
+            case 7: return .failed("the job was cancelled at the printer")
+            case 8:
+                let reasons = answer.strings["job-state-reasons"] ?? []
+                return try await printer().condition
+                    ?? (reasons.contains("document-format-error") || reasons.contains("unsupported-document-format")
+                        ? .formatUnsupported : .failed(reasons.joined(separator: ", ")))
+            default:
+                if let condition = try await printer().condition {
+                    await cancel(job)
+                    return condition
+                }
+            }
+            try? await Task.sleep(for: .milliseconds(250))
+        }
+        await cancel(job)
+        return .silent
+    }
+
+    /// Also when the task is cancelled itself.
+    private func cancel(_ job: Int) async {
+        _ = try? await client.perform(
+            .cancelJob, [CUPSClient.Attribute("job-id", .integer(job))], within: limits.answer)
+    }
+}
+
+/// How much has gone, told from another thread.
+private final class SharedProgress: Sendable {
+    let value = Mutex(PrintingProgress.nothing)
+}
+
+extension PrinterCondition {
+    /// What a printer says that refuses a request.
+    init(_ status: IPPStatus) {
+        switch status {
+        case .busy, .notAcceptingJobs, .temporaryError: self = .busy
+        case .notFound: self = .absent
+        case .formatNotSupported, .attributesNotSupported: self = .formatUnsupported
+        case .forbidden, .notAuthenticated, .notAuthorized: self = .permissionDenied
+        default: self = .failed("\(status)")
+        }
+    }
+
+    /// What printer-state-reasons (RFC 8011, 5.4.12; PWG 5100.9) say: keywords with the severity behind them.
+    ///
+    /// - Returns: nil where nothing keeps the printer from printing.
+    init?(reasons: [String], isStopped: Bool, isAccepting: Bool) {
+        // What is only reported keeps from nothing.
+        let keywords = reasons.filter { !$0.hasSuffix("-report") }.map { reason in
+            ["-error", "-warning"].first { reason.hasSuffix($0) }.map { String(reason.dropLast($0.count)) } ?? reason
+        }
+        if let known = Self.reasons.first(where: { keywords.contains($0.keyword) }) {
+            self = known.condition
+        } else if isStopped {
+            let others = keywords.filter { $0 != "none" }
+            self = others.isEmpty ? .offline : .failed(others.joined(separator: ", "))
+        } else if !isAccepting {
+            self = .busy
+        } else {
+            return nil
+        }
+    }
+
+    private static let reasons: [(keyword: String, condition: PrinterCondition)] = [
+        ("cover-open", .coverOpen), ("door-open", .coverOpen), ("interlock-open", .coverOpen),
+        ("media-jam", .jam),
+        ("media-empty", .paperOut), ("media-needed", .paperOut),
+        ("paused", .offline), ("shutdown", .offline), ("offline", .offline), ("timed-out", .silent),
+    ]
+}

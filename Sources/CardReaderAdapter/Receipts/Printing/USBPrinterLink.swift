@@ -1,0 +1,141 @@
+import SmartCard
+import SmartCardUSB
+import Synchronization
+
+/// A printer on the machine's USB: an interface of class 7 with a bulk endpoint to it, and perhaps one back
+/// (USB Printing Devices 1.1).
+struct USBPort: PrinterPort {
+    let bus: any USBBus
+    let vendorID: UInt16?
+    let productID: UInt16?
+    let serialNumber: String?
+
+    /// Opened when it is first needed.
+    static let machine = LibUSBBus()
+
+    init(on bus: any USBBus = machine, vendorID: UInt16?, productID: UInt16?, serialNumber: String?) {
+        (self.bus, self.vendorID, self.productID, self.serialNumber) = (bus, vendorID, productID, serialNumber)
+    }
+
+    func open(within limit: Duration) async throws(PrinterCondition) -> any PrinterLink {
+        do {
+            let found = try await bus.devices().lazy.filter(isMeant).compactMap { device in
+                device.interfaces.lazy.compactMap(PrinterFunction.init).first.map { (device, $0) }
+            }.first
+            guard let (device, function) = found else { throw PrinterCondition.absent }
+            return USBPrinterLink(try await bus.open(device, interface: function.interface), function)
+        } catch let error as CardError {
+            throw PrinterCondition(error)
+        } catch let condition as PrinterCondition {
+            throw condition
+        } catch {
+            throw .failed("\(error)")
+        }
+    }
+
+    private func isMeant(_ device: USBDevice) -> Bool {
+        vendorID.map { $0 == device.vendorID } != false && productID.map { $0 == device.productID } != false
+            && serialNumber.map { $0 == device.serialNumber } != false
+    }
+}
+
+/// The interface of a device through which it is a printer.
+struct PrinterFunction: Hashable, Sendable {
+    let interface: UInt8
+    let bulkOut: UInt8
+    let packetSize: Int
+    /// Nil for printers that say nothing.
+    let bulkIn: UInt8?
+    let inPacketSize: Int
+
+    init?(_ interface: USBInterface) {
+        func bulk(isIn: Bool) -> USBInterface.Endpoint? {
+            interface.endpoints.first { $0.attributes & 0x03 == 2 && ($0.address & 0x80 != 0) == isIn }
+        }
+        guard interface.interfaceClass == 0x07, let bulkOut = bulk(isIn: false) else { return nil }
+        let bulkIn = bulk(isIn: true)
+        self.interface = interface.number
+        self.bulkOut = bulkOut.address
+        self.bulkIn = bulkIn?.address
+        // wMaxPacketSize: bits 0 to 10
+        packetSize = max(Int(bulkOut.packetSize & 0x07FF), 8)
+        inPacketSize = max(Int((bulkIn?.packetSize ?? 0) & 0x07FF), 8)
+    }
+}
+
+private final class USBPrinterLink: PrinterLink {
+    private let link: any USBLink
+    private let function: PrinterFunction
+
+    init(_ link: any USBLink, _ function: PrinterFunction) { (self.link, self.function) = (link, function) }
+
+    /// A packet at a time: what is sent of one is all or nothing, whenever it ends.
+    func send(_ bytes: [UInt8], within limit: Duration) async -> (count: Int, condition: PrinterCondition?) {
+        var count = 0
+        while count < bytes.count, !Task.isCancelled {
+            let packet = Array(bytes[count..<min(count + function.packetSize, bytes.count)])
+            let result = await transfer(function.bulkOut) { completion in
+                link.write(packet, to: function.bulkOut, timeout: limit, completion)
+            }
+            if case .failure(let status) = result { return (count, PrinterCondition(status)) }
+            count += packet.count
+        }
+        return (count, count < bytes.count ? .silent : nil)
+    }
+
+    func receive(within limit: Duration) async throws(PrinterCondition) -> [UInt8] {
+        guard let bulkIn = function.bulkIn else {
+            try? await Task.sleep(for: limit)
+            return []
+        }
+        let result = await transfer(bulkIn) { completion in
+            link.read(function.inPacketSize, from: bulkIn, timeout: limit, completion)
+        }
+        switch result {
+        case .success(let bytes): return bytes
+        case .failure(.timeout), .failure(.interrupted): return []
+        case .failure(let status): throw PrinterCondition(status)
+        }
+    }
+
+    func condition() async -> PrinterCondition? { nil }
+
+    func close() async { await withCheckedContinuation { done in link.close { done.resume() } } }
+
+    private func transfer(
+        _ endpoint: UInt8, _ start: (@escaping USBLink.Completion) -> Void
+    ) async -> Result<[UInt8], USBStatus> {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                start { continuation.resume(returning: $0) }
+                // A task that was cancelled before there was a transfer to cancel.
+                if Task.isCancelled { link.cancel(endpoint) }
+            }
+        } onCancel: {
+            link.cancel(endpoint)
+        }
+    }
+}
+
+extension PrinterCondition {
+    /// Why a printer cannot be opened.
+    init(_ error: CardError) {
+        switch error.kind {
+        case .readerGone, .noReader, .noService: self = .absent
+        case .readerBusy: self = .busy
+        case .permissionDenied: self = .permissionDenied
+        default: self = .failed("\(error.cause ?? error)")
+        }
+    }
+
+    /// Why a transfer failed.
+    init(_ status: USBStatus) {
+        switch status {
+        case .timeout, .interrupted: self = .silent
+        case .noDevice: self = .disconnected
+        case .busy: self = .busy
+        case .access: self = .permissionDenied
+        default: self = .failed("\(status)")
+        }
+    }
+}

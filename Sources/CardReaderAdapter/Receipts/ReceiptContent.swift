@@ -1,0 +1,156 @@
+public import Foundation
+
+/// What a receipt says: of the order what was sold, of the transaction how it was paid.
+///
+/// A value of this type is a receipt that may be handed out: what the card networks require is there, and what they forbid
+/// (the whole account number, the expiry date, tracks, the PIN, the cardholder's name) has no place in it.
+public struct ReceiptContent: Codable, Hashable, Sendable {
+    public let merchant: ReceiptMerchant
+    public let parameters: CardPresentReceiptParameters
+    public let lineItems: [ReceiptLineItem]
+    public let cartTotals: ReceiptTotals
+    public let orderNote: String?
+    /// Where the customer finds the receipt again: printed as a QR code.
+    public let link: String?
+
+    /// - Throws: ``ReceiptError``.
+    public init(
+        merchant: ReceiptMerchant, parameters: CardPresentReceiptParameters, lineItems: [ReceiptLineItem] = [],
+        cartTotals: ReceiptTotals, orderNote: String? = nil, link: String? = nil
+    ) throws(ReceiptError) {
+        guard merchant.name.isFilled else { throw .missingRequiredField(.merchantName) }
+        guard lineItems.allSatisfy(\.quantity.isFinite) else { throw .malformedField(.quantity) }
+        (self.merchant, self.parameters, self.lineItems) = (merchant, parameters, lineItems)
+        (self.cartTotals, self.orderNote, self.link) = (cartTotals, orderNote, link)
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case merchant, parameters, link
+        case lineItems = "line_items"
+        case cartTotals = "cart_totals"
+        case orderNote = "order_note"
+    }
+
+    /// - Throws: ``ReceiptError`` where a required field is absent or a field is malformed; `DecodingError` where the shape
+    ///   is another.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        try self.init(
+            merchant: container.required(.merchant, .merchantName),
+            parameters: container.decode(CardPresentReceiptParameters.self, forKey: .parameters),
+            lineItems: container.decodeIfPresent([ReceiptLineItem].self, forKey: .lineItems) ?? [],
+            cartTotals: container.required(.cartTotals, .subtotal),
+            orderNote: container.decodeIfPresent(String.self, forKey: .orderNote),
+            link: container.decodeIfPresent(String.self, forKey: .link))
+    }
+}
+
+/// Who sold.
+public struct ReceiptMerchant: Codable, Hashable, Sendable {
+    /// The name that customers know.
+    public let name: String
+    /// Line by line.
+    public let address: [String]
+    /// The acquirer's number for the merchant.
+    public let merchantID: String?
+    public let terminalID: String?
+
+    public init(name: String, address: [String] = [], merchantID: String? = nil, terminalID: String? = nil) {
+        (self.name, self.address) = (name, address)
+        (self.merchantID, self.terminalID) = (merchantID, terminalID)
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case name, address
+        case merchantID = "merchant_id"
+        case terminalID = "terminal_id"
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            name: try container.required(.name, .merchantName),
+            address: try container.decodeIfPresent([String].self, forKey: .address) ?? [],
+            merchantID: try container.decodeIfPresent(String.self, forKey: .merchantID),
+            terminalID: try container.decodeIfPresent(String.self, forKey: .terminalID))
+    }
+}
+
+/// One of the things sold.
+public struct ReceiptLineItem: Codable, Hashable, Sendable {
+    /// Size: L
+    public struct Attribute: Codable, Hashable, Sendable {
+        public let name: String
+        public let value: String
+
+        public init(name: String, value: String) { (self.name, self.value) = (name, value) }
+    }
+
+    public let title: String
+    public let quantity: Decimal
+    /// For all of them together, in the currency's minor unit.
+    public let amount: Int
+    public let attributes: [Attribute]
+
+    public init(title: String, quantity: Decimal = 1, amount: Int, attributes: [Attribute] = []) {
+        (self.title, self.quantity, self.amount, self.attributes) = (title, quantity, amount, attributes)
+    }
+
+    private enum CodingKeys: String, CodingKey { case title, quantity, amount, attributes }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            title: try container.decode(String.self, forKey: .title),
+            quantity: try container.decodeIfPresent(Decimal.self, forKey: .quantity) ?? 1,
+            amount: try container.decode(Int.self, forKey: .amount),
+            attributes: try container.decodeIfPresent([Attribute].self, forKey: .attributes) ?? [])
+    }
+}
+
+/// What makes the amount, in the currency's minor unit.  Nothing here is added up: prices may hold the taxes or not.
+public struct ReceiptTotals: Codable, Hashable, Sendable {
+    public let subtotal: Int
+    /// What is taken off, as a positive number.
+    public let discount: Int
+    /// The codes of the coupons that it is for.
+    public let coupons: [String]
+    public let fees: Int
+    public let shipping: Int
+    public let taxes: Int
+
+    public init(
+        subtotal: Int, discount: Int = 0, coupons: [String] = [], fees: Int = 0, shipping: Int = 0, taxes: Int = 0
+    ) {
+        (self.subtotal, self.discount, self.coupons) = (subtotal, discount, coupons)
+        (self.fees, self.shipping, self.taxes) = (fees, shipping, taxes)
+    }
+
+    private enum CodingKeys: String, CodingKey { case subtotal, discount, coupons, fees, shipping, taxes }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            subtotal: try container.required(.subtotal, .subtotal),
+            discount: try container.decodeIfPresent(Int.self, forKey: .discount) ?? 0,
+            coupons: try container.decodeIfPresent([String].self, forKey: .coupons) ?? [],
+            fees: try container.decodeIfPresent(Int.self, forKey: .fees) ?? 0,
+            shipping: try container.decodeIfPresent(Int.self, forKey: .shipping) ?? 0,
+            taxes: try container.decodeIfPresent(Int.self, forKey: .taxes) ?? 0)
+    }
+}
+
+extension String {
+    /// Whether there is anything to print.
+    var isFilled: Bool { unicodeScalars.contains { !$0.properties.isWhitespace && $0.isPrintable } }
+}
+
+extension KeyedDecodingContainer {
+    /// - Throws: ``ReceiptError/missingRequiredField(_:)`` where there is no `key`, or null.
+    func required<Value: Decodable>(_ key: Key, _ field: ReceiptField) throws -> Value {
+        guard let value = try decodeIfPresent(Value.self, forKey: key) else {
+            throw ReceiptError.missingRequiredField(field)
+        }
+        return value
+    }
+}

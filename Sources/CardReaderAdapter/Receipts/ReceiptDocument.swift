@@ -1,0 +1,234 @@
+import EMVContactless
+import Foundation
+
+/// A receipt as lines with a meaning, in one language, before it is text, HTML, bytes for a printer or PDF.
+///
+/// Text in it is safe to print: without control characters, each line one line, and account numbers that somebody wrote into a
+/// title or a note masked.
+public struct ReceiptDocument: Hashable, Sendable {
+    public enum Line: Hashable, Sendable {
+        /// Who sold: the head of the receipt.
+        case merchant(String)
+        /// What stands below the head, centred.
+        case subhead(String)
+        /// Sale or refund.
+        case heading(String)
+        case item(String, amount: String)
+        /// What belongs to the item above.
+        case itemDetail(String)
+        case total(String, amount: String)
+        /// The last of the totals.
+        case amount(String, amount: String)
+        case fact(String, value: String)
+        /// How the cardholder was verified.
+        case statement(String)
+        /// Where the customer signs.
+        case signature(String)
+        case note(String)
+        case separator
+        /// What a QR code holds.
+        case code(String)
+    }
+
+    public let language: ReceiptLanguage
+    public let lines: [Line]
+
+    public init(_ content: ReceiptContent, language: ReceiptLanguage = .english) {
+        let writer = Writer(language: language, currency: content.parameters.currency)
+        self.language = language
+        lines = [
+            writer.head(content.merchant) + [writer.heading(content.parameters.type)],
+            content.lineItems.flatMap(writer.item),
+            writer.totals(content.cartTotals, content.parameters),
+            writer.payment(content.parameters),
+            content.parameters.card.emv.map(writer.emv) ?? [],
+            writer.foot(content),
+        ]
+        .filter { !$0.isEmpty }.joined(separator: [.separator]).map(\.self)
+    }
+
+    private struct Writer {
+        let language: ReceiptLanguage
+        let currency: String
+        let decimals: Int
+
+        init(language: ReceiptLanguage, currency: String) {
+            (self.language, self.currency) = (language, currency)
+            decimals = Currency[currency]?.exponent ?? 0
+        }
+
+        func head(_ merchant: ReceiptMerchant) -> [Line] {
+            let numbers = [(ReceiptPhrase.merchantID, merchant.merchantID), (.terminalID, merchant.terminalID)]
+                .compactMap { phrase, number in
+                    number.flatMap { $0.isFilled ? "\(language.text(phrase)) \(clean($0))" : nil }
+                }
+            return [.merchant(clean(merchant.name))]
+                + (merchant.address.filter(\.isFilled).map(clean) + numbers).map { .subhead($0) }
+        }
+
+        func heading(_ type: CardPresentReceiptParameters.TransactionType) -> Line {
+            .heading(language.text(type == .sale ? .sale : .refund))
+        }
+
+        func item(_ item: ReceiptLineItem) -> [Line] {
+            let quantity = item.quantity == 1 ? "" : language.number("\(item.quantity)") + " × "
+            let attributes = item.attributes.map { clean("\($0.name): \($0.value)") }
+            return [.item(quantity + clean(item.title), amount: text(item.amount))]
+                + attributes.map { .itemDetail($0) }
+        }
+
+        /// The subtotal and the amount always; a discount if there is one, or coupons; the rest unless it is zero.
+        func totals(_ totals: ReceiptTotals, _ parameters: CardPresentReceiptParameters) -> [Line] {
+            var lines = [line(.subtotal, totals.subtotal)]
+            if totals.discount != 0 || !totals.coupons.isEmpty {
+                let coupons = totals.coupons.isEmpty ? "" : " (\(totals.coupons.map(clean).joined(separator: ", ")))"
+                let amount = language.amount(totals.discount.magnitude, decimals: decimals)
+                lines.append(
+                    .total(language.text(.discount) + coupons, amount: (totals.discount > 0 ? "-" : "") + amount))
+            }
+            let others: [(ReceiptPhrase, Int)] = [
+                (.fees, totals.fees), (.shipping, totals.shipping), (.taxes, totals.taxes),
+            ]
+            lines += others.filter { $0.1 != 0 }.map(line)
+            let paid = language.amount(parameters.amount, decimals: decimals) + " " + currency
+            let phrase = parameters.type == .sale ? ReceiptPhrase.amountPaid : .amountRefunded
+            return lines + [.amount(language.text(phrase), amount: paid)]
+        }
+
+        func payment(_ parameters: CardPresentReceiptParameters) -> [Line] {
+            let card = parameters.card
+            let number = "**** " + card.lastFourDigits
+            var lines: [Line] = [
+                fact(.card, card.brand.name.map { "\($0) \(number)" } ?? number),
+                fact(.entryMode, language.text(card.entryMode.phrase)),
+                fact(.date, language.text(parameters.time)),
+            ]
+            if let order = parameters.orderID, order.isFilled { lines.append(fact(.order, clean(order))) }
+            return lines
+        }
+
+        func emv(_ emv: ReceiptCard.EMV) -> [Line] {
+            let facts: [(String, String?)] = [
+                (language.text(.application), clean(emv.applicationName)),
+                ("AID", emv.applicationIdentifier),
+                (language.text(.accountType), emv.accountType.map(clean)),
+                (language.text(.authorization), emv.authorizationCode),
+                (language.text(.responseCode), emv.authorizationResponseCode),
+                (language.text(.cryptogram), emv.applicationCryptogram),
+                ("TVR", emv.terminalVerificationResults),
+                ("TSI", emv.transactionStatusInformation),
+            ]
+            let verification = emv.cardholderVerification
+            return facts.compactMap { label, value in value.map { .fact(label, value: $0) } }
+                + [.statement(language.text(verification.phrase))]
+                + (verification.needsSignature ? [.signature(language.text(.signature))] : [])
+        }
+
+        func foot(_ content: ReceiptContent) -> [Line] {
+            let note = (content.orderNote ?? "").split(whereSeparator: \.isNewline).map { clean(String($0)) }
+            let link = content.link.map(clean).flatMap { $0.isFilled ? Line.code($0) : nil }
+            return note.filter(\.isFilled).map { .note($0) } + (link.map { [$0] } ?? [])
+        }
+
+        private func line(_ phrase: ReceiptPhrase, _ amount: Int) -> Line {
+            .total(language.text(phrase), amount: text(amount))
+        }
+
+        private func fact(_ phrase: ReceiptPhrase, _ value: String) -> Line {
+            .fact(language.text(phrase), value: value)
+        }
+
+        private func text(_ amount: Int) -> String { language.amount(amount, decimals: decimals) }
+
+        private func clean(_ text: String) -> String { AccountNumbers.masked(in: text.printable) }
+    }
+}
+
+extension String {
+    /// On one line, without what steers a printer, a terminal or the direction of writing.
+    var printable: String {
+        var result = UnicodeScalarView()
+        for scalar in unicodeScalars {
+            if scalar.properties.isWhitespace {
+                result.append(" ")
+            } else if scalar.isPrintable {
+                result.append(scalar)
+            }
+        }
+        return String(result).split(separator: " ").joined(separator: " ")
+    }
+}
+
+extension Unicode.Scalar {
+    /// Neither control nor formatting character, nor unassigned, nor for private use.
+    var isPrintable: Bool {
+        switch properties.generalCategory {
+        case .control, .surrogate, .unassigned, .privateUse, .lineSeparator, .paragraphSeparator: false
+        // The joiner within an emoji.
+        case .format: self == "\u{200D}"
+        default: true
+        }
+    }
+}
+
+/// Account numbers that somebody wrote into free text.
+enum AccountNumbers {
+    /// `text` with all but the last four digits of what may be an account number replaced by `*`, and with what follows
+    /// it on a track.
+    ///
+    /// That is 13 to 19 digits with a Luhn check digit that begin with 2 to 6, as numbers of card networks do; one of space,
+    /// hyphen, point or slash may stand between two of them.
+    static func masked(in text: String) -> String {
+        var characters = Array(text)
+        let digits = characters.indices.compactMap { index in
+            characters[index].wholeNumberValue.flatMap { (0...9).contains($0) ? (index: index, value: $0) : nil }
+        }
+        var start = 0
+        while start < digits.count {
+            guard let end = end(of: digits, from: start, in: characters) else {
+                start += 1
+                continue
+            }
+            for digit in digits[start..<end - 4] { characters[digit.index] = "*" }
+            mask(trackAfter: digits[end - 1].index, in: &characters)
+            start = end
+        }
+        return String(characters)
+    }
+
+    /// The end of the longest account number that begins at `start`.
+    private static func end(
+        of digits: [(index: Int, value: Int)], from start: Int, in characters: [Character]
+    ) -> Int? {
+        guard (2...6).contains(digits[start].value) else { return nil }
+        var last = start
+        while last + 1 < digits.count, last - start < 18,
+            isGap(characters[(digits[last].index + 1)..<digits[last + 1].index])
+        {
+            last += 1
+        }
+        return stride(from: last + 1, through: start + 13, by: -1).first { isValid(digits[start..<$0].map(\.value)) }
+    }
+
+    private static func isGap(_ between: ArraySlice<Character>) -> Bool {
+        between.count <= 1 && between.allSatisfy { " -./‐‑–·_".contains($0) }
+    }
+
+    private static func isValid(_ digits: [Int]) -> Bool {
+        let sum = digits.reversed().enumerated().reduce(0) { sum, digit in
+            sum + (digit.offset % 2 == 0 ? digit.element : digit.element * 2 - (digit.element > 4 ? 9 : 0))
+        }
+        return sum % 10 == 0
+    }
+
+    /// Behind the separator of track 2, `=` or `D`, to the next space; behind that of track 1, `^`, to the sentinel.
+    private static func mask(trackAfter index: Int, in characters: inout [Character]) {
+        let first = index + 1
+        guard first < characters.count, "=Dd^".contains(characters[first]) else { return }
+        let isTrack1 = characters[first] == "^"
+        for index in (first + 1)..<max(characters.count, first + 1) {
+            if characters[index] == "?" || !isTrack1 && characters[index] == " " { return }
+            characters[index] = "*"
+        }
+    }
+}

@@ -1,0 +1,46 @@
+import ArgumentParser
+import CardReaderAdapter
+import Glibc
+import ToolSupport
+
+@main
+struct Receipt: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "receipt",
+        abstract: "Shows, renders and prints the receipt of a card payment.",
+        discussion: """
+            A receipt file is JSON; receipt(1) has its fields. Without one: receipt example > receipt.json
+
+            EXIT STATUS
+              0  done
+              2  the command line or the receipt is wrong, or something cannot be written
+              3  no printer
+              4  the printer needs a person: paper, cover, a jam
+              5  the printer failed, is busy or does not answer, or a program that is needed did
+              6  no permission
+            """,
+        version: "0.1.0",
+        subcommands: [
+            ShowCommand.self, RenderCommand.self, ExampleCommand.self,
+        ])
+
+    static func main() async {
+        Ending.takeSignals()
+        var status: Int32 = 0
+        do {
+            var command = try parseAsRoot()
+            if var command = command as? any AsyncParsableCommand {
+                try await command.run()
+            } else {
+                try command.run()
+            }
+        } catch let error as ReceiptError {
+            status = Terminal.report(ToolError.usage("\(error)", error.hint), of: self)
+        } catch let error as ExternalProgramError {
+            status = Terminal.report(ToolError(status: 5, summary: "\(error)", hint: error.hint), of: self)
+        } catch {
+            status = Terminal.report(error, of: self)
+        }
+        Glibc.exit(status)
+    }
+}

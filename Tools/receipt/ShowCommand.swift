@@ -1,0 +1,16 @@
+import ArgumentParser
+import CardReaderAdapter
+import ToolSupport
+
+struct ShowCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "show", abstract: "Shows the receipt as it will be printed.")
+
+    @OptionGroup var receipt: ReceiptFile
+    @OptionGroup var paper: Paper
+
+    func run() async throws {
+        let text = TextRenderer(columns: paper.columns).render(try receipt.document())
+        Terminal.print(String(text.dropLast()))
+    }
+}
