@@ -282,7 +282,6 @@ let package = Package(
                 "USBTestSupport", "ToolSupport", "EMVContactless",
                 "CardEncryption", "ProximityReader", jwtKit,
                 "apdu-trace", "first-program", "kiosk", "psp-sandbox", "reader-probe", "receipt", "virtual-reader",
-                "CardReaderAdapter",
             ],
             exclude: ["verify-oda"], swiftSettings: settings),
     ],

@@ -21,7 +21,7 @@ struct Receipt: AsyncParsableCommand {
             """,
         version: "0.1.0",
         subcommands: [
-            ShowCommand.self, RenderCommand.self, ExampleCommand.self,
+            ShowCommand.self, RenderCommand.self, PrintCommand.self, StatusCommand.self, ExampleCommand.self,
         ])
 
     static func main() async {

@@ -146,7 +146,7 @@ import Testing
         return digits.map(String.init).joined() + String((10 - sum % 10) % 10)
     }
 
-    @Test("B2: account numbers and tracks in free text are masked in every rendering")
+    @Test("B2: account numbers and tracks in free text are masked in every rendering", .computing)
     func b2Fuzz() throws {
         var random = SplitMix(state: 0xB2)
         for round in 0..<60 {
@@ -283,8 +283,11 @@ import Testing
         let card = Sample.card(receipt: nil, readMethod: .magneticStripe)
         let lines = ReceiptDocument(try Sample.content(parameters: Sample.parameters(card: card))).lines
         let text = TextRenderer().render(ReceiptDocument(try Sample.content(parameters: Sample.parameters(card: card))))
-        for word in ["AID", "TVR", "TSI", "Application", "Cryptogram", "Verified", "Signature"] {
-            #expect(!text.contains(word), "\(text)")
+        let facts = lines.compactMap { if case .fact(let label, _) = $0 { label } else { nil } }
+        #expect(facts == ["Card", "Entry", "Date", "Order"])
+        for line in lines {
+            if case .statement = line { Issue.record("\(line)") }
+            if case .signature = line { Issue.record("\(line)") }
         }
         #expect(text.contains("**** 0010") && text.contains("Magnetic stripe") && text.contains("12.34 EUR"))
         #expect(lines.last != .separator)
@@ -353,7 +356,7 @@ import Testing
         }
     }
 
-    @Test("B10: no bytes make it trap") func b10Fuzz() throws {
+    @Test("B10: no bytes make it trap", .computing) func b10Fuzz() throws {
         let whole = Array(try JSONEncoder().encode(Sample.full()))
         var random = SplitMix(state: 0xB10)
         var read = 0

@@ -43,7 +43,7 @@ import Testing
         #expect(ours == judged.output)
     }
 
-    @Test("B5: characters are as wide as Unicode has them")
+    @Test("B5: characters are as wide as Unicode has them", .computing)
     func b5Width() async throws {
         // Every assigned character that may be printed; not a selector, which is no character by itself, nor U+1171E,
         // whose category has changed since the judge's Unicode.
@@ -59,7 +59,7 @@ import Testing
         #expect(different.isEmpty, "\(different.prefix(10))")
     }
 
-    @Test("B5: no text is too long, too wide or too strange for a line")
+    @Test("B5: no text is too long, too wide or too strange for a line", .computing)
     func b5Fuzz() throws {
         var random = SplitMix(state: 0xB55)
         let alphabet = Array("aé烏\u{301}👨‍👩‍👧 \t\n\r\u{1B}\u{202E}\u{0}\u{7F}<>&ＡÄ€0123456789")

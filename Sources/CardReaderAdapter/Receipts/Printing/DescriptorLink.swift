@@ -202,8 +202,10 @@ final class DescriptorLink: PrinterLink {
             if count < 0, errno != EINTR { return .failed(String(cString: strerror(errno))) }
             if count > 0, files[1].revents != 0 { return .silent }
             let seen = Int32(files[0].revents)
-            if count > 0, seen & events != 0 { return nil }
-            if count > 0, seen & (POLLERR | POLLHUP | POLLNVAL) != 0 { return failsOnError ? .disconnected : nil }
+            let hasFailed = count > 0 && seen & (POLLERR | POLLHUP | POLLNVAL) != 0
+            // What has been said before the end is still to be read; nothing more can be written.
+            if count > 0, seen & events != 0, events == POLLIN || !hasFailed { return nil }
+            if hasFailed { return failsOnError ? .disconnected : nil }
             if ContinuousClock.now >= end { return .silent }
         }
     }

@@ -10,7 +10,7 @@ protocol PrinterPort: Sendable {
 protocol PrinterLink: Sendable {
     /// Sends `bytes`, for as long as the printer takes some within each `limit`, and waits until they have left.
     ///
-    /// - Returns: how many it has taken, and what kept it from taking all.
+    /// - Returns: how many it has taken at most, and what kept it from taking all.
     func send(_ bytes: [UInt8], within limit: Duration) async -> (count: Int, condition: PrinterCondition?)
 
     /// What the printer says; nothing when the time is over.

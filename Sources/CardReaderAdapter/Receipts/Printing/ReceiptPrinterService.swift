@@ -23,7 +23,7 @@ public enum PrintingResult: Hashable, Sendable {
 
 /// How much of a receipt had gone to the printer.
 public struct PrintingProgress: Hashable, Sendable {
-    /// Bytes handed over.
+    /// Bytes handed over: at most so many have reached the printer.
     public let sent: Int
     /// Bytes of the whole receipt; 0 where it was not rendered yet.
     public let total: Int

@@ -1,0 +1,181 @@
+import Foundation
+import SmartCard
+import TestSupport
+import Testing
+
+@testable import CardReaderAdapter
+
+@Suite struct ESCPOSRendererTests {
+    /// Where Tests/run has put python-escpos.
+    private static let package = URL(filePath: #filePath).deletingLastPathComponent()
+        .appending(path: "../../../.build/python-escpos").standardizedFileURL.path
+    private static let hasReference = FileManager.default.fileExists(atPath: package + "/escpos")
+
+    private static func reference(_ commands: [[String: Any]]) async throws -> [UInt8] {
+        let input = String(decoding: try JSONSerialization.data(withJSONObject: commands), as: UTF8.self)
+        let outcome = try await Judge.ask("escpos_reference.py", [package], input: input)
+        try #require(outcome.status == 0, "\(outcome)")
+        return try [UInt8](hex: outcome.output.trimmingCharacters(in: .whitespacesAndNewlines))
+    }
+
+    /// The calls that print `document` by python-escpos, for text of CP858.
+    private static func calls(
+        _ document: ReceiptDocument, columns: Int, cut: ESCPOSRenderer.Cut?, drawer: ESCPOSRenderer.Drawer?
+    ) -> [[String: Any]] {
+        var calls: [[String: Any]] = [["name": "initialize"]]
+        if let drawer { calls.append(["name": "drawer", "value": drawer == .pin2 ? 2 : 5]) }
+        var hasPage = false
+        func text(_ line: String) {
+            // The page is chosen where the first character needs one; a space that does not break is a space.
+            let line = line.replacing("\u{A0}", with: " ") + "\n"
+            let plain = hasPage ? "" : line.prefix(while: \.isASCII)
+            if !plain.isEmpty { calls.append(["name": "ascii", "value": String(plain)]) }
+            guard plain.count < line.count else { return }
+            if !hasPage { calls.append(["name": "page", "value": "CP858"]) }
+            hasPage = true
+            calls.append(["name": "text", "value": String(line.dropFirst(plain.count))])
+        }
+        for line in document.lines {
+            if case .code(let link) = line {
+                calls += [
+                    ["name": "align", "value": "center"], ["name": "code", "value": link],
+                    ["name": "align", "value": "left"],
+                ]
+                continue
+            }
+            var styles: [(begin: [String: Any], end: [String: Any])] = []
+            switch line {
+            case .merchant, .amount:
+                styles = ["bold", "tall"].map { (["name": $0, "value": true], ["name": $0, "value": false]) }
+            case .heading: styles = [(["name": "bold", "value": true], ["name": "bold", "value": false])]
+            default: break
+            }
+            calls += styles.map(\.begin)
+            for line in TextRenderer(columns: columns).lines(line) { text(line) }
+            calls += styles.reversed().map(\.end)
+        }
+        switch cut {
+        case .partial: calls.append(["name": "cutAtCutter"])
+        case .full: calls.append(["name": "cut"])
+        case nil: calls.append(["name": "feed", "value": 6])
+        }
+        return calls
+    }
+
+    @Test(
+        "B6: the bytes are those of python-escpos",
+        .enabled(if: hasReference, "python-escpos is not installed"), arguments: ReceiptLanguage.allCases)
+    func b6(_ language: ReceiptLanguage) async throws {
+        let content = try Sample.content(
+            lineItems: Sample.items + [ReceiptLineItem(title: "Käse für 5 €, ½ Pfund", amount: 500)],
+            totals: ReceiptTotals(subtotal: 1734, discount: 500, coupons: ["ÄÖÜ"]), note: "Á bientôt, señor",
+            link: "https://shop.example/ä?r=1001")
+        let document = ReceiptDocument(content, language: language)
+        for (columns, cut, drawer) in [(32, .partial, nil), (42, .full, .pin2), (48, nil, .pin5)]
+            as [(Int, ESCPOSRenderer.Cut?, ESCPOSRenderer.Drawer?)]
+        {
+            let ours = ESCPOSRenderer(columns: columns, codePages: [.pc858], cut: cut, drawer: drawer).render(document)
+            let judged = try await Self.reference(Self.calls(document, columns: columns, cut: cut, drawer: drawer))
+            #expect(ours == judged, "ours \(ours.hex)\nreference \(judged.hex)")
+        }
+    }
+
+    private static let pages: [CodePage] = [
+        .pc437, .pc850, .pc852, .pc858, .pc866, .windows1252, .greek,
+    ]
+
+    @Test("B6: code pages are those of iconv", arguments: pages)
+    func b6CodePages(_ page: CodePage) async throws {
+        let characters = (0xA0...0xFFFF).compactMap(Unicode.Scalar.init).filter { page.byte($0) != nil }
+        #expect(characters.count > 90)
+        let text = String(String.UnicodeScalarView(characters))
+        // Bytes back to text: iconv knows nothing of ours.
+        let folder = try TemporaryFolder()
+        let file = folder.url.appending(path: "bytes")
+        try Data(characters.compactMap(page.byte)).write(to: file)
+        let outcome = try await Program.run(["iconv", "-f", page.name, "-t", "UTF-8", file.path])
+        #expect(outcome.output == text, "\(outcome)")
+        for control in (0...0x1F).compactMap(Unicode.Scalar.init) + ["\u{7F}", "\u{9B}"] {
+            #expect(page.byte(control) == nil)
+        }
+    }
+
+    @Test("B6: the page changes where it must, and what is in none stays as wide as it is")
+    func b6Pages() {
+        var encoder = ESCPOSEncoder(codePages: [.pc858, .pc866])
+        let commands = encoder.encode("a€Дä ő烏!")
+        #expect(
+            commands.flatMap(\.bytes)
+                == [
+                    0x61, 0x1B, 0x74, 19, 0xD5, 0x1B, 0x74, 17, 0x84, 0x1B, 0x74, 19, 0x84, 0x20, 0x6F, 0x3F, 0x3F,
+                    0x21,
+                ])
+    }
+
+    /// Reads what stands in the stream, command by command; anything else is nil.
+    private static func strays(in bytes: [UInt8]) -> [UInt8] {
+        var strays: [UInt8] = []
+        var index = 0
+        func at(_ offset: Int) -> Int { index + offset < bytes.count ? Int(bytes[index + offset]) : 0 }
+        while index < bytes.count {
+            switch (at(0), at(1)) {
+            case (0x1B, 0x40): index += 2
+            case (0x1B, 0x74), (0x1B, 0x61), (0x1B, 0x45), (0x1B, 0x64), (0x1D, 0x21): index += 3
+            case (0x1D, 0x56): index += at(2) == 0 ? 3 : 4
+            case (0x1D, 0x28) where at(2) == 0x6B: index += 5 + at(3) + at(4) << 8
+            case (0x0A, _), (0x20...0x7E, _), (0x80..., _): index += 1
+            default:
+                strays.append(bytes[index])
+                index += 1
+            }
+        }
+        return strays
+    }
+
+    @Test("B4: no text commands the printer", .computing)
+    func b4() throws {
+        var random = SplitMix(state: 0xB4)
+        let evil = [
+            "\u{1B}@", "\u{1B}p0\u{32}\u{32}", "\u{10}\u{14}\u{1}\u{0}\u{1}", "\u{1D}V\u{0}", "\u{9B}31m", "\u{1C}.",
+            "\u{18}", "\u{0C}", "\r", "\u{7F}", "\u{200B}", "\u{FF1B}", "\u{2028}",
+        ]
+        let harmless = try Self.commands(in: Sample.content(note: "x", link: "x"))
+        for _ in 0..<200 {
+            func text() -> String {
+                (0..<6).map { _ in (evil + ["ä", "x", " "]).randomElement(using: &random) ?? "" }.joined()
+            }
+            let content = try Sample.content(
+                merchant: ReceiptMerchant(
+                    name: "x" + text(), address: [text()], merchantID: text(), terminalID: text()),
+                parameters: Sample.parameters(
+                    card: Sample.card(
+                        receipt: ReceiptDetails(
+                            applicationPreferredName: "x" + text(), dedicatedFileName: "A0000000031010",
+                            accountType: text(), cardholderVerificationMethod: .noCVM)),
+                    orderID: text()),
+                lineItems: [
+                    ReceiptLineItem(title: text(), amount: 1, attributes: [.init(name: text(), value: text())])
+                ],
+                totals: ReceiptTotals(subtotal: 1, coupons: [text()]), note: "x" + text(), link: "x" + text())
+            let bytes = ESCPOSRenderer().render(ReceiptDocument(content))
+            #expect(Self.strays(in: bytes).isEmpty, "\(bytes.hex)")
+            // As many initialisations, cuts and drawer pulses as in any receipt.
+            #expect(try Self.commands(in: content) == harmless)
+        }
+    }
+
+    private static func commands(in content: ReceiptContent) throws -> [Int] {
+        let bytes = ESCPOSRenderer(drawer: .pin2).render(ReceiptDocument(content))
+        return [[0x1B, 0x40], [0x1D, 0x56], [0x1B, 0x70], [0x10, 0x14], [0x1C]].map { (pattern: [UInt8]) in
+            bytes.indices.filter { bytes[$0...].starts(with: pattern) }.count
+        }
+    }
+
+    @Test("B4: a link that no QR code holds is printed as text")
+    func b4LongLink() throws {
+        let link = "https://shop.example/" + String(repeating: "x", count: 3000)
+        let bytes = ESCPOSRenderer().render(ReceiptDocument(try Sample.content(link: link)))
+        #expect(!bytes.indices.contains { bytes[$0...].starts(with: [0x1D, 0x28, 0x6B]) })
+        #expect(bytes.filter { $0 == UInt8(ascii: "x") }.count >= 3000)
+    }
+}

@@ -1,0 +1,148 @@
+import Foundation
+import Glibc
+import Synchronization
+
+/// A receipt printer of software at the other end of a descriptor: it keeps what it is sent, and answers as it is told.
+final class FakePrinter: Sendable {
+    struct Behaviour: Sendable {
+        /// What DLE EOT 1 to 4 are answered with; none: it is silent.
+        var status: [UInt8: UInt8]? = [1: 0x12, 2: 0x12, 3: 0x12, 4: 0x12]
+        /// What they are answered with once it has got so many bytes.
+        var statusAfter: (count: Int, status: [UInt8: UInt8]?)?
+        /// What GS r is answered with.
+        var paperSensor: UInt8? = 0x00
+        /// Noise before each answer.
+        var noise: [UInt8] = []
+        /// It reads no further than this.
+        var stopsReadingAfter: Int?
+        /// It goes when it has got so many bytes.
+        var leavesAfter: Int?
+    }
+
+    private struct State: Sendable {
+        var received: [UInt8] = []
+        var questions = 0
+    }
+
+    private let behaviour: Behaviour
+    private let state = Mutex(State())
+
+    init(_ behaviour: Behaviour = Behaviour()) { self.behaviour = behaviour }
+
+    /// What there was to print, without the questions.
+    var received: [UInt8] { state.withLock { $0.received } }
+    var questions: Int { state.withLock { $0.questions } }
+
+    /// Serves until the other end closes, on the thread that calls.
+    func serve(_ descriptor: Int32) {
+        var pending: [UInt8] = []
+        while true {
+            let limit = behaviour.stopsReadingAfter.map { $0 - received.count } ?? 4096
+            guard limit > 0 else { return }
+            var buffer = [UInt8](repeating: 0, count: min(limit, 4096))
+            let count = read(descriptor, &buffer, buffer.count)
+            if count < 0, errno == EINTR { continue }
+            guard count > 0 else { return }
+            pending += buffer.prefix(count)
+            while let first = pending.first {
+                let question: [UInt8]? = [[0x10, 0x04], [0x1D, 0x72]].first { $0[0] == first }
+                // The beginning of a question, perhaps.
+                if let question, pending.count < 3, question.starts(with: pending.prefix(2)) { break }
+                if let question, pending.starts(with: question) {
+                    answer(pending[2], isRealTime: first == 0x10, descriptor)
+                    pending.removeFirst(3)
+                } else {
+                    state.withLock { $0.received.append(first) }
+                    pending.removeFirst()
+                }
+            }
+            if let last = behaviour.leavesAfter, received.count >= last { return }
+        }
+    }
+
+    private func answer(_ number: UInt8, isRealTime: Bool, _ descriptor: Int32) {
+        state.withLock { $0.questions += 1 }
+        var status = behaviour.status
+        if let after = behaviour.statusAfter, received.count >= after.count { status = after.status }
+        guard let answer = isRealTime ? status?[number] : behaviour.paperSensor else { return }
+        let bytes = behaviour.noise + [answer]
+        _ = write(descriptor, bytes, bytes.count)
+    }
+}
+
+/// A port that a ``FakePrinter`` listens on.
+final class FakePort: Sendable {
+    let number: UInt16
+    private let listener: Int32
+
+    /// - Parameter printer: one for each connection.
+    init(_ printer: FakePrinter, holdsAfterEnd: Bool = true) throws {
+        listener = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        // As little as printers keep.
+        var size: Int32 = 4096
+        setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let listener = listener
+        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listener, $0, length) == 0 && listen(listener, 8) == 0 && getsockname(listener, $0, &length) == 0
+            }
+        }
+        guard isListening else { throw POSIXError(.EADDRINUSE) }
+        number = address.sin_port.bigEndian
+        Thread.detachNewThread {
+            while true {
+                let connection = accept(listener, nil, nil)
+                guard connection >= 0 else { return }
+                Thread.detachNewThread {
+                    printer.serve(connection)
+                    // One that hangs keeps the line.
+                    if holdsAfterEnd {
+                        // POLLRDHUP: until the other end closes.
+                        var line = pollfd(fd: connection, events: 0x2000, revents: 0)
+                        poll(&line, 1, -1)
+                    }
+                    close(connection)
+                }
+            }
+        }
+    }
+
+    deinit {
+        shutdown(listener, Int32(SHUT_RDWR))
+        close(listener)
+    }
+}
+
+/// A device file that a ``FakePrinter`` is behind.
+final class FakeDevice: Sendable {
+    let path: String
+
+    /// - Parameter leavesAfter: it is unplugged when the printer has so many bytes.
+    init(_ printer: FakePrinter, leavesAfter: Int = .max) throws {
+        let master = open("/dev/ptmx", O_RDWR | O_NOCTTY | O_CLOEXEC)
+        var number: Int32 = 0, unlocked: Int32 = 0
+        // TIOCSPTLCK and TIOCGPTN
+        guard master >= 0, ioctl(master, 0x4004_5431, &unlocked) == 0, ioctl(master, 0x8004_5430, &number) == 0 else {
+            throw POSIXError(.ENODEV)
+        }
+        path = "/dev/pts/\(number)"
+        // A line that echoes until somebody opens it would tell the printer its own answers.
+        var settings = termios()
+        tcgetattr(master, &settings)
+        cfmakeraw(&settings)
+        tcsetattr(master, TCSANOW, &settings)
+        Thread.detachNewThread { [weak self] in
+            // Nobody has opened it yet, or has it open any more.
+            while self != nil, printer.received.count < leavesAfter {
+                printer.serve(master)
+                usleep(20_000)
+            }
+            close(master)
+        }
+    }
+
+}

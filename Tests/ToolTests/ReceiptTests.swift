@@ -1,0 +1,216 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// `receipt` from outside.
+@Suite(.timeLimit(.minutes(5))) struct ReceiptTests {
+    private static let tool = Program.built("receipt")
+    private static let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("../..").standardizedFileURL
+
+    private static func run(_ arguments: String..., input: String = "") async throws -> Program.Outcome {
+        try await Program.run([tool] + arguments, input: input)
+    }
+
+    private static func example() async throws -> String { try await run("example").output }
+
+    /// The example without what stands at `path`, or with another value there.
+    private static func example(_ path: String, _ value: Any? = nil) async throws -> String {
+        func change(_ object: Any, _ path: ArraySlice<Substring>) -> Any {
+            guard var object = object as? [String: Any], let key = path.first else { return object }
+            object[String(key)] = path.count == 1 ? value : object[String(key)].map { change($0, path.dropFirst()) }
+            return object
+        }
+        let object = try JSONSerialization.jsonObject(with: Data(await example().utf8))
+        let changed = change(object, path.split(separator: ".")[...])
+        return String(decoding: try JSONSerialization.data(withJSONObject: changed), as: UTF8.self)
+    }
+
+    @Test("show prints the receipt")
+    func show() async throws {
+        let outcome = try await Self.run("show", "-", "--columns", "32", "--language", "de", input: Self.example())
+        #expect(
+            outcome.output == """
+                         Café am Markt
+                            Markt 1
+                         04109 Leipzig
+                          Händler 0815
+                          Terminal T-1
+                              KAUF
+                --------------------------------
+                2 × Cappuccino              7,60
+                  Milk: oat
+                Apple cake                  4,74
+                --------------------------------
+                Zwischensumme              12,34
+                Steuern                     0,80
+                BEZAHLT                12,34 EUR
+                --------------------------------
+                Karte             Visa **** 0010
+                Erfassung             Kontaktlos
+                Datum        22.11.2026 14:05:09
+                Bestellung                  1001
+                --------------------------------
+                Anwendung            VISA CREDIT
+                AID               A0000000031010
+                Autorisierung             831000
+                Antwortcode                   00
+                Kryptogramm     3866196A29768AC9
+                TVR                   0000000000
+                TSI                         0000
+                Keine Prüfung des Karteninhabers
+                --------------------------------
+                Thank you!
+
+                """, "\(outcome)")
+        #expect(outcome.status == 0)
+    }
+
+    @Test("render makes every format, and replaces no file unasked")
+    func render() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "receipt-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let example = try await Self.example()
+        for (format, beginning) in [
+            ("text", "   "), ("html", "<!DOCTYPE html>"), ("escpos", "\u{1B}@"), ("pdf", "%PDF-"),
+        ] {
+            let file = folder.appending(path: "receipt.\(format)").path
+            let made = try await Self.run("render", "-", "--format", format, "--output", file, input: example)
+            #expect(made.status == 0, "\(made)")
+            let bytes = try Data(contentsOf: URL(fileURLWithPath: file))
+            #expect(bytes.starts(with: beginning.utf8) && bytes.count > 500)
+            let again = try await Self.run("render", "-", "--format", format, "--output", file, input: example)
+            #expect(again.status == 2 && again.error.contains("--force"), "\(again)")
+            let forced = try await Self.run("render", "-", "--format", "text", "-o", file, "--force", input: example)
+            #expect(forced.status == 0, "\(forced)")
+        }
+        let drawer = try await Self.run(
+            "render", "-", "--format", "escpos", "--drawer", "--cut", "none", input: example)
+        #expect(drawer.output.hasPrefix("\u{1B}@\u{1B}p\u{0}22"), "\(drawer)")
+        #expect(drawer.output.hasSuffix("\u{1B}d\u{6}"))
+    }
+
+    @Test(
+        "what is wrong with a receipt is told, with what to do, and without the values",
+        arguments: [
+            ("merchant.name", "no merchant name"), ("parameters.card.emv.aid", "no application identifier"),
+            ("parameters.card.last4", "no last four digits"), ("parameters.time", "no date and time"),
+        ])
+    func missing(_ path: String, _ text: String) async throws {
+        let outcome = try await Self.run("show", "-", input: Self.example(path))
+        #expect(outcome.status == 2 && outcome.output.isEmpty, "\(outcome)")
+        #expect(outcome.error.contains(text) && outcome.error.split(separator: "\n").count == 2, "\(outcome)")
+    }
+
+    @Test func malformed() async throws {
+        let number = "4761739001010010"  // Visa's published test account number.  TEST.
+        for (input, text) in [
+            (try await Self.example("parameters.card.last4", number), "last four digits"),
+            (try await Self.example("parameters.amount", "12.34"), "parameters.amount is of another type"),
+            (try await Self.example("parameters.currency", number), "currency"), ("{", "not what it should be"),
+            ("", ""),
+        ] {
+            let outcome = try await Self.run("show", "-", input: input)
+            #expect(outcome.status == 2 && outcome.error.contains(text), "\(outcome)")
+            #expect(!outcome.error.contains(number) && !outcome.output.contains(number))
+        }
+        let absent = try await Self.run("show", "/no/such/file")
+        #expect(absent.status == 2 && absent.error.contains("cannot be read"), "\(absent)")
+    }
+
+    /// A printer that takes connections on a port of its own, answers DLE EOT and GS r, and prints what it got in hexadecimal.
+    private static let printer = """
+        import socket, sys
+        listener = socket.create_server(("127.0.0.1", 0))
+        print(listener.getsockname()[1], flush=True)
+        while True:
+            connection, _ = listener.accept()
+            data = b""
+            while True:
+                got = connection.recv(4096)
+                if not got: break
+                for question, answer in ((b"\\x10\\x04\\x02", sys.argv[1]), (b"\\x10\\x04", "12"), (b"\\x1dr", "00")):
+                    if got.startswith(question):
+                        connection.sendall(bytes.fromhex(answer)); break
+                else: data += got
+            print(data.hex(), flush=True)
+        """
+
+    private static func runPrinter(_ status: String) async throws -> (program: Program, address: String) {
+        let program = try Program(["/usr/bin/python3", "-c", printer, status])
+        try await program.wait(for: "port") { $0.output.contains("\n") }
+        let port = try #require(program.output.split(separator: "\n").first)
+        return (program, "tcp://127.0.0.1:\(port)")
+    }
+
+    @Test("print prints, once")
+    func print() async throws {
+        let (printer, address) = try await Self.runPrinter("12")
+        let example = try await Self.example()
+        let outcome = try await Self.run("print", "-", "--printer", address, "--columns", "32", input: example)
+        #expect(outcome.status == 0 && outcome.output.isEmpty, "\(outcome)")
+        let rendered = try await Self.run("render", "-", "--format", "escpos", "--columns", "32", input: example)
+        try await printer.wait(for: "receipt") { $0.output.split(separator: "\n").count == 2 }
+        // Bytes above 7F are not UTF-8, and so the beginning is compared.
+        let beginning = rendered.output.utf8.prefix { $0 < 0x80 }.map {
+            String(0x100 + UInt16($0), radix: 16).dropFirst()
+        }
+        .joined()
+        #expect(printer.output.split(separator: "\n")[1].hasPrefix(beginning) && beginning.count > 20)
+        let status = try await Self.run("status", "--printer", address)
+        #expect(status.status == 0 && status.output == "ready\n", "\(status)")
+    }
+
+    @Test("what keeps a printer from printing has an exit status of its own")
+    func printerConditions() async throws {
+        let (printer, address) = try await Self.runPrinter("16")
+        let open = try await Self.run("status", "--printer", address)
+        #expect(open.status == 4 && open.error.contains("cover is open"), "\(open)")
+        let refused = try await Self.run("print", "-", "--printer", address, input: Self.example())
+        #expect(refused.status == 4 && !refused.error.contains("gone out"), "\(refused)")
+        #expect(printer.output.split(separator: "\n").count < 4)
+
+        for absent in ["/dev/usb/no-such-printer", "tcp://no-such-host.invalid:9100", "ipp://127.0.0.1:1/ipp/print"] {
+            let outcome = try await Self.run("print", "-", "--printer", absent, input: Self.example())
+            #expect(outcome.status == 3 && outcome.error.contains("no printer"), "\(outcome)")
+        }
+        for wrong in ["printer", "usb:1", "tcp://", "usb:12345:1", "http://host/"] {
+            let outcome = try await Self.run("status", "--printer", wrong)
+            #expect(outcome.status == 2, "\(outcome)")
+        }
+    }
+
+    // MARK: Help
+
+    @Test(arguments: ["bash", "zsh", "fish"]) func completions(_ shell: String) async throws {
+        let outcome = try await Self.run("--generate-completion-script", shell)
+        #expect(outcome.status == 0 && outcome.output.contains("receipt"), "\(outcome.error)")
+        guard shell == "bash" else { return }
+        let check = try await Program.run(["bash", "-n"], input: outcome.output)
+        #expect(check.status == 0, "\(check.error)")
+    }
+
+    @Test(.enabled(if: Program.isInstalled("mandoc"), "mandoc is not installed"))
+    func manualPage() async throws {
+        let path = Self.root.appendingPathComponent("Tools/receipt/receipt.1")
+        let lint = try await Program.run(["mandoc", "-T", "lint", "-W", "warning", path.path])
+        #expect(lint.status == 0, "\(lint.output)")
+        // Every option of every subcommand, and no other; every key of the example.
+        let page = try String(contentsOf: path, encoding: .utf8)
+        let named = Set(page.matches(of: /(?:Fl|,) -([a-z][a-z-]+)/).map { String($0.1) })
+        var options: Set<String> = []
+        for subcommand in ["show", "render", "print", "status", "example"] {
+            #expect(page.contains(".It Cm \(subcommand)\n"), "\(subcommand)")
+            let help = try await Self.run(subcommand, "--help").output
+            #expect(help.contains("USAGE: receipt \(subcommand)"))
+            for line in help.matches(of: /(?m)^  (-\S.*?)(?:  |$)/) {
+                options.formUnion(line.1.matches(of: /--([a-z][a-z-]+)/).map { String($0.1) })
+            }
+        }
+        #expect(options == named, "\(options.symmetricDifference(named))")
+        for key in try await Self.example().matches(of: /"([a-z0-9_]+)" :/).map(\.1) {
+            #expect(page.contains(key), "\(key)")
+        }
+    }
+}

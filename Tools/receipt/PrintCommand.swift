@@ -1,0 +1,112 @@
+public import ArgumentParser
+public import CardReaderAdapter
+import Foundation
+import ToolSupport
+
+struct PrintCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "print", abstract: "Prints the receipt, once.",
+        discussion: """
+            It never prints again by itself. Where something goes wrong, how many bytes had gone out is told: look whether \
+            there is something on paper before you print again.
+            """)
+
+    @OptionGroup var receipt: ReceiptFile
+    @OptionGroup var paper: Paper
+    @OptionGroup var press: Press
+    @OptionGroup var printer: PrinterOptions
+
+    func run() async throws {
+        let content = try receipt.content()
+        let service = try printer.service(
+            press.renderer(columns: paper.columns), language: receipt.language)
+        switch await service.printReceipt(content: content) {
+        case .success: return
+        case .cancel(let progress):
+            throw ToolError(
+                status: 5, summary: "cancelled when \(progress.sent) of \(progress.total) bytes had gone out",
+                hint: "Print it again.")
+        case .failure(let failure):
+            throw ToolError(
+                status: failure.condition.exitStatus, summary: "\(failure)", hint: failure.hint)
+        }
+    }
+}
+
+struct StatusCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "status", abstract: "Asks a printer whether it can print.")
+
+    @OptionGroup var printer: PrinterOptions
+
+    func run() async throws {
+        let service = try printer.service(ESCPOSRenderer(), language: .english)
+        if let condition = await service.condition() {
+            throw ToolError(status: condition.exitStatus, summary: "\(condition)", hint: condition.hint)
+        }
+        Terminal.print("ready")
+    }
+}
+
+/// Which printer.
+struct PrinterOptions: ParsableArguments {
+    @Option(
+        help: .init(
+            "The printer: ipp://HOST/ipp/print, tcp://HOST:9100, /dev/usb/lp0, usb: or usb:VVVV:PPPP.",
+            valueName: "address"))
+    var printer: String
+
+    @Option(help: "What a receipt printer can be asked: all, state or none.")
+    var answers = ESCPOSPrinter.Answers.all
+
+    func service(_ renderer: ESCPOSRenderer, language: ReceiptLanguage) throws -> any ReceiptPrinterService {
+        if let ipp = IPPPrinter(printer, language: language) { return ipp }
+        guard let address = ESCPOSPrinter.Address(printer) else {
+            throw ToolError.usage(
+                "“\(printer)” is no printer's address",
+                "Give --printer ipp://HOST/ipp/print, tcp://HOST:9100, /dev/usb/lp0, usb: or usb:VVVV:PPPP.")
+        }
+        return ESCPOSPrinter(address, renderer: renderer, language: language, answers: answers)
+    }
+}
+
+extension ESCPOSPrinter.Answers: ExpressibleByArgument {}
+
+extension ESCPOSPrinter.Address {
+    fileprivate init?(_ text: String) {
+        if text.hasPrefix("/") {
+            self = .device(path: text)
+        } else if text.hasPrefix("tcp://") {
+            guard let parts = URLComponents(string: text), let host = parts.host, !host.isEmpty, parts.path.isEmpty,
+                let port = UInt16(exactly: parts.port ?? 9100)
+            else { return nil }
+            // An address of IPv6 stands in brackets.
+            self = .tcp(host: host.trimmingCharacters(in: ["[", "]"]), port: port)
+        } else if text.hasPrefix("usb:") {
+            let numbers = text.dropFirst(4).split(separator: ":", omittingEmptySubsequences: false)
+            if numbers == [""] {
+                self = .usb()
+            } else if numbers.count == 2, let vendor = UInt16(numbers[0], radix: 16),
+                let product = UInt16(numbers[1], radix: 16)
+            {
+                self = .usb(vendorID: vendor, productID: product)
+            } else {
+                return nil
+            }
+        } else {
+            return nil
+        }
+    }
+}
+
+extension PrinterCondition {
+    /// The exit statuses of `--help`.
+    fileprivate var exitStatus: Int32 {
+        switch self {
+        case .absent: 3
+        case .paperOut, .coverOpen, .jam, .offline: 4
+        case .permissionDenied: 6
+        case .busy, .disconnected, .silent, .formatUnsupported, .failed: 5
+        }
+    }
+}
