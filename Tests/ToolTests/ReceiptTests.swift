@@ -108,8 +108,8 @@ import Testing
         for (input, text) in [
             (try await Self.example("parameters.card.last4", number), "last four digits"),
             (try await Self.example("parameters.amount", "12.34"), "parameters.amount is of another type"),
-            (try await Self.example("parameters.currency", number), "currency"), ("{", "not what it should be"),
-            ("", ""),
+            (try await Self.example("parameters.currency", number), "currency"), ("{", "no receipt"),
+            ("", "no receipt"),
         ] {
             let outcome = try await Self.run("show", "-", input: input)
             #expect(outcome.status == 2 && outcome.error.contains(text), "\(outcome)")

@@ -22,7 +22,8 @@ private final class RunningPrinter: Sendable {
         ])
         try #require(compiled.status == 0, "\(compiled)")
         let command = folder.url.appending(path: "job")
-        try Data("#!/bin/sh\ncd \(folder.url.path)\necho $CONTENT_TYPE >>types\ncp "$1" document\n\(script)\n".utf8).write(to: command)
+        try Data("#!/bin/sh\ncd \(folder.url.path)\necho $CONTENT_TYPE >>types\ncp $1 document\n\(script)\n".utf8)
+            .write(to: command)
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: command.path)
         let port = try Self.freePort()
         uri = "ipp://localhost:\(port)/ipp/print"
