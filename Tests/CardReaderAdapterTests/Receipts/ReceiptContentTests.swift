@@ -149,7 +149,7 @@ import Testing
     @Test("B2: account numbers and tracks in free text are masked in every rendering", .computing)
     func b2Fuzz() throws {
         var random = SplitMix(state: 0xB2)
-        for round in 0..<60 {
+        for round in 0..<35 {
             let number = Self.number(.random(in: 13...19, using: &random), using: &random)
             let gap = [" ", "-", ".", "", "/"].randomElement(using: &random) ?? ""
             let grouped = stride(from: 0, to: number.count, by: 4).map {
@@ -360,7 +360,7 @@ import Testing
         let whole = Array(try JSONEncoder().encode(Sample.full()))
         var random = SplitMix(state: 0xB10)
         var read = 0
-        for _ in 0..<400 {
+        for _ in 0..<150 {
             var bytes = whole
             for _ in 0..<Int.random(in: 1...3, using: &random) {
                 let index = Int.random(in: 0..<bytes.count, using: &random)
@@ -376,6 +376,6 @@ import Testing
                 _ = everyRendering(ReceiptDocument(content, language: language))
             }
         }
-        #expect(read > 20)
+        #expect(read > 5)
     }
 }
