@@ -9,6 +9,9 @@ import Testing
 private final class RunningPrinter: Sendable {
     static let isInstalled = ["ippeveprinter", "cc", "weasyprint"].allSatisfy(Program.isInstalled)
 
+    /// A job that lasts until there is a file `go`, or no folder any more.
+    static let untilGo = "while [ -e \"$0\" ] && [ ! -e go ]; do sleep 0.1; done"
+
     let uri: String
     private let folder: TemporaryFolder
     private let program: Program
@@ -107,7 +110,7 @@ struct IPPPrinterTests {
     @Test("B8: a task that is cancelled cancels the job")
     func b8Cancelled() async throws {
         let printer = try await RunningPrinter(
-            script: "touch begun; while [ ! -e go ]; do sleep 0.1; done; exit 0")
+            script: "touch begun; \(RunningPrinter.untilGo); exit 0")
         let service = try printer.service(), content = try Sample.content()
         let task = Task { await service.printReceipt(content: content) }
         let end = ContinuousClock.now + .seconds(90)
@@ -147,7 +150,7 @@ struct IPPPrinterTests {
         arguments: [("media-empty", PrinterCondition.paperOut), ("cover-open", .coverOpen), ("media-jam", .jam)])
     func b7(_ reason: String, _ condition: PrinterCondition) async throws {
         let printer = try await RunningPrinter(
-            script: "echo 'STATE: +\(reason)' >&2; while [ ! -e go ]; do sleep 0.1; done; exit 0")
+            script: "echo 'STATE: +\(reason)' >&2; \(RunningPrinter.untilGo); exit 0")
         guard case .failure(let failure) = try await printer.service().printReceipt(content: Sample.content()) else {
             Issue.record("no failure")
             return
@@ -165,7 +168,7 @@ struct IPPPrinterTests {
 
     @Test("B7: a job that does not end is silent, in time")
     func b7Silent() async throws {
-        let printer = try await RunningPrinter(script: "while [ ! -e go ]; do sleep 0.1; done; exit 0")
+        let printer = try await RunningPrinter(script: "\(RunningPrinter.untilGo); exit 0")
         guard
             case .failure(let failure) = try await printer.service(printing: .seconds(1)).printReceipt(
                 content: Sample.content())
