@@ -144,7 +144,7 @@ let package = Package(
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"], swiftSettings: settings),
         .executableTarget(
-            name: "receipt", dependencies: ["CardReaderAdapter", "SmartCard", "ToolSupport", argumentParser],
+            name: "receipt", dependencies: ["CardReaderAdapter", "ToolSupport", argumentParser],
             path: "Tools/receipt", exclude: ["receipt.1"], swiftSettings: settings),
         .executableTarget(
             name: "virtual-reader",
@@ -255,10 +255,7 @@ let package = Package(
             exclude: ["IntegrationPatterns"], swiftSettings: settings),
         .testTarget(
             name: "CardReaderAdapterTests",
-            dependencies: [
-                "CardReaderAdapter", "EMVContactless", "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts",
-                "SmartCardUSB", "TestSupport",
-            ],
+            dependencies: ["CardReaderAdapter", "SmartCard", "SmartCardUSB", "TestSupport"],
             exclude: ["Receipts/Judges", "Receipts/Golden"], swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",
