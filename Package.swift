@@ -33,6 +33,7 @@ let package = Package(
         .library(name: "ProximityReader", targets: ["ProximityReader"]),
         .library(name: "KioskKit", targets: ["KioskKit"]),
         .library(name: "CardReaderAdapter", targets: ["CardReaderAdapter"]),
+        .library(name: "CardReaderCombine", targets: ["CardReaderCombine"]),
         .executable(name: "apdu-trace", targets: ["apdu-trace"]),
         .executable(name: "kiosk", targets: ["kiosk"]),
         .library(name: "pcsc-preload", type: .dynamic, targets: ["PCSCPreload"]),
@@ -48,6 +49,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.9.0"),
+        .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
         .package(url: "https://github.com/swhitty/FlyingFox", .upToNextMinor(from: "0.27.1")),
         .package(url: "https://github.com/vapor/jwt-kit", from: "5.1.0"),
     ],
@@ -101,7 +103,14 @@ let package = Package(
             swiftSettings: settings),
         .systemLibrary(name: "CCUPS", providers: [.apt(["libcups2-dev"])]),
         .target(
-            name: "CardReaderAdapter", dependencies: ["CCUPS", "EMVContactless", "SmartCard", "SmartCardUSB"],
+            name: "CardReaderAdapter",
+            dependencies: [
+                "CCUPS", "EMVContactless", "ProximityReader", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
+            ],
+            swiftSettings: settings),
+        .target(
+            name: "CardReaderCombine",
+            dependencies: ["CardReaderAdapter", .product(name: "OpenCombine", package: "OpenCombine")],
             swiftSettings: settings),
 
         // Tools.
@@ -255,7 +264,12 @@ let package = Package(
             exclude: ["IntegrationPatterns"], swiftSettings: settings),
         .testTarget(
             name: "CardReaderAdapterTests",
-            dependencies: ["CardReaderAdapter", "SmartCard", "SmartCardUSB", "TestSupport"],
+            dependencies: [
+                "CardReaderAdapter", "EMVContactless", "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts",
+                "SmartCardUSB", "TestSupport",
+                "CardReaderCombine", "CardEncryption", "ProximityReader", "SmartCardPCSC", "USBTestSupport", jwtKit,
+                .product(name: "OpenCombine", package: "OpenCombine"),
+            ],
             exclude: ["Receipts/Judges", "Receipts/Golden"], swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",

@@ -16,12 +16,15 @@ public final class USBReader: CardReader {
     public let quirks: Set<ReaderQuirk>
     /// bcdDevice, which is the firmware's version with many readers.
     public let release: UInt16
+    /// The device that this is a slot of, and what may change of it when it is plugged in anew.
+    package let device: USBDevice
 
     private let claims: InterfaceClaims
     private let interface = Lock<CCIDInterface?>(nil)
 
     init(_ found: FoundReader, claims: InterfaceClaims) {
         id = found.id
+        device = found.device
         identity = found.identity
         descriptor = found.function.descriptor
         release = found.device.release

@@ -1,0 +1,274 @@
+package import EMVContactless
+import ProximityReader
+package import SmartCard
+package import SmartCardPCSC
+package import SmartCardUSB
+
+// What every failure below is to an app: one table for each list of failures that somebody else keeps.
+
+extension UnderlyingError {
+    /// What any error is; ``unexpectedSDKError`` if it is none of the lists'.
+    package init(cause error: any Error) {
+        switch error {
+        case let error as UnderlyingError: self = error
+        case let error as CardReaderServiceError: self = error.underlyingError ?? .unexpectedSDKError
+        case let error as CardError:
+            let refined = Self.refinable.contains(error.kind) ? Self.ofStatus(error.cause) : nil
+            self = refined ?? Self.ofKind[error.kind] ?? .unexpectedSDKError
+        case let error as PaymentProcessorError: self.init(error.reason)
+        case let error as PaymentCardReaderError: self.init(error)
+        case let error as PaymentCardReaderSession.ReadError: self.init(error)
+        case let error as CardReaderConfigError:
+            switch error {
+            case .incompleteStoreAddress(let url): self = .incompleteStoreAddress(adminUrl: url)
+            case .invalidPostalCode: self = .invalidPostalCode
+            }
+        case is TimeLimitPassed: self = .requestTimedOut
+        case is CancellationError: self = .commandCancelled(from: .app)
+        default: self = Self.ofStatus(error) ?? .unexpectedSDKError
+        }
+    }
+
+    /// The kinds that say less than a driver's code under them.  The others have taken into account what was being done.
+    private static let refinable: Set<CardError.Kind> = [
+        .other, .readerTimeout, .disconnected, .readerBusy, .notTransacted,
+    ]
+
+    /// Of the drivers' own codes; nil for another error.
+    private static func ofStatus(_ status: (any Error)?) -> Self? {
+        switch status {
+        case let status as PCSCStatus: ofPCSC[status]
+        case let status as USBStatus: ofUSB[status]
+        case let status as CCIDError: ofCCID[status]
+        default: nil
+        }
+    }
+
+    package static let ofKind: [CardError.Kind: UnderlyingError] = [
+        .noService: .transportDisabled,
+        .versionMismatch: .unsupportedSDK,
+        .permissionDenied: .transportUnsupported,
+        .noReader: .notConnectedToReader,
+        .readerGone: .readerDisconnected,
+        .readerBusy: .connectFailedReaderIsInUse,
+        .sharing: .connectFailedReaderIsInUse,
+        .cardAbsent: .cardRemoved,
+        .cardRemoved: .cardRemoved,
+        .cardReset: .readerCommunicationError,
+        .cardMute: .cardInsertNotRead,
+        .noAnswer: .readerCommunicationError,
+        .notTransacted: .readerCommunicationError,
+        .readerTimeout: .readerCommunicationError,
+        .malformedAnswer: .readerCommunicationError,
+        .unsupported: .featureNotAvailableWithConnectedReader,
+        .tooLong: .featureNotAvailableWithConnectedReader,
+        .protocolMismatch: .featureNotAvailableWithConnectedReader,
+        .disconnected: .readerCommunicationError,
+        .other: .unexpectedSDKError,
+    ]
+
+    /// pcsclite.h.
+    package static let ofPCSC: [PCSCStatus: UnderlyingError] = [
+        .internalError: .transportError,
+        .cancelled: .commandCancelled(from: .unknown),
+        .invalidHandle: .readerCommunicationError,
+        .invalidParameter: .unexpectedSDKError,
+        .invalidTarget: .unexpectedSDKError,
+        .noMemory: .transportError,
+        .waitedTooLong: .readerCommunicationError,
+        .insufficientBuffer: .readerCommunicationError,
+        .unknownReader: .readerDisconnected,
+        .timeout: .cardReadTimeOut,
+        .sharingViolation: .connectFailedReaderIsInUse,
+        .noSmartcard: .cardRemoved,
+        .unknownCard: .featureNotAvailableWithConnectedReader,
+        .cantDispose: .readerCommunicationError,
+        .protoMismatch: .featureNotAvailableWithConnectedReader,
+        .notReady: .readerCommunicationError,
+        .systemCancelled: .commandCancelled(from: .unknown),
+        .commError: .transportDisabled,
+        .unknownError: .unexpectedSDKError,
+        .invalidATR: .readerCommunicationError,
+        .notTransacted: .readerCommunicationError,
+        .readerUnavailable: .readerDisconnected,
+        .shutdown: .transportDisabled,
+        .pciTooSmall: .readerIncompatible,
+        .readerUnsupported: .readerIncompatible,
+        .duplicateReader: .transportError,
+        .cardUnsupported: .featureNotAvailableWithConnectedReader,
+        .noService: .transportDisabled,
+        .serviceStopped: .transportDisabled,
+        .unsupportedFeature: .featureNotAvailableWithConnectedReader,
+        .iccInstallation: .unexpectedSDKError,
+        .iccCreateOrder: .unexpectedSDKError,
+        .dirNotFound: .unexpectedSDKError,
+        .fileNotFound: .unexpectedSDKError,
+        .noDir: .unexpectedSDKError,
+        .noFile: .unexpectedSDKError,
+        .noAccess: .unexpectedSDKError,
+        .writeTooMany: .unexpectedSDKError,
+        .badSeek: .unexpectedSDKError,
+        .invalidCHV: .unexpectedSDKError,
+        .unknownResMng: .unexpectedSDKError,
+        .noSuchCertificate: .unexpectedSDKError,
+        .certificateUnavailable: .unexpectedSDKError,
+        .noReadersAvailable: .notConnectedToReader,
+        .commDataLost: .readerCommunicationError,
+        .noKeyContainer: .unexpectedSDKError,
+        .serverTooBusy: .transportDisabled,
+        .unsupportedCard: .featureNotAvailableWithConnectedReader,
+        .unresponsiveCard: .cardInsertNotRead,
+        .unpoweredCard: .readerCommunicationError,
+        .resetCard: .readerCommunicationError,
+        .removedCard: .cardRemoved,
+        .securityViolation: .transportUnsupported,
+        .wrongCHV: .unexpectedSDKError,
+        .chvBlocked: .unexpectedSDKError,
+        .eof: .unexpectedSDKError,
+        .cancelledByUser: .commandCancelled(from: .reader),
+        .cardNotAuthenticated: .unexpectedSDKError,
+        .invalidValue: .readerDisconnected,
+    ]
+
+    /// libusb.h.
+    package static let ofUSB: [USBStatus: UnderlyingError] = [
+        .io: .readerCommunicationError,
+        .invalidParameter: .unexpectedSDKError,
+        .access: .transportUnsupported,
+        .noDevice: .readerDisconnected,
+        .notFound: .readerDisconnected,
+        .busy: .connectFailedReaderIsInUse,
+        .timeout: .readerCommunicationError,
+        .overflow: .readerCommunicationError,
+        .pipe: .readerCommunicationError,
+        .interrupted: .commandCancelled(from: .unknown),
+        .noMemory: .transportError,
+        .notSupported: .readerIncompatible,
+        .other: .readerCommunicationError,
+    ]
+
+    /// USB CCID 1.10, table 6.2-2; the codes behind the first gap are drivers' and readers'.
+    package static let ofCCID: [CCIDError: UnderlyingError] = [
+        .aborted: .commandCancelled(from: .unknown),
+        .mute: .cardInsertNotRead,
+        .parity: .readerCommunicationError,
+        .overrun: .readerCommunicationError,
+        .hardware: .readerCommunicationError,
+        .badTS: .cardInsertNotRead,
+        .badTCK: .cardInsertNotRead,
+        .protocolNotSupported: .featureNotAvailableWithConnectedReader,
+        .classNotSupported: .featureNotAvailableWithConnectedReader,
+        .procedureByteConflict: .readerCommunicationError,
+        .deactivatedProtocol: .readerCommunicationError,
+        .busyWithAutoSequence: .readerBusy,
+        .pinTimeout: .cardReadTimeOut,
+        .pinCancelled: .commandCancelled(from: .reader),
+        .slotBusy: .readerBusy,
+        .shortCircuit: .readerCommunicationError,
+        .atrTooLong: .cardInsertNotRead,
+        .noDataExchanged: .readerCommunicationError,
+        .tooLongForEMVMode: .featureNotAvailableWithConnectedReader,
+        .protocolErrorInEMVMode: .readerCommunicationError,
+        .cardErrorDuringT1: .readerCommunicationError,
+        .wrongAPDULength: .featureNotAvailableWithConnectedReader,
+        .commandNotSupported: .featureNotAvailableWithConnectedReader,
+        .noSuchSlot: .readerDisconnected,
+    ]
+
+    /// How a kernel ends; nil where there is a payment to be authorised.
+    package static func of(_ outcome: Outcome.Kind) -> UnderlyingError? {
+        switch outcome {
+        case .approved, .onlineRequest: nil
+        case .declined: .paymentDeclinedByCardReader
+        case .tryAgain: .cardRemoved
+        case .selectNext, .tryAnotherInterface, .endApplication: .paymentDeclinedByCardReader
+        }
+    }
+
+    init(_ error: PaymentCardReaderSession.ReadError) {
+        self =
+            switch error {
+            case .readNotAllowed, .readNotAllowedDuringCall, .vasReadFail, .invalidVASMerchants,
+                .invalidVASRequestParameters, .pinNotAllowed:
+                .featureNotAvailableWithConnectedReader
+            case .readFromBackgroundError: .readerNotAccessibleInBackground
+            case .readerServiceConnectionError: .transportDisabled
+            case .readerServiceError: .readerCommunicationError
+            case .noReaderSession: .notConnectedToReader
+            case .readerSessionExpired, .readerTokenExpired, .readerSessionAuthenticationError: .readerSessionExpired
+            case .readerSessionNetworkError: .notConnectedToInternet
+            case .readerSessionBusy: .readerBusy
+            case .readCancelled: .commandCancelled(from: .app)
+            case .invalidAmount: .invalidAmount
+            case .invalidCurrencyCode: .invalidCurrency
+            case .invalidPreferredAID, .unknown: .unexpectedSDKError
+            case .nfcDisabled: .nfcDisabled
+            case .passcodeDisabled: .passcodeNotEnabled
+            case .cardReadFailed: .cardRemoved
+            case .paymentReadFailed, .paymentCardDeclined, .cardNotSupported: .paymentDeclinedByCardReader
+            case .pinEntryFailed, .pinTokenInvalid: .readerCommunicationError
+            case .pinEntryTimeout: .cardReadTimeOut
+            case .pinCancelled: .commandCancelled(from: .reader)
+            case .storeAndForwardDeclineFailed, .storeAndForwardResultNotFound: .confirmInvalidPaymentIntent
+            case .readerInitializationFailed: .appleBuiltInReaderFailedToPrepare
+            case .readerNotAvailable: .readerDisconnected
+            }
+    }
+
+    init(_ error: PaymentCardReaderError) {
+        self =
+            switch error {
+            case .notAllowed, .osVersionNotSupported: .transportUnsupported
+            case .backgroundRequestNotAllowed: .readerNotAccessibleInBackground
+            case .unsupported: .readerDisconnected
+            case .modelNotSupported: .readerIncompatible
+            case .passcodeDisabled: .passcodeNotEnabled
+            case .networkError: .notConnectedToInternet
+            case .networkAuthenticationError, .emptyReaderToken, .invalidReaderToken, .tokenExpired, .prepareExpired:
+                .readerSessionExpired
+            case .serviceConnectionError: .transportDisabled
+            case .notReady: .notConnectedToReader
+            case .prepareFailed: .appleBuiltInReaderFailedToPrepare
+            case .deviceBanned: .appleBuiltInReaderDeviceBanned
+            case .readerMemoryFull, .storeAndForwardNotAllowed, .storeAndForwardSessionExpired,
+                .storeAndForwardSessionInvalidated, .storeAndForwardTokenIssuerChanged:
+                .notConnectedToInternet
+            case .readerBusy: .connectFailedReaderIsInUse
+            case .accountNotLinked: .appleBuiltInReaderTOSNotYetAccepted
+            case .accountAlreadyLinked, .unknown: .unexpectedSDKError
+            case .accountLinkingFailed, .accountLinkingCheckFailed: .appleBuiltInReaderTOSAcceptanceFailed
+            case .accountLinkingRequiresiCloudSignIn: .appleBuiltInReaderTOSAcceptanceRequiresiCloudSignIn
+            case .accountLinkingCancelled: .appleBuiltInReaderTOSAcceptanceCanceled
+            case .merchantBlocked, .accountDeactivated: .appleBuiltInReaderMerchantBlocked
+            case .invalidMerchant: .appleBuiltInReaderInvalidMerchant
+            case .requestInterrupted: .commandCancelled(from: .unknown)
+            }
+    }
+
+    init(_ reason: PaymentProcessorError.Reason) {
+        self =
+            switch reason {
+            case .declined(let reason): .paymentDeclinedByPaymentProcessorAPI(declineReason: reason)
+            case .noAnswer: .requestTimedOut
+            case .notConnected: .notConnectedToInternet
+            case .unknownIntent: .confirmInvalidPaymentIntent
+            case .sessionExpired: .readerSessionExpired
+            case .invalidAmount: .invalidAmount
+            case .invalidCurrency: .invalidCurrency
+            case .tooOld: .unsupportedSDK
+            case .refused: .processorAPIError
+            }
+    }
+}
+
+extension DisconnectReason {
+    /// Why a reader's states ended.
+    init(_ error: (any Error)?) {
+        switch (error as? CardError)?.kind {
+        case .noService, .versionMismatch: self = .serviceStopped
+        case nil where error == nil: self = .usbDisconnected
+        case .readerGone, .noReader: self = .usbDisconnected
+        default: self = .unknown
+        }
+    }
+}

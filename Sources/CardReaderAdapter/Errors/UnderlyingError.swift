@@ -1,0 +1,196 @@
+public import Foundation
+
+/// Why a call of a ``CardReaderService`` failed.
+///
+/// The names are the contract's, also where they speak of radio: names without it stand beside them.
+public enum UnderlyingError: Error, Hashable, Sendable {
+    case notConnectedToReader
+    case alreadyConnectedToReader
+    case confirmInvalidPaymentIntent
+    case unsupportedSDK
+    case featureNotAvailableWithConnectedReader
+    case commandCancelled(from: CancellationSource)
+    /// Does not come here.
+    case locationServicesDisabled
+    /// ``transportDisabled``
+    case bluetoothDisabled
+    /// ``transportError``
+    case bluetoothError
+    /// ``discoveryTimedOut``
+    case bluetoothScanTimedOut
+    /// ``connectTimedOut``
+    case bluetoothConnectTimedOut
+    /// ``readerDisconnected``
+    case bluetoothDisconnected
+    /// ``batteryCriticallyLow``
+    case bluetoothConnectionFailedBatteryCriticallyLow
+    /// ``transportUnsupported``
+    case bluetoothLowEnergyUnsupported
+    case readerSoftwareUpdateFailedBatteryLow
+    case readerSoftwareUpdateFailedInterrupted
+    case readerSoftwareUpdateFailed
+    case readerSoftwareUpdateFailedReader
+    case readerSoftwareUpdateFailedServer
+    /// Does not come from a reader that has a field and no slot.
+    case cardInsertNotRead
+    /// Does not come here: no reader has a stripe.
+    case cardSwipeNotRead
+    case cardReadTimeOut
+    case cardRemoved
+    case cardLeftInReader
+    case readerBusy
+    case readerIncompatible
+    case readerCommunicationError
+    case unsupportedReaderVersion
+    case connectFailedReaderIsInUse
+    case unexpectedSDKError
+    case paymentDeclinedByPaymentProcessorAPI(declineReason: DeclineReason)
+    case paymentDeclinedByCardReader
+    case notConnectedToInternet
+    case requestTimedOut
+    case processorAPIError
+    case internalServiceError
+    case readerSessionExpired
+    case incompleteStoreAddress(adminUrl: URL?)
+    case invalidPostalCode
+    case noRefundInProgress
+    case connectionAttemptInvalidated
+    case noActivePaymentIntent
+    case passcodeNotEnabled
+    case appleBuiltInReaderTOSAcceptanceRequiresiCloudSignIn
+    case appleBuiltInReaderFailedToPrepare
+    case appleBuiltInReaderTOSAcceptanceCanceled
+    case appleBuiltInReaderTOSNotYetAccepted
+    case appleBuiltInReaderTOSAcceptanceFailed
+    case readerNotAccessibleInBackground
+    /// Does not come here.
+    case commandNotAllowedDuringCall
+    case nfcDisabled
+    case appleBuiltInReaderMerchantBlocked
+    case appleBuiltInReaderInvalidMerchant
+    case appleBuiltInReaderDeviceBanned
+    case unsupportedMobileDeviceConfiguration
+    case invalidAmount
+    case invalidCurrency
+
+    // MARK: Names of the field
+
+    /// pcscd is not there.
+    public static let transportDisabled = bluetoothDisabled
+    public static let transportError = bluetoothError
+    public static let discoveryTimedOut = bluetoothScanTimedOut
+    public static let connectTimedOut = bluetoothConnectTimedOut
+    public static let readerDisconnected = bluetoothDisconnected
+    public static let batteryCriticallyLow = bluetoothConnectionFailedBatteryCriticallyLow
+    /// Neither PC/SC nor USB can be used.
+    public static let transportUnsupported = bluetoothLowEnergyUnsupported
+}
+
+/// Who has cancelled.
+public enum CancellationSource: Hashable, Sendable, CaseIterable {
+    case unknown, app, reader
+}
+
+extension UnderlyingError {
+    /// What there is to do about it.
+    public var recovery: RecoveryCategory { advice.recovery }
+
+    /// Whether it is the update of a reader that failed.
+    public var isSoftwareUpdateError: Bool {
+        switch self {
+        case .readerSoftwareUpdateFailedBatteryLow, .readerSoftwareUpdateFailedInterrupted,
+            .readerSoftwareUpdateFailed, .readerSoftwareUpdateFailedReader, .readerSoftwareUpdateFailedServer:
+            true
+        default: false
+        }
+    }
+
+    private var advice: (recovery: RecoveryCategory, text: String) {
+        switch self {
+        case .notConnectedToReader: (.tryAgain, "No reader is connected. Connect one, and try again.")
+        case .alreadyConnectedToReader: (.dontRetry, "A reader is connected already. Disconnect it first.")
+        case .confirmInvalidPaymentIntent:
+            (.tryAgain, "The payment service does not know this payment as it is. Try again.")
+        case .unsupportedSDK: (.dontRetry, "This program is too old for the payment service. Update it.")
+        case .featureNotAvailableWithConnectedReader:
+            (.dontRetry, "The connected reader cannot do this. Use another one.")
+        case .commandCancelled(from: .app): (.dontRetry, "The call was cancelled.")
+        case .commandCancelled(from: .reader): (.dontRetry, "The customer has cancelled at the reader.")
+        case .commandCancelled(from: .unknown): (.dontRetry, "The call was cancelled by the system.")
+        case .locationServicesDisabled:
+            (.tryAgain, "The machine's location is not available. Switch it on, and try again.")
+        case .bluetoothDisabled: (.tryAgain, "pcscd does not answer. Start it: sudo systemctl start pcscd.socket")
+        case .bluetoothError: (.tryAgain, "The link to the reader failed. Run reader-probe doctor to see why.")
+        case .bluetoothScanTimedOut: (.tryAgain, "No reader was found in time. Plug one in, and try again.")
+        case .bluetoothConnectTimedOut:
+            (.tryAgain, "The reader could not be connected in time. Unplug it, plug it in again, and try again.")
+        case .bluetoothDisconnected: (.tryAgain, "The reader is gone. Plug it in again, and try again.")
+        case .bluetoothConnectionFailedBatteryCriticallyLow:
+            (.tryAgain, "The reader's battery is empty. Charge it, and try again.")
+        case .bluetoothLowEnergyUnsupported:
+            (.dontRetry, "This machine can use no reader. Install pcscd, or permit access to USB.")
+        case .readerSoftwareUpdateFailedBatteryLow:
+            (.tryAgain, "The reader's battery is too low for the update. Charge it, and try again.")
+        case .readerSoftwareUpdateFailedInterrupted: (.tryAgain, "The update of the reader was interrupted. Try again.")
+        case .readerSoftwareUpdateFailed: (.tryAgain, "The reader could not be updated. Try again.")
+        case .readerSoftwareUpdateFailedReader: (.tryAgain, "The reader did not take the update. Try again.")
+        case .readerSoftwareUpdateFailedServer:
+            (.tryAgain, "The update could not be fetched. Check the network, and try again.")
+        case .cardInsertNotRead: (.tryAgain, "The chip could not be read. Insert the card again.")
+        case .cardSwipeNotRead: (.tryAgain, "The stripe could not be read. Swipe the card again.")
+        case .cardReadTimeOut: (.tryAgain, "No card was read in time. Try again.")
+        case .cardRemoved: (.tryAgain, "The card was removed too early. Present it again, and hold it still.")
+        case .cardLeftInReader: (.tryAgain, "The card is still on the reader. Remove it, and try again.")
+        case .readerBusy: (.tryAgain, "The reader is busy with another call. Wait for it, and try again.")
+        case .readerIncompatible: (.dontRetry, "This reader is not supported. Use another one.")
+        case .readerCommunicationError: (.tryAgain, "The reader failed. Unplug it, plug it in again, and try again.")
+        case .unsupportedReaderVersion: (.tryAgain, "The reader's software is too old. Update it, and try again.")
+        case .connectFailedReaderIsInUse: (.tryAgain, "Another program has the reader. Close it, and try again.")
+        case .unexpectedSDKError:
+            (.tryAgain, "Something went wrong that nobody thought of. Try again; the log tells more.")
+        case .paymentDeclinedByPaymentProcessorAPI(let reason): (.tryAnotherPaymentMethod, reason.text)
+        case .paymentDeclinedByCardReader: (.tryAnotherPaymentMethod, "The card declined. Try another one.")
+        case .notConnectedToInternet: (.tryAgain, "There is no network. Check it, and try again.")
+        case .requestTimedOut: (.tryAgain, "The payment service did not answer in time. Try again.")
+        case .processorAPIError: (.tryAgain, "The payment service failed. Try again.")
+        case .internalServiceError: (.tryAgain, "The reader service failed. Try again.")
+        case .readerSessionExpired:
+            (.dontRetry, "The reader's session is over. Disconnect the reader, and connect it again.")
+        case .incompleteStoreAddress: (.tryAgain, "The shop's address is not complete. Complete it, and try again.")
+        case .invalidPostalCode: (.tryAgain, "The shop's postal code is not valid. Correct it, and try again.")
+        case .noRefundInProgress: (.dontRetry, "There is no refund to cancel.")
+        case .connectionAttemptInvalidated:
+            (.dontRetry, "The connection was given up, since the service was reset meanwhile.")
+        case .noActivePaymentIntent: (.dontRetry, "There is no payment to cancel.")
+        case .passcodeNotEnabled:
+            (.tryAgain, "The key of this machine's store cannot be read. Check its file, and try again.")
+        case .appleBuiltInReaderTOSAcceptanceRequiresiCloudSignIn:
+            (.tryAgain, "An account has to be signed in to before the terms can be accepted.")
+        case .appleBuiltInReaderFailedToPrepare: (.tryAgain, "The reader could not be made ready. Try again.")
+        case .appleBuiltInReaderTOSAcceptanceCanceled:
+            (.tryAgain, "The terms were not accepted. Accept them, and try again.")
+        case .appleBuiltInReaderTOSNotYetAccepted:
+            (.tryAgain, "The merchant has not accepted the terms yet. Accept them, and try again.")
+        case .appleBuiltInReaderTOSAcceptanceFailed:
+            (.tryAgain, "That the terms are accepted could not be recorded. Try again.")
+        case .readerNotAccessibleInBackground: (.tryAgain, "The machine is asleep or locked. Try again afterwards.")
+        case .commandNotAllowedDuringCall: (.tryAgain, "This is not allowed now. Try again later.")
+        case .nfcDisabled: (.dontRetry, "The reader's field is off. Unplug the reader, and plug it in again.")
+        case .appleBuiltInReaderMerchantBlocked:
+            (.dontRetry, "The payment service has blocked the merchant. Ask the payment service.")
+        case .appleBuiltInReaderInvalidMerchant:
+            (.dontRetry, "The payment service does not know the merchant. Ask the payment service.")
+        case .appleBuiltInReaderDeviceBanned:
+            (.dontRetry, "The payment service has barred this machine. Ask the payment service.")
+        case .unsupportedMobileDeviceConfiguration:
+            (.dontRetry, "This machine cannot take payments as it is set up. Run reader-probe doctor to see why.")
+        case .invalidAmount: (.tryAgain, "The amount is not valid for this currency. Correct it, and try again.")
+        case .invalidCurrency: (.tryAgain, "The currency is not valid. Correct it, and try again.")
+        }
+    }
+}
+
+extension UnderlyingError: LocalizedError {
+    /// What is wrong, and what to do next.
+    public var errorDescription: String? { advice.text }
+}

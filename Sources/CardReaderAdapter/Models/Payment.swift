@@ -1,0 +1,129 @@
+public import Foundation
+
+/// One payment of an order, from its first minute to the money.
+public struct PaymentIntent: Identifiable, Sendable, Hashable, Codable {
+    public let id: String
+    public let status: PaymentIntentStatus
+    public let created: Date
+    /// In the currency's minor unit.
+    public let amount: UInt
+    /// Of ISO 4217, in lower case.
+    public let currency: String
+    public let metadata: [String: String]?
+    public let charges: [Charge]
+
+    public init(
+        id: String, status: PaymentIntentStatus, created: Date, amount: UInt, currency: String,
+        metadata: [String: String]? = nil, charges: [Charge] = []
+    ) {
+        (self.id, self.status, self.created, self.amount) = (id, status, created, amount)
+        (self.currency, self.metadata, self.charges) = (currency, metadata, charges)
+    }
+
+    /// That of the first charge.
+    public func paymentMethod() -> PaymentMethod? { charges.first?.paymentMethod }
+
+    /// The keys of ``metadata`` that the contract names.
+    public enum MetadataKeys {
+        public static let store = "paymentintent.storename"
+        public static let customerName = "customer_name"
+        public static let customerEmail = "customer_email"
+        public static let siteURL = "site_url"
+        public static let orderID = "order_id"
+        public static let orderKey = "order_key"
+        public static let paymentType = "payment_type"
+    }
+}
+
+public enum PaymentIntentStatus: String, CaseIterable, Hashable, Codable, Sendable {
+    case requiresPaymentMethod = "requires_payment_method"
+    case requiresConfirmation = "requires_confirmation"
+    case requiresCapture = "requires_capture"
+    case processing
+    case canceled
+    case succeeded
+    /// The customer has something to do that no reader can ask for.
+    case requiresAction = "requires_action"
+    /// A payment service's word that is none of these.
+    case unknown
+}
+
+public struct Charge: Identifiable, Sendable, Hashable, Codable {
+    public let id: String
+    /// In the currency's minor unit.
+    public let amount: UInt
+    public let currency: String
+    public let status: ChargeStatus
+    public let description: String?
+    public let metadata: [String: String]?
+    public let paymentMethod: PaymentMethod?
+
+    public init(
+        id: String, amount: UInt, currency: String, status: ChargeStatus, description: String? = nil,
+        metadata: [String: String]? = nil, paymentMethod: PaymentMethod? = nil
+    ) {
+        (self.id, self.amount, self.currency, self.status) = (id, amount, currency, status)
+        (self.description, self.metadata, self.paymentMethod) = (description, metadata, paymentMethod)
+    }
+}
+
+public enum ChargeStatus: String, CaseIterable, Hashable, Codable, Sendable {
+    case succeeded, pending, failed
+}
+
+public enum PaymentMethod: Hashable, Codable, Sendable {
+    case card
+    case cardPresent(details: CardPresentTransactionDetails)
+    case interacPresent(details: CardPresentTransactionDetails)
+    case unknown
+}
+
+/// What a payment is to be.
+public struct PaymentIntentParameters: Sendable {
+    /// In the currency's major unit: 12.34.
+    public let amount: Decimal
+    /// Of ISO 4217, in lower case; empty for what was none.
+    @CurrencyCode public var currency: String
+    /// How many minor units the major one has.  Nobody needs to say it, and who says it wrong is refused.
+    public let stripeSmallestCurrencyUnitMultiplier: Decimal
+    /// In the currency's major unit.
+    public let applicationFee: Decimal?
+    public let receiptDescription: String?
+    @StatementDescriptor public var statementDescription: String?
+    @Email public var receiptEmail: String?
+    public let metadata: [String: String]?
+    public let paymentMethodTypes: [String]
+
+    public init(
+        amount: Decimal, currency: String, stripeSmallestCurrencyUnitMultiplier: Decimal? = nil,
+        applicationFee: Decimal? = nil, receiptDescription: String? = nil, statementDescription: String? = nil,
+        receiptEmail: String? = nil, paymentMethodTypes: [String] = ["card_present"],
+        metadata: [String: String]? = nil
+    ) {
+        self.amount = amount
+        _currency = CurrencyCode(wrappedValue: currency)
+        self.stripeSmallestCurrencyUnitMultiplier =
+            stripeSmallestCurrencyUnitMultiplier ?? MinorUnits.multiplier(of: currency) ?? 1
+        self.applicationFee = applicationFee
+        self.receiptDescription = receiptDescription
+        _statementDescription = StatementDescriptor(wrappedValue: statementDescription)
+        _receiptEmail = Email(wrappedValue: receiptEmail)
+        self.paymentMethodTypes = paymentMethodTypes
+        self.metadata = metadata
+    }
+}
+
+/// What is to be given back of a charge.
+public struct RefundParameters: Sendable {
+    public let chargeId: String
+    /// In the currency's major unit.
+    public let amount: Decimal
+    /// Of ISO 4217, in lower case; empty for what was none.
+    @CurrencyCode public var currency: String
+
+    public init(chargeId: String, amount: Decimal, currency: String) {
+        self.chargeId = chargeId
+        self.amount = amount
+        _currency = CurrencyCode(wrappedValue: currency)
+    }
+}

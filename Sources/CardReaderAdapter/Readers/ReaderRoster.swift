@@ -1,0 +1,165 @@
+package import SmartCardPCSC
+package import SmartCardUSB
+
+/// Which physical readers there are, each once, by what PC/SC and the USB tell of them.
+package struct ReaderRoster: Sendable {
+    /// What pcscd's driver tells.
+    package struct PCSCFacts: Hashable, Sendable {
+        package var name: String
+        package var vendor: String?
+        package var serialNumber: String?
+        package var version: PCSCDriverVersion?
+        package var channel: PCSCChannelID?
+        /// Whether the driver could be asked: not while another program has the reader for itself.
+        package var isComplete: Bool
+
+        package init(
+            name: String, vendor: String? = nil, serialNumber: String? = nil, version: PCSCDriverVersion? = nil,
+            channel: PCSCChannelID? = nil, isComplete: Bool = true
+        ) {
+            (self.name, self.vendor, self.serialNumber) = (name, vendor, serialNumber)
+            (self.version, self.channel, self.isComplete) = (version, channel, isComplete)
+        }
+    }
+
+    /// A slot of a device, as the descriptors tell.
+    package struct USBFacts: Hashable, Sendable {
+        package var device: USBDevice
+        package var interface: Int
+        package var slot: Int
+
+        package init(device: USBDevice, interface: Int = 0, slot: Int = 0) {
+            (self.device, self.interface, self.slot) = (device, interface, slot)
+        }
+    }
+
+    package struct Entry: Sendable {
+        package let reader: CardReader
+        /// What drives it: PC/SC where pcscd has the reader, else the USB.  The position in the list handed in.
+        package let source: Source
+    }
+
+    package enum Source: Hashable, Sendable { case pcsc(Int), usb(Int) }
+
+    /// Serial numbers that two devices have had at once.  They are nobody's from then on, also when one has left.
+    private var repeated: Set<Model> = []
+
+    private struct Model: Hashable {
+        let vendorID: UInt16, productID: UInt16
+        let serialNumber: String?
+
+        init(_ device: USBDevice) {
+            (vendorID, productID, serialNumber) = (device.vendorID, device.productID, device.serialNumber)
+        }
+    }
+
+    package init() {}
+
+    /// The readers in the order of pcscd's list, then those that are on USB alone.
+    package mutating func entries(pcsc: [PCSCFacts], usb: [USBFacts]) -> [Entry] {
+        let devices = Set(usb.map(\.device))
+        for (model, devices) in Dictionary(grouping: devices, by: Model.init) where devices.count > 1 {
+            repeated.insert(model)
+        }
+        var slots = Dictionary(grouping: usb.indices) { usb[$0].device }
+            .mapValues { $0.sorted { (usb[$0].interface, usb[$0].slot) < (usb[$1].interface, usb[$1].slot) } }
+        let serials = Dictionary(
+            slots.flatMap { device, indices in
+                indices.enumerated().map { ($1, serial(of: device, slot: $0, of: indices.count)) }
+            }, uniquingKeysWith: { first, _ in first })
+
+        // Which slot of which device pcscd means: by order, since it numbers a device's slots so.
+        var drivenByPCSC: [Int: Int] = [:]
+        func take(_ device: USBDevice, for reader: Int) {
+            guard let index = slots[device]?.first else { return }
+            slots[device]?.removeFirst()
+            drivenByPCSC[reader] = index
+        }
+        let order = pcsc.indices.sorted { pcsc[$0].name < pcsc[$1].name }
+        for reader in order {
+            guard let device = devices.first(where: { pcsc[reader].isOn($0) }) else { continue }
+            take(device, for: reader)
+        }
+        // One that cannot be asked is the one that is left, if only one is.
+        let unknown = order.filter { drivenByPCSC[$0] == nil && !pcsc[$0].isComplete }
+        let left = slots.filter { !$0.value.isEmpty }
+        if unknown.count == 1, left.count == 1, let device = left.first?.key { take(device, for: unknown[0]) }
+
+        let names = Dictionary(grouping: pcsc, by: \.ownName).mapValues(\.count)
+        let known = Dictionary(grouping: pcsc.compactMap(\.serialNumber)) { $0 }.mapValues(\.count)
+        var entries = pcsc.indices.map { index in
+            let facts = pcsc[index]
+            let slot = drivenByPCSC[index]
+            let serial =
+                slot.flatMap { serials[$0] }
+                ?? facts.serialNumber.flatMap { known[$0] == 1 ? $0 : nil }
+                // The numbers behind a name depend on what was plugged in before.
+                ?? (names[facts.ownName] == 1 ? facts.ownName : facts.name)
+            return Entry(
+                reader: CardReader(
+                    serial: serial, vendorIdentifier: slot.map { usb[$0].device.modelIdentifier }, name: facts.ownName,
+                    softwareVersion: slot.map { usb[$0].device.version }
+                        ?? facts.version.map { "\($0.major).\($0.minor)" }),
+                source: .pcsc(index))
+        }
+        let taken = Set(drivenByPCSC.values)
+        entries += usb.indices.filter { !taken.contains($0) }.map { index in
+            let device = usb[index].device
+            return Entry(
+                reader: CardReader(
+                    serial: serials[index] ?? "", vendorIdentifier: device.modelIdentifier,
+                    name: [device.manufacturer, device.product].compactMap(\.self).joined(separator: " "),
+                    softwareVersion: device.version),
+                source: .usb(index))
+        }
+        return entries
+    }
+
+    private func serial(of device: USBDevice, slot: Int, of count: Int) -> String {
+        guard let number = device.serialNumber, Self.identifies(number), !repeated.contains(Model(device)) else {
+            let ports = device.ports.map(String.init).joined(separator: ".")
+            return "\(device.modelIdentifier)@\(device.bus)-\(ports)#\(slot)"
+        }
+        return count == 1 ? number : "\(number)#\(slot)"
+    }
+
+    /// Printable, and not a filling such as 000000.
+    private static func identifies(_ serialNumber: String) -> Bool {
+        serialNumber.utf8.allSatisfy { (0x21...0x7E).contains($0) } && Set(serialNumber.utf8).count > 1
+    }
+}
+
+extension ReaderRoster.PCSCFacts {
+    /// The name without the numbers of reader and slot: ` 00 00`.
+    fileprivate var ownName: String {
+        let words = name.split(separator: " ", omittingEmptySubsequences: false)
+        guard words.count > 2, words.suffix(2).allSatisfy({ $0.utf8.count == 2 && UInt8($0, radix: 16) != nil }) else {
+            return name
+        }
+        return words.dropLast(2).joined(separator: " ")
+    }
+
+    /// Whether this is a slot of `device`: by bus and address; by the serial number in the name where those are not told.
+    fileprivate func isOn(_ device: USBDevice) -> Bool {
+        if let channel {
+            return channel.type == 0x0020 && channel.number == UInt16(device.bus) << 8 | UInt16(device.address)
+        }
+        return !isComplete && device.serialNumber.map { name.contains("(\($0))") } ?? false
+    }
+}
+
+extension USBDevice {
+    /// `072F:2200`.
+    fileprivate var modelIdentifier: String {
+        [vendorID, productID].map { id in
+            let digits = String(id, radix: 16, uppercase: true)
+            return String(repeating: "0", count: 4 - digits.count) + digits
+        }.joined(separator: ":")
+    }
+
+    /// bcdDevice: `2.14`.
+    fileprivate var version: String {
+        let digits = String(release & 0xFF, radix: 16)
+        return String(release >> 8, radix: 16) + "." + (digits.count == 1 ? "0" : "") + digits
+    }
+}

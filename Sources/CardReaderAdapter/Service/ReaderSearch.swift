@@ -1,0 +1,58 @@
+/// Where an app keeps which reader it had last.
+public protocol KnownReaderStore: Sendable {
+    /// A serial; nil if there is none.
+    func knownReader() async -> String?
+    func remember(_ serial: String) async
+}
+
+/// A search that ends with a connection: to the reader that is known, by itself, or to the one that somebody chooses.
+public struct ReaderSearch: Sendable {
+    private let service: any CardReaderService
+    private let known: any KnownReaderStore
+
+    public init(_ service: any CardReaderService, known: any KnownReaderStore) {
+        (self.service, self.known) = (service, known)
+    }
+
+    /// Looks for readers until one is connected.  Cancelling the task ends the search.
+    ///
+    /// The known reader is connected to at most once.  Where that fails the search goes on, and somebody has to choose.  A
+    /// reader becomes the known one when it is connected.
+    ///
+    /// - Parameters:
+    ///   - skipped: the serials of readers that are not to be seen, such as one that was disconnected by hand just now.
+    ///   - choose: asked with each list that has readers; nil: none of these.
+    /// - Throws: ``CardReaderServiceError``, also where the reader chosen cannot be connected; `CancellationError`.
+    public func connect(
+        _ configProvider: any CardReaderConfigProvider, discoveryMethod: CardReaderDiscoveryMethod = .usb,
+        options: CardReaderConnectionOptions? = nil, skipping skipped: Set<String> = [],
+        choose: @Sendable ([CardReader]) async -> CardReader? = { _ in nil }
+    ) async throws -> CardReader {
+        var wanted = await known.knownReader()
+        while true {
+            try await service.start(configProvider, discoveryMethod: discoveryMethod)
+            do {
+                for try await readers in service.discoveredReaders {
+                    let readers = readers.filter { !skipped.contains($0.serial) }
+                    guard !readers.isEmpty else { continue }
+                    if let reader = readers.first(where: { $0.serial == wanted }) {
+                        wanted = nil
+                        do { return try await connect(reader, options) } catch { break }
+                    }
+                    if let reader = await choose(readers) { return try await connect(reader, options) }
+                }
+            } catch {
+                try? await service.cancelDiscovery()
+                throw error
+            }
+            try? await service.cancelDiscovery()
+            try Task.checkCancellation()
+        }
+    }
+
+    private func connect(_ reader: CardReader, _ options: CardReaderConnectionOptions?) async throws -> CardReader {
+        let connected = try await service.connect(reader, options: options)
+        await known.remember(connected.serial)
+        return connected
+    }
+}

@@ -1,0 +1,50 @@
+import Synchronization
+
+/// How long somebody else is waited for.
+struct TimeLimitPassed: Error {}
+
+/// Waits for `body`, and when `limit` is over or the task is cancelled no longer, whatever `body` does then.
+///
+/// - Throws: ``TimeLimitPassed``, `CancellationError`, or what `body` throws.
+func waiting<Result: Sendable>(
+    atMost limit: Duration, _ body: @escaping @Sendable () async throws -> Result
+) async throws -> Result {
+    let (stream, continuation) = AsyncThrowingStream.makeStream(of: Result.self, throwing: (any Error).self)
+    let work = Task {
+        do {
+            continuation.yield(try await body())
+            continuation.finish()
+        } catch {
+            continuation.finish(throwing: error)
+        }
+    }
+    let timer = Task {
+        try await Task.sleep(for: limit)
+        continuation.finish(throwing: TimeLimitPassed())
+    }
+    defer {
+        work.cancel()
+        timer.cancel()
+    }
+    for try await result in stream { return result }
+    throw CancellationError()
+}
+
+/// Waits for the first call of the closure that `body` is handed.  Later calls change nothing; if none comes, see `limit`.
+func answer<Result: Sendable>(
+    within limit: Duration, to body: (@escaping @Sendable (Swift.Result<Result, any Error>) -> Void) -> Void
+) async throws -> Result {
+    let (stream, continuation) = AsyncThrowingStream.makeStream(of: Result.self, throwing: (any Error).self)
+    body { answer in
+        switch answer {
+        case .success(let value):
+            continuation.yield(value)
+            continuation.finish()
+        case .failure(let error): continuation.finish(throwing: error)
+        }
+    }
+    return try await waiting(atMost: limit) {
+        for try await value in stream { return value }
+        throw CancellationError()
+    }
+}

@@ -1,0 +1,137 @@
+public import CardReaderAdapter
+public import Foundation
+public import OpenCombine
+
+/// The contract of `CardReaderService` in the shape that it has for code with publishers.
+///
+/// What returns a `Future` begins with the call.  What returns another publisher begins for each subscriber, and is cancelled
+/// with the subscription.
+public protocol PublishingCardReaderService {
+    var discoveredReaders: AnyPublisher<[CardReader], any Error> { get }
+    var connectedReaders: AnyPublisher<[CardReader], Never> { get }
+    var readerEvents: AnyPublisher<CardReaderEvent, Never> { get }
+    var softwareUpdateEvents: AnyPublisher<CardReaderSoftwareUpdateState, Never> { get }
+
+    func checkSupport(
+        for cardReaderType: CardReaderType, configProvider: any CardReaderConfigProvider,
+        discoveryMethod: CardReaderDiscoveryMethod, minimumOperatingSystemVersionOverride: OperatingSystemVersion?
+    ) -> Bool
+    func start(_ configProvider: any CardReaderConfigProvider, discoveryMethod: CardReaderDiscoveryMethod) throws
+    func cancelDiscovery() -> Future<Void, any Error>
+    func connect(_ reader: CardReader, options: CardReaderConnectionOptions?) -> AnyPublisher<CardReader, any Error>
+    func disconnect() -> Future<Void, any Error>
+    func waitForInsertedCardToBeRemoved() -> Future<Void, Never>
+    func clear()
+    func capturePayment(_ parameters: PaymentIntentParameters) -> AnyPublisher<PaymentIntent, any Error>
+    func retryActivePaymentIntent() -> AnyPublisher<PaymentIntent, any Error>
+    func cancelPaymentIntent() -> Future<Void, any Error>
+    func refundPayment(parameters: RefundParameters) -> AnyPublisher<String, any Error>
+    func cancelRefund() -> AnyPublisher<Void, any Error>
+    func installUpdate()
+}
+
+/// A `ContactlessReaderService` for code with publishers.  It adds nothing: the sequences are the truth.
+public final class CombineCardReaderService: PublishingCardReaderService, Sendable {
+    /// What it is made of.
+    public let service: ContactlessReaderService
+
+    public init(_ service: ContactlessReaderService) { self.service = service }
+
+    public var discoveredReaders: AnyPublisher<[CardReader], any Error> {
+        StreamPublisher { [service] in service.discoveredReaders }.eraseToAnyPublisher()
+    }
+    public var connectedReaders: AnyPublisher<[CardReader], Never> {
+        StreamPublisher { [service] in service.connectedReaders }.eraseToAnyPublisher()
+    }
+    public var readerEvents: AnyPublisher<CardReaderEvent, Never> {
+        StreamPublisher { [service] in service.readerEvents }.eraseToAnyPublisher()
+    }
+    public var softwareUpdateEvents: AnyPublisher<CardReaderSoftwareUpdateState, Never> {
+        StreamPublisher { [service] in service.softwareUpdateEvents }.eraseToAnyPublisher()
+    }
+
+    public func checkSupport(
+        for cardReaderType: CardReaderType, configProvider: any CardReaderConfigProvider,
+        discoveryMethod: CardReaderDiscoveryMethod, minimumOperatingSystemVersionOverride: OperatingSystemVersion?
+    ) -> Bool {
+        service.checkSupport(
+            for: cardReaderType, configProvider: configProvider, discoveryMethod: discoveryMethod,
+            minimumOperatingSystemVersionOverride: minimumOperatingSystemVersionOverride)
+    }
+
+    public func start(
+        _ configProvider: any CardReaderConfigProvider, discoveryMethod: CardReaderDiscoveryMethod
+    ) throws {
+        try service.start(configProvider, discoveryMethod: discoveryMethod)
+    }
+
+    public func cancelDiscovery() -> Future<Void, any Error> {
+        future { [service] in try await service.cancelDiscovery() }
+    }
+
+    public func connect(
+        _ reader: CardReader, options: CardReaderConnectionOptions?
+    ) -> AnyPublisher<CardReader, any Error> {
+        StreamPublisher(command: { [service] in try await service.connect(reader, options: options) })
+            .eraseToAnyPublisher()
+    }
+
+    public func disconnect() -> Future<Void, any Error> { future { [service] in try await service.disconnect() } }
+
+    public func waitForInsertedCardToBeRemoved() -> Future<Void, Never> {
+        Future { [service] promise in
+            let promise = Promise(call: promise)
+            Task {
+                await service.waitForInsertedCardToBeRemoved()
+                promise.call(.success(()))
+            }
+        }
+    }
+
+    /// Does nothing while a reader is connected.
+    public func clear() { try? service.clear() }
+
+    public func capturePayment(_ parameters: PaymentIntentParameters) -> AnyPublisher<PaymentIntent, any Error> {
+        StreamPublisher(command: { [service] in try await service.capturePayment(parameters) }).eraseToAnyPublisher()
+    }
+
+    public func retryActivePaymentIntent() -> AnyPublisher<PaymentIntent, any Error> {
+        StreamPublisher(command: { [service] in try await service.retryActivePaymentIntent() }).eraseToAnyPublisher()
+    }
+
+    public func cancelPaymentIntent() -> Future<Void, any Error> {
+        future { [service] in try await service.cancelPaymentIntent() }
+    }
+
+    public func refundPayment(parameters: RefundParameters) -> AnyPublisher<String, any Error> {
+        StreamPublisher(command: { [service] in try await service.refundPayment(parameters: parameters) })
+            .eraseToAnyPublisher()
+    }
+
+    public func cancelRefund() -> AnyPublisher<Void, any Error> {
+        StreamPublisher(command: { [service] in try await service.cancelRefund() }).eraseToAnyPublisher()
+    }
+
+    /// How it goes is told by ``softwareUpdateEvents``.
+    public func installUpdate() {
+        Task { [service] in try? await service.installUpdate() }
+    }
+
+    private func future(_ command: @escaping @Sendable () async throws -> Void) -> Future<Void, any Error> {
+        Future { promise in
+            let promise = Promise(call: promise)
+            Task {
+                do {
+                    promise.call(.success(try await command()))
+                } catch {
+                    promise.call(.failure(error))
+                }
+            }
+        }
+    }
+
+    /// Called once, by one task.
+    private struct Promise<Failure: Error>: @unchecked Sendable {
+        let call: (Result<Void, Failure>) -> Void
+    }
+}

@@ -1,0 +1,133 @@
+import OpenCombine
+import Synchronization
+
+/// What a sequence gives, for subscribers.  Each has a sequence of its own, begun when it subscribes, and gets every element
+/// of it, as many at a time as it asks for.
+struct StreamPublisher<Output: Sendable, Failure: Error>: Publisher {
+    /// Hands on elements until there are none, or nobody wants them; returns what it failed with.
+    typealias Delivery = @Sendable (_ send: @Sendable (Output) async -> Bool) async -> Failure?
+
+    private let begin: () -> Delivery
+
+    init(_ stream: @escaping () -> AsyncStream<Output>) where Failure == Never {
+        begin = {
+            let stream = stream()
+            return { send in
+                for await element in stream { guard await send(element) else { break } }
+                return nil
+            }
+        }
+    }
+
+    init(_ stream: @escaping () -> AsyncThrowingStream<Output, any Error>) where Failure == any Error {
+        begin = {
+            let stream = stream()
+            return { send in
+                do {
+                    for try await element in stream { guard await send(element) else { break } }
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+        }
+    }
+
+    /// One call for each subscriber, cancelled with the subscription.
+    init(command: @escaping @Sendable () async throws -> Output) where Failure == any Error {
+        begin = {
+            { send in
+                do {
+                    _ = await send(try await command())
+                    return nil
+                } catch {
+                    return error
+                }
+            }
+        }
+    }
+
+    func receive<S: Subscriber>(subscriber: S) where S.Input == Output, S.Failure == Failure {
+        let pump = Pump<Output, Failure>({ subscriber.receive($0) }, { subscriber.receive(completion: $0) })
+        subscriber.receive(subscription: pump)
+        pump.run(begin())
+    }
+}
+
+/// One subscriber and its sequence.  Its calls come from one task at a time.
+private final class Pump<Output: Sendable, Failure: Error>: Subscription, @unchecked Sendable {
+    // Unchecked: the subscriber is called by the task of `run` alone, once it was handed this subscription.
+    private let receive: (Output) -> Subscribers.Demand
+    private let complete: (Subscribers.Completion<Failure>) -> Void
+    private let state = Mutex(State())
+
+    private struct State {
+        var demand = Subscribers.Demand.none
+        var isCancelled = false
+        var task: Task<Void, Never>?
+        /// Waits for demand.
+        var waiter: CheckedContinuation<Void, Never>?
+    }
+
+    init(
+        _ receive: @escaping (Output) -> Subscribers.Demand,
+        _ complete: @escaping (Subscribers.Completion<Failure>) -> Void
+    ) {
+        (self.receive, self.complete) = (receive, complete)
+    }
+
+    func run(_ deliver: @escaping StreamPublisher<Output, Failure>.Delivery) {
+        let task = Task { [self] in
+            let failure = await deliver { await self.send($0) }
+            let isCancelled = state.withLock { state in
+                state.task = nil
+                return state.isCancelled
+            }
+            if !isCancelled { complete(failure.map { .failure($0) } ?? .finished) }
+        }
+        let isCancelled = state.withLock { state in
+            if !state.isCancelled { state.task = task }
+            return state.isCancelled
+        }
+        if isCancelled { task.cancel() }
+    }
+
+    /// - Returns: false if nobody wants more.
+    private func send(_ element: Output) async -> Bool {
+        await withCheckedContinuation { continuation in
+            let isReady = state.withLock { state in
+                guard state.demand == .none, !state.isCancelled else { return true }
+                state.waiter = continuation
+                return false
+            }
+            if isReady { continuation.resume() }
+        }
+        let isWanted = state.withLock { state in
+            guard !state.isCancelled else { return false }
+            state.demand -= 1
+            return true
+        }
+        guard isWanted else { return false }
+        let more = receive(element)
+        state.withLock { $0.demand += more }
+        return true
+    }
+
+    func request(_ demand: Subscribers.Demand) {
+        let waiter = state.withLock { state in
+            state.demand += demand
+            defer { if state.demand != .none { state.waiter = nil } }
+            return state.demand != .none ? state.waiter : nil
+        }
+        waiter?.resume()
+    }
+
+    func cancel() {
+        let (waiter, task) = state.withLock { state in
+            defer { (state.isCancelled, state.waiter, state.task) = (true, nil, nil) }
+            return (state.waiter, state.task)
+        }
+        task?.cancel()
+        waiter?.resume()
+    }
+}
