@@ -23,7 +23,7 @@ struct AdapterBench {
 
     /// Begins to search, and returns when a reader is found.
     func find(_ serial: String = "A") async throws -> CardReader {
-        try await service.start(shop, discoveryMethod: .simulated)
+        try service.start(shop, discoveryMethod: .simulated)
         for try await readers in service.discoveredReaders {
             if let reader = readers.first(where: { $0.serial == serial }) { return reader }
         }
@@ -138,7 +138,9 @@ actor ScriptedProcessor: PaymentProcessor {
     init(_ script: [Answer]) { self.script = script }
 
     func follow(_ script: [Answer]) { self.script = script }
-    func setRefund(_ outcome: RefundOutcome, needsCard: Bool) { (refundOutcome, refundNeedsCard) = (outcome, needsCard) }
+    func setRefund(_ outcome: RefundOutcome, needsCard: Bool) {
+        (refundOutcome, refundNeedsCard) = (outcome, needsCard)
+    }
     func calls(of kind: String) -> [Call] { calls.filter { $0.kind == kind } }
 
     func release() {

@@ -5,7 +5,7 @@ import Synchronization
 /// The readers of this machine, for an app that speaks the ``CardReaderService`` contract.
 ///
 ///     let service = ContactlessReaderService(processor: MyPaymentService(), configuration: configuration)
-///     try await service.start(shop, discoveryMethod: .usb)
+///     try service.start(shop, discoveryMethod: .usb)
 ///     for try await readers in service.discoveredReaders {
 ///         if let reader = readers.first { try await service.connect(reader, options: nil) }
 ///     }
@@ -422,7 +422,8 @@ public actor ContactlessReaderService: CardReaderService {
     private func giveUpReconnection() {
         guard let reconnection else { return }
         endReconnection(
-            reconnection.id, throwing: CardReaderServiceError.connection(underlyingError: .commandCancelled(from: .app)))
+            reconnection.id, throwing: CardReaderServiceError.connection(underlyingError: .commandCancelled(from: .app))
+        )
     }
 
     private struct ReconnectionHandle: FallibleCancelable {
