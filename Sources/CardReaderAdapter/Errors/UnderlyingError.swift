@@ -119,7 +119,7 @@ extension UnderlyingError {
         case .commandCancelled(from: .unknown): (.dontRetry, "The call was cancelled by the system.")
         case .locationServicesDisabled:
             (.tryAgain, "The machine's location is not available. Switch it on, and try again.")
-        case .bluetoothDisabled: (.tryAgain, "pcscd does not answer. Start it: sudo systemctl start pcscd.socket")
+        case .bluetoothDisabled: (.tryAgain, "pcscd does not answer. Start its pcscd.socket, and try again.")
         case .bluetoothError: (.tryAgain, "The link to the reader failed. Run reader-probe doctor to see why.")
         case .bluetoothScanTimedOut: (.tryAgain, "No reader was found in time. Plug one in, and try again.")
         case .bluetoothConnectTimedOut:

@@ -179,6 +179,7 @@ public actor ContactlessReaderService: CardReaderService {
 
     private func search(_ id: UUID) {
         guard occupation == .searching(id) else { return }
+        dropSearch()
         giveUpReconnection()
         let readers = backend.attachedReaders()
         let task = Task { [weak self] in
@@ -194,7 +195,7 @@ public actor ContactlessReaderService: CardReaderService {
     }
 
     private func found(_ readers: [AttachedReader], by id: UUID) {
-        guard discovery?.id == id else { return }
+        guard discovery?.id == id, occupation == .searching(id) else { return }
         discovery?.found = readers
         let now = readers.map { remembered.contains($0.reader.serial) ? $0.reader.remembered() : $0.reader }
         let sessions = discovered.withLock { $0 }
@@ -203,16 +204,19 @@ public actor ContactlessReaderService: CardReaderService {
     }
 
     private func endDiscovery(_ id: UUID, throwing error: (any Error)?) {
-        guard discovery?.id == id else { return }
-        change(.searching(id), to: .free)
-        endDiscovery(throwing: error)
+        guard discovery?.id == id, change(.searching(id), to: .free) else { return }
+        dropSearch()
+        finishLists(throwing: error)
     }
 
-    /// Forgets what was found, and begins the sequence of the next search.
-    private func endDiscovery(throwing error: (any Error)? = nil) {
-        guard let ended = discovery else { return }
+    /// Forgets what was found.
+    private func dropSearch() {
+        discovery?.task?.cancel()
         discovery = nil
-        ended.task?.cancel()
+    }
+
+    /// Ends the sequence of a search, and begins that of the next one.
+    private nonisolated func finishLists(throwing error: (any Error)? = nil) {
         let session = discovered.withLock { current in
             defer { current = Broadcast([]) }
             return current
@@ -224,8 +228,9 @@ public actor ContactlessReaderService: CardReaderService {
 
     public func cancelDiscovery() async throws {
         let occupation = occupation
-        if case .searching = occupation { change(occupation, to: .free) }
-        endDiscovery()
+        guard case .searching = occupation, change(occupation, to: .free) else { return }
+        dropSearch()
+        finishLists()
     }
 
     // MARK: Connection
@@ -234,7 +239,8 @@ public actor ContactlessReaderService: CardReaderService {
     public func connect(_ reader: CardReader, options: CardReaderConnectionOptions?) async throws -> CardReader {
         let attempt = Occupation.connecting(UUID())
         let (found, configProvider) = try begin(attempt, with: reader)
-        endDiscovery()
+        dropSearch()
+        finishLists()
         defer { change(attempt, to: .free) }
         let options = options ?? CardReaderConnectionOptions()
         let (link, locationId) = try await open(found, options, configProvider) { self.occupation == attempt }
@@ -349,19 +355,21 @@ public actor ContactlessReaderService: CardReaderService {
 
     /// As the protocol has it.  Does not wait.
     public nonisolated func clear() throws {
-        try desk.withLock { desk in
+        let was = try desk.withLock { desk in
             guard desk.occupation != .connected else {
                 throw CardReaderServiceError.disconnection(underlyingError: .alreadyConnectedToReader)
             }
-            desk = Desk()
+            defer { desk = Desk() }
+            return desk.occupation
         }
+        if case .searching = was { finishLists() }
         Task { await forget() }
     }
 
     /// A payment that is being processed is not forgotten.
     private func forget() {
         giveUpReconnection()
-        if let discovery, occupation != .searching(discovery.id) { endDiscovery() }
+        if let discovery, occupation != .searching(discovery.id) { dropSearch() }
         if operation == nil { active = nil }
     }
 
@@ -594,11 +602,12 @@ public actor ContactlessReaderService: CardReaderService {
     /// Takes the active payment to its end, from where it is.
     private func complete() async throws -> PaymentIntent {
         if active?.card == nil {
-            active?.card = try await step(CardReaderServiceError.paymentMethodCollection) {
+            let card = try await step(CardReaderServiceError.paymentMethodCollection) {
                 guard let intent = active?.intent else { throw UnderlyingError.noActivePaymentIntent }
                 return try await collect(
                     CollectionRequest(kind: .purchase, amount: intent.amount, currency: intent.currency))
             }
+            active?.card = card
         }
         guard let payment = active, let card = payment.card else {
             throw CardReaderServiceError.paymentCapture(underlyingError: .noActivePaymentIntent)
