@@ -241,13 +241,14 @@ import Testing
     func a10Off() async throws {
         let bench = AdapterBench()
         let states = Seen(bench.service.reconnectionEvents)
+        let events = Seen(bench.service.readerEvents)
         try await bench.connect(options: CardReaderConnectionOptions(autoReconnect: false))
         bench.readers.unplug("A")
-        bench.readers.plug(SimulatedReader(serial: "A"))
-        try await wait(for: "disconnection") {
+        try await wait(for: "event") { events.all.count == 1 }
+        #expect(
             await failure { try await bench.service.disconnect() }
-                == "disconnection(underlyingError: notConnectedToReader)"
-        }
+                == "disconnection(underlyingError: notConnectedToReader)")
+        bench.readers.plug(SimulatedReader(serial: "A"))
         try await bench.connect()
         #expect(states.all.isEmpty)
     }
