@@ -86,8 +86,14 @@ public enum Taint {
     }
 
     private static func contains(_ part: [UInt8], in bytes: UnsafeRawBufferPointer) -> Bool {
-        guard let base = bytes.baseAddress else { return false }
-        return memmem(base, bytes.count, part, part.count) != nil
+        guard let base = bytes.baseAddress, let first = part.first, part.count <= bytes.count else { return false }
+        var offset = 0
+        while let found = memchr(base + offset, Int32(first), bytes.count - part.count + 1 - offset) {
+            if memcmp(found, part, part.count) == 0 { return true }
+            offset = UnsafeRawPointer(found) - base + 1
+            if offset > bytes.count - part.count { return false }
+        }
+        return false
     }
 
     private static let separators = Set(" \t\r\n:-".utf8)
