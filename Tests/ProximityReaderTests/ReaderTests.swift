@@ -141,6 +141,8 @@ private final class Desk: CardReader {
         }
         #expect(result?.outcome == .success)
         customer.cancel()
+        // Other tests count who talks to the service that is at this path by then.
+        await bench.end()
     }
 }
 

@@ -313,8 +313,7 @@ import Testing
         }
         let session = try await bench.reader.prepareStoreAndForward()
         for (card, isTaken) in [("visa", false), ("visa-oda-fails-online", false), ("visa-offline", true)] {
-            bench.device.remove()
-            try bench.insert(card)
+            try bench.present(card)
             if isTaken {
                 _ = try await session.readPaymentCard(purchase)
             } else {
@@ -329,8 +328,7 @@ import Testing
         }
         let lenient = try await other.reader.prepareStoreAndForward()
         _ = try await pay(lenient, on: other)
-        other.device.remove()
-        try other.insert("visa-oda-fails-online")
+        try other.present("visa-oda-fails-online")
         await expect("readNotAllowed") { _ = try await lenient.readPaymentCard(purchase) }
     }
 

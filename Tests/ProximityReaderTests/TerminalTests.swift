@@ -99,11 +99,14 @@ struct Bench {
 
     func restartMachine() { clock.restart() }
 
+    /// The program ends: nothing of it has the reader or the store.
+    func end() async { await terminal.end() }
+
     /// The program ends and starts, with what `configure` changes.
     mutating func restart(_ configure: (inout ProximityReaderSystem.Configuration) -> Void = { _ in }) async {
         var configuration = configuration
         configure(&configuration)
-        await terminal.store.close()
+        await end()
         terminal = PaymentTerminal(configuration)
         reader = PaymentCardReader(options: reader.options, terminal: terminal)
     }

@@ -248,6 +248,15 @@ package actor PaymentTerminal {
         events.send(.updateProgress(60))
     }
 
+    /// Ends the session, and lets others have reader and store.
+    package func end() async {
+        if let read { interrupt(read.id, with: .readCancelled) }
+        session = nil
+        attached = nil
+        for task in [expiry, search] { task?.cancel() }
+        await store.close()
+    }
+
     private func begin(_ session: TerminalSession) {
         self.session = session
         expiry?.cancel()
