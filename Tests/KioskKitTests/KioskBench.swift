@@ -45,6 +45,7 @@ struct KioskBench {
     ) throws -> ProximityReaderSystem.Configuration {
         var configuration = ProximityReaderSystem.Configuration()
         configuration.reader = .reader(VirtualReader(device))
+        configuration.answerTime = .seconds(120)
         configuration.folder = FileManager.default.temporaryDirectory.appending(path: "kiosk-\(UUID().uuidString)")
         configuration.tokenKeys = psp.keySet
         for key in VirtualCards.certificationAuthorityKeys {

@@ -74,6 +74,7 @@ struct Bench {
         cardDataKey = try JWEPrivateKey(generating: .ecdhES, keyID: "cards-1")
         var configuration = ProximityReaderSystem.Configuration()
         configuration.reader = .reader(VirtualReader(device))
+        configuration.answerTime = .seconds(120)
         configuration.folder = folder.url
         configuration.tokenIssuer = "https://payments.example"
         configuration.tokenAudience = "terminals"

@@ -71,6 +71,8 @@ public final class Program: Sendable {
             try? FileManager.default.removeItem(at: directory)
             throw error
         }
+        // Many run at once; this process, whose two or so threads watch them all, and play their devices, goes first.
+        setpriority(__priority_which_t(PRIO_PROCESS.rawValue), id_t(process.processIdentifier), 5)
     }
 
     deinit {

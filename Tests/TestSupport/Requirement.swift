@@ -46,13 +46,13 @@ private func next(
 
 private struct TooLate: Error {}
 
-/// What `body` returns, within a minute: it waits for what comes at once or never, on a slow machine too.
+/// What `body` returns, within three minutes: it waits for what comes at once or never, on a slow machine too.
 private func inTime<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
     try await withThrowingTaskGroup(of: R.self) { group in
         defer { group.cancelAll() }
         group.addTask { try await body() }
         group.addTask {
-            try await Task.sleep(for: .seconds(60))
+            try await Task.sleep(for: .seconds(180))
             throw TooLate()
         }
         guard let first = try await group.next() else { throw TooLate() }

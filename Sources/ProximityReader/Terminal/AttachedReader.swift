@@ -13,14 +13,17 @@ final class AttachedReader: Sendable {
     private let reader: any CardReader
     /// Whether cards are found by its PN532, which tells when there is more than one.
     private let hasChip: Bool
+    private let answerTime: Duration
     private let watch: Task<Void, Never>
 
     /// - Parameter left: called once, with ``id``, when the reader is gone.
     /// - Throws: `CardError` if it is gone already, or cannot be used.
-    init(_ reader: any CardReader, left: @escaping @Sendable (UUID) async -> Void) async throws {
-        self.reader = reader
-        hasChip = try await Self.hasChip(reader)
-        try await Self.check(reader, hasChip: hasChip)
+    init(
+        _ reader: any CardReader, answersWithin answerTime: Duration, left: @escaping @Sendable (UUID) async -> Void
+    ) async throws {
+        (self.reader, self.answerTime) = (reader, answerTime)
+        hasChip = try await Self.hasChip(reader, within: answerTime)
+        try await Self.check(reader, hasChip: hasChip, within: answerTime)
         identity = await reader.fullIdentity()
         watch = Task { [id] in
             do {
@@ -37,10 +40,10 @@ final class AttachedReader: Sendable {
     /// Asks the reader itself whether it is there, and can tell what is in its slot.
     ///
     /// - Throws: `CardError`.
-    func check() async throws { try await Self.check(reader, hasChip: hasChip) }
+    func check() async throws { try await Self.check(reader, hasChip: hasChip, within: answerTime) }
 
-    private static func check(_ reader: any CardReader, hasChip: Bool) async throws {
-        try await withTimeLimit(.seconds(10)) {
+    private static func check(_ reader: any CardReader, hasChip: Bool, within answerTime: Duration) async throws {
+        try await withTimeLimit(answerTime) {
             if hasChip { _ = try await ACR122U(over: reader).firmwareVersion() }
             for try await _ in reader.slotStates() { return }
             try Task.checkCancellation()
@@ -61,11 +64,11 @@ final class AttachedReader: Sendable {
     }
 
     /// Whether it is an ACR122U that passes commands on to its chip: drivers and copies of the reader do not always.
-    private static func hasChip(_ reader: any CardReader) async throws -> Bool {
+    private static func hasChip(_ reader: any CardReader, within answerTime: Duration) async throws -> Bool {
         // A trace has no answers but to what was asked when it was recorded.
         guard reader.identity.backend != .replay, reader.identity.name.contains("ACR122") else { return false }
         do {
-            return try await withTimeLimit(.seconds(10)) {
+            return try await withTimeLimit(answerTime) {
                 _ = try await ACR122U(over: reader).chip.firmwareVersion()
                 return true
             }

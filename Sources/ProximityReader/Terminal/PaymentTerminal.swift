@@ -122,7 +122,9 @@ package actor PaymentTerminal {
     /// The reader, looked for if it is not there.
     private func attachedReader() async throws -> AttachedReader {
         if let attached { return attached }
-        let found = try await AttachedReader(configuration.reader.find()) { [weak self] in await self?.readerLeft($0) }
+        let found = try await AttachedReader(configuration.reader.find(), answersWithin: configuration.answerTime) {
+            [weak self] in await self?.readerLeft($0)
+        }
         attached = found
         return found
     }
@@ -317,7 +319,7 @@ package actor PaymentTerminal {
         self.read?.cancellation = error
         guard read.isWaiting else { return }
         read.task?.cancel()
-        giveUp(id, after: Self.endingTime, with: error)
+        giveUp(id, after: configuration.answerTime, with: error)
     }
 
     /// Ends a read that does not end, as where a driver hangs.
@@ -449,7 +451,8 @@ package actor PaymentTerminal {
             configuration: configuration.terminal, kernels: Kernels.all,
             keys: configuration.certificationAuthorityKeys, preferredApplications: preferred)
         return try await ContactlessTerminal(entryPoint).perform(
-            transaction, in: field, layers: { TimeLimitLayer($0, limit: Self.exchangeTime) }, show: { _ in })
+            transaction, in: field, layers: { [limit = configuration.answerTime] in TimeLimitLayer($0, limit: limit) },
+            show: { _ in })
     }
 
     private func seal(
@@ -542,10 +545,6 @@ package actor PaymentTerminal {
 
     /// How long a caller waits for a card to be taken away.
     private static let removalTime = Duration.seconds(5)
-    /// Longer than any driver takes to give up.
-    private static let exchangeTime = Duration.seconds(10)
-    /// Longer than a reader takes to be put back as it was.
-    private static let endingTime = Duration.seconds(10)
 }
 
 extension Task where Success == Void, Failure == Never {

@@ -72,6 +72,9 @@ public enum ProximityReaderSystem {
         package var clockTick = Duration.seconds(60)
         /// The longest that a card is read for, before the reader is taken for one that hangs.
         package var transactionTime = Duration.seconds(120)
+        /// The longest that a reader takes to answer, longer than any driver takes to give up, before it is taken for one
+        /// that hangs.
+        package var answerTime = Duration.seconds(10)
         /// This machine's time.
         public var now: @Sendable () -> Date = { Date() }
 
