@@ -200,7 +200,7 @@ private final class TerminalLink: ReaderLink {
     func cancelCollection() async throws -> Bool { try await session.cancelRead() }
 
     func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async {
-        var isTold = false
+        var isTold = await session.waitForRemoval(cardIsThere)
         do {
             for try await state in device.slotStates() {
                 switch state {

@@ -444,6 +444,17 @@ package actor PaymentTerminal {
         isCardLeft = false
     }
 
+    /// Waits until the card of the last read has been taken away.  Until then the reader itself may say that there is none.
+    ///
+    /// - Parameter cardIsThere: called at once if it has not been.
+    /// - Returns: whether it was called.
+    func waitForRemoval(_ cardIsThere: @Sendable () -> Void) async -> Bool {
+        guard isCardLeft, let lastRead else { return false }
+        cardIsThere()
+        await lastRead.ended()
+        return true
+    }
+
     private func transact(
         _ transaction: Transaction, preferring preferred: [AID], in field: EventfulField
     ) async throws -> ContactlessTerminal.Report {
