@@ -308,7 +308,7 @@ struct RunningSandbox {
         let foreign = try object(other.json)
         let foreignPayment = try #require((foreign["payments"] as? [[String: Any]])?.first)
         let wrong: [(String, String)] = [
-            (try payment("paymentCardData", String(sealed.dropLast()) + "A"), "signature"),
+            (try payment("paymentCardData", String(sealed.dropLast()) + (sealed.last == "A" ? "Q" : "A")), "signature"),
             (try payment("generalCardData", ""), "signature"),
             (try payment("signature", foreignPayment["signature"] as? String ?? ""), "signature"),
             (try payment("signature", "AAAA"), "signature"), (try payment("id", "a\nb"), "invalid_batch"),
