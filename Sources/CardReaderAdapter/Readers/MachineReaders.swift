@@ -73,7 +73,7 @@ package final class MachineReaders: ReaderBackend {
             try await terminal.linkAccount(using: token)
         }
         do {
-            return TerminalLink(device, try await terminal.prepare(using: token))
+            return TerminalLink(device, terminal.terminal, try await terminal.prepare(using: token))
         } catch {
             await (device as? USBReader)?.close()
             throw error
@@ -147,11 +147,12 @@ package final class MachineReaders: ReaderBackend {
 private final class TerminalLink: ReaderLink {
     let events: AsyncStream<LinkEvent>
     private let device: any SmartCard.CardReader
+    private let terminal: PaymentTerminal
     private let session: PaymentCardReaderSession
     private let watch: Task<Void, Never>
 
-    init(_ device: any SmartCard.CardReader, _ session: PaymentCardReaderSession) {
-        (self.device, self.session) = (device, session)
+    init(_ device: any SmartCard.CardReader, _ terminal: PaymentTerminal, _ session: PaymentCardReaderSession) {
+        (self.device, self.terminal, self.session) = (device, terminal, session)
         let (events, continuation) = AsyncStream.makeStream(of: LinkEvent.self)
         self.events = events
         watch = Task {
@@ -200,7 +201,7 @@ private final class TerminalLink: ReaderLink {
     func cancelCollection() async throws -> Bool { try await session.cancelRead() }
 
     func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async {
-        var isTold = await session.waitForRemoval(cardIsThere)
+        var isTold = await terminal.waitForRemoval(cardIsThere)
         do {
             for try await state in device.slotStates() {
                 switch state {
@@ -221,7 +222,7 @@ private final class TerminalLink: ReaderLink {
 
     func close() async {
         watch.cancel()
-        _ = try? await session.cancelRead()
+        await terminal.end()
         await (device as? USBReader)?.close()
     }
 }

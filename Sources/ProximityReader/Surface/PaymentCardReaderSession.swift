@@ -31,11 +31,6 @@ public class PaymentCardReaderSession: @unchecked Sendable {
     /// As ``PaymentCardReader/events``.
     package var readerEvents: AsyncStream<PaymentCardReader.Event> { session.events }
 
-    /// Waits until the card of the last read has been taken away; tells first if it has not been, and returns whether it did.
-    package func waitForRemoval(_ cardIsThere: @Sendable () -> Void) async -> Bool {
-        await session.waitForRemoval(cardIsThere)
-    }
-
     /// Ends the read that is under way.
     ///
     /// - Returns: whether it did.  A read whose card has been detected goes on.

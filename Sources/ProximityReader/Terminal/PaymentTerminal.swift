@@ -35,6 +35,8 @@ package actor PaymentTerminal {
     private var lastRead: Task<Void, Never>?
     /// Whether the card of the last read has not been taken away.
     private var isCardLeft = false
+    /// Waits for that.
+    private var removal: Task<Void, Never>?
     /// Tag 9F41 of the last transaction.  It begins with the time, so that it goes on when the program is started again.
     private var sequenceCounter: UInt32
 
@@ -250,12 +252,13 @@ package actor PaymentTerminal {
         events.send(.updateProgress(60))
     }
 
-    /// Ends the session, and lets others have reader and store.
+    /// Ends the session, and lets others have reader and store.  A card that is being read is read to its end.
     package func end() async {
         if let read { interrupt(read.id, with: .readCancelled) }
         session = nil
+        for task in [expiry, search, removal] { task?.cancel() }
+        if let lastRead { try? await withTimeLimit(configuration.answerTime) { await lastRead.ended() } }
         attached = nil
-        for task in [expiry, search] { task?.cancel() }
         await store.close()
     }
 
@@ -438,9 +441,11 @@ package actor PaymentTerminal {
     /// Waits until the card of a read is gone, cancelled or not, so that it does not pay for who comes next.
     private func removal(from field: EventfulField) async {
         guard isCardLeft else { return }
-        await Task {
+        let removal = Task {
             do { try await field.waitForRemoval() } catch { logger.debug("waiting for the card's removal: \(error)") }
-        }.value
+        }
+        self.removal = removal
+        await removal.value
         isCardLeft = false
     }
 
@@ -448,7 +453,7 @@ package actor PaymentTerminal {
     ///
     /// - Parameter cardIsThere: called at once if it has not been.
     /// - Returns: whether it was called.
-    func waitForRemoval(_ cardIsThere: @Sendable () -> Void) async -> Bool {
+    package func waitForRemoval(_ cardIsThere: @Sendable () -> Void) async -> Bool {
         guard isCardLeft, let lastRead else { return false }
         cardIsThere()
         await lastRead.ended()

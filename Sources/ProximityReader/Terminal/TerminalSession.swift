@@ -32,10 +32,6 @@ package final class TerminalSession: Sendable {
 
     func status() async throws -> StoreAndForwardStatus { try await terminal.status(of: self) }
 
-    func waitForRemoval(_ cardIsThere: @Sendable () -> Void) async -> Bool {
-        await terminal.waitForRemoval(cardIsThere)
-    }
-
     func cancelRead() async throws -> Bool { try await terminal.cancelRead(in: self) }
 
     /// Performs `read` while `handler` is told of its events, in the form that Apple had first.
