@@ -440,7 +440,7 @@ package actor PaymentTerminal {
 
     /// Waits until the card of a read is gone, cancelled or not, so that it does not pay for who comes next.
     private func removal(from field: EventfulField) async {
-        guard isCardLeft else { return }
+        guard isCardLeft, session != nil else { return }
         let removal = Task {
             do { try await field.waitForRemoval() } catch { logger.debug("waiting for the card's removal: \(error)") }
         }
