@@ -34,7 +34,7 @@ extension ESCPOSPrinter.Limits {
     }
 
     private static func wait(_ what: String, until isTrue: () -> Bool) async throws {
-        let end = ContinuousClock.now + .seconds(60)
+        let end = ContinuousClock.now + .seconds(120)
         while !isTrue() {
             try #require(ContinuousClock.now < end, "\(what)")
             try await Task.sleep(for: .milliseconds(10))
