@@ -52,6 +52,7 @@ extension Benchmarks {
             switch entryPoint.next(event).action {
             case .activateField: event = .cardPresent
             case .switchFieldOff: event = .fieldIsOff
+            case .exchange: event = .terminalData(DataRecord())
             case .send(let command): event = .response(try transmit(command), after: .milliseconds(10))
             case .finish(let final): return final
             }

@@ -23,4 +23,35 @@ extension CommandAPDU {
     public static func externalAuthenticate(_ data: [UInt8]) -> CommandAPDU {
         CommandAPDU(unchecked: (0x00, 0x82, 0x00, 0x00), data: Array(data.prefix(255)))
     }
+
+    /// EXCHANGE RELAY RESISTANCE DATA (EMV Contactless Book C-2, 5.3).
+    ///
+    /// - Parameter entropy: the terminal's, 4 bytes; of more than 255 only those are sent.
+    public static func exchangeRelayResistanceData(_ entropy: [UInt8]) -> CommandAPDU {
+        CommandAPDU(unchecked: (0x80, 0xEA, 0x00, 0x00), data: Array(entropy.prefix(255)), ne: 256)
+    }
+
+    /// COMPUTE CRYPTOGRAPHIC CHECKSUM (EMV Contactless Book C-2, 5.2).
+    ///
+    /// - Parameter data: what the UDOL asks for, at most 252 bytes; of more only the first 252 are sent.
+    public static func computeCryptographicChecksum(_ data: [UInt8]) -> CommandAPDU {
+        CommandAPDU(unchecked: (0x80, 0x2A, 0x8E, 0x80), data: Array(data.prefix(252)), ne: 256)
+    }
+
+    /// RECOVER AC (EMV Contactless Book C-2, 5.8).
+    ///
+    /// - Parameter data: what the DRDOL asks for, at most 252 bytes; of more only the first 252 are sent.
+    public static func recoverAC(_ data: [UInt8]) -> CommandAPDU {
+        CommandAPDU(unchecked: (0x80, 0xD0, 0x00, 0x00), data: Array(data.prefix(252)), ne: 256)
+    }
+
+    /// PUT DATA for the object `tag`, of one or two bytes (EMV Contactless Book C-2, 5.7).
+    ///
+    /// - Parameter value: at most 255 bytes; of more only those are sent.
+    public static func putData(_ tag: TLVTag, _ value: [UInt8]) -> CommandAPDU {
+        CommandAPDU(
+            unchecked: (
+                0x80, 0xDA, UInt8(truncatingIfNeeded: tag.rawValue >> 8), UInt8(truncatingIfNeeded: tag.rawValue)
+            ), data: Array(value.prefix(255)))
+    }
 }

@@ -328,7 +328,7 @@ private struct Confirming: Kernel {
 
     mutating func next(_ event: KernelEvent) -> KernelStep {
         switch event {
-        case .start: return KernelStep(.send(.getData(0x9F36)))
+        case .start, .terminalData: return KernelStep(.send(.getData(0x9F36)))
         case .communicationError(let error): return KernelStep(.outcome(Outcome(.endApplication, reason: "\(error)")))
         case .response(let response, _):
             switch response.data.first {

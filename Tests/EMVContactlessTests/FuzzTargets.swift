@@ -43,14 +43,32 @@ public enum FuzzTargets {
     /// PPSE, SELECT and GET PROCESSING OPTIONS for every candidate, and what one kernel reads.
     static let maximumCommands = 2 * EntryPoint.maximumActivations * (2 * EntryPoint.maximumCandidates + 160)
 
-    /// What the first four bytes choose: kind, amount and start of the transaction, an ATM, the floor limit, and what is other
-    /// than in the test configuration in byte 1 of the TTQ.  Four bytes of 00 are the test configuration's purchase of 12.34.
+    /// What the first four bytes choose: kind, amount and start of the transaction, an ATM, what Kernel 2 exchanges with the
+    /// terminal, the floor limit, and what is other than in the test configuration in byte 1 of the TTQ.  Four bytes of 00 are the test configuration's purchase of 12.34.
     struct Bench {
         var kind = Transaction.Kind.purchase
         var amount: UInt64
         /// Begins at Start B, without pre-processing.
         var startsAtB: Bool
         var configuration = ReaderConfiguration.test
+
+        /// What Kernel 2 exchanges with card and terminal besides: bits 5 to 8 of the first byte.
+        private static func kernel2Data(_ choice: UInt8) -> [TLVTag: [UInt8]] {
+            var data: [TLVTag: [UInt8]] = [:]
+            if choice & 0x10 != 0 { data[0xDF8110] = [] }
+            if choice & 0x20 != 0 { data[0xDF8112] = [0x9F, 0x50, 0x9F, 0x70, 0x9F, 0x75, 0x5F, 0x24] }
+            if choice & 0x40 != 0 {
+                data[0xDF810D] = [0x02]
+                data[0x9F5C] = [0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17]
+            }
+            if choice & 0x80 != 0 {
+                (data[0xDF8104], data[0xDF8105]) = ([], [])
+                data[0xFF8102] = [0x9F, 0x75, 0x01, 0xAA, 0x9F, 0x76, 0x01, 0xBB]
+                data[0xFF8103] = [0x9F, 0x77, 0x01, 0xCC, 0x9F, 0x78, 0x01, 0xDD]
+                data[0x9F53] = []
+            }
+            return data
+        }
 
         private static let amounts: [UInt64] = [
             12_34, 0, 1_00, 49_99, 50_00, 9_999_99, 10_000_00, Transaction.maximumAmount,
@@ -70,6 +88,9 @@ public enum FuzzTargets {
             for index in configuration.combinations.indices {
                 configuration.combinations[index].floorLimit = Self.floorLimits[Int(choice[2] & 0x03)]
                 configuration.combinations[index].kernel3.checksUsageAtATM = isATM
+                if configuration.combinations[index].kernel == 2 {
+                    configuration.combinations[index].data.merge(Self.kernel2Data(choice[0])) { $1 }
+                }
                 // Kernel 3 has EMV mode, and no mag-stripe mode.
                 configuration.combinations[index].terminalTransactionQualifiers?.formSymmetricDifference(
                     TerminalTransactionQualifiers(rawValue: UInt32(choice[3] & 0x5F) << 24))

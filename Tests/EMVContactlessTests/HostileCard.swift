@@ -6,6 +6,9 @@ import SmartCard
 struct HostileCard {
     private var bytes: ArraySlice<UInt8>
 
+    /// Whether a Mastercard application was selected last.
+    private var isMastercard = false
+
     init(_ bytes: some Collection<UInt8>) { self.bytes = ArraySlice(bytes) }
 
     /// What came of a transaction: how many commands there were, and the outcomes; nil if it had no end.
@@ -25,6 +28,7 @@ struct HostileCard {
             switch entryPoint.next(event).action {
             case .activateField: event = activate()
             case .switchFieldOff: event = .fieldIsOff
+            case .exchange(let exchange): event = .terminalData(answer(exchange))
             case .send(let command):
                 result.commands += 1
                 event = answer(command)
@@ -43,6 +47,30 @@ struct HostileCard {
         return result
     }
 
+    /// Plays card and terminal against Kernel 2 alone, whose application has been selected.
+    ///
+    /// - Parameter watch: sees the kernel after each step.
+    /// - Returns: the outcome, nil if it does not come; how many commands and questions there were.
+    mutating func play(_ kernel: Kernel2, watch: (Kernel2) -> Void) -> (outcome: Outcome?, count: Int) {
+        isMastercard = true
+        var kernel = kernel
+        var event = KernelEvent.start
+        for count in 0..<2_000 {
+            let step = kernel.next(event)
+            watch(kernel)
+            switch step.action {
+            case .outcome(let outcome): return (outcome, count)
+            case .exchange(let exchange): event = .terminalData(answer(exchange))
+            case .send(let command):
+                switch answer(command) {
+                case .response(let response, let duration): event = .response(response, after: duration)
+                default: event = .communicationError(.transmission)
+                }
+            }
+        }
+        return (nil, 2_000)
+    }
+
     private mutating func take() -> UInt8 { bytes.popFirst() ?? 0 }
 
     private mutating func take(_ count: Int) -> [UInt8] { (0..<count).map { _ in take() } }
@@ -57,6 +85,8 @@ struct HostileCard {
     }
 
     private mutating func answer(_ command: CommandAPDU) -> EntryPoint.Event {
+        // RECOVER AC: a card that has nothing to recover.
+        if command.ins == 0xD0, take() & 0x03 == 0 { return response([], 0x6985) }
         let data: [UInt8]
         switch take() & 0x0F {
         case 0x0F: return .communicationError(CommunicationError(rawValue: take() % 3 + 1) ?? .timeout)
@@ -74,7 +104,9 @@ struct HostileCard {
     // MARK: Plausible answers
 
     private mutating func plausible(_ command: CommandAPDU) -> [UInt8] {
-        switch command.ins {
+        if command.ins == 0xA4 { isMastercard = command.data.starts(with: [0xA0, 0x00, 0x00, 0x00, 0x04]) }
+        if isMastercard { return plausibleMastercard(command) }
+        return switch command.ins {
         case 0xA4 where command.data.starts(with: Array("2PAY".utf8)): directory()
         case 0xA4: template(0x6F, [(0x84, command.data), (0xA5, fci())])
         case 0xA8 where take() & 0x0F == 0: TLVTag(0x80).encode(take(2) + locator())
@@ -172,4 +204,93 @@ struct HostileCard {
         }
         return tag?.encode(value) ?? value
     }
+
+    // MARK: Mastercard
+
+    /// What the terminal says to a kernel that asks: what it wants, or not, and sometimes what it writes.
+    private mutating func answer(_ exchange: DataExchange) -> DataRecord {
+        var record = DataRecord(exchange.dataNeeded.map { .init($0, take(Int(take() & 0x0F))) })
+        if take() & 0x03 != 0 { record[0xDF8110] = [take() & 0x01] }
+        if take() & 0x01 != 0 {
+            record[0xDF8112] = [0x9F, 0x70, 0x9F, 0x50]
+            record[0xFF8102] = [0x9F, 0x75, 0x01, take()]
+        }
+        if take() & 0x01 != 0 {
+            for (tag, count) in [(0xDF60, 8), (0xDF62, 1), (0xDF63, 3), (0xDF8108, 1), (0xDF8109, 8), (0xDF810A, 1)]
+                as [(TLVTag, Int)]
+            { record[tag] = take(count) }
+        }
+        return record
+    }
+
+    private mutating func plausibleMastercard(_ command: CommandAPDU) -> [UInt8] {
+        switch command.ins {
+        case 0xA4:
+            let issuer: [(TLVTag, Value)] = [
+                (0x9F5D, .told(3)), (0x9F5E, .fixed([0x54, 0x13, 0x33, 0x00, 0x89, 0x01, 0x04, 0x34, 0x01])),
+            ]
+            let options = template(0xBF0C, objects(issuer))
+            return template(
+                0x6F,
+                [
+                    (0x84, command.data),
+                    (0xA5, TLVTag(0x9F38).encode([0x9F, 0x35, 0x01, 0x9F, 0x53, 0x01]) + options),
+                ])
+        case 0xA8:
+            // Plausible is either mode, with or without relay resistance and all the rest.
+            let kind = take()
+            var profile: [UInt8] = [0x18 | kind & 0x03, kind & 0x10 == 0 ? 0x80 : 0x00]
+            if kind & 0x20 != 0 { profile[1] |= 0x01 }
+            let isMagStripe = profile[1] & 0x80 == 0
+            return template(
+                0x77,
+                objects([
+                    (0x82, .fixed(profile)),
+                    (
+                        0x94,
+                        kind & 0x40 != 0 ? .locator : .fixed(isMagStripe ? [8, 1, 1, 0] : [0x10, 1, 1, kind >> 7])
+                    ),
+                    (0x9F5F, .told(1)), (0x9F7D, .told(8)), (0x9F7F, .told(4)), (0x9F6F, .told(1)),
+                ]))
+        case 0xB2 where command.p2 >> 3 == 1: return template(0x70, objects(Self.magStripeRecord))
+        case 0xB2: return template(0x70, objects(Self.mastercardRecord))
+        case 0xEA: return [0x80, 0x0A] + take(4) + [0, take(), 0, take(), 0, take()]
+        case 0xAE, 0xD0: return template(0x77, objects(Self.mastercardCryptogram))
+        case 0x2A: return template(0x77, objects(Self.checksum))
+        case 0xCA:
+            let tag = TLVTag(rawValue: UInt32(command.p1) << 8 | UInt32(command.p2))
+            return tag.encode(take(tag == 0x9F50 ? 6 : Int(take() & 0x07)))
+        default: return []
+        }
+    }
+
+    private static let mastercardTrack: [UInt8] = [
+        0x54, 0x13, 0x33, 0x00, 0x89, 0x01, 0x04, 0x34, 0xD3, 0x11, 0x22, 0x01, 0x99, 0x99, 0x99, 0x99, 0x99, 0x99,
+        0x9F,
+    ]
+
+    private static let mastercardRecord: [(TLVTag, Value)] = [
+        (0x5A, .fixed(Array(mastercardTrack.prefix(8)))), (0x5F24, .fixed([0x31, 0x12, 0x31])),
+        (0x5F34, .fixed([0x01])),
+        (0x57, .fixed(mastercardTrack)),
+        (0x8C, .fixed([0x9F, 0x02, 0x06, 0x95, 0x05, 0x9F, 0x37, 0x04, 0x9F, 0x53, 0x01])),
+        (0x8E, .told(14)), (0x9F07, .told(2)), (0x9F0F, .told(5)), (0x9F4A, .fixed([0x82])), (0x8F, .told(1)),
+        (0x90, .told(144)), (0x9F32, .fixed([0x03])), (0x9F46, .told(144)), (0x9F47, .fixed([0x03])),
+        (0x9F51, .fixed([0x9F, 0x37, 0x04])), (0x9F5B, .fixed([0xDF, 0x60, 0x08, 0xDF, 0x61, 0x08, 0xDF, 0x63, 0x10])),
+        (0x9F6E, .told(6)),
+    ]
+
+    private static let magStripeRecord: [(TLVTag, Value)] = [
+        (0x9F6B, .fixed(mastercardTrack)), (0x9F65, .fixed([0x00, 0x0E])), (0x9F66, .fixed([0x0E, 0x70])),
+        (0x9F67, .fixed([0x03])), (0x9F62, .told(6)), (0x9F63, .told(6)), (0x9F64, .told(1)),
+        (0x9F69, .fixed([0x9F, 0x6A, 0x04, 0x9F, 0x7E, 0x01])),
+    ]
+
+    private static let mastercardCryptogram: [(TLVTag, Value)] = [
+        (0x9F27, .told(1)), (0x9F36, .told(2)), (0x9F26, .told(8)), (0x9F10, .told(18)), (0xDF4B, .told(3)),
+    ]
+
+    private static let checksum: [(TLVTag, Value)] = [
+        (0x9F61, .told(2)), (0x9F60, .told(2)), (0x9F36, .told(2)), (0xDF4B, .told(3)),
+    ]
 }

@@ -65,6 +65,14 @@ import Testing
         ("multi", [2 + 1 + 0]),  // the one of the highest priority (3.3.3.2)
         // Until the last application in common has been selected, whose kernel the reader does not have (3.4.1.1).
         ("mastercard", [2]), ("emv-cda", [2]), ("emv-sda", [2]), ("emv-dda", [2]),
+        ("mastercard-online", [2]), ("mastercard-decline", [2]), ("mastercard-cda-fails", [2]),
+        ("mastercard-odd-keys", [2]), ("mastercard-padded-keys", [2]), ("mastercard-advance", [2]),
+        ("mastercard-rrp-slow", [2]),
+        ("mastercard-rrp-early", [2]), ("mastercard-rrp-mismatch", [2]), ("mastercard-rrp-wrong", [2]),
+        ("mastercard-torn", [2]), ("mastercard-torn-lost", [2]), ("mastercard-balance", [2]),
+        ("mastercard-stripe", [2]),
+        ("mastercard-stripe-wide", [2]), ("mastercard-stripe-phone", [2]), ("mastercard-storage", [2]),
+        ("mastercard-storage-rrp", [2]), ("mastercard-phone", [2]), ("mastercard-phone-ready", [2]), ("maestro", [2]),
     ]
 
     @Test(arguments: least) func leastCommands(_ name: String, _ commands: [Int]) throws {
@@ -167,6 +175,7 @@ import Testing
                         (instructions.last == "" ? "" : " ") + [command.ins].hex
                     let response = try #require(card.exchange(command.bytes))
                     event = .response(try ResponseAPDU(response), after: card.processingTime(of: command.bytes))
+                case .exchange: event = .terminalData(DataRecord())
                 case .switchFieldOff(let milliseconds):
                     fieldOff.append(milliseconds)
                     event = .fieldIsOff

@@ -11,7 +11,14 @@ import Testing
         "visa-oda-fails",
         "visa-oda-fails-online", "visa-oda-fails-switch", "visa-expired", "visa-expired-online", "visa-switch-cash",
         "visa-switch-cashback", "visa-odd-keys", "visa-odd-records", "visa-msd", "visa-without-ttq", "emv-sda",
-        "emv-dda", "emv-cda", "mifare-classic-1k", "ntag213", "ndef-type4", "felica", "iso-dep", "type-b",
+        "emv-dda", "emv-cda",
+        "mastercard-online", "mastercard-decline", "mastercard-cda-fails", "mastercard-odd-keys",
+        "mastercard-padded-keys", "mastercard-advance", "mastercard-rrp-slow", "mastercard-rrp-early",
+        "mastercard-rrp-mismatch",
+        "mastercard-rrp-wrong", "mastercard-torn", "mastercard-torn-lost", "mastercard-balance", "mastercard-stripe",
+        "mastercard-stripe-wide", "mastercard-stripe-phone", "mastercard-storage", "mastercard-storage-rrp",
+        "mastercard-phone", "mastercard-phone-ready", "maestro",
+        "mifare-classic-1k", "ntag213", "ndef-type4", "felica", "iso-dep", "type-b",
     ]
 
     @Test func builtIn() throws {

@@ -73,7 +73,7 @@ struct CardSignatureTests {
         let minted = try await Program.run([folder.appending(path: "mint-test-keys").path], timeout: .seconds(120))
         #expect(minted.status == 0, "\(minted.error)")
         #expect(minted.output == String(decoding: PackageResources.test_keys, as: UTF8.self))
-        #expect(try TestKeys(parsing: Array(minted.output.utf8)).keys.count == 7)
+        #expect(try TestKeys(parsing: Array(minted.output.utf8)).keys.count == 8)
         for key in VirtualCards.certificationAuthorityKeys {
             let parts = key.rid + [key.index] + key.modulus + key.exponent
             let sum = try await Program.run([

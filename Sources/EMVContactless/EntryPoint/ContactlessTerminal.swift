@@ -36,8 +36,14 @@ public struct ContactlessTerminal: Sendable {
     }
 
     private let entryPoint: EntryPoint
+    /// Transactions that cards may have to recover.  Copies of a terminal share them.
+    public let tornTransactions: TornTransactions
 
-    public init(_ entryPoint: EntryPoint) { self.entryPoint = entryPoint }
+    /// - Parameter tornTransactions: those of the terminal before this one, where it is made anew for each transaction.
+    public init(_ entryPoint: EntryPoint, tornTransactions: TornTransactions = TornTransactions()) {
+        self.entryPoint = entryPoint
+        self.tornTransactions = tornTransactions
+    }
 
     /// Performs one transaction.
     ///
@@ -48,6 +54,8 @@ public struct ContactlessTerminal: Sendable {
     ///   - field: is left on, with the card in it.
     ///   - preProcessing: false begins at Start B, for a reader that does not know the amount in advance.
     ///   - layers: what goes between the kernel and the card, such as a traffic log or a recorder.
+    ///   - exchange: takes what a kernel has for the terminal while the card is there, and answers with the data objects that
+    ///     it wants, or without any; the card waits.  Without it the answer is empty.
     ///   - show: shows a message to the cardholder; called in the order in which they come.
     ///   - authorise: asks the issuer, and returns nil if it could not be reached.  Called for an outcome that may be
     ///     restarted; without it such an outcome is the last.
@@ -59,9 +67,12 @@ public struct ContactlessTerminal: Sendable {
         _ transaction: Transaction, in field: some ContactlessField, preProcessing: Bool = true,
         layers: (any CardChannel) -> any CardChannel = { $0 },
         authorise: (@Sendable (FinalOutcome) async throws -> OnlineResponse?)? = nil,
+        exchange: (@Sendable (DataExchange) async throws -> DataRecord)? = nil,
         show: (UserInterfaceRequest) -> Void
     ) async throws -> Report {
         var entryPoint = entryPoint
+        entryPoint.tornTransactions = tornTransactions.current
+        let transaction = transaction.withFurtherUnpredictableNumbers()
         var exchanges: [Exchange] = []
         var notes: [String] = []
         var channel: (any CardChannel)?
@@ -71,6 +82,9 @@ public struct ContactlessTerminal: Sendable {
         while true {
             try Task.checkCancellation()
             let step = entryPoint.next(event)
+            if entryPoint.tornTransactions != tornTransactions.current {
+                tornTransactions.replace(with: entryPoint.tornTransactions)
+            }
             step.userInterfaceRequests.forEach(show)
             notes += step.notes
             do {
@@ -103,6 +117,8 @@ public struct ContactlessTerminal: Sendable {
                         event = .communicationError(communicationError)
                         notes.append("\(error)")
                     }
+                case .exchange(let data):
+                    event = .terminalData(try await exchange?(data) ?? DataRecord())
                 case .switchFieldOff(let milliseconds):
                     try await field.deactivate(for: .milliseconds(milliseconds))
                     event = .fieldIsOff
@@ -162,5 +178,16 @@ public struct ContactlessTerminal: Sendable {
             }
             return nil
         }
+    }
+}
+
+extension Transaction {
+    /// With random numbers of the system's, unless there are some.
+    fileprivate func withFurtherUnpredictableNumbers() -> Transaction {
+        var transaction = self
+        if furtherUnpredictableNumbers.isEmpty {
+            transaction.furtherUnpredictableNumbers = (0..<2).map { _ in (0..<4).map { _ in .random(in: 0...255) } }
+        }
+        return transaction
     }
 }

@@ -23,6 +23,8 @@ public struct EntryPoint: Sendable {
         case response(ResponseAPDU, after: Duration)
         /// There is no response.
         case communicationError(CommunicationError)
+        /// The terminal's answer to ``Step/Action-swift.enum/exchange(_:)``: data objects, none if it has none.
+        case terminalData(DataRecord)
         /// The field has been off for as long as it was to be.
         case fieldIsOff
         /// The issuer's answer to an online request, where ``Outcome/isRestarted(by:)``.
@@ -36,6 +38,8 @@ public struct EntryPoint: Sendable {
             case activateField
             /// ``Event/response(_:after:)`` or ``Event/communicationError(_:)`` follows.
             case send(CommandAPDU)
+            /// A kernel has something for the terminal, or wants something of it; ``Event/terminalData(_:)`` follows.
+            case exchange(DataExchange)
             /// The field is switched off for this many milliseconds; ``Event/fieldIsOff`` follows.
             case switchFieldOff(milliseconds: Int)
             /// The end, but for an online response that restarts it.
@@ -50,7 +54,7 @@ public struct EntryPoint: Sendable {
 
     /// After how many activations of the field in a row that came to nothing the card is given up.
     public static let maximumActivations = 16
-    /// How many commands a kernel may send in one activation.
+    /// How many commands a kernel may send in one activation; what it exchanges with the terminal counts as well.
     public static let maximumCommands = 1024
 
     /// How many directory entries of the PPSE are read, and how many candidates are made of them, at the most.  A PPSE of 256
@@ -82,6 +86,8 @@ public struct EntryPoint: Sendable {
     /// The combination that was selected last, and the answer of the card.
     private var selected: (candidate: Candidate, kernel: KernelIdentifier, response: ResponseAPDU)?
     private var onlineResponse: OnlineResponse?
+    /// Transactions that a card may have to recover (Book C-2, 4.4).  They stay from one transaction to the next.
+    public var tornTransactions = TornTransactionLog()
     /// The combination that the issuer's data are for, to be selected again without a look at the PPSE.
     private var resumed: Candidate?
     private var activations = 0
@@ -156,6 +162,8 @@ public struct EntryPoint: Sendable {
             return tellKernel(.response(response, after: duration), commands)
         case (.kernel(let commands), .communicationError(let error)):
             return tellKernel(.communicationError(error), commands)
+        case (.kernel(let commands), .terminalData(let objects)):
+            return tellKernel(.terminalData(objects), commands)
         case (.finished(let outcome), .onlineResponse(let response)) where outcome.isRestarted(by: response):
             return restart(outcome, response)
         default:
@@ -313,7 +321,7 @@ extension EntryPoint {
             selectResponse: selected.response, transaction: transaction, terminalData: data,
             offlineDataAuthentication: OfflineDataAuthentication(
                 keys: keys, environment: configuration.environment, aid: combination.aid, date: transaction.time.date),
-            exceptionFile: exceptionFile, onlineResponse: onlineResponse)
+            exceptionFile: exceptionFile, onlineResponse: onlineResponse, tornTransactions: tornTransactions)
         self.kernel = kernel.init(activation)
         return tellKernel(.start, 0)
     }
@@ -323,11 +331,16 @@ extension EntryPoint {
         requests += step.userInterfaceRequests
         switch step.action {
         case .outcome(let outcome):
+            if let log = outcome.tornTransactions { tornTransactions = log }
             return process(outcome)
         case .send(let command):
             guard commands < Self.maximumCommands else { return end("the card needs too many commands") }
             state = .kernel(commands: commands + 1)
             return .send(command)
+        case .exchange(let exchange):
+            guard commands < Self.maximumCommands else { return end("the terminal is asked too often") }
+            state = .kernel(commands: commands + 1)
+            return .exchange(exchange)
         }
     }
 }
@@ -351,6 +364,10 @@ extension EntryPoint {
         case .tryAgain:
             // 3.5.1.3
             notes.append("try again: \(outcome.reason)")
+            return activateProtocol(after: outcome)
+        case .endApplication where outcome.start == .b:
+            // So Kernel 2 has a card presented again (Book C-2, A.1, Outcome Parameter Set; Book A, table 6-1, Start).
+            notes.append("once more: \(outcome.reason)")
             return activateProtocol(after: outcome)
         case .selectNext:
             // 3.5.1.4

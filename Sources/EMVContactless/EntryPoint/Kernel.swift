@@ -20,12 +20,16 @@ public enum KernelEvent: Sendable {
     case response(ResponseAPDU, after: Duration)
     /// There is no response: the card left the field, timed out, or broke the protocol (Book A, L1RSP).
     case communicationError(CommunicationError)
+    /// The terminal's answer to ``KernelStep/Action/exchange(_:)``: data objects, none if it has none.
+    case terminalData(DataRecord)
 }
 
 /// What a kernel wants done: the requests are shown, then the action is carried out.
 public struct KernelStep: Sendable {
     public enum Action: Sendable {
         case send(CommandAPDU)
+        /// The terminal is told, and asked; ``KernelEvent/terminalData(_:)`` follows.
+        case exchange(DataExchange)
         case outcome(Outcome)
     }
 
@@ -57,12 +61,14 @@ public struct KernelActivation: Sendable {
     public let exceptionFile: any ExceptionFile
     /// The issuer's answer, where the kernel is activated again after an online request.
     public let onlineResponse: OnlineResponse?
+    /// Transactions that a card may have to recover.
+    public let tornTransactions: TornTransactionLog
 
     public init(
         combination: Combination, indicators: PreProcessingIndicators, name: [UInt8], selectResponse: ResponseAPDU,
         transaction: Transaction, terminalData: [TLVTag: [UInt8]],
         offlineDataAuthentication: OfflineDataAuthentication, exceptionFile: any ExceptionFile = NoExceptionFile(),
-        onlineResponse: OnlineResponse? = nil
+        onlineResponse: OnlineResponse? = nil, tornTransactions: TornTransactionLog = TornTransactionLog()
     ) {
         self.combination = combination
         self.indicators = indicators
@@ -73,6 +79,7 @@ public struct KernelActivation: Sendable {
         self.offlineDataAuthentication = offlineDataAuthentication
         self.exceptionFile = exceptionFile
         self.onlineResponse = onlineResponse
+        self.tornTransactions = tornTransactions
     }
 }
 

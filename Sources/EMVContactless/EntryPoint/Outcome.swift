@@ -68,6 +68,8 @@ public struct Outcome: Hashable, Sendable {
     public var dataRecord: DataRecord?
     /// What else the kernel has to tell.
     public var discretionaryData: DataRecord?
+    /// Tag 5F25, which no book has in the data record; nil if the card did not give it.
+    public var effectiveDate: [UInt8]?
     /// With ``Kind/tryAnotherInterface``; nil: not applicable.
     public var alternateInterfacePreference: Interface?
     /// Whether a receipt has to be offered.
@@ -76,6 +78,8 @@ public struct Outcome: Hashable, Sendable {
     public var fieldOff: Int?
     /// How long the card may stay in the field while the issuer decides, in milliseconds; 0: not at all.
     public var removalTimeout: Int
+    /// The transactions that a card may have to recover from now on; nil: as before.
+    public var tornTransactions: TornTransactionLog?
     /// Why, for a log or a test bench: a sentence without card data.
     public var reason: String
 
@@ -139,7 +143,10 @@ public struct DataRecord: Hashable, Sendable {
 
 extension DataRecord.Element: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// `5A:476173******0010`
-    public var description: String { "\(tag):\(SensitiveData.masked(value, of: tag))" }
+    public var description: String {
+        if tag.isConstructed, let objects = SensitiveData.maskedTLV(value) { return "\(tag)[ \(objects) ]" }
+        return "\(tag):\(SensitiveData.masked(value, of: tag))"
+    }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
 }

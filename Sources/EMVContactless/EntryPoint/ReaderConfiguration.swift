@@ -152,7 +152,11 @@ extension ReaderConfiguration {
             if let origin = reserved[tag] {
                 throw ConfigurationError(path: path, reason: "\(origin), and cannot be set")
             }
-            guard !tag.isConstructed else { throw ConfigurationError(path: path, reason: "is a template") }
+            // Present without a value, Kernel 2 asks for it, or reads it.
+            if value.isEmpty, Kernel2.requestable.contains(tag) { continue }
+            guard !tag.isConstructed || Kernel2.requestable.contains(tag) else {
+                throw ConfigurationError(path: path, reason: "is a template")
+            }
             let meanings = DataElement.meanings(of: tag)
             if let source = meanings.first?.source, meanings.allSatisfy({ [.card, .issuer].contains($0.source) }) {
                 throw ConfigurationError(path: path, reason: "comes from the \(source), and cannot be set")

@@ -62,6 +62,26 @@ extension ReaderConfiguration {
             terminalTransactionQualifiers: kernel == 3
                 ? [.emvMode, .emvContactChip, .onlinePIN, .signature, .issuerUpdateProcessing, .consumerDeviceCVM]
                 : nil,
-            statusCheck: false, zeroAmountAllowed: true)
+            statusCheck: false, zeroAmountAllowed: true, data: kernel == 2 ? kernel2Data(aid) : [:])
+    }
+
+    /// What Kernel 2 can do here: CDA, relay resistance, devices that verify their holder, online PIN and signature, and
+    /// recovery of two torn transactions.  The terminal action codes are those that terminals are published with; Maestro has
+    /// no mag-stripe mode.
+    private static func kernel2Data(_ aid: AID) -> [TLVTag: [UInt8]] {
+        let isMaestro = aid.bytes.starts(with: [0xA0, 0x00, 0x00, 0x00, 0x04, 0x30, 0x60])
+        return [
+            0xDF8117: [0xE0],  // card data input capability
+            0xDF8118: [0x60],  // CVM required: online PIN, signature
+            0xDF8119: [0x08],  // no CVM required
+            0xDF811B: [isMaestro ? 0xB0 : 0x30],  // kernel configuration: on-device verification, relay resistance
+            0xDF811D: [0x02],  // torn transactions
+            0xDF811E: [0x10],  // mag-stripe mode, CVM required: signature
+            0xDF811F: [0x08],  // security capability: CDA
+            0xDF812C: [0x00],  // mag-stripe mode, no CVM required
+            0xDF8120: isMaestro ? [0xF4, 0x50, 0x04, 0x80, 0x0C] : [0xF4, 0x50, 0x84, 0x80, 0x0C],  // TAC, default
+            0xDF8121: isMaestro ? [0x00, 0x00, 0x80, 0x00, 0x00] : [0x00, 0x00, 0x00, 0x00, 0x00],  // TAC, denial
+            0xDF8122: isMaestro ? [0xF4, 0x50, 0x04, 0x80, 0x0C] : [0xF4, 0x50, 0x84, 0x80, 0x0C],  // TAC, online
+        ]
     }
 }

@@ -24,6 +24,9 @@ public struct Transaction: Hashable, Sendable {
     public let time: TerminalTime
     /// Tag 9F37, 4 bytes.
     public let unpredictableNumber: [UInt8]
+    /// Others, 4 bytes each, for a kernel that has to ask a card anew: Kernel 2 takes up to two.  Without them it does not
+    /// ask anew.  ``ContactlessTerminal`` supplies them where there are none.
+    public var furtherUnpredictableNumbers: [[UInt8]] = []
     /// Tag 9F41, eight digits.
     public let sequenceCounter: UInt32
 

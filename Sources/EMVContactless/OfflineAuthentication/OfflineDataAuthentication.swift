@@ -30,6 +30,9 @@ public struct OfflineDataAuthentication: Sendable {
         self.date = date
     }
 
+    /// Whether the terminal has the key that a card names by `index` (8F).
+    func hasKey(index: UInt8) -> Bool { keys[environment, rid, index] != nil }
+
     /// Retrieves the issuer public key from 8F, 90, 92 and 9F32 (EMV Book 2, 5.2 and 5.3).
     public func issuerKey(data: (TLVTag) -> [UInt8]?) -> Result<IssuerPublicKey, AuthenticationFailure> {
         Result { () throws(AuthenticationFailure) in try retrieveIssuerKey(data) }

@@ -2,7 +2,7 @@ import CCryptoLegacy
 
 /// The RSA algorithm with a public key, without any padding (EMV Book 2, B2.1.3).
 ///
-/// The only file of this target that calls libcrypto.
+/// With ``DataStorageDigest`` the only file of this target that calls libcrypto.
 struct RSAPublicKey: Hashable, Sendable {
     /// The longest modulus: 1984 bits (EMV Book 2, B2.1).
     static let maximumLength = 248

@@ -5,7 +5,8 @@ import SmartCard
 /// The bytes are kept as the card sent them: they are hashed, never coded anew.
 public struct StaticDataToBeAuthenticated: Hashable, Sendable {
     private var bytes: [UInt8] = []
-    private var isWhole = true
+    /// Whether every record was coded as a template 70.
+    private(set) var isWhole = true
 
     public init() {}
 

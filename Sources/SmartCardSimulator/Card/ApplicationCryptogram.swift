@@ -45,14 +45,8 @@ struct ApplicationCryptogram: Hashable, Sendable {
     var padding: Padding
     var data: [Datum]
 
-    /// The ICC master key by option A (EMV Book 2, Annex A1.4.1): the rightmost 16 digits of the account number and its
-    /// sequence number, enciphered as they are and inverted.
-    var masterKey: TripleDES? {
-        let digits = pan + [sequence >> 4, sequence & 0x0F]
-        let last = [UInt8](repeating: 0, count: max(0, 16 - digits.count)) + digits.suffix(16)
-        let y = stride(from: 0, to: 16, by: 2).map { last[$0] << 4 | last[$0 + 1] & 0x0F }
-        return issuerKey.encrypt(y + y.map { ~$0 }).flatMap { TripleDES($0.map(Self.withOddParity)) }
-    }
+    /// The ICC master key.
+    var masterKey: TripleDES? { issuerKey.cardKey(pan: pan, sequence: sequence) }
 
     /// The key for one transaction.
     func key(atc: [UInt8], unpredictableNumber: [UInt8]) -> TripleDES? {
@@ -66,7 +60,7 @@ struct ApplicationCryptogram: Hashable, Sendable {
         guard atc.count == 2, tail.count == 4 else { return nil }
         // Annex A1.3.1: R with its third byte F0 for the left half of the key and 0F for the right.
         let r = atc + [0xF0, 0x00] + tail + atc + [0x0F, 0x00] + tail
-        return master.encrypt(r).flatMap { TripleDES($0.map(Self.withOddParity)) }
+        return master.encrypt(r).flatMap { TripleDES($0.map(TripleDES.withOddParity)) }
     }
 
     /// The message the MAC is over, before padding; nil if `value` does not know one of the data.
@@ -96,9 +90,5 @@ struct ApplicationCryptogram: Hashable, Sendable {
         }
         let filling = [UInt8](repeating: 0, count: (8 - padded.count % 8) % 8)
         return key(atc: atc, unpredictableNumber: value(0x9F37) ?? [])?.mac(padded + filling)
-    }
-
-    private static func withOddParity(_ byte: UInt8) -> UInt8 {
-        (byte & 0xFE).nonzeroBitCount.isMultiple(of: 2) ? byte | 0x01 : byte & 0xFE
     }
 }

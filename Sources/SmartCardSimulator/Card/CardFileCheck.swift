@@ -18,19 +18,35 @@ struct CardFileCheck {
         named[.afl] = application.afl
         for (name, count) in [
             (NamedValue.atc, 2), (.cid, 1), (.acType, 1), (.cryptogram, 8), (.unpredictableNumber, 4),
-            (.dynamicNumber, 8),
+            (.dynamicNumber, 8), (.relayEntropy, 4),
         ] {
             named[name] = [UInt8](repeating: 0, count: count)
+        }
+        if application.checksum != nil {
+            for (name, tag) in [(NamedValue.cvc3Track1, 0x56), (.cvc3Track2, 0x9F6B)] as [(NamedValue, TLVTag)]
+            where application.recordObjects.value(of: tag) != nil {
+                named[name] = [0, 0]
+            }
+        }
+        if let storage = application.dataStorage {
+            let longest = storage.slots.values.map(\.data.count).max() ?? 0
+            for (name, count) in [
+                (NamedValue.storageSummary, 8), (.storageNumber, 4), (.storageAvailability, 1), (.storageControl, 1),
+                (.storageData, max(longest, application.dsdol?.length(of: 0xDF63) ?? 0)),
+            ] {
+                named[name] = [UInt8](repeating: 0, count: count)
+            }
         }
         named[.signedDynamicData] = application.authentication?.card.map {
             [UInt8](repeating: 0, count: $0.key.modulus.count)
         }
         self.named = named
-        func sample(_ dol: DOL) -> [TLVTag: [UInt8]] {
-            Dictionary(dol.entries.map { ($0.tag, [UInt8](repeating: 0, count: $0.length)) }) { first, _ in first }
-        }
-        options = sample(application.pdol)
-        both = options.merging(sample(application.cdol1)) { $1 }
+        options = Self.sample(application.pdol)
+        both = options.merging(Self.sample(application.cdol1)) { $1 }
+    }
+
+    private static func sample(_ dol: DOL) -> [TLVTag: [UInt8]] {
+        Dictionary(dol.entries.map { ($0.tag, [UInt8](repeating: 0, count: $0.length)) }) { first, _ in first }
     }
 
     func record(_ statement: Statement) throws(CardFileError) {
@@ -73,6 +89,39 @@ struct CardFileCheck {
         guard both[0x9F37]?.count == 4 else {
             throw at.error("the signature is over 9F37 of 4 bytes, which neither CDOL1 nor PDOL asks for")
         }
+        // EMV Book 2, table 19; EMV Contactless Book C-2: two summaries, and the data of relay resistance.
+        let relayData = application.relayResistance.map { 4 + $0.values(named).count } ?? 0
+        let dynamicData = 38 + (application.dataStorage == nil ? 0 : 16) + relayData
+        guard dynamicData + 25 <= application.authentication?.card?.key.modulus.count ?? 0 else {
+            throw at.error("the card's key is too short for the \(dynamicData) bytes that it signs")
+        }
+    }
+
+    func response(_ response: EMVApplication.Response, _ at: Statement) throws(CardFileError) {
+        try check(response, at)
+    }
+
+    func cryptographicChecksum(_ response: EMVApplication.Response, _ at: Statement) throws(CardFileError) {
+        try check(response, at)
+        guard
+            response.objects.names.isDisjoint(with: [.cvc3Track1, .cvc3Track2])
+                || options.merging(Self.sample(application.udol), uniquingKeysWith: { $1 })[0x9F6A]?.count == 4
+        else { throw at.error("CVC3 needs the unpredictable number, 9F6A of 4 bytes, which UDOL does not ask for") }
+    }
+
+    /// That the terminal is asked for what the application needs of it.
+    func lists(_ at: Statement) throws(CardFileError) {
+        for entry in application.drdol?.entries ?? [] where both[entry.tag]?.count != entry.length {
+            throw at.error("DRDOL (9F51) asks for \(entry.tag), which is not the same in PDOL or CDOL1")
+        }
+        guard application.dataStorage != nil else { return }
+        guard options[0x9F5C]?.count == 8 else {
+            throw at.error("data storage needs the operator, 9F5C of 8 bytes, which the PDOL does not ask for")
+        }
+        for entry in application.dsdol?.entries ?? []
+        where ![0xDF60, 0xDF61, 0xDF62, 0xDF63].contains(entry.tag.rawValue) {
+            throw at.error("DSDOL (9F5B) asks for \(entry.tag), which the card has no use for")
+        }
     }
 
     private func check(
@@ -85,8 +134,16 @@ struct CardFileCheck {
     /// Everything that is named is there.
     private func names(_ names: Set<NamedValue>, _ at: Statement) throws(CardFileError) {
         for name in NamedValue.allCases where names.contains(name) && named[name] == nil {
-            let block = application.authentication == nil ? "the block “authentication”" : "“card” in “authentication”"
-            throw at.error("“\(name.rawValue)” stands here, and the application lacks \(block)")
+            let lack =
+                switch name {
+                case .cvc3Track1: "“checksum-key” or the track, 56"
+                case .cvc3Track2: "“checksum-key” or the track, 9F6B"
+                case .storageSummary, .storageAvailability, .storageNumber, .storageControl, .storageData:
+                    "the block “data-storage”"
+                default:
+                    application.authentication == nil ? "the block “authentication”" : "“card” in “authentication”"
+                }
+            throw at.error("“\(name.rawValue)” stands here, and the application lacks \(lack)")
         }
     }
 

@@ -10,6 +10,7 @@ extension CardFileReader {
         "hidden", "label", "priority", "kernel", "directory-entry", "fci", "processing-options",
         "internal-authenticate", "generate-ac", "afl", "record", "records-readable-at-once", "data", "status",
         "offline", "cryptogram", "authentication", "issuer-update", "extended-selection",
+        "exchange-relay-resistance-data", "compute-cryptographic-checksum", "checksum-key", "data-storage",
     ]
 
     static func emv(_ body: inout Section) throws(CardFileError) -> EMVPersonality {
@@ -39,7 +40,20 @@ extension CardFileReader {
             try truncation.arguments(count: 2...2, "truncate COMMAND BYTES")
             personality.truncations[command] = Int(try truncation.number(1, "bytes", 0...256))
         }
+        if let torn = try body.one("torn") { personality.tear = try tear(torn) }
         return personality
+    }
+
+    /// `torn COMMAND [unheard]`, or `torn never`.
+    private static func tear(_ statement: Statement) throws(CardFileError) -> EMVPersonality.Tear? {
+        if statement.arguments.map(\.text) == ["never"] {
+            try statement.withoutBlock()
+            return nil
+        }
+        let command = try command(statement, among: [])
+        let isUnheard = statement.arguments.last?.text == "unheard"
+        try statement.arguments(count: isUnheard ? 2...2 : 1...1, "torn COMMAND [unheard], or torn never")
+        return EMVPersonality.Tear(command: command, isHeard: !isUnheard)
     }
 
     private static func read(_ ppse: Statement, into personality: inout EMVPersonality) throws(CardFileError) {
@@ -107,6 +121,12 @@ extension CardFileReader {
             application.internalAuthenticate = try response(
                 internalAuthenticate, admitting: NamedValue.inInternalAuthenticate)
         }
+        let relayResistance = try section.one("exchange-relay-resistance-data")
+        if let relayResistance {
+            application.relayResistance = try response(relayResistance, admitting: NamedValue.inRelayResistance)
+        }
+        let checksums = section.all("compute-cryptographic-checksum")
+        application.cryptographicChecksum = try responses(checksums, admitting: NamedValue.inChecksum)
         let records = section.all("record")
         application.records = try Self.records(records)
         application.afl = try section.bytes("afl", 0...252) ?? locator(application.records)
@@ -115,12 +135,22 @@ extension CardFileReader {
         application.pdol = try dol(0x9F38, in: fci, statement) ?? DOL()
         application.ddol = try dol(0x9F49, in: objects, statement) ?? DOL.defaultDDOL
         application.cdol1 = try dol(0x8C, in: objects, statement) ?? DOL()
+        if !checksums.isEmpty { application.udol = try dol(0x9F69, in: objects, statement) ?? DOL.defaultUDOL }
+        // Cards of other schemes have other things in 9F51.
+        if aid.bytes.starts(with: mastercard) { application.drdol = try dol(0x9F51, in: objects, statement) }
         if let data = try section.one("data") { try read(data, into: &application) }
         for status in section.all("status") { try read(status: status, into: &application) }
         if let decision = try section.one("offline") { application.decision = try Self.decision(decision) }
         let account = objects + application.processingOptions.objects
         if let cryptogram = try section.one("cryptogram") {
             application.cryptogram = try Self.cryptogram(cryptogram, account)
+        }
+        if let key = try section.one("checksum-key") {
+            application.checksum = try checksum(key, objects)
+        }
+        if let storage = try section.one("data-storage") {
+            application.dataStorage = try dataStorage(storage, fci)
+            application.dsdol = try dol(0x9F5B, in: objects, statement)
         }
         if let statement = try section.one("issuer-update") {
             application.issuerUpdate = try issuerUpdate(statement, application.cryptogram)
@@ -140,6 +170,13 @@ extension CardFileReader {
         if let statement = internalAuthenticate, let response = application.internalAuthenticate {
             try check.internalAuthenticate(response, statement)
         }
+        if let statement = relayResistance, let response = application.relayResistance {
+            try check.response(response, statement)
+        }
+        for (statement, one) in zip(checksums, application.cryptographicChecksum.cases) {
+            try check.cryptographicChecksum(one.response, statement)
+        }
+        try check.lists(statement)
         return (application, hidden ? nil : entry)
     }
 
@@ -198,12 +235,13 @@ extension CardFileReader {
             var words = statement.arguments.dropFirst().map(\.text)[...]
             let cryptogram = EMVApplication.Cryptogram.allCases.first { $0.name == words.first }
             if cryptogram != nil { words.removeFirst() }
-            let isSigned = words.first == "signed" && cryptogram != .aac
+            // EMV Contactless Book C-2: a card may support CDA over an AAC.
+            let isSigned = words.first == "signed" && (cryptogram != .aac || statement.keyword == "generate-ac")
             if isSigned { words.removeFirst() }
             guard words.isEmpty else {
                 throw statement.error(
                     "“\(statement.keyword)” is written: \(statement.keyword) 77 [tc|arqc|aac] [signed] { objects }; "
-                        + "an aac is not signed")
+                        + "an aac is not signed but in generate-ac")
             }
             guard !responses.cases.contains(where: { $0.cryptogram == cryptogram && $0.isSigned == isSigned }) else {
                 throw statement.error("“\(statement.keyword)” stands here twice for one case")
@@ -292,16 +330,21 @@ extension CardFileReader {
                 guard value.count == 2 else { throw statement.error("the ATC (9F36) has 2 bytes") }
                 application.atc = UInt16(value[0]) << 8 | UInt16(value[1])
             }
+            if tag == 0x9F50, value.count != 6 || EMVCard.number(value) == nil {
+                throw statement.error("the Offline Accumulator Balance (9F50) has 12 digits in 6 bytes")
+            }
             application.data[tag] = value
         }
     }
 
     private static func decision(_ statement: Statement) throws(CardFileError) -> EMVApplication.Decision {
-        let usage = "“offline” is written: offline never, offline up-to AMOUNT, or offline declines"
+        let usage =
+            "“offline” is written: offline never, offline up-to AMOUNT, or offline declines [until-presented-again]"
         try statement.withoutBlock()
         switch statement.arguments.map(\.text) {
         case ["never"]: return .online
         case ["declines"]: return .decline
+        case ["declines", "until-presented-again"]: return .declineUntilPresentedAgain
         case let words where words.count == 2 && words[0] == "up-to":
             return .approve(upTo: try statement.number(1, "an amount", 0...999_999_999_999))
         default: throw statement.error(usage)
@@ -324,13 +367,21 @@ extension CardFileReader {
         guard !data.isEmpty else { throw dataStatement.error("“data” takes tags: 9F02 9F37 9F10[4-7]") }
         try dataStatement.withoutBlock()
 
+        let (digits, sequence) = try account(statement, objects)
+        return ApplicationCryptogram(
+            issuerKey: key, pan: digits, sequence: sequence, sessionKey: session, padding: padding, data: data)
+    }
+
+    /// What the card's keys come from, beside the issuer's.
+    static func account(
+        _ statement: Statement, _ objects: [CardFileObject]
+    ) throws(CardFileError) -> (digits: [UInt8], sequence: UInt8) {
         guard let digits = accountNumber(objects) else {
             throw statement.error("the card's key needs the account number, 5A or 57, which the application lacks")
         }
         let sequence = objects.value(of: 0x5F34) ?? [0]
         guard sequence.count == 1 else { throw statement.error("the PAN sequence number (5F34) has 1 byte") }
-        return ApplicationCryptogram(
-            issuerKey: key, pan: digits, sequence: sequence[0], sessionKey: session, padding: padding, data: data)
+        return (digits, sequence[0])
     }
 
     private static func issuerUpdate(
@@ -375,9 +426,11 @@ extension CardFileReader {
         return .init(tag: tag, bytes: first...last)
     }
 
-    /// The digits of 5A, else those of 57 before its separator D.
+    /// The digits of 5A, else those of 57 or else 9F6B before the separator D.
     static func accountNumber(_ objects: [CardFileObject]) -> [UInt8]? {
-        guard let value = objects.value(of: 0x5A) ?? objects.value(of: 0x57) else { return nil }
+        guard let value = objects.value(of: 0x5A) ?? objects.value(of: 0x57) ?? objects.value(of: 0x9F6B) else {
+            return nil
+        }
         let digits = Array(value.flatMap { [$0 >> 4, $0 & 0x0F] }.prefix { $0 < 10 })
         return (8...19).contains(digits.count) ? digits : nil
     }

@@ -6,7 +6,7 @@ enum CardFileReader {
 
     /// The kinds of card, and the statements that each knows besides its radio identity.
     private static let kinds: [(name: String, keywords: [String])] = [
-        ("emv", ["ppse", "application", "delay", "truncate"]),
+        ("emv", ["ppse", "application", "delay", "truncate", "torn"]),
         ("iso-dep", []),
         ("mifare-classic-1k", ["sector"]),
         ("ntag213", ["ndef", "page", "lock"]),

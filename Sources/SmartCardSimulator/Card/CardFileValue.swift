@@ -21,6 +21,18 @@ enum NamedValue: String, CaseIterable, Hashable, Sendable {
     case dynamicNumber = "dynamic-number"
     /// Signed Dynamic Application Data, as long as the card's key.
     case signedDynamicData = "signed-dynamic-data"
+    /// Device Relay Resistance Entropy, 4 bytes (EMV Contactless Book C-2, as the rest here).
+    case relayEntropy = "relay-entropy"
+    /// CVC3 of track 1 and of track 2, 2 bytes each.
+    case cvc3Track1 = "cvc3-track-1"
+    case cvc3Track2 = "cvc3-track-2"
+    /// Of integrated data storage, where the reader names an operator: DS Summary 1, DS Slot Availability, DS Unpredictable
+    /// Number; and of the slot of the operator, if it has one, DS Slot Management Control and DS ODS.
+    case storageSummary = "storage-summary"
+    case storageAvailability = "storage-availability"
+    case storageNumber = "storage-number"
+    case storageControl = "storage-control"
+    case storageData = "storage-data"
 
     // From the keys of the application.
 
@@ -37,12 +49,21 @@ enum NamedValue: String, CaseIterable, Hashable, Sendable {
 
     /// What a response to GET PROCESSING OPTIONS may name.
     static let inProcessingOptions: Set = [
-        afl, atc, cid, acType, cryptogram, unpredictableNumber, signedDynamicData,
+        afl, atc, cid, acType, cryptogram, unpredictableNumber, signedDynamicData, storageSummary, storageAvailability,
+        storageNumber, storageControl, storageData,
     ]
     /// What a response to GENERATE AC may name.
     static let inGenerateAC: Set = [atc, cid, acType, cryptogram, dynamicNumber, signedDynamicData]
     /// What a response to INTERNAL AUTHENTICATE may name.
     static let inInternalAuthenticate: Set = [atc, dynamicNumber, signedDynamicData]
+    /// What a response to EXCHANGE RELAY RESISTANCE DATA may name.
+    static let inRelayResistance: Set = [relayEntropy]
+    /// What a response to COMPUTE CRYPTOGRAPHIC CHECKSUM may name.
+    static let inChecksum: Set = [atc, cvc3Track1, cvc3Track2]
+    /// Objects that are nothing but one of these are left out where there is none.
+    static let optional: Set = [
+        issuerRemainder, cardRemainder, storageSummary, storageAvailability, storageNumber, storageControl, storageData,
+    ]
     /// What is fixed when the card is made.
     static let ofKeys: Set = [
         authorityIndex, issuerCertificate, issuerRemainder, issuerExponent, cardCertificate, cardRemainder,
@@ -72,6 +93,13 @@ struct CardFileValue: Hashable, Sendable {
         }
         return out
     }
+
+    fileprivate func isLacking(_ named: [NamedValue: [UInt8]]) -> Bool {
+        guard pieces.count == 1, case .named(let name) = pieces[0], NamedValue.optional.contains(name) else {
+            return false
+        }
+        return named[name, default: []].isEmpty
+    }
 }
 
 /// A data object as a card file writes it.
@@ -81,26 +109,22 @@ enum CardFileObject: Hashable, Sendable {
     /// Bytes that stand where an object would.
     case raw(CardFileValue)
 
-    /// The object; nothing if all its value is the remainder of a key that has none, as EMV has no such object then.
+    /// The object; nothing if all its value is one that the card may lack and does, such as the remainder of a key that has
+    /// none, as EMV has no such object then.
     func encoded(_ named: [NamedValue: [UInt8]] = [:]) -> [UInt8] {
         switch self {
-        case .primitive(let tag, let value):
-            switch value.pieces {
-            case [.named(.issuerRemainder)] where named[.issuerRemainder] == []: []
-            case [.named(.cardRemainder)] where named[.cardRemainder] == []: []
-            default: tag.encode(value.bytes(named))
-            }
+        case .primitive(let tag, let value): value.isLacking(named) ? [] : tag.encode(value.bytes(named))
         case .template(let tag, let objects): tag.encode(objects.flatMap { $0.encoded(named) })
         case .raw(let value): value.bytes(named)
         }
     }
 
-    /// The value field of the first primitive object with `tag`, here or below.
+    /// The value field of the first primitive object with `tag`, here or below, or among the bytes that stand here.
     func value(of wanted: TLVTag, _ named: [NamedValue: [UInt8]] = [:]) -> [UInt8]? {
         switch self {
         case .primitive(let tag, let value): tag == wanted ? value.bytes(named) : nil
         case .template(_, let objects): objects.value(of: wanted, named)
-        case .raw: nil
+        case .raw(let value): (try? TLVList(value.bytes(named)))?.firstAnywhere(wanted).map { Array($0.value) }
         }
     }
 

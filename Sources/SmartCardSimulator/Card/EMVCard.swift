@@ -7,10 +7,10 @@ import Synchronization
 /// each SELECT.
 final class EMVCard: VirtualCard {
     let radio: VirtualCardRadio
-    private let personality: EMVPersonality
+    let personality: EMVPersonality
     private let state: Mutex<State>
 
-    private struct State {
+    struct State {
         /// What is selected: the directory, or an application by its place.
         var selected: Selection?
         /// The transaction of the selected application, from GET PROCESSING OPTIONS on.
@@ -27,19 +27,30 @@ final class EMVCard: VirtualCard {
         var blocked: Set<Int> = []
         /// Whether the issuer has authenticated itself since SELECT; nil if it has not tried.
         var issuerIsAuthentic: Bool?
+        /// Whether the holder has confirmed on the card, of each application that has asked since it came into the field.
+        var confirmed: [Int: Bool] = [:]
+        /// Whether the card has been torn from the field, and whether it still has to come back.
+        var isTorn = false
+        var isSilent = false
+        /// Of each application what RECOVER AC gives.  It outlives the field, as does what follows.
+        var recoverable: [Int: Recoverable] = [:]
+        /// Offline Accumulator Balance (9F50) of each application that has one, in the smallest unit of the currency.
+        var balances: [Int: UInt64] = [:]
+        var storages: [Int: DataStorage] = [:]
     }
 
-    private struct Refusal: Hashable {
+    struct Refusal: Hashable {
         var application: Int
-        var command: EMVApplication.Command
+        /// Nil for the approval of a transaction.
+        var command: EMVApplication.Command?
     }
 
-    private enum Selection: Equatable {
+    enum Selection: Equatable {
         case directory
         case application(Int)
     }
 
-    private struct Transaction {
+    struct Transaction {
         /// What the terminal has told, by tag.
         var terminal: [TLVTag: [UInt8]]
         /// The values for the PDOL as they came, without template 83.
@@ -47,14 +58,31 @@ final class EMVCard: VirtualCard {
         /// What GET PROCESSING OPTIONS was answered with.
         let response: EMVApplication.Response
         var named: [NamedValue: [UInt8]]
-        /// Whether GENERATE AC has been.
+        /// How often EXCHANGE RELAY RESISTANCE DATA has been, and what the signature has of the last.
+        var relays = 0
+        var relayData: [UInt8] = []
+        /// The operator whose slot of data the terminal has asked for; nil without integrated data storage.
+        var storageOperator: [UInt8]?
+        /// Whether GENERATE AC has been, or what takes its place.
         var isDone = false
+    }
+
+    /// A cryptogram that the terminal may not have received.
+    struct Recoverable {
+        /// What the terminal told with it.
+        let terminal: [TLVTag: [UInt8]]
+        let response: [UInt8]
     }
 
     init(radio: VirtualCardRadio, personality: EMVPersonality) {
         self.radio = radio
         self.personality = personality
-        state = Mutex(State(counters: personality.applications.map(\.atc)))
+        var state = State(counters: personality.applications.map(\.atc))
+        for (index, application) in personality.applications.enumerated() {
+            state.balances[index] = application.data[0x9F50].flatMap(Self.number)
+            state.storages[index] = application.dataStorage
+        }
+        self.state = Mutex(state)
     }
 
     func reset() {
@@ -62,6 +90,8 @@ final class EMVCard: VirtualCard {
             $0.selected = nil
             $0.transaction = nil
             $0.issuerIsAuthentic = nil
+            $0.confirmed = [:]
+            $0.isSilent = false
             $0.granted.formUnion($0.refused)
             $0.refused = []
         }
@@ -76,7 +106,15 @@ final class EMVCard: VirtualCard {
             let isClass = command.cla == 0x00 || command.cla == 0x80
             return ResponseAPDU(status: isClass && !isInstruction ? 0x6D00 : 0x6E00).bytes
         }
-        let response = state.withLock { respond(to: command, name, &$0) }
+        let response = state.withLock { state -> ResponseAPDU? in
+            guard let tear = personality.tear, tear.command == name, !state.isTorn else {
+                return state.isSilent ? nil : respond(to: command, name, &state)
+            }
+            if tear.isHeard { _ = respond(to: command, name, &state) }
+            (state.isTorn, state.isSilent) = (true, true)
+            return nil
+        }
+        guard let response else { return nil }
         let limit = personality.truncations[name] ?? response.data.count
         return ResponseAPDU(data: Array(response.data.prefix(limit)), status: response.status).bytes
     }
@@ -100,11 +138,15 @@ final class EMVCard: VirtualCard {
         case .getData: getData(command, &state)
         case .externalAuthenticate: externalAuthenticate(command, &state)
         case .putData, .applicationBlock, .applicationUnblock: script(command, name, &state)
+        case .exchangeRelayResistanceData: exchangeRelayResistanceData(command, &state)
+        case .computeCryptographicChecksum: computeCryptographicChecksum(command, &state)
+        case .recoverAC: recoverAC(command, &state)
+        case .putEnvelope: putEnvelope(command, &state)
         }
     }
 
     /// What the command ends with if nothing else is in its way.
-    private func status(of command: EMVApplication.Command, _ index: Int, _ state: inout State) -> StatusWord {
+    func status(of command: EMVApplication.Command, _ index: Int, _ state: inout State) -> StatusWord {
         guard let status = personality.applications[index].statuses[command] else { return .success }
         let refusal = Refusal(application: index, command: command)
         guard status.untilPresentedAgain else { return status.word }
@@ -113,7 +155,7 @@ final class EMVCard: VirtualCard {
         return status.word
     }
 
-    private func application(_ state: State) -> (index: Int, EMVApplication)? {
+    func application(_ state: State) -> (index: Int, EMVApplication)? {
         guard case .application(let index) = state.selected, personality.applications.indices.contains(index) else {
             return nil
         }
@@ -162,7 +204,7 @@ final class EMVCard: VirtualCard {
     }
 
     /// Data come with success and with warnings, 62xx and 63xx (ISO/IEC 7816-4, 5.1.3).
-    private static func carriesData(_ status: StatusWord) -> Bool {
+    static func carriesData(_ status: StatusWord) -> Bool {
         switch status {
         case .success, .warning, .warningChanged: true
         default: false
@@ -191,7 +233,7 @@ final class EMVCard: VirtualCard {
         let qualifiers = values[0x9F66] ?? []
         let wantsOnline = qualifiers.count > 1 && qualifiers[1] & 0x80 != 0
         let takesSignature = qualifiers.first.map { $0 & 0x01 != 0 } ?? false
-        let kind = decide(application, asked: wantsOnline ? .arqc : .tc, values)
+        let kind = decide(index, asked: wantsOnline ? .arqc : .tc, values, &state)
         guard let response = application.processingOptions[kind, signed: takesSignature] else {
             return ResponseAPDU(status: 0x6F00)
         }
@@ -202,6 +244,7 @@ final class EMVCard: VirtualCard {
         transaction.named[.atc] = Self.bytes(state.counters[index])
         Self.draw(&transaction, from: transaction.options)
         Self.name(kind, &transaction)
+        if let storage = state.storages[index] { Self.read(storage, &transaction) }
         if response.objects.names.contains(.cryptogram) {
             transaction.named[.cryptogram] = Self.cryptogram(application, response, transaction)
         }
@@ -248,7 +291,12 @@ final class EMVCard: VirtualCard {
         guard var transaction = state.transaction, !transaction.isDone else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }
-        guard let values = application.cdol1.values(in: command.data[...]) else {
+        // What stands behind the values for CDOL1 is for DSDOL.
+        let head = command.data.prefix(application.cdol1.length)
+        let tail = command.data.dropFirst(head.count)
+        guard let values = application.cdol1.values(in: head) else { return ResponseAPDU(status: 0x6700) }
+        let stored = tail.isEmpty ? nil : application.dsdol?.values(in: tail, lastIsShort: true)
+        guard tail.isEmpty || stored != nil && transaction.storageOperator != nil else {
             return ResponseAPDU(status: 0x6700)
         }
         let status = status(of: .generateAC, index, &state)
@@ -257,20 +305,29 @@ final class EMVCard: VirtualCard {
         transaction.isDone = true
         // What GENERATE AC brings counts more than what GET PROCESSING OPTIONS brought.
         transaction.terminal.merge(values) { $1 }
-        let kind = decide(application, asked: asked, transaction.terminal)
+        var kind = decide(index, asked: asked, transaction.terminal, &state)
+        let storage = state.storages[index]
+        if let stored, !Self.write(stored, command.p1, transaction, &state.storages[index]) { kind = .aac }
         guard let response = application.generateAC[kind, signed: wantsSignature] else {
             return ResponseAPDU(status: 0x6F00)
         }
+        if kind == .tc { state.balances[index]? -= Self.number(transaction.terminal[0x9F02] ?? []) ?? 0 }
         Self.draw(&transaction, from: command.data)
         Self.name(kind, &transaction)
         transaction.named[.cryptogram] = Self.cryptogram(application, response, transaction)
         if response.objects.names.contains(.signedDynamicData) {
+            // DS Summary 2 and 3: before and after.
+            let summaries = transaction.storageOperator.map { _ in
+                (storage?.summary ?? []) + (state.storages[index]?.summary ?? [])
+            }
             transaction.named[.signedDynamicData] = Self.combinedSignature(
-                application, response, transaction, command.data)
+                application, response, transaction, Array(head), (summaries ?? []) + transaction.relayData)
         }
         state.transaction = transaction
         state.requests[index] = Self.request(kind, transaction)
-        return ResponseAPDU(data: response.encoded(transaction.named), status: status)
+        let data = response.encoded(transaction.named)
+        state.recoverable[index] = Recoverable(terminal: transaction.terminal, response: data)
+        return ResponseAPDU(data: data, status: status)
     }
 
     /// What the issuer may answer: an ARQC, and nothing else.
@@ -316,8 +373,7 @@ final class EMVCard: VirtualCard {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }
         let tag = TLVTag(rawValue: UInt32(command.p1) << 8 | UInt32(command.p2))
-        // The Application Transaction Counter is the card's own.
-        let value = name == .putData && tag != 0x9F36 ? application.data[tag] : nil
+        let value = name == .putData && !Self.living.contains(tag) ? application.data[tag] : nil
         guard name == .putData ? value != nil : tag == 0 else { return ResponseAPDU(status: 0x6A86) }
         // ISO/IEC 7816-4, 5.1.3: 6988, incorrect secure messaging data objects.
         guard let data = update.open(command, request) else { return ResponseAPDU(status: 0x6988) }
@@ -333,20 +389,34 @@ final class EMVCard: VirtualCard {
     }
 
     /// The card gives what is asked or less: TC, ARQC, AAC in this order (EMV Book 3, 6.5.5.1).
-    private func decide(
-        _ application: EMVApplication, asked: EMVApplication.Cryptogram, _ terminal: [TLVTag: [UInt8]]
+    func decide(
+        _ index: Int, asked: EMVApplication.Cryptogram, _ terminal: [TLVTag: [UInt8]], _ state: inout State
     ) -> EMVApplication.Cryptogram {
-        switch (asked, application.decision) {
+        switch (asked, personality.applications[index].decision) {
         case (.aac, _), (_, .decline): return .aac
+        case (_, .declineUntilPresentedAgain): return isConfirmed(index, &state) ? .arqc : .aac
         case (.arqc, _), (.tc, .online): return .arqc
         case (.tc, .approve(let limit)):
-            guard let amount = terminal[0x9F02].flatMap(Self.number), amount <= limit else { return .arqc }
+            guard let amount = terminal[0x9F02].flatMap(Self.number),
+                amount <= min(limit, state.balances[index] ?? limit)
+            else { return .arqc }
             return .tc
         }
     }
 
+    /// Whether the holder has confirmed since he was asked to: he does when the card has been in the field and leaves it,
+    /// and that holds for the next time it is there.
+    private func isConfirmed(_ index: Int, _ state: inout State) -> Bool {
+        if let known = state.confirmed[index] { return known }
+        let refusal = Refusal(application: index, command: nil)
+        let isConfirmed = state.granted.remove(refusal) != nil
+        if !isConfirmed { state.refused.insert(refusal) }
+        state.confirmed[index] = isConfirmed
+        return isConfirmed
+    }
+
     /// A number in binary coded decimal; nil if a digit is not one, or there are more than 12.
-    private static func number(_ digits: [UInt8]) -> UInt64? {
+    static func number(_ digits: [UInt8]) -> UInt64? {
         guard digits.count <= 6 else { return nil }
         var number: UInt64 = 0
         for byte in digits {
@@ -367,7 +437,7 @@ final class EMVCard: VirtualCard {
 
     /// Numbers that no reader can tell, and yet the same each time for the same counter and command, so that a test finds
     /// them again.
-    private static func draw(_ transaction: inout Transaction, from data: [UInt8]) {
+    static func draw(_ transaction: inout Transaction, from data: [UInt8]) {
         let numbers = RSAKey.sha1((transaction.named[.atc] ?? []) + data) ?? [UInt8](repeating: 0, count: 20)
         transaction.named[.unpredictableNumber] = Array(numbers[0..<4])
         transaction.named[.dynamicNumber] = Array(numbers[4..<12])
@@ -403,8 +473,13 @@ final class EMVCard: VirtualCard {
     }
 
     /// The signature of CDA (EMV Book 2, 6.6.1).
+    ///
+    /// - Parameters:
+    ///   - data: the values for CDOL1.
+    ///   - more: what the ICC Dynamic Data have of data storage and relay resistance (EMV Contactless Book C-2).
     private static func combinedSignature(
-        _ application: EMVApplication, _ response: EMVApplication.Response, _ transaction: Transaction, _ data: [UInt8]
+        _ application: EMVApplication, _ response: EMVApplication.Response, _ transaction: Transaction, _ data: [UInt8],
+        _ more: [UInt8]
     ) -> [UInt8]? {
         let named = transaction.named
         // Transaction Data Hash Code: what both commands brought, and the response but for the signature.
@@ -415,7 +490,8 @@ final class EMVCard: VirtualCard {
         guard let hash = RSAKey.sha1(transaction.options + data + others.encoded(named)) else { return nil }
         return application.authentication?.signedDynamicData(
             format: 0x05,
-            dynamicData: counted(named[.dynamicNumber]) + (named[.cid] ?? []) + (named[.cryptogram] ?? []) + hash,
+            dynamicData: counted(named[.dynamicNumber]) + (named[.cid] ?? []) + (named[.cryptogram] ?? []) + hash
+                + more,
             terminalData: transaction.terminal[0x9F37] ?? [])
     }
 
@@ -473,7 +549,25 @@ final class EMVCard: VirtualCard {
         guard let value = state.written[index]?[tag] ?? application.data[tag] else {
             return ResponseAPDU(status: 0x6A88)
         }
-        return ResponseAPDU(
-            data: tag.encode(tag == 0x9F36 ? Self.bytes(state.counters[index]) : value), status: status)
+        switch tag {
+        case 0x9F36: return ResponseAPDU(data: tag.encode(Self.bytes(state.counters[index])), status: status)
+        case 0x9F50:
+            let balance = state.balances[index].map { Self.digits($0, value.count) }
+            return ResponseAPDU(data: tag.encode(balance ?? value), status: status)
+        default: return ResponseAPDU(data: tag.encode(value), status: status)
+        }
+    }
+
+    /// The objects that nobody but the card itself changes: the Application Transaction Counter and the Offline Accumulator
+    /// Balance.
+    static let living: Set<TLVTag> = [0x9F36, 0x9F50]
+
+    /// `number` in binary coded decimal, its last digits if they are too many.
+    private static func digits(_ number: UInt64, _ count: Int) -> [UInt8] {
+        var rest = number
+        return (0..<count).map { _ in
+            defer { rest /= 100 }
+            return UInt8(truncatingIfNeeded: (rest / 10 % 10) << 4 | rest % 10)
+        }.reversed()
     }
 }

@@ -14,6 +14,14 @@ struct EMVPersonality: Sendable {
     var delays: [EMVApplication.Command: Duration] = [:]
     /// How many bytes of data the answer to a command has at most.
     var truncations: [EMVApplication.Command: Int] = [:]
+    /// The command at which the card is torn from the field, once.
+    var tear: Tear?
+
+    struct Tear: Hashable, Sendable {
+        var command: EMVApplication.Command
+        /// Whether the card has carried out the command, so that only the answer is lost.
+        var isHeard: Bool
+    }
 }
 
 /// One application of an EMV card.
@@ -30,8 +38,14 @@ struct EMVApplication: Sendable {
         case putData = "put-data"
         case applicationBlock = "application-block"
         case applicationUnblock = "application-unblock"
+        case exchangeRelayResistanceData = "exchange-relay-resistance-data"
+        case computeCryptographicChecksum = "compute-cryptographic-checksum"
+        case recoverAC = "recover-ac"
+        /// PUT DATA without secure messaging, for the data envelopes of EMV Contactless Book C-2.
+        case putEnvelope = "put-envelope"
 
-        /// Class and instruction (EMV Book 3, 6.5; Book 1, 11.3; PUT DATA: EMV Card Personalization Specification).
+        /// Class and instruction (EMV Book 3, 6.5; Book 1, 11.3; EMV Contactless Book C-2, 5; PUT DATA with secure
+        /// messaging: EMV Card Personalization Specification).
         var code: (cla: UInt8, ins: UInt8) {
             switch self {
             case .select: (0x00, 0xA4)
@@ -44,6 +58,10 @@ struct EMVApplication: Sendable {
             case .putData: (0x04, 0xDA)
             case .applicationBlock: (0x84, 0x1E)
             case .applicationUnblock: (0x84, 0x18)
+            case .exchangeRelayResistanceData: (0x80, 0xEA)
+            case .computeCryptographicChecksum: (0x80, 0x2A)
+            case .recoverAC: (0x80, 0xD0)
+            case .putEnvelope: (0x80, 0xDA)
             }
         }
 
@@ -76,19 +94,23 @@ struct EMVApplication: Sendable {
         }
     }
 
-    /// The response to GET PROCESSING OPTIONS, INTERNAL AUTHENTICATE or GENERATE AC (EMV Book 3, 6.5).
+    /// The response to a command that has one of its own: GET PROCESSING OPTIONS, GENERATE AC and the like (EMV Book 3, 6.5;
+    /// EMV Contactless Book C-2, 5).
     struct Response: Sendable {
         /// Format 1, template 80: the values alone.  Else format 2, template 77: the objects.
         var valuesOnly: Bool
         var objects: [CardFileObject]
 
         func encoded(_ named: [NamedValue: [UInt8]]) -> [UInt8] {
-            guard valuesOnly else { return TLVTag(0x77).encode(objects.encoded(named)) }
-            return TLVTag(0x80).encode(
-                objects.flatMap { object -> [UInt8] in
-                    guard case .primitive(_, let value) = object else { return object.encoded(named) }
-                    return value.bytes(named)
-                })
+            valuesOnly ? TLVTag(0x80).encode(values(named)) : TLVTag(0x77).encode(objects.encoded(named))
+        }
+
+        /// The values of the objects, in their order.
+        func values(_ named: [NamedValue: [UInt8]]) -> [UInt8] {
+            objects.flatMap { object -> [UInt8] in
+                guard case .primitive(_, let value) = object else { return object.encoded(named) }
+                return value.bytes(named)
+            }
         }
     }
 
@@ -97,7 +119,7 @@ struct EMVApplication: Sendable {
         struct Case: Sendable {
             /// The cryptogram it goes with; nil for any.
             var cryptogram: Cryptogram?
-            /// Only where the reader takes a signature with the cryptogram, which an AAC never has.
+            /// Only where the reader takes a signature with the cryptogram.
             var isSigned: Bool
             var response: Response
         }
@@ -105,11 +127,15 @@ struct EMVApplication: Sendable {
         var cases: [Case] = []
 
         /// The response of the case that says most of those that apply.
+        ///
+        /// An AAC is signed only by a card that has a case for that (EMV Contactless Book C-2, Application Capabilities
+        /// Information: CDA supported over TC, ARQC and AAC).
         subscript(cryptogram: Cryptogram, signed signed: Bool) -> Response? {
-            let signed = signed && cryptogram != .aac
-            return
-                cases
-                .filter { ($0.cryptogram ?? cryptogram) == cryptogram && (signed || !$0.isSigned) }
+            cases
+                .filter { one in
+                    (one.cryptogram ?? cryptogram) == cryptogram
+                        && (!one.isSigned || signed && (cryptogram != .aac || one.cryptogram == .aac))
+                }
                 .max { Self.rank($0) < Self.rank($1) }?.response
         }
 
@@ -146,6 +172,8 @@ struct EMVApplication: Sendable {
         case online
         /// Always AAC.
         case decline
+        /// AAC, and never TC once the card has left the field and come back, with its holder's confirmation.
+        case declineUntilPresentedAgain
     }
 
     var aid: AID
@@ -164,6 +192,18 @@ struct EMVApplication: Sendable {
     var cdol1: DOL = DOL()
     /// None for an application that knows no GENERATE AC.
     var generateAC = Responses()
+    /// DRDOL (tag 9F51): what the RECOVER AC command brings; nil for an application that recovers nothing.
+    var drdol: DOL?
+    /// Nil for an application without the relay resistance protocol.
+    var relayResistance: Response?
+    /// UDOL (tag 9F69): what the COMPUTE CRYPTOGRAPHIC CHECKSUM command brings; the default one has 9F6A.
+    var udol: DOL = DOL()
+    /// None for an application that knows no COMPUTE CRYPTOGRAPHIC CHECKSUM.
+    var cryptographicChecksum = Responses()
+    var checksum: CryptographicChecksum?
+    /// DSDOL (tag 9F5B): what the GENERATE AC command may bring behind the data for CDOL1.
+    var dsdol: DOL?
+    var dataStorage: DataStorage?
     var cryptogram: ApplicationCryptogram?
     var authentication: CardAuthentication?
     /// Nil for an application that takes nothing from its issuer.
@@ -199,6 +239,8 @@ struct DOL: Hashable, Sendable {
     static let maximumLength = 252
     /// What INTERNAL AUTHENTICATE brings to a card without DDOL (EMV Book 2, 6.5.1): 9F37.
     static let defaultDDOL = DOL([0x9F, 0x37, 0x04]) ?? DOL()
+    /// What COMPUTE CRYPTOGRAPHIC CHECKSUM brings to a card without UDOL (EMV Contactless Book C-2, Default UDOL): 9F6A.
+    static let defaultUDOL = DOL([0x9F, 0x6A, 0x04]) ?? DOL()
 
     var entries: [Entry] = []
 
@@ -232,8 +274,11 @@ struct DOL: Hashable, Sendable {
     var length: Int { entries.reduce(0) { $0 + $1.length } }
 
     /// The values in `data`; nil unless it has just the bytes that the list asks for.
-    func values(in data: ArraySlice<UInt8>) -> [TLVTag: [UInt8]]? {
-        guard data.count == length else { return nil }
+    ///
+    /// - Parameter lastIsShort: the last value may have fewer, as it is not filled up (EMV Contactless Book C-2, DSDOL).
+    func values(in data: ArraySlice<UInt8>, lastIsShort: Bool = false) -> [TLVTag: [UInt8]]? {
+        let least = lastIsShort ? length - (entries.last?.length ?? 0) : length
+        guard (least...length).contains(data.count) else { return nil }
         var rest = data
         var values: [TLVTag: [UInt8]] = [:]
         for entry in entries {

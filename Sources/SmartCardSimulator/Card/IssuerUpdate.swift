@@ -36,7 +36,7 @@ struct IssuerUpdate: Hashable, Sendable {
             return key.encrypt(zip(request.cryptogram, code).map { $0 ^ $1 }) == Array(data.prefix(8))
         case .method2:
             guard (8...16).contains(data.count) else { return false }
-            return Self.mac(key, request.cryptogram + data.dropFirst(4))?.prefix(4) == data.prefix(4)
+            return key.mac(padding: request.cryptogram + data.dropFirst(4))?.prefix(4) == data.prefix(4)
         }
     }
 
@@ -49,7 +49,7 @@ struct IssuerUpdate: Hashable, Sendable {
         guard command.data.count >= 8, let key = scriptSessionKey(request.atc) else { return nil }
         let data = Array(command.data.dropLast(8))
         let header = [command.cla, command.ins, command.p1, command.p2, UInt8(truncatingIfNeeded: command.data.count)]
-        guard Self.mac(key, header + request.atc + request.cryptogram + data) == command.data.suffix(8) else {
+        guard key.mac(padding: header + request.atc + request.cryptogram + data) == command.data.suffix(8) else {
             return nil
         }
         return data
@@ -66,11 +66,5 @@ struct IssuerUpdate: Hashable, Sendable {
             key[14 + index] ^= ~atc[index]
         }
         return TripleDES(key)
-    }
-
-    /// Padded by `80` (ISO/IEC 9797-1, method 2).
-    private static func mac(_ key: TripleDES, _ message: [UInt8]) -> [UInt8]? {
-        let padded = message + [0x80]
-        return key.mac(padded + [UInt8](repeating: 0, count: (8 - padded.count % 8) % 8))
     }
 }

@@ -18,6 +18,30 @@ struct TripleDES: Hashable, Sendable {
     /// - Returns: nil if `blocks` is not a whole number of blocks, or libcrypto refuses.
     func encrypt(_ blocks: [UInt8]) -> [UInt8]? { Self.crypt(key, blocks, encrypting: true) }
 
+    /// The card's key under this one, its issuer's, by option A (EMV Book 2, Annex A1.4.1): the rightmost 16 digits of the
+    /// account number and its sequence number, enciphered as they are and inverted.
+    ///
+    /// - Parameters:
+    ///   - pan: the digits of the account number.
+    ///   - sequence: PAN sequence number, two digits in a byte.
+    func cardKey(pan: [UInt8], sequence: UInt8) -> TripleDES? {
+        let digits = pan + [sequence >> 4, sequence & 0x0F]
+        let last = [UInt8](repeating: 0, count: max(0, 16 - digits.count)) + digits.suffix(16)
+        let y = stride(from: 0, to: 16, by: 2).map { last[$0] << 4 | last[$0 + 1] & 0x0F }
+        return encrypt(y + y.map { ~$0 }).flatMap { TripleDES($0.map(Self.withOddParity)) }
+    }
+
+    static func withOddParity(_ byte: UInt8) -> UInt8 {
+        (byte & 0xFE).nonzeroBitCount.isMultiple(of: 2) ? byte | 0x01 : byte & 0xFE
+    }
+
+    /// Single DES with a key of 8 bytes, over whole blocks.
+    static func single(_ key: [UInt8], _ blocks: [UInt8], encrypting: Bool = true) -> [UInt8]? {
+        guard key.count == 8 else { return nil }
+        // Two equal halves make triple DES single: E(D(E(x))) = E(x).
+        return crypt(key + key, blocks, encrypting: encrypting)
+    }
+
     /// The MAC of ISO/IEC 9797-1, algorithm 3, over `message` already padded to whole blocks: single DES in CBC mode
     /// with the left half of the key, the last block then deciphered with the right and enciphered with the left half.
     ///
@@ -26,15 +50,19 @@ struct TripleDES: Hashable, Sendable {
         guard !message.isEmpty, message.count.isMultiple(of: 8) else { return nil }
         let left = Array(key[..<8])
         let right = Array(key[8...])
-        // Two equal halves make triple DES single: E(D(E(x))) = E(x).
         var block = [UInt8](repeating: 0, count: 8)
         for start in stride(from: 0, to: message.count, by: 8) {
             for i in 0..<8 { block[i] ^= message[start + i] }
-            guard let next = Self.crypt(left + left, block, encrypting: true) else { return nil }
+            guard let next = Self.single(left, block) else { return nil }
             block = next
         }
-        guard let inner = Self.crypt(right + right, block, encrypting: false) else { return nil }
-        return Self.crypt(left + left, inner, encrypting: true)
+        guard let inner = Self.single(right, block, encrypting: false) else { return nil }
+        return Self.single(left, inner)
+    }
+
+    /// The same with `message` filled up by `80` and as many `00` as it takes (ISO/IEC 9797-1, padding method 2).
+    func mac(padding message: [UInt8]) -> [UInt8]? {
+        mac(message + [0x80] + [UInt8](repeating: 0, count: 7 - message.count % 8))
     }
 
     /// DES-EDE in ECB mode, without padding.

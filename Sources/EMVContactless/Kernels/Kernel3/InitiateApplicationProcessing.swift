@@ -3,7 +3,7 @@ import SmartCard
 /// Dynamic reader limits and GET PROCESSING OPTIONS (EMV Contactless Book C-3, 5.1 and 5.2).
 extension Kernel3 {
     mutating func initiateApplicationProcessing() throws(Termination) -> CommandAPDU {
-        guard let fci = Self.proprietaryTemplate(activation.selectResponse) else {
+        guard let fci = activation.proprietaryTemplate else {
             throw .endApplication("the FCI cannot be read")
         }
         guard var qualifiers = activation.indicators.terminalTransactionQualifiers else {
@@ -80,22 +80,6 @@ extension Kernel3 {
             }
         } catch {
             throw .redundant(error)
-        }
-    }
-
-    /// Tag A5 of the FCI; nil if there is none, or the FCI cannot be read.
-    static func proprietaryTemplate(_ selectResponse: ResponseAPDU) -> TLVList? {
-        (try? TLVList(selectResponse.data))?[0x6F]?.children[0xA5]?.children
-    }
-
-    /// Tag 5F2D: one to four codes of two letters, of either case.
-    static func languages(_ value: ArraySlice<UInt8>?) -> [String] {
-        let letters = (value ?? []).map { $0 | 0x20 }
-        guard letters.count % 2 == 0, letters.count <= 8, letters.allSatisfy({ (0x61...0x7A).contains($0) }) else {
-            return []
-        }
-        return stride(from: 0, to: letters.count, by: 2).map {
-            String(decoding: letters[$0..<$0 + 2], as: UTF8.self)
         }
     }
 }

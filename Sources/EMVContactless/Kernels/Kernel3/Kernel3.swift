@@ -33,7 +33,7 @@ public struct Kernel3: Kernel {
 
     public init(_ activation: KernelActivation) {
         self.activation = activation
-        languagePreference = Self.languages(Self.proprietaryTemplate(activation.selectResponse)?[0x5F2D]?.value)
+        languagePreference = activation.languagePreference
     }
 
     public mutating func next(_ event: KernelEvent) -> KernelStep {

@@ -5,10 +5,12 @@ import SmartCard
 extension Kernel3 {
     /// Book C-3, 5.9.1.1.
     func approved(_ cvm: Outcome.CVM, _ reason: String) -> Outcome {
-        Outcome(
+        var outcome = Outcome(
             .approved, cvm: cvm,
             userInterfaceRequest: request(cvm == .obtainSignature ? .approvedSign : .approved),
             dataRecord: dataRecord, discretionaryData: discretionaryData, reason: reason)
+        outcome.effectiveDate = card[0x5F25]
+        return outcome
     }
 
     /// Book C-3, 5.9.1.2.
@@ -23,6 +25,7 @@ extension Kernel3 {
         var outcome = Outcome(
             .onlineRequest, cvm: cvm, userInterfaceRequest: request(cvm == .onlinePIN ? .enterPIN : .authorising),
             dataRecord: dataRecord, discretionaryData: discretionaryData, reason: reason)
+        outcome.effectiveDate = card[0x5F25]
         // The card may be presented once more, for what the issuer sends it.
         if terminalTransactionQualifiers.contains(.issuerUpdateProcessing),
             decision.qualifiers?.contains(.issuerUpdateProcessingSupported) == true

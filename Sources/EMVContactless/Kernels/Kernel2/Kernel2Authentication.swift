@@ -1,0 +1,156 @@
+import SmartCard
+
+/// What the cryptogram comes to: combined data authentication, and the outcome (EMV Contactless Book C-2, 6: S910).
+extension Kernel2 {
+    /// S910.1 to S910.7, S11.40 to S11.46
+    mutating func authenticate() throws(Termination) {
+        let verdict = activation.offlineDataAuthentication.iccKey(signing: signedRecords) { data[$0] }
+            .flatMap {
+                $0.cda(
+                    response: cryptogramResponse, transactionData: (data[0xDF8111] ?? []) + (data[0xDF8107] ?? []),
+                    unpredictableNumber: data[0x9F37] ?? [])
+            }
+        let signed: SignedCryptogram
+        switch verdict {
+        case .success(let cryptogram): signed = cryptogram
+        case .failure(let failure): throw authenticationFailed("\(failure)")
+        }
+        // S910.3, S910.3.1, S910.4.1: what the card signs besides.
+        var rest = signed.dynamicData.rest[...]
+        var summaries: [[UInt8]] = []
+        if readsDataStorage {
+            let length = dataStorageVersion == 1 ? 8 : 16
+            let end = rest.count - (relayResistanceWasPerformed ? relayResistanceData.count : 0)
+            while summaries.count < 2, (summaries.count + 1) * length <= end {
+                summaries.append(Array(rest.prefix(length)))
+                rest = rest.dropFirst(length)
+            }
+        }
+        if relayResistanceWasPerformed, !rest.starts(with: relayResistanceData) {
+            throw authenticationFailed("the relay resistance data are not those that were exchanged")
+        }
+        isAuthentic = true
+        data[0x9F4C] = signed.dynamicData.iccDynamicNumber
+        data[0x9F26] = signed.applicationCryptogram
+        if readsDataStorage { try checkDataStorage(summaries) }
+    }
+
+    private var signedRecords: StaticDataToBeAuthenticated { records?.signedRecords ?? StaticDataToBeAuthenticated() }
+
+    /// S910.7
+    private mutating func authenticationFailed(_ reason: String) -> Termination {
+        isAuthentic = false
+        verificationResults.insert(.cdaFailed)
+        return notThisCard(.authenticationFailed, "offline data authentication failed: \(reason)")
+    }
+
+    /// S910.30 to S910.39: the card has not signed.
+    mutating func acceptWithoutSignature() throws(Termination) {
+        guard data[0x9F26] != nil else { throw notThisCard(.cardDataMissing, "the card does not give 9F26") }
+        let control = data.byte(0xDF8114)
+        let wasAsked = control & 0x10 != 0
+        if ApplicationCryptogramType(cryptogramInformationData: data.byte(0x9F27)) == .aac {
+            // A card that declines need not sign, unless that is what it was asked for.
+            guard !readsDataStorage, !(control & 0xC0 == 0 && wasAsked) else {
+                throw notThisCard(.cardDataError, "the card does not sign that it declines")
+            }
+            return
+        }
+        guard !wasAsked else { throw notThisCard(.cardDataError, "the card does not sign") }
+        if relayResistanceWasPerformed { putRelayResistanceDataIntoTrack() }
+    }
+
+    /// S910.39: the issuer learns from track 2 what nobody has signed.
+    private mutating func putRelayResistanceDataIntoTrack() {
+        guard let value = data[0x57], let track = try? Track2(value) else { return }
+        let number = value.hex.prefix { $0 != "D" }
+        let end = number.count + 8
+        guard track.expiration != nil, track.serviceCode != nil else { return }
+        let index = data.byte(0x8F)
+        let entropy = (data[0xDF8302] ?? []).map { Int($0) }
+        guard entropy.count == 4 else { return }
+        func digits(_ number: Int, _ count: Int) -> String {
+            let text = String(number)
+            return String(repeating: "0", count: max(0, count - text.count)) + text
+        }
+        var discretionary = data[0x8F] != nil && index < 10 ? "\(index)" : "0"
+        discretionary += "\(data.byte(0xDF8307))" + digits(entropy[2] << 8 | entropy[3], 5)
+        if number.count <= 16 { discretionary += digits(entropy[1], 3) }
+        discretionary += digits(min(data.number(0xDF8306) / 10, 999), 3)
+        var text = String(value.hex.prefix(end)) + discretionary
+        if text.count % 2 != 0 { text += "F" }
+        if let bytes = try? [UInt8](hex: text) { data[0x57] = bytes }
+    }
+
+    // MARK: Outcome
+
+    /// S910.70 to S910.78
+    mutating func concludeTransaction() -> KernelStep {
+        guard let object = toWriteAfter.first else { return concludeAfterCard() }
+        toWriteAfter.removeFirst()
+        return send(.putData(object.tag, object.value), then: .waitingForPutDataAfterCryptogram)
+    }
+
+    /// S15.2 to S15.9: the first that fails ends it.
+    mutating func takePutDataAfterCryptogram(_ response: ResponseAPDU) -> KernelStep {
+        guard response.status == .success else { return concludeAfterPutData() }
+        if let object = toWriteAfter.first {
+            toWriteAfter.removeFirst()
+            return send(.putData(object.tag, object.value), then: .waitingForPutDataAfterCryptogram)
+        }
+        data[0xDF810E] = [0x80]
+        return concludeAfterPutData()
+    }
+
+    /// S15.9.1 to S15.13
+    mutating func concludeAfterPutData() -> KernelStep {
+        shown.append(UserInterfaceRequest(.clearDisplay, .cardReadSuccessfully))
+        return concludeAfterCard()
+    }
+
+    /// S910.71 to S910.75, and S910.78.1 to S910.81
+    private mutating func concludeAfterCard() -> KernelStep {
+        if asksForSecondTap { return seePhone("the cardholder has to confirm on the device") }
+        let request: UserInterfaceRequest
+        let kind: Outcome.Kind
+        let reason: String
+        switch ApplicationCryptogramType(cryptogramInformationData: data.byte(0x9F27)) {
+        case .tc:
+            kind = .approved
+            reason = "approved offline"
+            request = UserInterfaceRequest(
+                cvm == .obtainSignature ? .approvedSign : .approved, .notReady, holdTime: messageHoldTime,
+                value: balance)
+        case .arqc:
+            kind = .onlineRequest
+            reason = cryptogramType == .tc ? "the card asks to go online" : "the terminal requires an online cryptogram"
+            request = UserInterfaceRequest(.authorising, .notReady)
+        case .aac, nil:
+            (kind, request) = declined
+            reason = cryptogramType == .aac ? "the terminal declines" : "the card declines"
+        }
+        return KernelStep(.outcome(outcome(kind, request: request, hasDataRecord: true, reason: reason)))
+    }
+
+    /// What an AAC comes to (S910.74 and S910.75): another interface, where card and terminal have one.
+    private var declined: (Outcome.Kind, UserInterfaceRequest) {
+        guard activation.transaction.kind != .refund else {
+            return (.endApplication, UserInterfaceRequest(.clearDisplay, .notReady))
+        }
+        let hasContacts = data.byte(0x9F33) & 0x20 != 0
+        // Third Party Data: without bit 8 of byte 3, bytes 5 and 6 are the device type; 3030 is a card.
+        let other = data[0x9F6E] ?? []
+        let isDevice = other.count >= 6 && other[2] & 0x80 == 0 && Array(other[4..<6]) != [0x30, 0x30]
+        return hasContacts && !isDevice
+            ? (.tryAnotherInterface, UserInterfaceRequest(.insertCard, .notReady, holdTime: messageHoldTime))
+            : (.declined, UserInterfaceRequest(.notAuthorised, .notReady, holdTime: messageHoldTime))
+    }
+
+    /// Balance Read After Gen AC, with the currency of the application.
+    private var balance: UserInterfaceRequest.Value? {
+        guard data[0xDF8105] != nil, let amount = data.amount(0xDF8105) else { return nil }
+        guard let code = data[0x9F42]?.hex, let currency = Currency.all.first(where: { code.hasSuffix($0.numericCode) })
+        else { return nil }
+        return .balance(amount, currency: currency)
+    }
+}

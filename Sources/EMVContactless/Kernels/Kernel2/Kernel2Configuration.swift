@@ -1,0 +1,219 @@
+import SmartCard
+
+/// What configures Kernel 2: data objects, which the combination's data or the terminal's set, and the values that Book C-2,
+/// table 4.3, gives those that are not set.
+///
+/// Three limits stand elsewhere besides: where DF8123 to DF8126 are not set, those of the ``Combination`` count.
+extension Kernel2 {
+    /// Tag, name, value.
+    private static let defaultRows = """
+        9F40   | Additional Terminal Capabilities                                | 0000000000
+        9F09   | Application Version Number (Reader)                             | 0002
+        DF8117 | Card Data Input Capability                                      | 00
+        DF8118 | CVM Capability - CVM Required                                   | 00
+        DF8119 | CVM Capability - No CVM Required                                | 00
+        DF811A | Default UDOL                                                    | 9F6A04
+        DF8130 | Hold Time Value                                                 | 0D
+        DF811B | Kernel Configuration                                            | 00
+        DF810C | Kernel ID                                                       | 02
+        9F6D   | Mag-stripe Application Version Number (Reader)                  | 0001
+        DF811E | Mag-stripe CVM Capability - CVM Required                        | F0
+        DF812C | Mag-stripe CVM Capability - No CVM Required                     | F0
+        DF811C | Max Lifetime of Torn Transaction Log Record                     | 012C
+        DF811D | Max Number of Torn Transaction Log Records                      | 00
+        DF812D | Message Hold Time                                               | 000013
+        DF8133 | Maximum Relay Resistance Grace Period                           | 0032
+        DF8132 | Minimum Relay Resistance Grace Period                           | 0014
+        9F7E   | Mobile Support Indicator                                        | 01
+        DF8131 | Phone Message Table (PCII mask, PCII value, message, status)    | 000001 000001 20 00 \
+        000800 000800 20 00  000400 000400 20 00  000100 000100 20 00  000200 000200 20 00  000000 000000 07 00
+        DF8136 | Relay Resistance Accuracy Threshold                             | 012C
+        DF8137 | Relay Resistance Transmission Time Mismatch Threshold           | 32
+        DF811F | Security Capability                                             | 00
+        DF8120 | Terminal Action Code - Default                                  | 840000000C
+        DF8121 | Terminal Action Code - Denial                                   | 840000000C
+        DF8122 | Terminal Action Code - Online                                   | 840000000C
+        9F1A   | Terminal Country Code                                           | 0000
+        DF8134 | Terminal Expected Transmission Time For Relay Resistance C-APDU | 0012
+        DF8135 | Terminal Expected Transmission Time For Relay Resistance R-APDU | 0018
+        9F35   | Terminal Type                                                   | 00
+        DF8127 | Time Out Value                                                  | 01F4
+        """
+
+    /// By tag.
+    static let defaults: [TLVTag: [UInt8]] = {
+        var values: [TLVTag: [UInt8]] = [:]
+        for row in defaultRows.split(separator: "\n") {
+            let columns = row.split(separator: "|").map { $0.filter { $0 != " " } }
+            guard columns.count == 3, let tag = UInt32(columns[0], radix: 16), let value = try? [UInt8](hex: columns[2])
+            else { preconditionFailure("three columns") }
+            values[TLVTag(rawValue: tag)] = value
+        }
+        return values
+    }()
+
+    /// What may be set without a value: the kernel then reads it, or asks for it (Book C-2, 4.1.3: a data object that is
+    /// present and empty).
+    static let requestable: Set<TLVTag> = [0xDF8104, 0xDF8105, 0xDF8110, 0xDF8112, 0xFF8102, 0xFF8103]
+
+    /// Kernel Configuration, DF811B.
+    struct Configuration: OptionSet {
+        let rawValue: UInt8
+        static let withoutMagStripeMode = Self(rawValue: 0x80)
+        static let withoutEMVMode = Self(rawValue: 0x40)
+        static let onDeviceVerification = Self(rawValue: 0x20)
+        static let relayResistance = Self(rawValue: 0x10)
+    }
+}
+
+/// The data objects of a transaction (Book C-2, 4.1, TLV Database): what the terminal set, the card gave, and the kernel
+/// found.
+///
+/// An object may be absent, empty, or have a value.
+struct Kernel2Data: Sendable {
+    private var values: [TLVTag: [UInt8]]
+
+    init(_ activation: KernelActivation) {
+        values = Kernel2.defaults.merging(activation.terminalData) { $1 }
+        // The TTQ are none of Kernel 2's: the tag is PUNATC (Track2) here.
+        values[0x9F66] = nil
+        let combination = activation.combination
+        // From the combination's limits on an amount is refused, or the cardholder verified; Kernel 2 has the last amount
+        // below.  Where there is no limit, it is the highest amount.
+        func limit(_ amount: UInt64?, isBelow: Bool) -> [UInt8] {
+            packed(amount.map { isBelow ? $0 - min($0, 1) : $0 } ?? Transaction.maximumAmount, bytes: 6)
+        }
+        let limits: [(TLVTag, [UInt8])] = [
+            (0xDF8123, limit(combination.floorLimit ?? combination.terminalFloorLimit, isBelow: false)),
+            (0xDF8124, limit(combination.transactionLimit, isBelow: true)),
+            (0xDF8125, limit(combination.transactionLimit, isBelow: true)),
+            (0xDF8126, limit(combination.cvmRequiredLimit, isBelow: true)),
+        ]
+        for (tag, value) in limits where values[tag] == nil { values[tag] = value }
+    }
+
+    /// The value of `tag`; nil if it is absent or empty.
+    subscript(tag: TLVTag) -> [UInt8]? {
+        get { values[tag].flatMap { $0.isEmpty ? nil : $0 } }
+        set { values[tag] = newValue }
+    }
+
+    func isPresent(_ tag: TLVTag) -> Bool { values[tag] != nil }
+    /// Whether it is there, without a value.
+    func isEmpty(_ tag: TLVTag) -> Bool { values[tag]?.isEmpty == true }
+
+    /// The first byte of `tag`; 0 where there is none.
+    func byte(_ tag: TLVTag, at index: Int = 0) -> UInt8 {
+        let value = values[tag] ?? []
+        return value.indices.contains(index) ? value[index] : 0
+    }
+
+    /// A binary number; 0 where there is none.
+    func number(_ tag: TLVTag) -> Int { (values[tag] ?? []).suffix(4).reduce(0) { $0 << 8 | Int($1) } }
+
+    /// A number in format n; nil if it has other digits.
+    func amount(_ tag: TLVTag) -> UInt64? { values[tag].flatMap { UInt64($0.hex) } }
+
+    /// What a card gave is not what it can be (L2: PARSING ERROR).
+    struct Malformed: Error {
+        let reason: String
+    }
+
+    /// Takes the primitive objects of a response, those inside of templates as well (Book C-2, 4.5.4,
+    /// ParseAndStoreCardResponse).
+    ///
+    /// What the terminal or the kernel has to supply is ignored (EMV Book 3, 7.5).
+    mutating func store(_ objects: TLVList) throws(Malformed) {
+        for object in objects.flattened where !object.tag.isConstructed {
+            try store(object.tag, Array(object.value))
+        }
+    }
+
+    /// Takes a value that is not coded with its tag.
+    mutating func store(_ tag: TLVTag, _ value: [UInt8]) throws(Malformed) {
+        let element = DataElement[tag, .mastercard]
+        switch element?.source {
+        case .terminal, .issuer, .kernel: return
+        case .card, nil: break
+        }
+        guard self[tag] == nil else { throw Malformed(reason: "the card gives \(tag) twice") }
+        if Self.measured.contains(tag), let element, !value.isEmpty, !element.length.contains(value.count) {
+            throw Malformed(reason: "\(tag) has \(value.count) bytes")
+        }
+        values[tag] = value
+    }
+
+    /// The card's objects that the kernel looks into.
+    private static let measured: Set<TLVTag> = [
+        0x57, 0x5A, 0x5F24, 0x5F25, 0x5F28, 0x5F34, 0x82, 0x8F, 0x9F07, 0x9F08, 0x9F0D, 0x9F0E, 0x9F0F, 0x9F10, 0x9F26,
+        0x9F27, 0x9F36, 0x9F42, 0x9F5D, 0x9F5F, 0x9F60, 0x9F61, 0x9F62, 0x9F63, 0x9F64, 0x9F65, 0x9F66, 0x9F67, 0x9F6B,
+        0x9F6F, 0x9F7D, 0x9F7F, 0xDF4B,
+    ]
+
+    /// The values that a list of the card asks for (Book C-2, 4.1.4, DOL handling).
+    func related(to list: [UInt8]) throws(Malformed) -> [UInt8] {
+        do {
+            return try DataObjectList(list).value(scope: .mastercard) { self[$0] }
+        } catch {
+            throw Malformed(reason: "\(error)")
+        }
+    }
+
+    /// The tags of a list that are there without a value: the terminal wants to be asked for them (Data Needed).
+    func missing(for list: [UInt8]?) -> [TLVTag] {
+        guard let list, let entries = try? DataObjectList(list).entries else { return [] }
+        return entries.map(\.tag).filter { isEmpty($0) }
+    }
+}
+
+/// The data objects that the kernel looks into, as what they are.
+extension Kernel2 {
+    var verificationResults: TerminalVerificationResults {
+        get { data[0x95].flatMap { TerminalVerificationResults($0) } ?? [] }
+        set { data[0x95] = newValue.bytes }
+    }
+
+    var configuration: Configuration { Configuration(rawValue: data.byte(0xDF811B)) }
+    var amount: UInt64 { activation.transaction.amount }
+
+    /// AIP byte 1 bit 2, and the kernel is configured for it.
+    var verifiesOnDevice: Bool {
+        data.byte(0x82) & 0x02 != 0 && configuration.contains(.onDeviceVerification)
+    }
+
+    var exceedsCVMLimit: Bool { amount > data.amount(0xDF8126) ?? 0 }
+
+    /// Message Hold Time, DF812D, three bytes of digits, in milliseconds.
+    var messageHoldTime: Int { Int(data.amount(0xDF812D) ?? 0) * 100 }
+
+    /// Hold Time Value, DF8130, in milliseconds: for how long the field is off.
+    var holdTime: Int { data.number(0xDF8130) * 100 }
+
+    /// Whether IDS reads, DF8128 bit 8 (IDS Status), and writes, bit 7.
+    var readsDataStorage: Bool {
+        get { data.byte(0xDF8128) & 0x80 != 0 }
+        set { data[0xDF8128] = [data.byte(0xDF8128) & 0x7F | (newValue ? 0x80 : 0)] }
+    }
+    var writesDataStorage: Bool {
+        get { data.byte(0xDF8128) & 0x40 != 0 }
+        set { data[0xDF8128] = [data.byte(0xDF8128) & 0xBF | (newValue ? 0x40 : 0)] }
+    }
+
+    /// Data storage version of 9F5D, the application capabilities information: 0, 1 or 2.
+    var dataStorageVersion: UInt8 { data.byte(0x9F5D) & 0x0F }
+    /// Byte 2 of 9F5D.
+    var detectsFieldOff: Bool { data.byte(0x9F5D, at: 1) & 0x04 != 0 }
+    var readsBalance: Bool { data.byte(0x9F5D, at: 1) & 0x02 != 0 }
+    var signsEveryCryptogram: Bool { data.byte(0x9F5D, at: 1) & 0x01 != 0 }
+
+    /// Whether the cardholder has to do something and present the device again: DF4B and 00030F (S910.71, S13.41, S14.19.1).
+    var asksForSecondTap: Bool {
+        data[0xDF4B] != nil && (data.byte(0xDF4B, at: 1) & 0x03 != 0 || data.byte(0xDF4B, at: 2) & 0x0F != 0)
+    }
+    /// Byte 2 bit 5 of DF4B.
+    var hasVerifiedOnDevice: Bool { data.byte(0xDF4B, at: 1) & 0x10 != 0 }
+
+    var relayResistanceWasPerformed: Bool {
+        verificationResults.contains(.relayResistanceProtocolPerformed)
+    }
+}

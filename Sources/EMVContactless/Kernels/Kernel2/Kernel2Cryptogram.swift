@@ -1,0 +1,110 @@
+import SmartCard
+
+/// GENERATE AC (EMV Contactless Book C-2, 6: S9 and S11, and 7.6, Prepare GEN AC).
+extension Kernel2 {
+    /// S456.43 to S456.49, S12.13 to S12.19: a transaction of this account that was torn is recovered first.
+    mutating func requestCryptogram() throws(Termination) -> KernelStep {
+        if recoversTransactions, let record = tornTransactions.record(like: tornRecordData) {
+            recovering = record
+            return send(.recoverAC(record.data[0xDF8113] ?? []), then: .waitingForRecoveredCryptogram)
+        }
+        return send(try prepareCryptogram(), then: .waitingForCryptogram)
+    }
+
+    /// 7.6
+    mutating func prepareCryptogram() throws(Termination) -> CommandAPDU {
+        let use = try useDataStorage()
+        var isSigned = use != .none
+        if use == .none {
+            // GAC.20 to GAC.27
+            if !requiresCDA || verificationResults.contains(.cdaFailed) {
+                // GAC.22 and GAC.23: a device that verifies the cardholder has to prove what it is.
+                if verifiesOnDevice { cryptogramType = .aac }
+            } else {
+                isSigned = cryptogramType != .aac || signsEveryCryptogram
+            }
+        }
+        // GAC.26, GAC.27, GAC.45
+        let control = cryptogramType.rawValue | (isSigned ? 0x10 : 0)
+        data[0xDF8114] = [control]
+        let storage = use == .write ? try dataStorageRelatedData() : []
+        // GAC.29, GAC.47
+        do throws(Kernel2Data.Malformed) {
+            let related = try data.related(to: data[0x8C] ?? [])
+            data[0xDF8107] = related
+            return .generateAC(referenceControl: control, data: related + storage)
+        } catch {
+            throw notThisCard(.cardDataError, "CDOL1: \(error.reason)")
+        }
+    }
+
+    mutating func takeCryptogram(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
+        // S9.16 and S9.17
+        guard response.status == .success else { throw notThisCard(response, to: "GENERATE AC") }
+        try storeCryptogram(response)
+        return try continueWithCryptogram()
+    }
+
+    /// S9.18 to S9.24; S11.8 to S11.21
+    mutating func storeCryptogram(_ response: ResponseAPDU) throws(Termination) {
+        do {
+            let objects = try TLVList(response.data)
+            guard objects.count == 1, let template = objects.first else {
+                throw Kernel2Data.Malformed(reason: "not one template")
+            }
+            let value = Array(template.value)
+            switch template.tag {
+            case 0x77: try data.store(template.children)
+            case 0x80 where (11...43).contains(value.count):
+                try data.store(0x9F27, [value[0]])
+                try data.store(0x9F36, Array(value[1..<3]))
+                try data.store(0x9F26, Array(value[3..<11]))
+                if value.count > 11 { try data.store(0x9F10, Array(value[11...])) }
+            default: throw Kernel2Data.Malformed(reason: "neither template 77 nor 80")
+            }
+        } catch {
+            throw notThisCard(.parsingError, "GENERATE AC: \((error as? Kernel2Data.Malformed)?.reason ?? "\(error)")")
+        }
+        cryptogramResponse = response.data
+        try checkCryptogramType()
+    }
+
+    /// S9.21 to S9.24, S10.15 to S10.18, S11.18 to S11.21
+    func checkCryptogramType() throws(Termination) {
+        for tag in [0x9F36, 0x9F27] as [TLVTag] where data[tag] == nil {
+            throw notThisCard(.cardDataMissing, "the card does not give \(tag)")
+        }
+        // What the card may answer: what was asked for, or less.
+        let requested = ApplicationCryptogramType(cryptogramInformationData: data.byte(0xDF8114))
+        let isAllowed =
+            switch ApplicationCryptogramType(cryptogramInformationData: data.byte(0x9F27)) {
+            case .aac: true
+            case .arqc: requested != .aac
+            case .tc: requested == .tc
+            case nil: false
+            }
+        guard isAllowed else { throw notThisCard(.cardDataError, "the card gives more than it was asked for") }
+    }
+
+    /// S9.25 (7.3, BR2.1 to BR2.3)
+    mutating func continueWithCryptogram() throws(Termination) -> KernelStep {
+        if readsBalance, data.isPresent(0xDF8105) {
+            // S17 ends where the state before would have: whether a recovery has failed is known by ``recovering``.
+            return send(.getData(0x9F50), then: .waitingForBalanceAfterCryptogram)
+        }
+        return try concludeCryptogram()
+    }
+
+    /// S17.2 to S17.6
+    mutating func takeBalanceAfterCryptogram(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
+        data[0xDF8105] = Self.balance(response) ?? []
+        return try concludeCryptogram()
+    }
+
+    /// S9.26 to S9.28, S10.20 to S10.22, S11.23 to S11.25
+    mutating func concludeCryptogram() throws(Termination) -> KernelStep {
+        if toWriteAfter.isEmpty { shown.append(UserInterfaceRequest(.clearDisplay, .cardReadSuccessfully)) }
+        if data[0x9F4B] != nil { try authenticate() } else { try acceptWithoutSignature() }
+        return concludeTransaction()
+    }
+}

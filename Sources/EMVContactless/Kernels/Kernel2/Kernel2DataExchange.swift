@@ -1,0 +1,120 @@
+import SmartCard
+
+/// Data exchange with the terminal (EMV Contactless Book C-2, 3.4 and 4.2): the kernel sends what the terminal has asked
+/// for, and asks for what it needs (DEK); the terminal answers (DET).
+extension Kernel2 {
+    /// The signal DEK; the lists are empty then.
+    mutating func exchangeData() -> KernelStep {
+        defer { exchange = DataExchange() }
+        isExchangeDue = false
+        return KernelStep(.exchange(exchange))
+    }
+
+    /// Has the lists go out before the next command, if they are worth it: something is needed, or all that was asked for has
+    /// been read (S3R1.15, S3.77, S456.3).
+    mutating func requestExchange() {
+        if !exchange.dataNeeded.isEmpty || !exchange.dataToSend.elements.isEmpty && tagsToRead.isEmpty {
+            isExchangeDue = true
+        }
+    }
+
+    /// The signal DET.
+    mutating func takeTerminalData(_ objects: DataRecord) throws(Termination) -> KernelStep {
+        switch state {
+        case .waitingForPDOLData: return try takePDOLData(objects)
+        case .waitingForFirstWriteFlag, .waitingForMagStripeFirstWriteFlag:
+            return try takeFirstWriteFlag(objects)
+        // S3.3, SR1.2, S4.3, S5.2, S7.2
+        case .waitingForProcessingOptions, .waitingForRelayResistanceData, .waitingForRecord, .waitingForData,
+            .waitingForMagStripeRecord:
+            takeTerminalObjects(objects)
+        // S9.4, S10.3, S11.4, S12.4, S13.8, S14.8, S15.4, S16.5, S17.4: it comes too late.
+        default: break
+        }
+        guard let command = pendingCommand else { throw timeOut }
+        pendingCommand = nil
+        return KernelStep(.send(command))
+    }
+
+    /// Takes what the terminal may set (UpdateWithDetData).
+    mutating func takeTerminalObjects(_ objects: DataRecord) {
+        for object in objects.elements where Self.mayBeSet(object.tag) { data[object.tag] = object.value }
+        let lists: Set<TLVTag> = [0xDF8112, 0xFF8102, 0xFF8103]
+        if objects.elements.contains(where: { lists.contains($0.tag) }) { takeTerminalLists() }
+    }
+
+    /// Tags To Read, Tags To Write Before Gen AC, Tags To Write After Gen AC; they are taken once.
+    mutating func takeTerminalLists() {
+        if let list = data[0xDF8112] {
+            tagsToRead += ((try? DataObjectList.tags(list)) ?? []).filter { !tagsToRead.contains($0) }
+            data[0xDF8112] = nil
+        }
+        func elements(_ tag: TLVTag) -> [DataRecord.Element] {
+            defer { if data[tag] != nil { data[tag] = nil } }
+            guard let list = data[tag], let objects = try? TLVList(list) else { return [] }
+            // PUT DATA has one or two bytes for the tag.
+            return objects.filter { $0.tag.length <= 2 }.map { .init($0.tag, Array($0.value)) }
+        }
+        toWriteBefore += elements(0xFF8102)
+        toWriteAfter += elements(0xFF8103)
+    }
+
+    /// What is the terminal's to say while the card is there, but for what the transaction began with.
+    private static func mayBeSet(_ tag: TLVTag) -> Bool {
+        let fixed: Set<TLVTag> = [
+            0x9F02, 0x9F03, 0x5F2A, 0x5F36, 0x9A, 0x9F21, 0x9C, 0x9F37, 0x95, 0x9B, 0x9F33, 0x9F34, 0x9F1A, 0x9F35,
+        ]
+        guard !fixed.contains(tag) else { return false }
+        if requestable.contains(tag) || defaults[tag] != nil { return true }
+        return DataElement[tag, .mastercard]?.source == .terminal
+    }
+
+    // MARK: What the terminal wants to read
+
+    /// Puts what is there already into the data to send (S3R1.14, S456.2).
+    mutating func collectReadTags() {
+        for tag in tagsToRead {
+            if let value = data[tag] { exchange.dataToSend[tag] = value }
+        }
+        tagsToRead.removeAll { data[$0] != nil }
+    }
+
+    /// The rest is not going to come: it is sent without a value (S456.21, S78.12).
+    mutating func collectAllReadTags() {
+        for tag in tagsToRead { exchange.dataToSend[tag] = data[tag] ?? [] }
+        tagsToRead = []
+        if !exchange.dataToSend.elements.isEmpty { isExchangeDue = true }
+    }
+
+    /// What GET DATA can read: the offline accumulator balance, and the protected and unprotected data envelopes (Book C-2,
+    /// 5.5).
+    private static let readable: Set<TLVTag> = Set([0x9F50] + (0x9F70...0x9F79).map { TLVTag(rawValue: $0) })
+
+    /// Takes the next tag that GET DATA can read out of the list (GetNextGetDataTagFromList).
+    mutating func nextReadTag() -> TLVTag? {
+        guard let index = tagsToRead.firstIndex(where: { Self.readable.contains($0) }) else { return nil }
+        return tagsToRead.remove(at: index)
+    }
+
+    // MARK: Proceed To First Write Flag
+
+    /// Whether the terminal holds the kernel back before it is to write: DF8110 is empty, or 00 (S456.5 to S456.11, S78.1 to
+    /// S78.7).
+    var isHeldBack: Bool { data.isEmpty(0xDF8110) || data[0xDF8110] == [0x00] }
+
+    /// S456.6 to S456.10, S78.2 to S78.6
+    mutating func waitForFirstWriteFlag(_ state: State) -> KernelStep {
+        if data.isEmpty(0xDF8110) { exchange.dataNeeded.append(0xDF8110) }
+        collectReadTags()
+        self.state = state
+        return exchangeData()
+    }
+
+    /// S6.5 to S6.12, S8.5 to S8.7
+    private mutating func takeFirstWriteFlag(_ objects: DataRecord) throws(Termination) -> KernelStep {
+        // Book C-2 waits until its timer is over.
+        guard !objects.elements.isEmpty else { throw timeOut }
+        takeTerminalObjects(objects)
+        return state == .waitingForFirstWriteFlag ? try proceedReading() : try proceedMagStripe()
+    }
+}

@@ -1,0 +1,139 @@
+import SmartCard
+
+/// Kernel activation, GET PROCESSING OPTIONS and the choice of the mode (EMV Contactless Book C-2, 6: S1, S2 and S3).
+extension Kernel2 {
+    mutating func initiate() throws(Termination) -> KernelStep {
+        tornTransactions.removeAll(olderThan: data.number(0xDF811C), at: activation.transaction.time)
+        // S1.7 and S1.8
+        do {
+            let fci = try TLVList(activation.selectResponse.data)
+            guard let template = fci[0x6F] else { throw Kernel2Data.Malformed(reason: "the FCI is no template 6F") }
+            try data.store(template.children)
+        } catch {
+            throw selectNext(.parsingError, "the FCI cannot be read")
+        }
+        guard data[0x84] != nil else { throw selectNext(.cardDataMissing, "the FCI has no name, 84") }
+        if detectsFieldOff { fieldOff = holdTime }
+        // S1.9
+        data[0x9F34] = [0, 0, 0]
+        verificationResults = []
+        data[0xDF8307] = [0]
+        data[0x9F33] = [data.byte(0xDF8117), 0, data.byte(0xDF811F)]
+        // S1.10 and S1.16
+        takeTerminalLists()
+        for tag in [0xDF8112, 0xFF8102, 0xFF8103] as [TLVTag] where data.isEmpty(tag) {
+            exchange.dataNeeded.append(tag)
+        }
+        // S1.16 to S1.20
+        initiateDataStorage()
+        // S1.11 to S1.13, and S1.21 to S1.23
+        let missing = data.missing(for: data[0x9F38])
+        guard missing.isEmpty else {
+            exchange.dataNeeded += missing
+            collectReadTags()
+            state = .waitingForPDOLData
+            return exchangeData()
+        }
+        return try requestProcessingOptions()
+    }
+
+    /// S1.12 and S2.8
+    private mutating func requestProcessingOptions() throws(Termination) -> KernelStep {
+        let related: [UInt8]
+        do throws(Kernel2Data.Malformed) { related = try data.related(to: data[0x9F38] ?? []) } catch {
+            throw selectNext(.parsingError, "PDOL: \(error.reason)")
+        }
+        data[0xDF8111] = related
+        return send(.getProcessingOptions(related), then: .waitingForProcessingOptions)
+    }
+
+    /// S2.6 to S2.8: what the PDOL asks for has come, or some of it.
+    mutating func takePDOLData(_ objects: DataRecord) throws(Termination) -> KernelStep {
+        let before = data.missing(for: data[0x9F38])
+        takeTerminalObjects(objects)
+        let missing = data.missing(for: data[0x9F38])
+        if missing.isEmpty { return try requestProcessingOptions() }
+        // Book C-2 waits until its timer is over.
+        guard missing.count < before.count else { throw timeOut }
+        exchange.dataNeeded = missing
+        return exchangeData()
+    }
+
+    mutating func takeProcessingOptions(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
+        // S3.8 and S3.9
+        guard response.status == .success else {
+            throw selectNext(
+                .statusBytes, status: response.status, "GET PROCESSING OPTIONS: \(response.status)")
+        }
+        // S3.10 to S3.12
+        do {
+            let objects = try TLVList(response.data)
+            guard objects.count == 1, let template = objects.first else {
+                throw Kernel2Data.Malformed(reason: "not one template")
+            }
+            switch template.tag {
+            case 0x77: try data.store(template.children)
+            case 0x80 where template.value.count >= 6:
+                try data.store(0x82, Array(template.value.prefix(2)))
+                try data.store(0x94, Array(template.value.dropFirst(2)))
+            default: throw Kernel2Data.Malformed(reason: "neither template 77 nor 80")
+            }
+        } catch {
+            let reason = (error as? Kernel2Data.Malformed)?.reason ?? "\(error)"
+            throw notThisCard(.parsingError, "GET PROCESSING OPTIONS: \(reason)")
+        }
+        // S3.13 and S3.14
+        guard data[0x82] != nil, data[0x94] != nil else {
+            throw notThisCard(.cardDataMissing, "the card does not give 82 and 94")
+        }
+        // S3.15 to S3.18
+        if !configuration.contains(.withoutEMVMode), data.byte(0x82, at: 1) & 0x80 != 0 { return try beginEMVMode() }
+        guard !configuration.contains(.withoutMagStripeMode) else {
+            throw notThisCard(.magStripeNotSupported, "the card is in mag-stripe mode")
+        }
+        return try beginMagStripeMode()
+    }
+
+    /// The entry of the AFL that holds the mag-stripe data: file 1, record 1.
+    private static let magStripeEntry: [UInt8] = [0x08, 0x01, 0x01, 0x00]
+
+    private mutating func beginEMVMode() throws(Termination) -> KernelStep {
+        mode = .emv
+        // S3.30 to S3.32
+        var locator = data[0x94] ?? []
+        if locator.starts(with: Self.magStripeEntry), !configuration.contains(.withoutMagStripeMode) {
+            locator.removeFirst(4)
+        }
+        try readRecords(locator)
+        // S3.33 to S3.35
+        transactionLimit = data.amount(verifiesOnDevice ? 0xDF8125 : 0xDF8124) ?? 0
+        // S3.60 to S3.65
+        if data.byte(0x82, at: 1) & 0x01 != 0, configuration.contains(.relayResistance) {
+            return exchangeRelayResistanceData(activation.transaction.unpredictableNumber)
+        }
+        verificationResults.insert(.relayResistanceProtocolNotPerformed)
+        return try beginReading()
+    }
+
+    private mutating func beginMagStripeMode() throws(Termination) -> KernelStep {
+        mode = .magStripe
+        // S3.70 to S3.72
+        let locator = data[0x94] ?? []
+        try readRecords(locator.starts(with: Self.magStripeEntry) ? Self.magStripeEntry : locator)
+        // S3.73 to S3.75
+        transactionLimit = data.amount(verifiesOnDevice ? 0xDF8125 : 0xDF8124) ?? 0
+        // S3.76 to S3.78
+        collectReadTags()
+        requestExchange()
+        // S3.80 and S3.81
+        guard let command = records?.command else { throw notThisCard(.cardDataError, "the AFL names no record") }
+        return send(command, then: .waitingForMagStripeRecord)
+    }
+
+    /// Active AFL.
+    private mutating func readRecords(_ locator: [UInt8]) throws(Termination) {
+        do throws(RecordReaderError) { records = try RecordReader(locator) } catch {
+            throw notThisCard(.cardDataError, "\(error)")
+        }
+    }
+}

@@ -1,0 +1,260 @@
+import SmartCard
+
+/// Mag-stripe mode (EMV Contactless Book C-2, 6: S7, S8, S78, S13 and S14): the card gives tracks, and digits for them that
+/// differ each time.
+///
+/// A card that fails is not kept waiting, as S13.2, S13.30, S13.42.1, S13.44.1 and their like in S14 have it.
+extension Kernel2 {
+    mutating func takeMagStripeRecord(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
+        // S7.9 and S7.10
+        guard response.status == .success else { throw notThisCard(response, to: "READ RECORD") }
+        // S7.11 to S7.13
+        try storeRecord(response)
+        // S7.14 and S7.15
+        exchange.dataNeeded += data.missing(for: data[0x9F69]).filter { !exchange.dataNeeded.contains($0) }
+        // S7.16 to S7.19
+        if let command = records?.command { return send(command, then: .waitingForMagStripeRecord) }
+        try checkTracks()
+        return try proceedMagStripe()
+    }
+
+    /// S7.20 to S7.23
+    private mutating func checkTracks() throws(Termination) {
+        for tag in [0x9F6B, 0x9F66, 0x9F65, 0x9F67] as [TLVTag] where data[tag] == nil {
+            throw notThisCard(.cardDataMissing, "the card does not give \(tag)")
+        }
+        unpredictableDigits = unpredictableDigits(0x9F66, 0x9F67)
+        var isConsistent = (0...8).contains(unpredictableDigits)
+        if data[0x56] != nil {
+            isConsistent =
+                isConsistent && data[0x9F62] != nil && data[0x9F63] != nil && data[0x9F64] != nil
+                && unpredictableDigits(0x9F63, 0x9F64) == unpredictableDigits
+        }
+        guard isConsistent else {
+            throw notThisCard(.cardDataError, "the positions of the unpredictable digits do not fit")
+        }
+        guard let second = data[0x9F6B], let track = try? Track2(second) else {
+            throw notThisCard(.cardDataError, "9F6B is not a track")
+        }
+        data[0xDF812B] = Self.packedDigits(track.discretionaryData)
+        if let first = data[0x56] {
+            guard let track = try? Track1(first) else { throw notThisCard(.cardDataError, "56 is not a track") }
+            data[0xDF812A] = Array(track.discretionaryData.utf8)
+        }
+    }
+
+    /// Positions for the unpredictable number and the counter, without those of the counter.
+    private func unpredictableDigits(_ positions: TLVTag, _ counterDigits: TLVTag) -> Int {
+        (data[positions] ?? []).reduce(0) { $0 + $1.nonzeroBitCount } - data.number(counterDigits)
+    }
+
+    /// S78
+    mutating func proceedMagStripe() throws(Termination) -> KernelStep {
+        // S78.1 to S78.7
+        if isHeldBack { return waitForFirstWriteFlag(.waitingForMagStripeFirstWriteFlag) }
+        // S78.10 and S78.11
+        guard amount <= transactionLimit else {
+            throw selectNext(.maximumLimitExceeded, "the amount is above the limit")
+        }
+        // S78.12 to S78.14
+        collectAllReadTags()
+        // S78.15 and 8.1: as many digits as there are positions.
+        let random = activation.transaction.unpredictableNumber.reduce(0) { $0 << 8 | UInt64($1) }
+        let modulus = (0..<unpredictableDigits).reduce(1 as UInt64) { product, _ in product * 10 }
+        data[0x9F6A] = packed(random % modulus, bytes: 4)
+        // S78.16 to S78.22
+        if verifiesOnDevice, exceedsCVMLimit { data[0x9F7E] = [data.byte(0x9F7E) | 0x02] }
+        do throws(Kernel2Data.Malformed) {
+            let related = try data.related(to: data[0x9F69] ?? data[0xDF811A] ?? [])
+            return send(
+                .computeCryptographicChecksum(related),
+                then: verifiesOnDevice ? .waitingForChecksumOnDevice : .waitingForChecksum)
+        } catch {
+            throw notThisCard(.cardDataError, "UDOL: \(error.reason)")
+        }
+    }
+
+    /// S13.9 to S13.13, S14.9 to S14.13
+    private mutating func storeChecksum(_ response: ResponseAPDU) throws(Termination) {
+        guard response.status == .success else {
+            throw notThisCard(response, to: "COMPUTE CRYPTOGRAPHIC CHECKSUM")
+        }
+        guard let objects = try? TLVList(response.data), objects.count == 1, let template = objects.first,
+            template.tag == 0x77
+        else { throw notThisCard(.parsingError, "COMPUTE CRYPTOGRAPHIC CHECKSUM: not one template 77") }
+        do throws(Kernel2Data.Malformed) { try data.store(template.children) } catch { throw notThisCard(error) }
+        // S13.12.1, S14.12.1
+        shown.append(UserInterfaceRequest(.clearDisplay, .cardReadSuccessfully))
+    }
+
+    mutating func takeChecksum(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
+        try storeChecksum(response)
+        // S13.14.1 and S13.14.4
+        guard data[0x9F36] != nil else { throw notThisCard(.cardDataMissing, "the card does not give 9F36") }
+        // S13.14.2 to S13.14.4, S13.41 to S13.45
+        guard data[0x9F61] != nil else {
+            guard data[0xDF4B] != nil else { throw notThisCard(.cardDataMissing, "the card does not give 9F61") }
+            return withoutChecksum()
+        }
+        // S13.14.5 to S13.23
+        try completeTracks()
+        // S13.24 to S13.26
+        cvm = Self.magStripeCVM(data.byte(exceedsCVMLimit ? 0xDF811E : 0xDF812C))
+        receipt = exceedsCVMLimit || cvm == .obtainSignature
+        return online("mag-stripe mode goes online")
+    }
+
+    mutating func takeChecksumOnDevice(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
+        try storeChecksum(response)
+        // S14.14 and S14.17
+        for tag in [0x9F36, 0xDF4B] as [TLVTag] where data[tag] == nil {
+            throw notThisCard(.cardDataMissing, "the card does not give \(tag)")
+        }
+        // S14.15, S14.19.1 to S14.23
+        guard data[0x9F61] != nil else { return withoutChecksum() }
+        // S14.20 to S14.21.1
+        guard hasVerifiedOnDevice || !exceedsCVMLimit else {
+            throw notThisCard(.cardDataError, "the device has not verified the cardholder")
+        }
+        // S14.16, S14.24 to S14.31
+        try completeTracks()
+        // S14.32 to S14.34
+        cvm = hasVerifiedOnDevice ? .confirmationCodeVerified : .noCVM
+        receipt = hasVerifiedOnDevice && exceedsCVMLimit
+        return online("mag-stripe mode goes online")
+    }
+
+    private func online(_ reason: String) -> KernelStep {
+        KernelStep(.outcome(outcome(.onlineRequest, hasDataRecord: true, reason: reason)))
+    }
+
+    /// The device gives no checksum, and says why: the cardholder has to do something, or it declines (S13.41 to S13.45,
+    /// S14.19.1 to S14.23).
+    private mutating func withoutChecksum() -> KernelStep {
+        if asksForSecondTap { return seePhone("the cardholder has to confirm on the device") }
+        return KernelStep(
+            .outcome(
+                outcome(
+                    .declined,
+                    request: UserInterfaceRequest(.notAuthorised, .notReady, holdTime: messageHoldTime),
+                    hasDataRecord: true, reason: "the device gives no checksum")))
+    }
+
+    /// S13.15 to S13.23, S14.16 and S14.25 to S14.31
+    private mutating func completeTracks() throws(Termination) {
+        guard data[0x56] == nil || data[0x9F60] != nil else {
+            throw notThisCard(.cardDataMissing, "the card does not give 9F60")
+        }
+        // nUN', which tells the issuer whether the device has verified the cardholder.
+        let indicator = hasVerifiedOnDevice ? (unpredictableDigits + 5) % 10 : unpredictableDigits
+        func digits(_ positions: TLVTag, _ checksum: TLVTag, _ counter: TLVTag, _ checksumPositions: TLVTag)
+            -> DynamicDigits
+        {
+            DynamicDigits(
+                checksum: data.number(checksum), checksumPositions: data[checksumPositions] ?? [],
+                unpredictableNumber: data[0x9F6A] ?? [],
+                unpredictableDigits: unpredictableDigits, counter: data.number(0x9F36),
+                counterDigits: data.number(counter), positions: data[positions] ?? [], indicator: indicator)
+        }
+        let second = digits(0x9F66, 0x9F61, 0x9F67, 0x9F65)
+        guard let track = data[0x9F6B].flatMap({ second.complete(track2: $0) }) else {
+            throw notThisCard(.cardDataError, "9F6B has not the positions for its digits")
+        }
+        data[0x9F6B] = track
+        guard let value = data[0x56] else { return }
+        let first = digits(0x9F63, 0x9F60, 0x9F64, 0x9F62)
+        guard let track = first.complete(track1: value) else {
+            throw notThisCard(.cardDataError, "56 has not the positions for its digits")
+        }
+        data[0x56] = track
+    }
+
+    /// DF811E and DF812C: the upper half is that of the outcome parameter set.
+    private static func magStripeCVM(_ capability: UInt8) -> Outcome.CVM? {
+        switch capability & 0xF0 {
+        case 0x00: .noCVM
+        case 0x10: .obtainSignature
+        case 0x20: .onlinePIN
+        default: nil
+        }
+    }
+
+    /// Format cn.
+    private static func packedDigits(_ digits: String) -> [UInt8] {
+        (try? [UInt8](hex: digits.count % 2 == 0 ? digits : digits + "F")) ?? []
+    }
+}
+
+/// The digits of a transaction in the discretionary data of a track (Book C-2, S13.18 to S13.22).
+///
+/// Positions are counted from the end: the last bit of a map stands for the last digit.
+struct DynamicDigits {
+    /// CVC3, a number of two bytes.
+    let checksum: Int
+    /// PCVC3.
+    let checksumPositions: [UInt8]
+    /// Digits in format n.
+    let unpredictableNumber: [UInt8]
+    /// nUN.
+    let unpredictableDigits: Int
+    /// ATC.
+    let counter: Int
+    /// NATC.
+    let counterDigits: Int
+    /// PUNATC: for the counter those furthest from the end, for the unpredictable number the others.
+    let positions: [UInt8]
+    /// nUN', in the last position.
+    let indicator: Int
+
+    /// - Parameter track: tag 9F6B.
+    /// - Returns: nil if it is no track, or has not all the positions.
+    func complete(track2 track: [UInt8]) -> [UInt8]? {
+        guard let count = (try? Track2(track))?.discretionaryData.count else { return nil }
+        var digits = Array(track.hex.utf8)
+        let filling = digits.reversed().prefix { $0 == UInt8(ascii: "F") }.count
+        let end = digits.count - filling
+        guard place(in: &digits, (end - count)..<end) else { return nil }
+        return try? [UInt8](hex: String(decoding: digits, as: UTF8.self))
+    }
+
+    /// - Parameter track: tag 56.
+    /// - Returns: nil if it is no track, or has not all the positions.
+    func complete(track1 track: [UInt8]) -> [UInt8]? {
+        guard let count = (try? Track1(track))?.discretionaryData.count else { return nil }
+        var track = track
+        guard place(in: &track, (track.count - count)..<track.count) else { return nil }
+        return track
+    }
+
+    /// - Returns: false if a position is not in the range.
+    private func place(in text: inout [UInt8], _ range: Range<Int>) -> Bool {
+        // From the last position to the first.
+        func list(_ map: [UInt8]) -> [Int] {
+            map.reversed().enumerated().flatMap { byte, bits in
+                (0..<8).filter { bits & 1 << $0 != 0 }.map { byte * 8 + $0 }
+            }
+        }
+        // From the last digit to the first.
+        func digits(_ number: UInt64, _ count: Int) -> [UInt8] {
+            var rest = number
+            return (0..<count).map { _ in
+                defer { rest /= 10 }
+                return UInt8(ascii: "0") + UInt8(rest % 10)
+            }
+        }
+        let checksumPlaces = list(checksumPositions)
+        let places = list(positions)
+        guard let last = range.last, places.count == unpredictableDigits + counterDigits,
+            (checksumPlaces + places).allSatisfy({ $0 < range.count })
+        else { return false }
+        func put(_ digits: [UInt8], _ places: some Sequence<Int>) {
+            for (digit, place) in zip(digits, places) { text[last - place] = digit }
+        }
+        put(digits(UInt64(checksum), checksumPlaces.count), checksumPlaces)
+        let number = UInt64(unpredictableNumber.hex) ?? 0
+        put(digits(number, unpredictableDigits), places.prefix(unpredictableDigits))
+        put(digits(UInt64(counter), counterDigits), places.dropFirst(unpredictableDigits))
+        text[last] = UInt8(ascii: "0") + UInt8(indicator)
+        return true
+    }
+}

@@ -1,0 +1,73 @@
+import SmartCard
+
+/// The relay resistance protocol (EMV Contactless Book C-2, 3.10 and 6.6, SR1): whether the card is where it seems to be, by
+/// the time that it takes to answer.  All times are in units of 100 microseconds.
+extension Kernel2 {
+    /// S3.60 to S3.65, and SR1.23 to SR1.27.
+    mutating func exchangeRelayResistanceData(_ entropy: [UInt8]) -> KernelStep {
+        data[0x9F37] = entropy
+        data[0xDF8301] = entropy
+        return send(.exchangeRelayResistanceData(entropy), then: .waitingForRelayResistanceData)
+    }
+
+    mutating func takeRelayResistanceData(
+        _ response: ResponseAPDU, after duration: Duration
+    ) throws(Termination) -> KernelStep {
+        // SR1.11 to SR1.13
+        guard response.status == .success else {
+            throw notThisCard(response, to: "EXCHANGE RELAY RESISTANCE DATA")
+        }
+        // SR1.14 to SR1.17: of a card that is asked again, the last answer counts.
+        let answer = response.data
+        guard answer.count == 12, answer[0] == 0x80, answer[1] == 10 else {
+            throw notThisCard(.parsingError, "EXCHANGE RELAY RESISTANCE DATA: not template 80 with 10 bytes")
+        }
+        data[0xDF8302] = Array(answer[2..<6])
+        data[0xDF8303] = Array(answer[6..<8])
+        data[0xDF8304] = Array(answer[8..<10])
+        data[0xDF8305] = Array(answer[10..<12])
+
+        // SR1.18
+        let (least, most) = (data.number(0xDF8303), data.number(0xDF8304))
+        let (estimated, expected) = (data.number(0xDF8305), data.number(0xDF8135))
+        let transmission = data.number(0xDF8134) + min(estimated, expected)
+        let measured = max(0, min(Self.units(duration) - transmission, 0xFFFF))
+        data[0xDF8306] = [UInt8(measured >> 8), UInt8(truncatingIfNeeded: measured)]
+
+        // SR1.19 to SR1.21
+        guard measured >= max(0, least - data.number(0xDF8132)) else {
+            throw notThisCard(.cardDataError, "the card answers before it can have an answer")
+        }
+        let isLate = measured > most + data.number(0xDF8133)
+        // SR1.22 to SR1.27
+        let tries = data.byte(0xDF8307)
+        if isLate, tries < 2, !furtherUnpredictableNumbers.isEmpty {
+            data[0xDF8307] = [tries + 1]
+            return exchangeRelayResistanceData(furtherUnpredictableNumbers.removeFirst())
+        }
+        // SR1.28 and SR1.29
+        if isLate { verificationResults.insert(.relayResistanceTimeLimitsExceeded) }
+        // SR1.30 and SR1.31
+        let tolerance = data.number(0xDF8137)
+        let isMismatch =
+            estimated != 0 && expected != 0
+            && (estimated * 100 / expected < tolerance || expected * 100 / estimated < tolerance)
+        if isMismatch || max(0, measured - least) > data.number(0xDF8136) {
+            verificationResults.insert(.relayResistanceThresholdExceeded)
+        }
+        // SR1.32
+        verificationResults.insert(.relayResistanceProtocolPerformed)
+        return try beginReading()
+    }
+
+    private static func units(_ duration: Duration) -> Int {
+        let (seconds, attoseconds) = duration.components
+        guard seconds < 3_600 else { return Int.max / 2 }
+        return Int(seconds) * 10_000 + Int(attoseconds / 100_000_000_000_000)
+    }
+
+    /// What a card that has performed the protocol signs with its cryptogram, in this order (S910.3.1, S910.4.1).
+    var relayResistanceData: [UInt8] {
+        ([0xDF8301, 0xDF8302, 0xDF8303, 0xDF8304, 0xDF8305] as [TLVTag]).flatMap { data[$0] ?? [] }
+    }
+}

@@ -1,0 +1,127 @@
+import SmartCard
+
+/// What is decided before the card is asked for its cryptogram (EMV Contactless Book C-2, 6.10, S456.12 to S456.50, and 7.1,
+/// 7.5, 7.7 and 7.8).
+extension Kernel2 {
+    mutating func manageRisk() throws(Termination) -> KernelStep {
+        // S456.14 and S456.15
+        guard amount <= transactionLimit else {
+            throw selectNext(.maximumLimitExceeded, "the amount is above the limit")
+        }
+        // S456.16 and S456.17
+        for tag in [0x5F24, 0x5A, 0x8C] as [TLVTag] where data[tag] == nil {
+            throw notThisCard(.cardDataMissing, "the card does not give \(tag)")
+        }
+        // S456.18 to S456.20
+        if readsDataStorage, data[0x9F5E] != dataStorageIdentifier {
+            throw notThisCard(.cardDataError, "the data storage is of another account")
+        }
+        // S456.21 to S456.23
+        collectAllReadTags()
+        // S456.24 to S456.29
+        if requiresCDA { try prepareAuthentication() }
+        // S456.30 to S456.33
+        if exceedsCVMLimit { receipt = true }
+        data[0x9F33] = [
+            data.byte(0xDF8117), data.byte(exceedsCVMLimit ? 0xDF8118 : 0xDF8119), data.byte(0xDF811F),
+        ]
+        // S456.34 (BR1.1 to BR1.3)
+        if readsBalance, data.isPresent(0xDF8104) {
+            return send(.getData(0x9F50), then: .waitingForBalanceBeforeCryptogram)
+        }
+        return try manageRiskAfterBalance()
+    }
+
+    /// S16.4 to S16.9: a card that does not tell its balance has none to tell.
+    mutating func takeBalanceBeforeCryptogram(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
+        data[0xDF8104] = Self.balance(response) ?? []
+        return try manageRiskAfterBalance()
+    }
+
+    /// Tag 9F50 with six bytes.
+    static func balance(_ response: ResponseAPDU) -> [UInt8]? {
+        guard response.status == .success, response.data.count == 9, response.data.starts(with: [0x9F, 0x50, 0x06])
+        else { return nil }
+        return Array(response.data.dropFirst(3))
+    }
+
+    /// Whether the terminal can have the signature of the card verified at all.
+    private mutating func prepareAuthentication() throws(Termination) {
+        // S456.25
+        if [0x8F, 0x90, 0x9F32, 0x9F46, 0x9F47, 0x9F4A].contains(where: { data[$0] == nil }) {
+            verificationResults.insert([.iccDataMissing, .cdaFailed])
+        }
+        if let index = data[0x8F]?.first, !activation.offlineDataAuthentication.hasKey(index: index) {
+            verificationResults.insert(.cdaFailed)
+        }
+        // S456.26 and S456.27: the AIP is always signed.
+        guard data[0x9F4A] == [0x82] else {
+            throw notThisCard(.cardDataError, "the static data authentication tag list is not 82")
+        }
+    }
+
+    private mutating func manageRiskAfterBalance() throws(Termination) -> KernelStep {
+        let transaction = activation.transaction
+        // S456.35 and 7.7
+        verificationResults.formUnion(
+            ProcessingRestrictions.check(transaction, card: { data[$0] }, terminal: { data[$0] }))
+        // S456.36 and 7.5
+        let verification = verifyCardholder()
+        data[0x9F34] = verification.results.bytes
+        verificationResults.formUnion(verification.findings)
+        cvm = verification.method
+        if cvm == .obtainSignature { receipt = true }
+        // S456.37 and S456.38
+        if amount > data.amount(0xDF8123) ?? 0 { verificationResults.insert(.floorLimitExceeded) }
+        // S456.39 and 7.8
+        cryptogramType = analyse()
+        // S456.42 and S456.50
+        if let object = toWriteBefore.first {
+            toWriteBefore.removeFirst()
+            return send(.putData(object.tag, object.value), then: .waitingForPutDataBeforeCryptogram)
+        }
+        return try requestCryptogram()
+    }
+
+    /// 7.5
+    private func verifyCardholder() -> CardholderVerification {
+        // CVM.1 to CVM.4
+        if verifiesOnDevice { return .onDevice(isRequired: exceedsCVMLimit) }
+        // CVM.5 and CVM.6
+        guard data.byte(0x82) & 0x10 != 0 else { return .unsupported }
+        // CVM.7 to CVM.25
+        return CardholderVerification(
+            data[0x8E].flatMap { CVMList($0) }, for: activation.transaction, applicationCurrency: data[0x9F42],
+            terminalType: data[0x9F35]?.first, capability: CVMCapability(rawValue: data.byte(0x9F33, at: 1)),
+            procedure: .kernel2)
+    }
+
+    /// 7.8
+    private func analyse() -> ApplicationCryptogramType {
+        func code(_ tag: TLVTag) -> TerminalVerificationResults {
+            data[tag].flatMap { TerminalVerificationResults($0) } ?? []
+        }
+        var issuer = ActionCodes(issuer: { data[$0] })
+        // TAA.8, TAA.14: a card without action codes goes online for everything but the relay resistance protocol's having
+        // been performed, or not.
+        let anything = TerminalVerificationResults(rawValue: 0xFF_FFFF_FFFC)
+        if data[0x9F0F] == nil { issuer.online = anything }
+        if data[0x9F0D] == nil { issuer.default = anything }
+        return TerminalActionAnalysis.request(
+            for: verificationResults,
+            terminal: ActionCodes(denial: code(0xDF8121), online: code(0xDF8122), default: code(0xDF8120)),
+            issuer: issuer,
+            capability: .init(terminalType: data.byte(0x9F35)) ?? .offlineWithOnlineCapability)
+    }
+
+    /// S12.2 to S12.12: the first that fails ends it.
+    mutating func takePutDataBeforeCryptogram(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
+        guard response.status == .success else { return try requestCryptogram() }
+        if let object = toWriteBefore.first {
+            toWriteBefore.removeFirst()
+            return send(.putData(object.tag, object.value), then: .waitingForPutDataBeforeCryptogram)
+        }
+        data[0xDF810F] = [0x80]
+        return try requestCryptogram()
+    }
+}

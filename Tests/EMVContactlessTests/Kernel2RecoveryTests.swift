@@ -1,0 +1,203 @@
+import EMVContactless
+import SmartCard
+import SmartCardSimulator
+import Synchronization
+import Testing
+
+/// Torn transactions (EMV Contactless Book C-2, 3.8), and cards that leave at one command or another.
+@Suite struct Kernel2RecoveryTests {
+    private var lost: Kernel2Bench.Run { get throws { try Kernel2Bench().run(try ShortCard().read + ["-"]) } }
+
+    /// S9.5 to S9.15
+    @Test func tornIsLogged() throws {
+        let run = try lost
+        #expect(run.outcome.kind == .endApplication && run.outcome.start == .b)
+        #expect(run.outcome.userInterfaceRequestOnRestart?.message == .presentCardAgain)
+        #expect(run.error == "010000000021")
+        let log = try #require(run.outcome.tornTransactions)
+        #expect(log.count == 1 && "\(log)" == "1 torn transaction")
+        #expect(!String(reflecting: run.outcome).contains("5413330089010434"))
+        var dumped = ""
+        dump(log, to: &dumped)
+        #expect(!dumped.contains("54") || !dumped.contains("84, 19"), "\(dumped)")
+    }
+
+    /// S10.7 to S10.19: the DRDOL asks for the number and the amount of the transaction that was torn; so do the answer's.
+    @Test func recovered() throws {
+        var bench = Kernel2Bench()
+        bench.tornTransactions = try #require(try lost.outcome.tornTransactions)
+        bench.unpredictableNumber = "FF EE DD CC"
+        let run = try bench.run(try ShortCard().read + [MChipCard.cryptogram("80")])
+        #expect(run.commands.last == joined("80D000000A", "11223344", "000000001234", "00"))
+        #expect(run.outcome.kind == .onlineRequest && run[record: 0x9F37] == "11223344")
+        #expect(run.outcome.tornTransactions?.isEmpty == true)
+    }
+
+    /// S10.8, S11: the card has nothing to recover.
+    @Test func notRecovered() throws {
+        var bench = Kernel2Bench()
+        bench.tornTransactions = try #require(try lost.outcome.tornTransactions)
+        bench.unpredictableNumber = "FF EE DD CC"
+        let run = try bench.run(try ShortCard().read + ["69 85", MChipCard.cryptogram("80")])
+        #expect(run.outcome.kind == .onlineRequest && run[record: 0x9F37] == "FFEEDDCC")
+        #expect(run.outcome.tornTransactions?.isEmpty == true)
+        // Torn once more, it is the new one that is logged.
+        let again = try bench.run(try ShortCard().read + ["69 85", "-"])
+        #expect(again.outcome.start == .b && again.outcome.tornTransactions?.count == 1)
+        #expect(again.outcome.tornTransactions != bench.tornTransactions)
+        // RECOVER AC lost: the transaction stays in the log.
+        let lost = try bench.run(try ShortCard().read + ["-"])
+        #expect(lost.outcome.tornTransactions == bench.tornTransactions && lost.error == "010000000021")
+    }
+
+    /// S10.13 to S10.18
+    @Test(arguments: [("70 00", "00040000001C"), ("77 03 9F 27 00", "00010000001C"), ("00", "00040000001C")])
+    func whatIsNoRecovery(_ answer: String, _ error: String) throws {
+        let run = try Kernel2Bench().torn.run(try ShortCard().read + [answer + "90 00"])
+        #expect(run.error == error)
+    }
+
+    /// Another card, another amount, another type, or too late: nothing to recover.
+    @Test(arguments: [0, 1, 2, 3, 4, 5])
+    func otherTransactions(_ what: Int) throws {
+        var bench = try Kernel2Bench().torn
+        var card = ShortCard()
+        switch what {
+        case 0: bench.amount = 12_35
+        case 1: bench.kind = .refund
+        case 2: bench.hour = 13  // 3600 s; 300 are allowed
+        case 3: bench.date = "26 11 22"
+        case 4: bench.data = ["DF811D": "00"]
+        default: card.more = ""
+        }
+        let run = try bench.run(try card.read + [MChipCard.cryptogram("80")])
+        #expect(run.instructions == "A8 B2 AE")
+        #expect(run.outcome.tornTransactions?.count == (what == 2 || what == 3 ? 0 : 1))
+    }
+
+    /// S9.13: where the log is full, the oldest one is handed out.
+    @Test func theLogIsFull() throws {
+        var bench = Kernel2Bench()
+        bench.data = ["DF811D": "01"]
+        let first = try bench.run(try ShortCard().read + ["-"])
+        bench.tornTransactions = try #require(first.outcome.tornTransactions)
+        bench.amount = 1_00
+        let second = try bench.run(try ShortCard().read + ["-"])
+        #expect(second.outcome.tornTransactions?.count == 1)
+        let abandoned = try TLVList(try #require(second.outcome.discretionaryData?[0xFF8101]))
+        #expect(abandoned[0x9F02]?.value.hex == "000000001234")
+        #expect(!"\(second.outcome)".contains("5413330089010434"))
+    }
+
+    /// At each command of a transaction: the card is asked for again, and the transaction goes on as if nothing had happened;
+    /// lost at GENERATE AC it is recovered, and no cryptogram is made twice.
+    @Test(.timeLimit(.minutes(5)), arguments: 0..<5, [false, true])
+    func mastercardIsLostOnce(_ lost: Int, _ hasRecovery: Bool) async throws {
+        let card = try #require(VirtualCards.named("mastercard"))
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
+        let field = LosingKernel2Field(card, lost: lost, hasRecovery: hasRecovery)
+        let report = try await terminal.perform(purchase(12_34), in: field) { _ in }
+        #expect(report.outcome.kind == .onlineRequest, "\(report.outcome.reason)")
+        let all = ["A4", "A4", "A8", "B2", "AE"]
+        let again = lost == 4 && hasRecovery ? all.dropLast() + ["D0"] : all
+        #expect(report.exchanges.map { [$0.header[1]].hex } == all.prefix(lost + 1) + again)
+        #expect(terminal.tornTransactions.current.isEmpty)
+    }
+
+    /// The next transaction of the terminal, and of its copies, sees the log.
+    @Test func theLogOutlivesTheTransaction() async throws {
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
+        let field = LosingKernel2Field(
+            try #require(VirtualCards.named("mastercard")), lost: 4, hasRecovery: true, comesBack: false)
+        await #expect(throws: CardError.self) { try await terminal.perform(purchase(12_34), in: field) { _ in } }
+        #expect(terminal.tornTransactions.current.count == 1)
+        let copy = terminal
+        let report = try await copy.perform(purchase(12_34), in: field.backAgain()) { _ in }
+        #expect(report.exchanges.last.map { [$0.header[1]].hex } == "D0")
+        #expect(report.outcome.kind == .onlineRequest && copy.tornTransactions.current.isEmpty)
+    }
+
+    /// The terminal is asked while the card waits, and what it says is used.
+    @Test func theTerminalAnswers() async throws {
+        var configuration = ReaderConfiguration.test
+        for index in configuration.combinations.indices where configuration.combinations[index].kernel == 2 {
+            configuration.combinations[index].data[0xDF8110] = []
+        }
+        try configuration.validate()
+        let terminal = ContactlessTerminal(EntryPoint(configuration: configuration, kernels: Kernels.all))
+        let field = LosingKernel2Field(try #require(VirtualCards.named("mastercard")), lost: 99, hasRecovery: false)
+        let asked = Mutex<[DataExchange]>([])
+        let report = try await terminal.perform(
+            purchase(12_34), in: field,
+            exchange: { exchange in
+                asked.withLock { $0.append(exchange) }
+                return DataRecord([.init(0xDF8110, [1])])
+            }, show: { _ in })
+        #expect(report.outcome.kind == .onlineRequest)
+        #expect(asked.withLock { $0 } == [DataExchange(dataNeeded: [0xDF8110])])
+        // Without anybody to answer, it is as if there were no answer.
+        let silent = try await terminal.perform(purchase(12_34), in: field) { _ in }
+        #expect(silent.outcome.discretionaryData?[0xDF8115]?.hex == "0000010000FF")
+    }
+}
+
+/// A field with a virtual card that leaves once, and may remember its cryptogram: a DRDOL is put into its record.
+final class LosingKernel2Field: ContactlessField {
+    private let card: any VirtualCard
+    private let lost: Int
+    private let hasRecovery: Bool
+    private let comesBack: Bool
+    private let state = Mutex((count: 0, activations: 0, cryptogram: [UInt8]()))
+
+    init(_ card: any VirtualCard, lost: Int, hasRecovery: Bool, comesBack: Bool = true) {
+        (self.card, self.lost, self.hasRecovery, self.comesBack) = (card, lost, hasRecovery, comesBack)
+    }
+
+    /// The same card, which has come back.
+    func backAgain() -> LosingKernel2Field {
+        let field = LosingKernel2Field(card, lost: -1, hasRecovery: hasRecovery)
+        let cryptogram = state.withLock { $0.cryptogram }
+        field.state.withLock { $0.cryptogram = cryptogram }
+        return field
+    }
+
+    func activate() async throws -> FieldEvent {
+        let isFirst = state.withLock { state in
+            state.activations += 1
+            return state.activations == 1
+        }
+        guard isFirst || comesBack else { throw CardError(.cardAbsent) }
+        card.reset()
+        return .card(Channel(field: self))
+    }
+
+    func deactivate(for duration: Duration) async throws {}
+    func waitForRemoval() async throws {}
+
+    private struct Channel: CardChannel {
+        let field: LosingKernel2Field
+
+        func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+            let number = field.state.withLock { state in
+                defer { state.count += 1 }
+                return state.count
+            }
+            let response: ResponseAPDU
+            if command.ins == 0xD0 {
+                response = try ResponseAPDU(field.state.withLock { $0.cryptogram })
+            } else {
+                guard let bytes = field.card.exchange(command.bytes) else { throw CardError(.cardRemoved) }
+                response = try ResponseAPDU(bytes)
+            }
+            if command.ins == 0xAE { field.state.withLock { $0.cryptogram = response.bytes } }
+            guard number != field.lost else { throw CardError(.cardRemoved) }
+            guard field.hasRecovery, command.ins == 0xB2, let list = try? TLVList(response.data),
+                let record = list.first
+            else { return response }
+            let drdol: [UInt8] = [0x9F, 0x51, 0x03, 0x9F, 0x37, 0x04]
+            return ResponseAPDU(data: TLVTag(0x70).encode(record.value + drdol), status: .success)
+        }
+    }
+}
