@@ -19,7 +19,7 @@ extension Benchmarks {
 
     /// A transaction of twelve APDUs with Kernel 3, played from its trace again and again on one task.
     private static func replay() async throws {
-        let start = TerminalParts(try transactionForTraces())
+        let start = TerminalParts(try transactionForTraces([1, 2, 3, 4]))
         let text = Text()
         let recorder = TraceRecorder(try TraceWriter { line in text.bytes.withLock { $0 += line } })
         let device = SoftwareACR122U()
@@ -29,7 +29,11 @@ extension Benchmarks {
         guard recorded.exchanges.count == 12, recorded.outcome.kind == .onlineRequest else {
             throw CardError(.other, "\(recorded.exchanges.count) APDUs, \(recorded.outcome.reason)")
         }
-        for (name, comparison) in [("exact", ReplayReader.Comparison.exact), ("lenient", .lenient)] {
+        // Another number in the command is what a lenient replay is for.
+        let other = TerminalParts(try transactionForTraces([5, 6, 7, 8]))
+        for (name, comparison, parts) in [
+            ("exact", ReplayReader.Comparison.exact, start), ("lenient", .lenient, other),
+        ] {
             var times: [Double] = []
             let before = processorTime()
             for _ in 0..<11 {
@@ -37,8 +41,10 @@ extension Benchmarks {
                     try await time {
                         for _ in 0..<200 {
                             let reader = ReplayReader(trace, comparison: comparison)
-                            let report = try await start.perform(on: reader)
-                            guard report.final == recorded.final else { throw CardError(.other, "another outcome") }
+                            let report = try await parts.perform(on: reader)
+                            guard report.outcome.kind == .onlineRequest else {
+                                throw CardError(.other, "another outcome")
+                            }
                             try reader.checkPlayedThrough()
                         }
                     } / 200)
@@ -73,11 +79,11 @@ extension Benchmarks {
         }
     }
 
-    private static func transactionForTraces() throws -> Transaction {
+    private static func transactionForTraces(_ unpredictableNumber: [UInt8]) throws -> Transaction {
         guard let date = CalendarDate(year: 2026, month: 11, day: 21), let time = TerminalTime(date),
             let currency = Currency["EUR"],
             let transaction = Transaction(
-                .purchase, amount: 1234, currency: currency, time: time, unpredictableNumber: [1, 2, 3, 4])
+                .purchase, amount: 1234, currency: currency, time: time, unpredictableNumber: unpredictableNumber)
         else { throw CardError(.other, "no transaction") }
         return transaction
     }

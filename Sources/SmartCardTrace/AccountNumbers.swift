@@ -3,7 +3,7 @@ import SmartCard
 /// Account numbers in bytes, in every form in which they are written.
 enum AccountNumbers {
     /// How digits stand in bytes.
-    enum Form: CaseIterable {
+    enum Form {
         /// Two characters each, the hexadecimal code of the character: `34` for 4.  From an even or an odd place on.
         case evenHexText, oddHexText
         /// A character each.
@@ -13,7 +13,12 @@ enum AccountNumbers {
         case evenGroupedHexText, oddGroupedHexText, groupedText
         /// Two digits a byte; a number may begin in the middle of one.
         case packed
+        /// The same with the digits of each byte in the other order, as SIM cards have them (GSM 11.11, 10.1.1).  Only
+        /// numbers that are known are looked for so.
+        case swapped
 
+        /// Those in which numbers are guessed.
+        static let all: [Form] = texts + [.packed]
         static let texts: [Form] = [
             .evenHexText, .oddHexText, .text, .evenGroupedHexText, .oddGroupedHexText, .groupedText,
         ]
@@ -39,12 +44,19 @@ enum AccountNumbers {
                 run.digits.append(digit)
                 run.places.append(place)
             }
-            if self == .packed {
+            switch self {
+            case .packed:
                 for (index, byte) in bytes.enumerated() {
                     add(byte >> 4 < 10 ? byte >> 4 : nil, 2 * index)
                     add(byte & 0x0F < 10 ? byte & 0x0F : nil, 2 * index + 1)
                 }
-            } else {
+            case .swapped:
+                for (index, byte) in bytes.enumerated() {
+                    add(byte & 0x0F < 10 ? byte & 0x0F : nil, 2 * index + 1)
+                    // An odd number of digits is filled up with F, which stands before the last one.
+                    if byte >> 4 < 10 || byte & 0x0F > 9 { add(byte >> 4 < 10 ? byte >> 4 : nil, 2 * index) }
+                }
+            default:
                 var (isOdd, high) = (self == .oddHexText || self == .oddGroupedHexText, nil as UInt8?)
                 for (index, byte) in bytes.enumerated() where !isGrouped || !Self.isBetweenDigits(index, bytes) {
                     if !isHexText {
@@ -66,14 +78,16 @@ enum AccountNumbers {
         private var isHexText: Bool {
             switch self {
             case .evenHexText, .oddHexText, .evenGroupedHexText, .oddGroupedHexText: true
-            case .text, .groupedText, .packed: false
+            case .text, .groupedText, .packed, .swapped: false
             }
         }
+
+        private var isPacked: Bool { self == .packed || self == .swapped }
 
         private var isGrouped: Bool {
             switch self {
             case .evenGroupedHexText, .oddGroupedHexText, .groupedText: true
-            case .evenHexText, .oddHexText, .text, .packed: false
+            case .evenHexText, .oddHexText, .text, .packed, .swapped: false
             }
         }
 
@@ -101,12 +115,15 @@ enum AccountNumbers {
         }
 
         /// What stands behind a place of a ``Run``; nil at the end, and for what is none in this form.
+        ///
+        /// Nothing is told of what stands behind digits in the other order.
         func unit(behind place: Int, in bytes: [UInt8]) -> Unit? {
             func character(behind index: Int) -> Int? {
                 var next = index + 1
                 if isGrouped, next < bytes.count, Self.separators.contains(bytes[next]) { next += 1 }
                 return next < bytes.count ? next : nil
             }
+            if self == .swapped { return nil }
             if self == .packed {
                 let next = place + 1
                 guard next / 2 < bytes.count else { return nil }
@@ -122,7 +139,7 @@ enum AccountNumbers {
 
         /// Writes a character whose code has no letters, or half a byte, where another stood.
         func put(_ value: UInt8, at unit: Unit, in bytes: inout [UInt8]) {
-            if self == .packed {
+            if isPacked {
                 put(value, at: unit.place, in: &bytes)
             } else if isHexText {
                 bytes[unit.start] = 0x30 + (value >> 4)
@@ -133,11 +150,11 @@ enum AccountNumbers {
         }
 
         /// The byte in which a place of a ``Run`` is.
-        func byte(_ place: Int) -> Int { self == .packed ? place / 2 : place }
+        func byte(_ place: Int) -> Int { isPacked ? place / 2 : place }
 
         /// Writes `digit` at a place of a ``Run``.
         func put(_ digit: UInt8, at place: Int, in bytes: inout [UInt8]) {
-            guard self == .packed else { return bytes[place] = 0x30 + digit }
+            guard isPacked else { return bytes[place] = 0x30 + digit }
             let byte = bytes[place / 2]
             bytes[place / 2] = place % 2 == 0 ? byte & 0x0F | digit << 4 : byte & 0xF0 | digit
         }
@@ -216,12 +233,19 @@ enum AccountNumbers {
         /// no number of their own.
         ///
         /// - Parameter isGuessing: not for a message of which some is understood: nothing tells there where a track ends.
-        func findings(in bytes: [UInt8], forms: [Form] = Form.allCases, isGuessing: Bool) -> [Finding] {
+        func findings(in bytes: [UInt8], forms: [Form] = Form.all, isGuessing: Bool) -> [Finding] {
             guard isGuessing || !known.isEmpty else { return [] }
-            let runs = forms.flatMap { form in form.runs(in: bytes).map { (form: form, run: $0) } }
+            let (hasText, hasPacked) = Self.mayHold(bytes)
+            guard hasText || hasPacked else { return [] }
+            let runs = forms.filter { $0 == .packed ? hasPacked : hasText }.flatMap { form in
+                form.runs(in: bytes).map { (form: form, run: $0) }
+            }
             var findings: [Finding] = []
             var taken: Set<Int> = []
-            func look(_ lengths: [Int], isReplacement: Bool = false, _ isOne: (ArraySlice<UInt8>) -> Bool) {
+            func look(
+                _ lengths: [Int], in runs: [(form: Form, run: Form.Run)], isReplacement: Bool = false,
+                _ isOne: (ArraySlice<UInt8>) -> Bool
+            ) {
                 for (form, run) in runs {
                     let free = run.places.indices.split { taken.contains(form.byte(run.places[$0])) }
                     for span in free.flatMap({ Self.spans(in: run.digits[$0], lengths, isOne) }) {
@@ -237,11 +261,65 @@ enum AccountNumbers {
                     }
                 }
             }
-            guard !runs.isEmpty else { return [] }
-            if !known.isEmpty { look(knownLengths) { isKnownStart[Self.start(of: $0)] && known.contains(Array($0)) } }
-            if sparesReplacements, isGuessing { look(Self.guessedLengths, isReplacement: true, Replacement.isOne) }
-            if isGuessing { look(Self.guessedLengths, SensitiveData.isAccountNumber) }
+            let hasSwapped = hasPacked && forms.contains(.packed) && (!known.isEmpty || sparesReplacements)
+            let swapped = hasSwapped ? Form.swapped.runs(in: bytes).map { (form: Form.swapped, run: $0) } : []
+            if !known.isEmpty {
+                let isKnown = { isKnownStart[Self.start(of: $0)] && known.contains(Array($0)) }
+                look(knownLengths, in: runs, isKnown)
+                look(knownLengths, in: swapped, isKnown)
+            }
+            guard !runs.isEmpty else { return findings }
+            if sparesReplacements, isGuessing {
+                look(Self.guessedLengths, in: runs + swapped, isReplacement: true, Replacement.isOne)
+            }
+            if isGuessing {
+                look(Self.guessedLengths, in: runs) { SensitiveData.isAccountNumber($0) && !Self.isCovered($0) }
+            }
             return findings
+        }
+
+        /// Whether there are enough digits for the shortest number: as text, and packed, which has four bytes of digits in a
+        /// row at least.
+        private static func mayHold(_ bytes: [UInt8]) -> (text: Bool, packed: Bool) {
+            var (text, row, longest) = (0, 0, 0)
+            for byte in bytes {
+                if byte & 0x0F < 10, byte < 0xA0 {
+                    row += 1
+                    if row > longest { longest = row }
+                    if byte >= 0x30, byte < 0x3A { text += 1 }
+                } else {
+                    row = 0
+                }
+            }
+            return (text >= lengths.lowerBound, longest >= 4)
+        }
+
+        /// Account numbers in `bytes` of which each is all the digits that follow each other there.
+        ///
+        /// - Parameters:
+        ///   - offset: where in what the findings are of `bytes` begin.
+        ///   - isOne: whether a finding is looked for.
+        func wholeRuns(in bytes: [UInt8], movedBy offset: Int, isOne: (Finding) -> Bool) -> [Finding] {
+            for form in Form.all {
+                for run in form.runs(in: bytes)
+                where SensitiveData.isAccountNumber(run.digits[...]) && !Self.isCovered(run.digits[...]) {
+                    let places = run.places.map { $0 + offset * (form == .packed ? 2 : 1) }
+                    let finding = Finding(
+                        form: form, digits: run.digits[...], places: places[...],
+                        isReplacement: isReplacement(run.digits[...]))
+                    if isOne(finding) { return [finding] }
+                }
+            }
+            return []
+        }
+
+        /// Whether `digits` are the code of what covers a name, `XXXX XXX`, and no number.
+        private static func isCovered(_ digits: ArraySlice<UInt8>) -> Bool {
+            [0, 1].contains { first in
+                stride(from: digits.startIndex + first, to: digits.endIndex - 1, by: 2).allSatisfy {
+                    [58, 30, 20].contains(digits[$0] * 10 + digits[$0 + 1])
+                }
+            }
         }
 
         private static func start(of digits: ArraySlice<UInt8>) -> Int {

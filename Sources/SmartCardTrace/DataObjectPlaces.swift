@@ -27,12 +27,17 @@ struct DataObjectPlaces: Sendable {
 
     /// What the answer to `command` tells.
     mutating func learn(_ response: ResponseAPDU, to command: CommandAPDU) {
+        learn(response.data, answering: command)
+    }
+
+    /// - Parameter data: an answer without its status word.
+    mutating func learn(_ data: [UInt8], answering command: CommandAPDU) {
         switch (command.cla, command.ins) {
         case (0x00, 0xA4): self = DataObjectPlaces()
         case (0x80, 0xAE): hasGeneratedAC = true
         default: break
         }
-        guard let list = try? TLVList(response.data) else { return }
+        guard let list = try? TLVList(data) else { return }
         for object in list.flattened where !object.tag.isConstructed {
             let entries = { Self.entries(object.value) }
             switch object.tag {
@@ -72,12 +77,21 @@ struct DataObjectPlaces: Sendable {
         }
     }
 
-    private func places(of entries: [Entry], in count: Int, from start: Int = 0) -> [Range<Int>] {
+    /// Where in the data field of GENERATE AC the objects `tags` stand; nil if the lists of the card do not tell.
+    func places(of tags: Set<TLVTag>, in command: CommandAPDU) -> [Range<Int>]? {
+        let entries = hasGeneratedAC ? cdol2 : cdol1
+        guard !entries.isEmpty, entries.reduce(0, { $0 + $1.length }) == command.data.count else { return nil }
+        return places(of: entries, in: command.data.count, tags: tags)
+    }
+
+    private func places(of entries: [Entry], in count: Int, from start: Int = 0, tags: Set<TLVTag> = varying) -> [Range<
+        Int
+    >] {
         guard entries.reduce(0, { $0 + $1.length }) == count else { return [] }
         var position = start
         var places: [Range<Int>] = []
         for entry in entries {
-            if Self.varying.contains(entry.tag) { places.append(position..<position + entry.length) }
+            if tags.contains(entry.tag) { places.append(position..<position + entry.length) }
             position += entry.length
         }
         return places

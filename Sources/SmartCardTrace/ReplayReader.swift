@@ -121,7 +121,17 @@ private final class Player: Sendable {
         var selection: [UInt8]?
         var places = DataObjectPlaces()
 
-        mutating func learn(_ answer: [UInt8], to command: [UInt8]) {
+        mutating func learn(_ step: ReplayScript.Step) {
+            switch step {
+            case .connect, .reset: self = CardState()
+            case .exchange(let exchange):
+                guard exchange.layer == .apdu, case .success(let answer)? = exchange.answer else { return }
+                learn(answer, to: exchange.command)
+            case .disconnect, .slot, .slotFailed: break
+            }
+        }
+
+        private mutating func learn(_ answer: [UInt8], to command: [UInt8]) {
             guard let command = try? CommandAPDU(command), let response = try? ResponseAPDU(answer) else { return }
             places.learn(response, to: command)
             guard command.cla == 0x00, command.ins == 0xA4 else { return }
@@ -157,7 +167,9 @@ private final class Player: Sendable {
 
     private struct State {
         var position = 0
+        /// In strict order, of the steps before ``learnt``.
         var card = CardState()
+        var learnt = 0
         /// The last of the calls made.
         var rows: [Row] = []
         /// How many answers to each command have been given, in keyed order.
@@ -193,15 +205,11 @@ private final class Player: Sendable {
         if order == .keyed {
             var card = CardState()
             for step in script.steps {
-                switch step {
-                case .connect, .reset: card = CardState()
-                case .exchange(let exchange):
-                    // What the recorded program has not waited for is not known.
-                    guard let answer = exchange.answer else { continue }
+                // What the recorded program has not waited for is not known.
+                if case .exchange(let exchange) = step, exchange.answer != nil {
                     keyed[Self.key(exchange.layer, exchange.command, card, comparison), default: []].append(exchange)
-                    if case .success(let bytes) = answer { card.learn(bytes, to: exchange.command) }
-                default: break
                 }
+                card.learn(step)
             }
         }
         self.keyed = keyed
@@ -236,13 +244,12 @@ private final class Player: Sendable {
 
     func connect() throws -> ReplayScript.Connection {
         guard order == .strict, script.hasConnections || isConnectNext else {
-            state.withLock { $0.card = CardState() }
+            forget()
             return script.card
         }
-        let result: Result<ReplayScript.Connection, CardError> = try call(.connect) { step in
+        let result: Result<ReplayScript.Connection, CardError> = try call(.connect) { step, _ in
             if case .connect(let result) = step { result } else { nil }
         }
-        state.withLock { $0.card = CardState() }
         return try result.get()
     }
 
@@ -256,19 +263,25 @@ private final class Player: Sendable {
     }
 
     func reset() throws {
-        if order == .strict {
-            let result: Result<Void, CardError> = try call(.reset) { step in
-                if case .reset(let result) = step { result } else { nil }
-            }
-            try result.get()
+        guard order == .strict else { return forget() }
+        let result: Result<Void, CardError> = try call(.reset) { step, _ in
+            if case .reset(let result) = step { result } else { nil }
         }
-        state.withLock { $0.card = CardState() }
+        try result.get()
+    }
+
+    /// The card was reset, and the trace does not have it.
+    private func forget() {
+        state.withLock { state in
+            state.card = CardState()
+            state.learnt = state.position
+        }
     }
 
     /// Where the trace goes on before it disconnects, the next call finds that out.
     func disconnect() {
         guard order == .strict else { return }
-        _ = take(.disconnect) { step -> Bool? in
+        _ = take(.disconnect) { step, _ -> Bool? in
             if case .disconnect = step { true } else { nil }
         }
     }
@@ -280,7 +293,11 @@ private final class Player: Sendable {
             case .strict: try strict(layer, command)
             case .keyed: try lookUp(layer, command)
             }
-        if scale > 0 { try await Task.sleep(for: exchange.duration * scale) }
+        if scale > 0 {
+            // A duration may be more than a hundred years here.
+            let seconds = min((exchange.duration / .seconds(1)) * scale, 1e9)
+            try await Task.sleep(for: .seconds(seconds))
+        }
         guard let answer = exchange.answer else {
             let text = ReplayScript.Exchange.text(layer, command, isHidden: hidden.contains(exchange.event))
             throw mismatch { _, _ in "the trace ends before the answer to \(text)" }
@@ -289,17 +306,23 @@ private final class Player: Sendable {
     }
 
     private func strict(_ layer: TraceEvent.Layer, _ command: [UInt8]) throws -> ReplayScript.Exchange {
-        let card = state.withLock { $0.card }
-        let wanted = Self.compared(layer, command, card, comparison)
-        let exchange: ReplayScript.Exchange = try call(.exchange(layer, command)) { step in
-            guard case .exchange(let exchange) = step, exchange.layer == layer,
-                exchange.command == command
-                    || Self.compared(layer, exchange.command, card, comparison) == wanted
-            else { return nil }
-            return exchange
+        try call(.exchange(layer, command)) { step, state in
+            guard case .exchange(let exchange) = step, exchange.layer == layer else { return nil }
+            if exchange.command == command { return exchange }
+            guard comparison == .lenient else { return nil }
+            let card = card(&state)
+            let (recorded, played) = (exchange.command, command)
+            return Self.compared(layer, recorded, card, comparison) == Self.compared(layer, played, card, comparison)
+                ? exchange : nil
         }
-        learn(exchange)
-        return exchange
+    }
+
+    /// What the card remembers when the call that is due is made.  Learnt when somebody asks: most commands are those of
+    /// the trace byte for byte.
+    private func card(_ state: inout State) -> CardState {
+        for step in script.steps[state.learnt..<state.position] { state.card.learn(step) }
+        state.learnt = state.position
+        return state.card
     }
 
     private func lookUp(_ layer: TraceEvent.Layer, _ command: [UInt8]) throws -> ReplayScript.Exchange {
@@ -308,26 +331,20 @@ private final class Player: Sendable {
             guard let answers = keyed[key] else { return nil }
             let index = state.given[key, default: 0]
             state.given[key] = index + 1
-            return answers[min(index, answers.count - 1)]
+            let exchange = answers[min(index, answers.count - 1)]
+            state.card.learn(.exchange(exchange))
+            return exchange
         }
         guard let found else {
             note(recorded: nil, played: .exchange(layer, command))
             throw mismatch { "the trace has no answer to \($1 ?? "")" }
         }
         note(recorded: .exchange(found), played: nil)
-        learn(found)
         return found
     }
 
-    private func learn(_ exchange: ReplayScript.Exchange) {
-        // Called for in their own order and byte for byte, commands need no state.
-        guard order == .keyed || comparison == .lenient else { return }
-        guard exchange.layer == .apdu, case .success(let answer)? = exchange.answer else { return }
-        state.withLock { $0.card.learn(answer, to: exchange.command) }
-    }
-
     /// The step that is due, if it is the one called for; then the next one is due.
-    private func call<Value>(_ call: Call, _ match: (ReplayScript.Step) -> Value?) throws -> Value {
+    private func call<Value>(_ call: Call, _ match: (ReplayScript.Step, inout State) -> Value?) throws -> Value {
         if let value = take(call, match) { return value }
         throw mismatch { recorded, played in
             let due = recorded.map { "the trace has \($0) here" } ?? "the trace is at its end"
@@ -336,12 +353,12 @@ private final class Player: Sendable {
     }
 
     /// As ``call(_:_:)``; nil where another step is due.
-    private func take<Value>(_ call: Call, _ match: (ReplayScript.Step) -> Value?) -> Value? {
+    private func take<Value>(_ call: Call, _ match: (ReplayScript.Step, inout State) -> Value?) -> Value? {
         let (step, value) = state.withLock { state -> (ReplayScript.Step?, Value?) in
             skipSlot(&state)
             guard state.position < script.steps.count else { return (nil, nil) }
             let step = script.steps[state.position]
-            guard let value = match(step) else { return (step, nil) }
+            guard let value = match(step, &state) else { return (step, nil) }
             state.position += 1
             return (step, value)
         }

@@ -16,7 +16,7 @@ package struct TraceMessage: Sendable {
     }
 
     package let kind: Kind
-    package private(set) var parts: [Part]
+    package internal(set) var parts: [Part]
     package private(set) var bytes: [UInt8]
     /// Where the data field of a command is, empty at the end if it has none; for what is no command, and for a response,
     /// all.
@@ -26,8 +26,8 @@ package struct TraceMessage: Sendable {
 
     /// All commands and responses on the layer `apdu`, in the order in which they begin.
     ///
-    /// One message are the commands of a chain (ISO/IEC 7816-4, 5.3.3), consecutive UPDATE BINARY, and what GET RESPONSE
-    /// and consecutive READ BINARY fetch.
+    /// One message are the commands of a chain (ISO/IEC 7816-4, 5.3.3), UPDATE BINARY at rising places, and what GET
+    /// RESPONSE and READ BINARY at rising places fetch, also where blocks of a storage card are opened in between.
     ///
     /// - Parameter open: the commands that wait for an answer when the trace begins.
     package static func all(in trace: Trace, behind open: [[UInt8]] = []) -> [TraceMessage] {
@@ -65,14 +65,16 @@ package struct TraceMessage: Sendable {
 
         /// - Returns: whether it continues the command before it.
         mutating func add(_ command: CommandAPDU?) -> Bool {
-            defer { lastCommand = command }
             open.append(command)
+            guard !Self.opensBlocks(command) else { return false }
+            defer { lastCommand = command }
             return continuesCommand(command)
         }
 
         /// - Returns: the command that is answered, and whether this continues the response before it.
         mutating func add(_ status: StatusWord?) -> (command: CommandAPDU?, continues: Bool) {
             let command = open.popFirst() ?? nil
+            guard !Self.opensBlocks(command) else { return (command, false) }
             // GET RESPONSE continues what was asked for before it.
             defer { lastResponse = status.map { (command, $0) } }
             return (command, continuesResponse(command))
@@ -88,27 +90,54 @@ package struct TraceMessage: Sendable {
 
         /// Whether `command`, when all before it are answered, or its response would continue what was before.
         func continues(by command: CommandAPDU?) -> Bool {
-            continuesCommand(command) || continuesResponse(command)
+            Self.opensBlocks(command) ? mayGoOn : continuesCommand(command) || continuesResponse(command)
+        }
+
+        /// LOAD KEYS, GENERAL AUTHENTICATE and the AUTHENTICATE before it (PC/SC part 3, 3.2.2.1.4 to 3.2.2.1.6): they stand
+        /// between the blocks of a storage card that belong together.
+        static func opensBlocks(_ command: CommandAPDU?) -> Bool {
+            guard let command, command.cla == 0xFF else { return false }
+            return [0x82, 0x86, 0x88].contains(command.ins)
         }
 
         /// Whether some command would continue what was before.
         var mayGoOn: Bool {
             if let lastCommand, Self.isContinued(lastCommand) { return true }
             guard let lastResponse else { return false }
-            if case .moreData = lastResponse.status { return true }
-            return lastResponse.command?.ins == 0xB0
+            return Self.hasMore(lastResponse.status, lastResponse.command) || lastResponse.command?.ins == 0xB0
         }
 
         private func continuesCommand(_ next: CommandAPDU?) -> Bool {
             guard let command = lastCommand, let next, Self.isContinued(command) else { return false }
             guard command.ins == next.ins, !next.data.isEmpty else { return false }
-            return Self.isChained(command) && command.cla & 0xEF == next.cla & 0xEF || command.cla == next.cla
+            if Self.isChained(command), command.cla & 0xEF == next.cla & 0xEF { return true }
+            return command.cla == next.cla && (command.ins != 0xD6 || Self.isBehind(command, next))
         }
 
         private func continuesResponse(_ next: CommandAPDU?) -> Bool {
             guard let (command, status) = lastResponse, let next else { return false }
-            if case .moreData = status { return next.ins == 0xC0 }
-            return command?.ins == 0xB0 && next.ins == 0xB0
+            if Self.hasMore(status, command) { return next.ins == 0xC0 }
+            guard let command else { return false }
+            return command.ins == 0xB0 && next.ins == 0xB0 && Self.isBehind(command, next)
+        }
+
+        /// 61XX; 9FXX of a SIM (GSM 11.11, 9.4.1).
+        private static func hasMore(_ status: StatusWord, _ command: CommandAPDU?) -> Bool {
+            if case .moreData = status { return true }
+            return command?.cla == 0xA0 && status.sw1 == 0x9F
+        }
+
+        /// Whether `next` is about what stands behind what `command` is about.  Who reads the same place again and again
+        /// begins anew each time.
+        private static func isBehind(_ command: CommandAPDU, _ next: CommandAPDU) -> Bool {
+            place(next) > place(command)
+        }
+
+        /// An offset, or the number of a block (ISO/IEC 7816-4, 11.3.2; PC/SC part 3, 3.2.2.1.8).
+        private static func place(_ command: CommandAPDU) -> Int {
+            // With bit 8 P1 names the file.
+            let high = command.cla != 0xFF && command.p1 & 0x80 != 0 ? 0 : Int(command.p1)
+            return high << 8 | Int(command.p2)
         }
 
         private static func isContinued(_ command: CommandAPDU) -> Bool {
@@ -148,7 +177,7 @@ package struct TraceMessage: Sendable {
                         kind: .command(command), parts: [Part(event: event, place: 0..<bytes.count)], bytes: bytes,
                         data: data))
             }
-            lastCommand = message
+            if !Succession.opensBlocks(command) { lastCommand = message }
         }
 
         mutating func add(response bytes: [UInt8], event: Int) {
@@ -166,7 +195,7 @@ package struct TraceMessage: Sendable {
                         kind: .response(to: command, status), parts: [Part(event: event, place: data)],
                         bytes: Array(bytes[data]), data: data))
             }
-            lastResponse = message
+            if !Succession.opensBlocks(command) { lastResponse = message }
         }
 
         mutating func addFailure() { succession.addFailure() }

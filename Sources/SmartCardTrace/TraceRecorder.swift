@@ -12,6 +12,17 @@ public final class TraceRecorder: Sendable {
         var writer: TraceWriter
         var failure: (any Error)?
         var slot: SlotState?
+
+        mutating func write(_ event: TraceEvent) {
+            do {
+                try writer.write(event)
+            } catch let error as TraceError where error.reason == .lineTooLong {
+                // One event, not those after it.
+                write(TraceEvent(at: event.time, .note("an event is left out: \(error)")))
+            } catch {
+                failure = error
+            }
+        }
     }
 
     private let state: Mutex<State>
@@ -36,8 +47,7 @@ public final class TraceRecorder: Sendable {
             default: break
             }
             // Read under the lock, so that no later event is written first.
-            let event = TraceEvent(at: ContinuousClock.now - start, what)
-            do { try state.writer.write(event) } catch { state.failure = error }
+            state.write(TraceEvent(at: ContinuousClock.now - start, what))
         }
     }
 

@@ -19,6 +19,9 @@ import SmartCard
 /// a guess of it can be checked, become zeros: offline data authentication of a redacted trace fails, and the trace says
 /// so by the item `certificate`.
 ///
+/// A name is learnt from the objects and tracks that hold it, and goes wherever it is written again, in either order of its
+/// parts.  What personalises a card (STORE DATA, PUT KEY, imported keys) goes whole, and so do the keys that a SIM answers.
+///
 /// CCID messages, frames of a PN532 and blocks of ISO/IEC 14443-4 that carry APDUs (``LayerRaiser``) are redacted as these
 /// are, across frames and with checksums that are right again; so is what was sent to the card past the reader by its
 /// PN532.  Frames that select a card or only keep the protocol going stay, and commands of the PN532 that concern nobody
@@ -51,20 +54,61 @@ public struct TraceRedaction: Sendable {
     public func redacted(
         _ piece: TracePieces.Piece, knowing secrets: inout TraceSecrets, isFirst: Bool = true
     ) -> Trace {
-        redacted(piece.trace, behind: piece.open, knowing: &secrets, isFirst: isFirst)
+        redacted(piece.trace, on: piece.lines, behind: piece.open, knowing: &secrets, isFirst: isFirst)
     }
 
     private func redacted(
-        _ piece: Trace, behind open: [[UInt8]], knowing secrets: inout TraceSecrets, isFirst: Bool
+        _ piece: Trace, on lines: [Int]? = nil, behind open: [[UInt8]], knowing secrets: inout TraceSecrets,
+        isFirst: Bool
     ) -> Trace {
+        let events = redacted(piece, on: lines, behind: open, knowing: &secrets).events
+        return isFirst ? Trace(Self.noting(secrets.items, in: events)) : Trace(events)
+    }
+
+    /// What redaction would still take out of `trace`, by event: nothing, where it has been redacted so.
+    public func findings(in trace: Trace) -> [Int: Set<TraceEvent.RedactedItem>] {
+        var secrets = TraceSecrets()
+        secrets.learn(from: trace)
+        return redacted(trace, on: nil, behind: [], knowing: &secrets).found
+    }
+
+    /// As ``findings(in:)``, for a trace that is worked on in pieces (``TracePieces``).
+    ///
+    /// - Parameter secrets: those of all pieces.
+    public func findings(
+        in piece: TracePieces.Piece, knowing secrets: inout TraceSecrets
+    ) -> [Int: Set<TraceEvent.RedactedItem>] {
+        redacted(piece.trace, on: piece.lines, behind: piece.open, knowing: &secrets).found
+    }
+
+    private func redacted(
+        _ piece: Trace, on lines: [Int]?, behind open: [[UInt8]], knowing secrets: inout TraceSecrets
+    ) -> (events: [TraceEvent], found: [Int: Set<TraceEvent.RedactedItem>]) {
         let layered = LayeredMessages(piece, behind: open)
-        var work = Work(key: key, includingCryptograms: includingCryptograms, secrets)
+        var work = RedactionWork(key: key, includingCryptograms: includingCryptograms, secrets)
         var events = piece.events
-        for message in layered.messages { message.put(work.redacted(message), into: &events) }
-        for other in layered.others { other.parts.put(work.zeros(for: other.bytes), into: &events) }
+        var found: [Int: Set<TraceEvent.RedactedItem>] = [:]
+        func note(_ places: some Sequence<Int>) {
+            let items = work.takeItems()
+            guard !items.isEmpty else { return }
+            for event in places { found[event, default: []].formUnion(items) }
+        }
+        for message in layered.messages {
+            message.put(work.redacted(message, on: piece.layer(of: message)), into: &events)
+            note(message.events)
+        }
+        for other in layered.others {
+            other.parts.put(work.zeros(for: other.bytes), into: &events)
+            note(other.parts.map(\.event))
+        }
         for escape in layered.escapes {
             let isControl = layered.isControl(escape.parts)
             escape.parts.put(work.redacted(escape: escape.bytes, isControl: isControl), into: &events)
+            note(escape.parts.map(\.event))
+        }
+        for window in secrets.windows(in: piece, layered, on: lines) {
+            work.redact(window, in: &events)
+            note(window.parts.map(\.event).filter(events.indices.contains))
         }
         for (first, again) in layered.repetitions {
             switch events[first.event].what {
@@ -72,13 +116,15 @@ public struct TraceRedaction: Sendable {
                 [again].put(Array(bytes[first.place]), into: &events)
             default: break
             }
+            if let items = found[first.event] { found[again.event, default: []].formUnion(items) }
         }
         for index in events.indices {
             events[index].what = work.redacted(
                 rest: events[index].what, was: piece.events[index].what, event: index, layered)
+            note([index])
         }
-        secrets.items = work.items
-        return isFirst ? Trace(Self.noting(work.items, in: events)) : Trace(events)
+        work.finish(&secrets)
+        return (events, found)
     }
 
     /// `events` with one that says that `items` have been taken out, now or before.
@@ -113,7 +159,7 @@ public struct TraceRedaction: Sendable {
     public static func eventsWithAccountNumbers(
         in piece: TracePieces.Piece, knowing secrets: TraceSecrets
     ) -> [Int] {
-        eventsWithAccountNumbers(in: piece.trace, behind: piece.open, knowing: secrets)
+        eventsWithAccountNumbers(in: piece.trace, on: piece.lines, behind: piece.open, knowing: secrets)
     }
 
     /// As ``eventsWithAccountNumbers(in:)``, for a trace of whose secrets more is known than it tells.
@@ -122,15 +168,18 @@ public struct TraceRedaction: Sendable {
     }
 
     private static func eventsWithAccountNumbers(
-        in trace: Trace, behind open: [[UInt8]], knowing secrets: TraceSecrets
+        in trace: Trace, on lines: [Int]? = nil, behind open: [[UInt8]], knowing secrets: TraceSecrets
     ) -> [Int] {
-        let work = Work(key: SipHash(key: []), includingCryptograms: false, secrets)
+        let work = RedactionWork(key: SipHash(key: []), includingCryptograms: false, secrets)
         let layered = LayeredMessages(trace, behind: open)
         var found: Set<Int> = []
         for message in layered.messages where work.hasAccountNumber(message) { found.formUnion(message.events) }
         for escape in layered.escapes
         where work.hasAccountNumber(escape: escape.bytes, isGuessing: !layered.isControl(escape.parts)) {
             found.formUnion(escape.parts.map(\.event))
+        }
+        for window in secrets.windows(in: trace, layered, on: lines) where work.hasAccountNumber(window) {
+            found.formUnion(window.parts.map(\.event).filter(trace.events.indices.contains))
         }
         for (first, again) in layered.repetitions where found.contains(first.event) { found.insert(again.event) }
         for (index, event) in trace.events.enumerated() where work.hasAccountNumber(rest: event.what) {
@@ -141,519 +190,78 @@ public struct TraceRedaction: Sendable {
 }
 
 /// What has to be known of a whole trace before any of it is redacted or scanned.
+///
+/// Of a trace that is worked on in pieces, these are the same pieces each time.
 public struct TraceSecrets: Sendable {
-    fileprivate var search = AccountNumbers.Search()
+    var search = AccountNumbers.Search()
+    var names = CardholderNames()
     /// Files that hold the transaction log (EMV Book 3, Annex D): their short identifiers.
-    fileprivate var logFiles: Set<UInt8> = []
+    var logFiles: Set<UInt8> = []
     /// What has been taken out so far.
-    public fileprivate(set) var items: Set<TraceEvent.RedactedItem> = []
+    public internal(set) var items: Set<TraceEvent.RedactedItem> = []
     /// How many account numbers were found.
     public var count: Int { search.known.count }
+    /// How much is remembered, of whatever kind.
+    package var size: Int { count + names.count + acrossPieces.count + authenticated.count }
+    /// Values of certificates and signatures that hold no account number but a replacement, and may stay.
+    package var authenticated: Set<[UInt8]> = []
+    /// Where the application finds what it has asked for, as far as the pieces have been redacted.
+    var places: [TraceEvent.Layer?: DataObjectPlaces] = [:]
+    /// Places where a number may stand that begins in one piece and ends in another, by the lines of the file.
+    private var acrossPieces: [NumberSeams.Window] = []
+    private var windowsByLine: [Int: [Int]] = [:]
+    private var seams = NumberSeams()
 
     public init() {}
 
-    public mutating func learn(from trace: Trace) { learn(from: trace, behind: []) }
+    public mutating func learn(from trace: Trace) { learn(from: trace, on: nil, behind: []) }
 
-    public mutating func learn(from piece: TracePieces.Piece) { learn(from: piece.trace, behind: piece.open) }
+    public mutating func learn(from piece: TracePieces.Piece) {
+        learn(from: piece.trace, on: piece.lines, behind: piece.open)
+    }
 
-    private mutating func learn(from piece: Trace, behind open: [[UInt8]]) {
+    private mutating func learn(from piece: Trace, on lines: [Int]?, behind open: [[UInt8]]) {
         for event in piece.events {
             guard case .redacted(let items) = event.what else { continue }
             search.sparesReplacements = search.sparesReplacements || items.contains(.accountNumber)
         }
-        var work = Work(key: SipHash(key: []), includingCryptograms: false, self)
-        for message in LayeredMessages(piece, behind: open).messages { work.collect(message) }
-        (search, logFiles) = (work.search, work.logFiles)
+        var work = RedactionWork(key: SipHash(key: []), includingCryptograms: false, self)
+        for message in LayeredMessages(piece, behind: open).messages {
+            work.collect(message)
+            guard let lines, let first = lines.first else { continue }
+            let layer = piece.layer(of: message)
+            guard let window = seams.add(message.standing(on: lines), on: layer) else { continue }
+            if window.parts.contains(where: { $0.event < first }) { remember(window) }
+        }
+        (search, names, logFiles) = (work.search, work.names, work.logFiles)
+    }
+
+    private mutating func remember(_ window: NumberSeams.Window) {
+        for line in Set(window.parts.map(\.event)) { windowsByLine[line, default: []].append(acrossPieces.count) }
+        acrossPieces.append(window)
+    }
+
+    /// The places in `piece` where a number may stand that is in no message whole, as parts of its events; what stands in
+    /// another piece has the number of no event.
+    func windows(in piece: Trace, _ layered: LayeredMessages, on lines: [Int]?) -> [NumberSeams.Window] {
+        var seams = NumberSeams()
+        var windows = layered.messages.compactMap { seams.add($0, on: piece.layer(of: $0)) }
+        guard let lines, !acrossPieces.isEmpty else { return windows }
+        let events = Dictionary(
+            lines.enumerated().map { ($0.element, $0.offset) }, uniquingKeysWith: { first, _ in first })
+        let numbers = Set(lines.flatMap { windowsByLine[$0] ?? [] })
+        windows += numbers.sorted().map { acrossPieces[$0].standing(in: events) }
+        return windows
     }
 }
 
-/// One trace's redaction: the account numbers that have been seen in it, and what has been taken out.
-private struct Work {
-    let key: SipHash
-    let includingCryptograms: Bool
-    var search: AccountNumbers.Search
-    var logFiles: Set<UInt8>
-    var items: Set<TraceEvent.RedactedItem>
-
-    private static let tracks: Set<TLVTag> = [
-        0x56, 0x57, 0x9F6B, 0x9F1F, 0x9F20, 0x58, 0x5F21, 0x5F22, 0x5F23, 0xDF812A, 0xDF812B,
-    ]
-    private static let names: Set<TLVTag> = [0x5F20, 0x9F0B, 0x5B]
-    /// Application Label and Preferred Name, Language Preference, DF Name, Issuer URL.
-    private static let texts: Set<TLVTag> = [0x50, 0x9F12, 0x5F2D, 0x84, 0x5F50]
-    /// Those of them that are packed digits, even where these look like text; the last four digits of a number, too.
-    private static let packed: Set<TLVTag> = [0x9F20, 0x58, 0x5F22, 0x5F23, 0xDF812B, 0x9F25]
-    /// What stands for an account number elsewhere: IBAN, Payment Account Reference, last four digits of the number behind
-    /// a token (EMV Payment Tokenisation).
-    private static let references: Set<TLVTag> = [0x5F53, 0x9F24, 0x9F25]
-    /// The account number is in the certificates, and in what the hash of signed static data is over: with the public key
-    /// of the issuer every number that begins alike can be tried.
-    private static let certificates: Set<TLVTag> = [0x9F46, 0x9F2D, 0x93]
-    /// Application Cryptogram, Issuer Application Data, signature, CVC3 of tracks 1 and 2, Issuer Authentication Data.
-    private static let cryptograms: Set<TLVTag> = [0x9F26, 0x9F10, 0x9F4B, 0x9F60, 0x9F61, 0x91]
-
-    /// VERIFY, CHANGE REFERENCE DATA, DISABLE and ENABLE VERIFICATION REQUIREMENT, RESET RETRY COUNTER, and the forms of
-    /// them whose data are objects (ISO/IEC 7816-4, 11.6; as DISABLE and ENABLE CHV, GSM 11.11, 9.2).
-    private static let pinInstructions: Set<UInt8> = [0x20, 0x21, 0x24, 0x25, 0x26, 0x27, 0x28, 0x29, 0x2C, 0x2D]
-
-    init(key: SipHash, includingCryptograms: Bool, _ secrets: TraceSecrets) {
-        self.key = key
-        self.includingCryptograms = includingCryptograms
-        (search, logFiles, items) = (secrets.search, secrets.logFiles, secrets.items)
-    }
-
-    // MARK: What there is
-
-    mutating func collect(_ message: TraceMessage) {
-        let data = message.bytes[message.data]
-        let list = (try? TLVList(Array(data)))?.flattened ?? []
-        for object in list where !object.tag.isConstructed { collect(object.value, of: object.tag) }
-        switch message.kind {
-        case .command(let command?) where command.ins == 0xDA && command.cla != 0xFF,
-            .response(let command?, _) where command.ins == 0xCA && command.cla != 0xFF:
-            let tag = Self.named(by: command)
-            if !tag.isConstructed, !list.contains(where: { $0.tag == tag }) { collect(data, of: tag) }
-        default: break
-        }
-    }
-
-    private mutating func collect(_ value: ArraySlice<UInt8>, of tag: TLVTag) {
-        switch tag {
-        case 0x5A, 0x57, 0x9F6B: search.learn(Self.leadingDigits(value))
-        case 0x56:
-            let digits = value.drop { !(0x30...0x39).contains($0) }.prefix { (0x30...0x39).contains($0) }
-            search.learn(digits.map { $0 - 0x30 })
-        case 0x9F4D, 0xDF60: value.first.map { _ = logFiles.insert($0 & 0x1F) }
-        default: break
-        }
-    }
-
-    private static func leadingDigits(_ value: some Collection<UInt8>) -> [UInt8] {
-        Array(value.lazy.flatMap { [$0 >> 4, $0 & 0x0F] }.prefix { $0 < 10 })
-    }
-
-    // MARK: What is taken out
-
-    mutating func redacted(_ message: TraceMessage) -> [UInt8] {
-        var bytes = message.bytes
-        if Self.isDirect(message) { bytes = frame(.escape, bytes) }
-        switch message.kind {
-        case .command(let command): redact(command: &bytes, command, message.data, message.parts)
-        case .response(let command, _): redact(response: &bytes, to: command, message.parts)
-        }
-        replaceNumbers(in: &bytes, isGuessing: false)
-        return bytes
-    }
-
-    /// Whether what goes where APDUs go is a command to the PN532 of the reader, or an answer of it, that was not understood.
-    private static func isDirect(_ message: TraceMessage) -> Bool {
-        switch message.kind {
-        case .command: LayeredMessages.isDirect(message.bytes)
-        case .response(let command?, _): LayeredMessages.isDirect(command.bytes)
-        case .response(nil, _): true
-        }
-    }
-
-    private mutating func redact(
-        command bytes: inout [UInt8], _ command: CommandAPDU?, _ data: Range<Int>, _ parts: [TraceMessage.Part]
-    ) {
-        guard let command else {
-            // Where Lc is wrong, anything behind the header may be the PIN or the key.
-            guard bytes.count > 4 else { return }
-            if let secret = Self.secret(bytes[0], bytes[1]) { return blank(&bytes, 4..<bytes.count, secret) }
-            switch (bytes[0], bytes[1]) {
-            case (0xFF, 0xD6): blank(&bytes, 4..<bytes.count, .key)
-            case (0xFF, 0xC2): blank(&bytes, 4..<bytes.count, .track)
-            default: replaceNumbers(in: &bytes, isGuessing: true)
-            }
-            return
-        }
-        if let secret = Self.secret(command.cla, command.ins) {
-            // What Lc leaves out is taken for Le.  One byte behind the header can be nothing else.
-            let start = data.isEmpty ? 5 : data.lowerBound
-            if start < bytes.count { blank(&bytes, start..<bytes.count, secret) }
-            return
-        }
-        if command.cla == 0xFF, command.ins == 0xD6 { blankKeys(&bytes, from: data.lowerBound, parts) }
-        switch (command.cla, command.ins) {
-        case (0xFF, 0xC2): blankTransceived(&bytes, data)
-        // EXTERNAL AUTHENTICATE (EMV Book 3, 6.5.4).
-        case (_, 0x82): if includingCryptograms { blank(&bytes, data, .cryptogram) }
-        default:
-            guard !SensitiveData.showsData(of: command) else { return }
-            var part = Array(bytes[data])
-            if command.ins == 0xDA, command.cla != 0xFF {
-                redactObjects(&part, of: Self.named(by: command))
-            } else if !redactObjects(&part) || command.ins == 0xD6 {
-                replaceNumbers(in: &part, isGuessing: true)
-            }
-            bytes.replaceSubrange(data, with: part)
-        }
-    }
-
-    /// What the data field of a command is, where it is nothing else.
-    private static func secret(_ cla: UInt8, _ ins: UInt8) -> TraceEvent.RedactedItem? {
-        switch (cla, ins) {
-        case _ where pinInstructions.contains(ins): .pin
-        // LOAD KEYS (PC/SC part 3, 3.2.2.1.4); PUT KEY (GlobalPlatform Card Specification, 11.8).
-        case (0xFF, 0x82), (0x80...0x8F, 0xD8): .key
-        default: nil
-        }
-    }
-
-    /// What tells of a transparent session, and of no exchange in it: the session's state, the protocol, timer, ATR, flags
-    /// and framing, status (PC/SC part 3, supplemental document 2.02).
-    private static let sessionObjects: Set<TLVTag> = [
-        0x81, 0x82, 0x83, 0x84, 0x8F, 0x90, 0x91, 0x92, 0x94, 0x96, 0xC0, 0x5F46, 0x5F51,
-    ]
-
-    /// Blanks what a transparent session sends to the card and has from it: Transmit, Transceive, ICC Response, and what
-    /// nobody knows.
-    private mutating func blankTransceived(_ bytes: inout [UInt8], _ place: Range<Int>) {
-        guard let list = try? TLVList(Array(bytes[place])) else { return blank(&bytes, place, .track) }
-        for object in list.flattened where !object.tag.isConstructed && !Self.sessionObjects.contains(object.tag) {
-            let start = place.lowerBound + object.value.startIndex
-            blank(&bytes, start..<start + object.value.count, .track)
-        }
-    }
-
-    private mutating func redact(
-        response bytes: inout [UInt8], to command: CommandAPDU?, _ parts: [TraceMessage.Part]
-    ) {
-        let isCard = command?.cla != 0xFF
-        let isRecord = isCard && command?.ins == 0xB2
-        if isRecord, let command, logFiles.contains(command.p2 >> 3) { return blank(&bytes, bytes.indices, .log) }
-        if command?.cla == 0xFF, command?.ins == 0xC2 { return blankTransceived(&bytes, bytes.indices) }
-        if command?.cla == 0xFF, command?.ins == 0xB0 { blankKeys(&bytes, from: 0, parts) }
-        // GENERATE AC and INTERNAL AUTHENTICATE, format 1: values without tags (EMV Book 3, 6.5.5.4 and 6.5.9.4).
-        if isCard, let ins = command?.ins, ins == 0xAE || ins == 0x88, bytes.first == 0x80 {
-            let values = ins == 0xAE ? 5 : 2
-            if includingCryptograms, bytes.count > values { blank(&bytes, values..<bytes.count, .cryptogram) }
-            return
-        }
-        if isCard, let command, command.ins == 0xCA { return redactObjects(&bytes, of: Self.named(by: command)) }
-        // Digits that a storage card holds look like data objects by chance.
-        guard !redactObjects(&bytes) || command?.ins == 0xB0 else { return }
-        // A record that is no data object is one of a log, or anything; of what a payment card gives in templates, a piece
-        // may be anything, too.
-        if isRecord {
-            blank(&bytes, bytes.indices, .log)
-        } else if isCard, let ins = command?.ins, [0xA8, 0xAE].contains(ins) {
-            blank(&bytes, bytes.indices, .track)
-        } else {
-            replaceNumbers(in: &bytes, isGuessing: true)
-        }
-    }
-
-    /// The tag that P1 and P2 of GET DATA and PUT DATA are (ISO/IEC 7816-4, 11.5.3).
-    private static func named(by command: CommandAPDU) -> TLVTag {
-        TLVTag(rawValue: UInt32(command.p1) << 8 | UInt32(command.p2))
-    }
-
-    /// Redacts data objects, or the value of `tag` alone, which may look like objects by chance.
-    private mutating func redactObjects(_ bytes: inout [UInt8], of tag: TLVTag) {
-        let objects = (try? TLVList(bytes))?.flattened ?? []
-        let areObjects = tag.isConstructed ? !objects.isEmpty : objects.contains { $0.tag == tag }
-        if areObjects { _ = redactObjects(&bytes) } else { redact(&bytes, of: tag) }
-    }
-
-    /// - Returns: false if `bytes` are no data objects.
-    private mutating func redactObjects(_ bytes: inout [UInt8]) -> Bool {
-        guard let list = try? TLVList(bytes), !list.isEmpty else { return false }
-        for object in list.flattened where !object.tag.isConstructed {
-            let place = object.value.startIndex..<object.value.endIndex
-            var value = Array(object.value)
-            redact(&value, of: object.tag)
-            bytes.replaceSubrange(place, with: value)
-        }
-        return true
-    }
-
-    private mutating func redact(_ value: inout [UInt8], of tag: TLVTag) {
-        switch tag {
-        case 0x5A: replaceLeadingNumber(in: &value)
-        case 0x57, 0x9F6B:
-            replaceLeadingNumber(in: &value)
-            // Behind the separator, four digits of the expiry and three of the service code stay (ISO/IEC 7813); behind
-            // another than that of the standard, the expiry.
-            let nibbles = value.flatMap { [$0 >> 4, $0 & 0x0F] }
-            guard let separator = nibbles.firstIndex(where: { $0 > 9 }) else { return }
-            let kept = separator + (nibbles[separator] == 0x0D ? 8 : 5)
-            for index in nibbles.indices.dropFirst(kept) where (1..<15).contains(nibbles[index]) {
-                AccountNumbers.Form.packed.put(0, at: index, in: &value)
-                items.insert(.track)
-            }
-        case 0x56:
-            replaceNumbers(in: &value, forms: AccountNumbers.Form.texts, isGuessing: true)
-            let separators = value.indices.filter { value[$0] == UInt8(ascii: "^") }
-            guard separators.count == 2 else { return cover(&value, value.indices, .track) }
-            cover(&value, separators[0]..<separators[1], .name)
-            cover(&value, min(separators[1] + 8, value.count)..<value.count, .track)
-        case _ where Self.packed.contains(tag): blank(&value, value.indices, tag == 0x9F25 ? .accountNumber : .track)
-        case _ where Self.tracks.contains(tag):
-            cover(&value, value.indices, .track)
-        case _ where Self.names.contains(tag):
-            cover(&value, value.indices, .name)
-        case 0x99: blank(&value, value.indices, .pin)
-        case _ where Self.certificates.contains(tag): blank(&value, value.indices, .certificate)
-        case _ where Self.cryptograms.contains(tag):
-            if includingCryptograms { blank(&value, value.indices, .cryptogram) }
-        case _ where Self.references.contains(tag) || SensitiveData.exposures[tag] != nil:
-            cover(&value, value.indices, .accountNumber)
-        case _ where SensitiveData.isRandom(tag): break
-        // Letters taken for packed digits make account numbers by chance: VISA DEBIT is 56 49 53 41 20 44 45 42 49 54.
-        // So do digits of text, 3 and a digit each.
-        case _ where Self.isText(value) && (Self.texts.contains(tag) || Self.isMostlyDigits(value)):
-            replaceNumbers(in: &value, forms: AccountNumbers.Form.texts, isGuessing: true)
-        default: replaceNumbers(in: &value, isGuessing: true)
-        }
-    }
-
-    /// Replaces the packed number that `value` begins with, whatever its digits; what can be none becomes zeros.
-    private mutating func replaceLeadingNumber(in value: inout [UInt8]) {
-        let digits = Self.leadingDigits(value)
-        guard (8...19).contains(digits.count) else { return blank(&value, value.indices, .accountNumber) }
-        guard !search.isReplacement(digits[...]), digits.contains(where: { $0 != 0 }) else { return }
-        for (place, digit) in AccountNumbers.Replacement.digits(for: digits, key: key).enumerated() {
-            AccountNumbers.Form.packed.put(digit, at: place, in: &value)
-        }
-        items.insert(.accountNumber)
-    }
-
-    /// Whether `block` is a sector trailer of a MIFARE Classic: its access conditions stand there twice, inverted (NXP
-    /// MF1S50yyX, 8.7.1).
-    private static func isSectorTrailer(_ block: ArraySlice<UInt8>) -> Bool {
-        guard block.count == 16 else { return false }
-        let (a, b, c) = (block[block.startIndex + 6], block[block.startIndex + 7], block[block.startIndex + 8])
-        return a & 0x0F == ~(b >> 4) & 0x0F && a >> 4 == ~c & 0x0F && b & 0x0F == ~(c >> 4) & 0x0F
-    }
-
-    /// Blanks the keys in the blocks of a storage card that stand in `bytes`: one behind the other, from where each part
-    /// of the message begins.
-    private mutating func blankKeys(_ bytes: inout [UInt8], from first: Int, _ parts: [TraceMessage.Part]) {
-        var start = 0
-        for part in parts {
-            let end = start + part.place.count
-            for block in stride(from: max(start, first), to: min(end, bytes.count), by: 16)
-            where Self.isSectorTrailer(bytes[block...].prefix(16)) {
-                blank(&bytes, block..<block + 6, .key)
-                blank(&bytes, block + 10..<block + 16, .key)
-            }
-            start = end
-        }
-    }
-
-    /// An event in which the messages that it carries have been redacted.
-    ///
-    /// - Parameter old: what it was before.
-    mutating func redacted(
-        rest what: TraceEvent.What, was old: TraceEvent.What, event: Int, _ layered: LayeredMessages
-    ) -> TraceEvent.What {
-        guard layered.looked.contains(event) else { return redacted(rest: what) }
-        switch (what, old) {
-        case (.sent(let layer, let bytes), .sent(_, let old)):
-            return .sent(layer, frame(layer, bytes, was: old, event, layered))
-        case (.received(let layer, let bytes), .received(_, let old)):
-            return .received(layer, frame(layer, bytes, was: old, event, layered))
-        default: return redacted(rest: what)
-        }
-    }
-
-    private mutating func frame(
-        _ layer: TraceEvent.Layer, _ bytes: [UInt8], was old: [UInt8], _ event: Int, _ layered: LayeredMessages
-    ) -> [UInt8] {
-        var bytes = bytes
-        if let data = layered.raised[event] {
-            // A checksum, a status word or Le.
-            let end = min(data.upperBound + 2, bytes.count)
-            blank(&bytes, end..<bytes.count, .track)
-            replaceLastNumber(in: &bytes)
-            return FrameSeal.sealed(bytes, as: old, layer, data: data)
-        }
-        if !layered.control.contains(event) { bytes = frame(layer == .apdu ? .escape : layer, bytes) }
-        replaceNumbers(in: &bytes, isGuessing: layer == .apdu)
-        return bytes
-    }
-
-    /// - Parameter isControl: whether it is understood, as the numbers of cards that a PN532 lists are.
-    mutating func redacted(escape bytes: [UInt8], isControl: Bool) -> [UInt8] {
-        var bytes = isControl ? bytes : frame(.escape, bytes)
-        replaceNumbers(in: &bytes, isGuessing: !isControl)
-        return bytes
-    }
-
-    mutating func zeros(for bytes: [UInt8]) -> [UInt8] {
-        var bytes = bytes
-        blank(&bytes, bytes.indices, .track)
-        return bytes
-    }
-
-    /// Everything but commands and frames; of a response its end.
-    mutating func redacted(rest what: TraceEvent.What) -> TraceEvent.What {
-        switch what {
-        case .received(.apdu, var bytes):
-            replaceLastNumber(in: &bytes)
-            return .received(.apdu, bytes)
-        case .note(let text): return .note(redacted(text))
-        case .meta(let key, let value): return .meta(key: redacted(key), value: redacted(value))
-        case .slot(.card(let atr, let isHeld)): return .slot(.card(redacted(atr), exclusivelyHeld: isHeld))
-        case .connected(let atr, let transmissionProtocol): return .connected(redacted(atr), transmissionProtocol)
-        case .failed(let operation, var failure):
-            failure.detail = failure.detail.map { redacted($0) }
-            return .failed(operation, failure)
-        case .reader(var identity):
-            identity.name = redacted(identity.name)
-            identity.vendor = identity.vendor.map { redacted($0) }
-            identity.serialNumber = identity.serialNumber.map { redacted($0) }
-            return .reader(identity)
-        default: return what
-        }
-    }
-
-    /// Replaces a known number that ends in what was taken for a status word, as where an answer is cut off.
-    private mutating func replaceLastNumber(in bytes: inout [UInt8]) {
-        var end = Array(bytes.suffix(64))
-        replaceNumbers(in: &end, isGuessing: false)
-        bytes.replaceSubrange(bytes.count - end.count..<bytes.count, with: end)
-    }
-
-    /// A frame of which only the beginning is kept, where it may carry what is for the card.
-    private mutating func frame(_ layer: TraceEvent.Layer, _ bytes: [UInt8]) -> [UInt8] {
-        let kept = Self.kept(layer, bytes)
-        guard kept < bytes.count, bytes.dropFirst(kept).contains(where: { $0 != 0 }) else { return bytes }
-        items.insert(.track)
-        return bytes.prefix(kept) + [UInt8](repeating: 0, count: bytes.count - kept)
-    }
-
-    private static func kept(_ layer: TraceEvent.Layer, _ bytes: [UInt8]) -> Int {
-        switch layer {
-        case .apdu: bytes.count
-        case .ccid: 10  // the header (CCID 1.10, 6)
-        case .pn532: 7  // to the command code (PN532 user manual, 6.2.1)
-        case .rf, .rfPayload: 1
-        case .escape:
-            // To the code of a command to the PN532 or of its answer, and the status of InDataExchange and
-            // InCommunicateThru (NXP UM0701-02, 7.3.8 and 7.3.9).
-            if LayeredMessages.isDirect(bytes) {
-                bytes.count > 6 && ownCommands.contains(bytes[6]) ? bytes.count : 7
-            } else if bytes.first == 0xD5, bytes.count > 1 {
-                ownCommands.contains(bytes[1] &- 1) ? bytes.count : [0x41, 0x43].contains(bytes[1]) ? 3 : 2
-            } else {
-                bytes.count
-            }
-        }
-    }
-
-    /// Commands of the PN532 that concern nobody but itself (NXP UM0701-02, 7.2 and 7.3.1): GetFirmwareVersion,
-    /// GetGeneralStatus, ReadGPIO, WriteGPIO, SetSerialBaudRate, SetParameters, SAMConfiguration, PowerDown,
-    /// RFConfiguration.
-    private static let ownCommands: Set<UInt8> = [0x02, 0x04, 0x0C, 0x0E, 0x10, 0x12, 0x14, 0x16, 0x32]
-
-    /// An ATR, with its check byte right if it was.  The identifiers in it have digits of account numbers by chance.
-    private mutating func redacted(_ atr: ATR) -> ATR {
-        var bytes = atr.bytes
-        replaceNumbers(in: &bytes, isGuessing: false)
-        replaceNumbers(in: &bytes, forms: AccountNumbers.Form.texts, isGuessing: true)
-        guard bytes != atr.bytes else { return atr }
-        // TCK (ISO/IEC 7816-3, 8.2.5).
-        if atr.bytes.dropFirst().reduce(0, ^) == 0 { bytes[bytes.count - 1] ^= bytes.dropFirst().reduce(0, ^) }
-        return ATR(bytes)
-    }
-
-    private mutating func redacted(_ text: String) -> String {
-        var bytes = Array(text.utf8)
-        replaceNumbers(in: &bytes, forms: AccountNumbers.Form.texts, isGuessing: true)
-        // Only characters of ASCII have been changed, and to such.
-        return String(decoding: bytes, as: UTF8.self)
-    }
-
-    private mutating func replaceNumbers(
-        in bytes: inout [UInt8], forms: [AccountNumbers.Form] = AccountNumbers.Form.allCases, isGuessing: Bool
-    ) {
-        for finding in search.findings(in: bytes, forms: forms, isGuessing: isGuessing) {
-            mask(finding.track, finding.form, in: &bytes)
-            guard !finding.isReplacement else { continue }
-            let replacement = AccountNumbers.Replacement.digits(for: Array(finding.digits), key: key)
-            for (place, digit) in zip(finding.places, replacement) { finding.form.put(digit, at: place, in: &bytes) }
-            items.insert(.accountNumber)
-        }
-    }
-
-    /// Masks the name, and the digits behind expiry and service code.
-    private mutating func mask(
-        _ track: AccountNumbers.Track, _ form: AccountNumbers.Form, in bytes: inout [UInt8]
-    ) {
-        for unit in track.name {
-            guard let masked = Self.masked(unit.value), masked != unit.value else { continue }
-            form.put(masked, at: unit, in: &bytes)
-            items.insert(.name)
-        }
-        let zero: UInt8 = form == .packed ? 0 : 0x30
-        for unit in track.digits.dropFirst(7) where unit.value != zero {
-            form.put(zero, at: unit, in: &bytes)
-            items.insert(.track)
-        }
-    }
-
-    private static func isText(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy { (0x20...0x7E).contains($0) } }
-
-    private static func isMostlyDigits(_ bytes: [UInt8]) -> Bool {
-        bytes.count { (0x30...0x39).contains($0) } * 2 >= bytes.count
-    }
-
-    private mutating func blank(_ bytes: inout [UInt8], _ place: Range<Int>, _ item: TraceEvent.RedactedItem) {
-        guard bytes[place].contains(where: { $0 != 0 }) else { return }
-        for index in place { bytes[index] = 0 }
-        items.insert(item)
-    }
-
-    /// Letters become `X`, digits `0`, other characters stay; bytes that are no text become zeros.
-    private mutating func cover(_ value: inout [UInt8], _ place: Range<Int>, _ item: TraceEvent.RedactedItem) {
-        let old = value
-        defer { if value != old { items.insert(item) } }
-        let isText = Self.isText(value)
-        for index in place {
-            value[index] = isText ? Self.masked(value[index]) ?? value[index] : 0
-        }
-    }
-
-    /// What stands for a letter or a digit that must not be shown; nil for other characters.
-    private static func masked(_ character: UInt8) -> UInt8? {
-        switch character {
-        case 0x30...0x39: 0x30
-        case 0x41...0x5A, 0x61...0x7A: UInt8(ascii: "X")
-        default: nil
-        }
-    }
-
-    // MARK: What is left
-
-    func hasAccountNumber(_ message: TraceMessage) -> Bool {
-        var left = self
-        left.items = []
-        _ = left.redacted(message)
-        return left.items.contains(.accountNumber)
-    }
-
-    func hasAccountNumber(escape bytes: [UInt8], isGuessing: Bool) -> Bool {
-        var left = self
-        left.items = []
-        var bytes = bytes
-        left.replaceNumbers(in: &bytes, isGuessing: isGuessing)
-        return left.items.contains(.accountNumber)
-    }
-
-    func hasAccountNumber(rest what: TraceEvent.What) -> Bool {
-        switch what {
-        case .sent(let layer, let bytes) where layer != .apdu, .received(let layer, let bytes) where layer != .apdu:
-            // Frames of lower layers are random throughout: only numbers that are known count.
-            return search.findings(in: bytes, isGuessing: false).contains { !$0.isReplacement }
-        case .received(.apdu, _), .note, .meta, .failed, .reader, .slot, .connected:
-            var left = self
-            left.items = []
-            _ = left.redacted(rest: what)
-            return left.items.contains(.accountNumber)
-        default: return false
+extension Trace {
+    /// The layer that the frames of `message` are on.
+    fileprivate func layer(of message: TraceMessage) -> TraceEvent.Layer? {
+        guard let event = message.parts.first?.event else { return nil }
+        switch events[event].what {
+        case .sent(let layer, _), .received(let layer, _): return layer == .rfPayload ? .rf : layer
+        default: return nil
         }
     }
 }

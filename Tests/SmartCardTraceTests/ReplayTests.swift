@@ -288,5 +288,10 @@ import Testing
         // Not a number, and less than nothing, are no time at all.
         _ = try await time(.recorded(scale: .nan))
         _ = try await time(.recorded(scale: -1))
+        let long = Task { try await time(.recorded(scale: .greatestFiniteMagnitude)) }
+        // So that it sleeps when it is cancelled; if it does not yet, it ends sooner.
+        try await Task.sleep(for: .milliseconds(100))
+        long.cancel()
+        await #expect(throws: CancellationError.self) { try await long.value }
     }
 }

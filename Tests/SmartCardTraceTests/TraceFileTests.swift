@@ -1,6 +1,7 @@
 import Glibc
 import SmartCard
 import SmartCardTrace
+import Synchronization
 import TestSupport
 import Testing
 
@@ -185,6 +186,17 @@ import Testing
             try writer.write(TraceEvent(at: .zero, .note(String(repeating: "x", count: 262_144))))
         }
         #expect(written == before)
+    }
+
+    @Test("a recorder that is given more leaves a note in its place, and goes on")
+    func recordedLongest() throws {
+        let text = Mutex<[UInt8]>([])
+        let recorder = TraceRecorder(try TraceWriter { line in text.withLock { $0 += line } })
+        recorder.record(.note(String(repeating: "x", count: 262_144)))
+        recorder.record(.reset)
+        #expect(recorder.failure == nil)
+        let events = try Trace(text: String(decoding: text.withLock { $0 }, as: UTF8.self)).events.map(\.what)
+        #expect(events == [.note("an event is left out: more than 262144 bytes"), .reset])
     }
 
     @Test("a time that goes back is written as the one before")

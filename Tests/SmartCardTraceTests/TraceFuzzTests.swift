@@ -1,4 +1,6 @@
+import Foundation
 import SmartCard
+import SmartCardTrace
 import TestSupport
 import Testing
 
@@ -25,5 +27,22 @@ import Testing
         for input in corpus.inputs + corpus.changed(100) {
             do { try target.take(input) } catch { Issue.record("\(error), for \(input.hex)") }
         }
+    }
+
+    @Test("have each importer among them, and files that it reads", arguments: ForeignFormat.all.filter(\.canImport))
+    func importers(_ format: ForeignFormat) throws {
+        let name = Array("\(format.name)\n".utf8)
+        let files = try FuzzCorpus("import").inputs.filter { $0.starts(with: name) }.map {
+            Array($0.dropFirst(name.count))
+        }
+        let read = files.filter { file in
+            (try? Trace(reading: TraceImport(format, bytes: file)).events.isEmpty) == false
+        }
+        #expect(!read.isEmpty)
+        let scripts = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Fuzz/corpus")
+        let list = try String(contentsOf: scripts, encoding: .utf8).split(separator: "\n").first {
+            $0.hasPrefix("formats=(")
+        }
+        #expect(list?.split { " ()".contains($0) }.contains(Substring(format.name)) == true)
     }
 }

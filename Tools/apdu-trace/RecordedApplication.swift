@@ -20,6 +20,9 @@ struct RecordedApplication {
     var cryptograms: [Exchange] = []
     var data: [Exchange] = []
 
+    /// All exchanges but those of GET DATA.
+    var answers: [Exchange] { [select] + [options].compactMap(\.self) + records + authentications + cryptograms }
+
     static let directoryName = Array("2PAY.SYS.DDF01".utf8)
 
     /// All of `messages`, the directory among them, in their order.
@@ -48,7 +51,6 @@ struct RecordedApplication {
     /// The data objects of the card by tag, the first of each; format 1 of GET PROCESSING OPTIONS among them.
     func objects(_ messages: [TraceMessage]) -> [TLVTag: [UInt8]] {
         var objects: [TLVTag: [UInt8]] = [:]
-        let answers = [select] + [options].compactMap(\.self) + records + authentications + cryptograms
         for exchange in answers {
             guard let list = try? TLVList(messages[exchange.answer].bytes) else { continue }
             for object in list.flattened where objects[object.tag] == nil && !object.tag.isConstructed {
@@ -111,6 +113,15 @@ struct RecordedApplication {
             }
         }
         return located
+    }
+
+    /// What of the records the issuer has signed.
+    func signedRecords(_ objects: [TLVTag: [UInt8]], _ messages: [TraceMessage]) -> StaticDataToBeAuthenticated {
+        var records = StaticDataToBeAuthenticated()
+        for record in located(objects) ?? [] where record.isSigned {
+            if let answer = record.answer { records.append(record: messages[answer].bytes, sfi: record.sfi) }
+        }
+        return records
     }
 }
 

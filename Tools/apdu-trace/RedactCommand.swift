@@ -52,9 +52,13 @@ struct RedactCommand: AsyncParsableCommand {
         let redaction = TraceRedaction(key: try secret(), includingCryptograms: cryptograms)
         let keys = reissue ? try PaymentOptions.keys(beside: caKeys) : nil
         let source = try RereadableTrace(trace.file)
-        var secrets = try await source.secrets()
+        var secrets = try await source.secrets(holdingTransactions: reissue)
+        var cuts: [Int] = []
         // What will be taken out is told at the beginning.
-        try await source.forEachPiece { _ = redaction.redacted($0, knowing: &secrets, isFirst: false) }
+        try await source.forEachPiece(holdingTransactions: reissue) { piece in
+            _ = redaction.redacted(piece, knowing: &secrets, isFirst: false)
+            if piece.isCut, let line = piece.lines.last, cuts.count < 10 { cuts.append(line) }
+        }
         if let authorities { try NewFile.check(authorities, replacing: output.force) }
         // Half a trace would be taken for a whole one.
         let file = try NewFile(output.output, replacing: output.force)
@@ -62,6 +66,10 @@ struct RedactCommand: AsyncParsableCommand {
         try await write(source, to: &writer, redaction, &secrets, keys)
         try file.finish()
         let items = secrets.items.map(\.rawValue).sorted().joined(separator: ", ")
+        for line in cuts where !reissue {
+            Terminal.remark(
+                "behind line \(line) too much belongs together; what stands on both sides was not looked at whole")
+        }
         Terminal.remark("taken out: \(items.isEmpty ? "nothing, for there was nothing" : items)")
     }
 
@@ -76,7 +84,7 @@ struct RedactCommand: AsyncParsableCommand {
         try await source.forEachPiece(holdingTransactions: reissue) { piece in
             var redacted = redaction.redacted(piece, knowing: &secrets, isFirst: isFirst)
             if let keys {
-                let reissued = Reissue(redacted, of: piece.trace, keys: keys)
+                let reissued = Reissue(redacted, of: piece.trace, keys: keys, hidesCryptograms: cryptograms)
                 redacted = reissued.trace
                 if !keyFile.contains(reissued.authorityFile) { keyFile += reissued.authorityFile }
                 if piece.isCut || isCut {

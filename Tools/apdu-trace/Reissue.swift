@@ -18,6 +18,7 @@ struct Reissue {
     private let original: [TraceMessage]
     private let messages: [TraceMessage]
     private var bytes: [[UInt8]]
+    private let hidesCryptograms: Bool
 
     /// Why an application is left as it is.
     private struct Obstacle: Error {
@@ -29,8 +30,10 @@ struct Reissue {
     /// - Parameters:
     ///   - redacted: what redaction made of `original`.
     ///   - keys: by which it is told whether authentication succeeded before.
-    init(_ redacted: Trace, of original: Trace, keys: CAPublicKeys) {
+    ///   - hidesCryptograms: whether no signature is to hold the application cryptogram of the original.
+    init(_ redacted: Trace, of original: Trace, keys: CAPublicKeys, hidesCryptograms: Bool = false) {
         trace = redacted
+        self.hidesCryptograms = hidesCryptograms
         self.original = TraceMessage.all(in: original)
         messages = TraceMessage.all(in: redacted)
         bytes = messages.map(\.bytes)
@@ -79,7 +82,8 @@ struct Reissue {
         guard card[0x8F] != nil, let lengths = Self.lengths(card) else { return nil }
         guard let number = (card[0x5A] ?? card[0x57]).map({ PackedNumber.digits($0) }), (8...19).contains(number.count)
         else { throw Obstacle("there is no account number") }
-        let before = try Signed(transaction, original, keys)
+        var before = try Signed(transaction, original, keys)
+        if hidesCryptograms { before.cryptogram = [UInt8](repeating: 0, count: 8) }
         let name = card[0x84] ?? transaction.name
         guard
             let certification = TestCertification(
@@ -194,10 +198,7 @@ struct Reissue {
                 }
             fastFormat = kind == 0x80 ? 0x95 : 0x05
             guard let aid = AID(card[0x84] ?? transaction.name) else { return }
-            var records = StaticDataToBeAuthenticated()
-            for record in transaction.located(card) ?? [] where record.isSigned {
-                if let answer = record.answer { records.append(record: messages[answer].bytes, sfi: record.sfi) }
-            }
+            let records = transaction.signedRecords(card, messages)
             let terminal = transaction.terminalData(card)
             let date = terminal.byTag[0x9A].flatMap { CalendarDate(packed: $0) } ?? TerminalTime.now.date
             for environment in [CAPublicKey.Environment.live, .test] {

@@ -21,7 +21,7 @@ final class RereadableTrace {
     /// So many events are there, once they have been counted.
     private var eventCount = Int.max
 
-    /// More account numbers than this are no trace's, and would fill the memory.
+    /// More account numbers and names than this are no trace's, and would fill the memory.
     private static let maximumNumbers = 100_000
 
     init(_ path: String) throws {
@@ -81,16 +81,21 @@ final class RereadableTrace {
         try UnreadableTrace.naming(name, body)
     }
 
-    /// What has to be known before any of it is shown or redacted.
-    func secrets() async throws -> TraceSecrets {
+    /// What has to be known before any of it is shown or redacted, in the same pieces.
+    func secrets(holdingTransactions: Bool = false) async throws -> TraceSecrets {
         var secrets = TraceSecrets()
-        try await forEachPiece { piece in
+        try await forEachPiece(holdingTransactions: holdingTransactions) { piece in
             secrets.learn(from: piece)
-            guard secrets.count <= Self.maximumNumbers else {
-                throw ToolError.usage(
-                    "more than \(Self.maximumNumbers) account numbers", "Cut the trace into several.")
-            }
+            try check(secrets)
         }
         return secrets
+    }
+
+    /// - Throws: ``ToolError`` if there is more to remember than any trace has.
+    func check(_ secrets: TraceSecrets) throws {
+        guard secrets.size <= Self.maximumNumbers else {
+            throw ToolError.usage(
+                "more than \(Self.maximumNumbers) account numbers and names", "Cut the trace into several.")
+        }
     }
 }

@@ -5,17 +5,23 @@ import ToolSupport
 
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "verify", abstract: "Checks that a trace is whole, can be replayed, and holds no account number.",
+        commandName: "verify",
+        abstract: "Checks that a trace is whole, can be replayed, and holds nothing that redaction takes out.",
         discussion: """
-            Account numbers are looked for by the first digits of issuers and the check digit: packed, as text, as \
-            hexadecimal text, in track data, and split across answers and the frames that carry them. Every call of the \
-            trace is made to a replay of it, and must get the answer that the trace has. The exit status is 1 if anything is found.
+            What redaction would still change is named with its line: account numbers, found by the first digits of issuers \
+            and the check digit, packed, as text, as hexadecimal text, in track data, and split across commands, answers and \
+            the frames that carry them; names, PINs, keys, logs, and certificates from which the account number can be had, \
+            unless a test authority has signed them (apdu-trace redact --reissue). Every call of the trace is made to a \
+            replay of it, and must get the answer that the trace has. The exit status is 1 if anything is found.
             """)
 
     @OptionGroup var trace: TraceArgument
 
-    @Flag(help: "Account numbers may be in it.")
+    @Flag(help: "Account numbers, names, PINs and keys may be in it.")
     var clear = false
+
+    @Flag(help: "Application cryptograms and issuer application data must not be in it, either.")
+    var cryptograms = false
 
     @Flag(help: "Print one JSON object instead of text.")
     var json = false
@@ -46,11 +52,21 @@ struct VerifyCommand: AsyncParsableCommand {
 
     func run() async throws {
         let source = try RereadableTrace(trace.file)
-        let secrets = clear ? TraceSecrets() : try await source.secrets()
+        guard !clear || !cryptograms else {
+            throw ToolError.usage("--clear and --cryptograms exclude each other", "Name one of them.")
+        }
+        var secrets = clear ? TraceSecrets() : try await source.secrets()
+        if !clear {
+            try await source.forEachPiece(holdingTransactions: true) { piece in
+                secrets.authenticated.formUnion(TestSignatures.all(in: piece.trace))
+                try source.check(secrets)
+            }
+        }
+        let redaction = TraceRedaction(includingCryptograms: cryptograms)
         var findings = Findings(isPrinted: !json)
         var exchangeCount = 0
         var hasFrames = false
-        var accountNumbers = false
+        var isClear = false
         let read = try await source.forEachPiece { piece in
             let exchanges = piece.trace.exchanges()
             exchangeCount += exchanges.count
@@ -63,9 +79,14 @@ struct VerifyCommand: AsyncParsableCommand {
                 findings.add("line \(piece.lines[fault.event]): cannot be replayed: \(fault.reason)")
             }
             if !clear {
-                for event in TraceRedaction.eventsWithAccountNumbers(in: piece, knowing: secrets) {
-                    accountNumbers = true
-                    findings.add("line \(piece.lines[event]): an account number in the clear")
+                for (event, items) in redaction.findings(in: piece, knowing: &secrets).sorted(by: { $0.key < $1.key }) {
+                    isClear = true
+                    findings.add("line \(piece.lines[event]): \(Self.words(items)) in the clear")
+                }
+                if piece.isCut, let line = piece.lines.last {
+                    findings.add(
+                        "behind line \(line): too much belongs together; what stands on both sides is not looked at whole"
+                    )
                 }
             }
         }
@@ -86,10 +107,18 @@ struct VerifyCommand: AsyncParsableCommand {
         } else if findings.count > Self.maximumFindings {
             Terminal.print("and \(findings.count - Self.maximumFindings) more")
         }
-        if accountNumbers {
-            Terminal.remark("apdu-trace redact takes account numbers out; with --clear they may stay")
-        }
+        if isClear { Terminal.remark("apdu-trace redact takes it out; with --clear it may stay") }
         if findings.count > 0 { throw ExitCode(1) }
+    }
+
+    private static func words(_ items: Set<TraceEvent.RedactedItem>) -> String {
+        let words: [TraceEvent.RedactedItem: String] = [
+            .accountNumber: "an account number", .track: "track data, or what may hold it", .name: "a name",
+            .pin: "a PIN", .key: "a key", .certificate: "a certificate of an account number",
+            .cryptogram: "a cryptogram", .log: "a log of transactions",
+        ]
+        return TraceEvent.RedactedItem.allCases.filter(items.contains).compactMap { words[$0] }
+            .joined(separator: ", ")
     }
 
     /// What of `exchanges` no replay can play, whoever asks.

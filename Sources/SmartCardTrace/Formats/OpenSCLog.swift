@@ -59,6 +59,8 @@ private struct OpenSCLogImporter: FormatImporter {
 
     private mutating func takeRow(_ line: TextLine, _ events: inout ImportedEvents) throws {
         guard var dump else { return }
+        // Another thread's line comes between the rows.
+        if line.bytes.dropFirst(2).first != 0x20, line.after("] ")?.after(": ") != nil { return tell(line, &events) }
         self.dump = nil
         let count = min(16, dump.count - dump.bytes.count)
         let digits = TextLine(line.bytes.prefix(3 * count - 1))

@@ -151,7 +151,7 @@ private struct PCSCDLogImporter: FormatImporter {
         guard let bytes = try lines.bytes(response, &events) else { return }
         var number = number
         if !hasThread, clients[number]?.openCommands == 0,
-            let other = clients.first(where: { $0.value.openCommands > 0 })
+            let other = clients.filter({ $0.value.openCommands > 0 }).min(by: { $0.key < $1.key })
         {
             number = other.key
         }

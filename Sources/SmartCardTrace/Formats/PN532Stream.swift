@@ -9,7 +9,8 @@ struct PN532Stream {
         case noise
     }
 
-    private var bytes: [UInt8] = []
+    /// A slice, so that taking a piece off its beginning moves nothing.
+    private var bytes: ArraySlice<UInt8> = []
 
     mutating func append(_ more: [UInt8]) { bytes += more }
 
@@ -22,34 +23,32 @@ struct PN532Stream {
     /// The next whole piece; nil until more comes.
     mutating func next() -> Piece? {
         guard !bytes.isEmpty else { return nil }
-        guard var start = bytes.indices.first(where: { bytes[$0...].starts(with: [0x00, 0xFF]) }) else {
+        guard let start = bytes.indices.first(where: { bytes[$0...].starts(with: [0x00, 0xFF]) }) else {
             // What may be the beginning of one is kept.
             guard bytes.contains(where: { $0 != 0 }) || bytes.count > 16 else { return nil }
             bytes = []
             return .noise
         }
         // The preamble before the start code may be missing where a bus swallows it.
-        let beginning = start > 0 && bytes[start - 1] == 0 ? start - 1 : start
+        let beginning = start > bytes.startIndex && bytes[start - 1] == 0 ? start - 1 : start
         let isNoise = bytes[..<beginning].contains { $0 != 0 }
         // From here on the start code is found at once, whatever is added.
-        bytes.removeFirst(beginning)
-        start -= beginning
+        bytes = bytes[beginning...]
         if isNoise { return .noise }
         let body = bytes[(start + 2)...]
         guard let length = body.first, let check = body.dropFirst().first else { return nil }
         if (length == 0x00 && check == 0xFF) || (length == 0xFF && check == 0x00) {
-            bytes.removeFirst(min(bytes.count, start + 5))
+            bytes = bytes[min(bytes.endIndex, start + 5)...]
             return .acknowledgement
         }
-        var count = start + 2 + 2 + Int(length) + 2
+        var end = start + 2 + 2 + Int(length) + 2
         if length == 0xFF, check == 0xFF {
             guard body.count >= 5 else { return nil }
-            count = start + 2 + 5 + (Int(bytes[start + 4]) << 8 | Int(bytes[start + 5])) + 2
+            end = start + 2 + 5 + (Int(bytes[start + 4]) << 8 | Int(bytes[start + 5])) + 2
         }
-        guard bytes.count >= count else { return nil }
-        let frame = Array(bytes[..<count])
-        bytes.removeFirst(count)
-        return .frame(frame)
+        guard bytes.endIndex >= end else { return nil }
+        defer { bytes = bytes[end...] }
+        return .frame(Array(bytes[..<end]))
     }
 }
 

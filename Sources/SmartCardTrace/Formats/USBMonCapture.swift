@@ -167,7 +167,7 @@ struct USBMonDecoder {
         into events: inout ImportedEvents
     ) {
         guard transfer == Header.bulk, var device = devices[address], device.isReader == true,
-            let name = device.slots[0] ?? device.slots.values.first
+            let name = device.slots.min(by: { $0.key < $1.key })?.value
         else { return events.omit("transfers that failed") }
         (device.incoming, device.outgoing) = ([], [])
         devices[address] = device

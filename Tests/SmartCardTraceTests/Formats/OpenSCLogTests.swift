@@ -65,6 +65,21 @@ struct OpenSCLogTests {
             ])
     }
 
+    @Test("of two threads, whose lines come between the rows of an APDU")
+    func interleaved() throws {
+        let rows = "00 01 02 03 04 05 06 07 08 09 0A 0B 0C 0D 0E 0F ................\n"
+        let lines = [
+            "P:8805; T:0x140577073072192 20:58:12.091 [opensc-tool] card.c:1: other: said",
+            "2015-08-21 20:58:12.092 [cardmod] reader-pcsc.c:184:pcsc_internal_transmit: called",
+        ]
+        let between = lines.map { Self.sample.replacing(rows, with: rows + $0 + "\n") }
+        for text in between {
+            #expect(
+                try imported(text, as: "opensc").lines.map { $0.dropFirst(12) }
+                    == imported(Self.sample, as: "opensc").lines.map { $0.dropFirst(12) })
+        }
+    }
+
     @Test("with a row that is too short, or a length that no APDU has, is an error with its line")
     func malformed() {
         #expect(throws: TraceError(.malformed("5 bytes of an APDU were due"), at: .line(2))) {

@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 
 /// Captures that Wireshark's own programs judge and make: tshark and text2pcap 4.0.
-@Suite("Captures, as Wireshark has them", .enabled(if: Program.isInstalled("tshark")))
+@Suite("Captures, as Wireshark has them", .enabled(if: Program.isInstalled("tshark"), "tshark is not installed"))
 struct WiresharkTests {
     /// A command longer than a frame, and an ordinary one.
     static let commands: [[UInt8]] = [

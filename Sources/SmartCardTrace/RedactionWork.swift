@@ -1,0 +1,617 @@
+import SmartCard
+
+/// One trace's redaction: the account numbers that have been seen in it, and what has been taken out.
+struct RedactionWork {
+    let key: SipHash
+    let includingCryptograms: Bool
+    private(set) var search: AccountNumbers.Search
+    private(set) var names: CardholderNames
+    private(set) var logFiles: Set<UInt8>
+    private let authenticated: Set<[UInt8]>
+    private var places: [TraceEvent.Layer?: DataObjectPlaces]
+    /// What has been taken out since they were asked for.
+    private var items: Set<TraceEvent.RedactedItem> = []
+    private var allItems: Set<TraceEvent.RedactedItem>
+
+    private static let tracks: Set<TLVTag> = [
+        0x56, 0x57, 0x9F6B, 0x9F1F, 0x9F20, 0x58, 0x5F21, 0x5F22, 0x5F23, 0xDF812A, 0xDF812B,
+    ]
+    private static let nameTags: Set<TLVTag> = [0x5F20, 0x9F0B, 0x5B]
+    /// Date of birth, portrait, address, image of the signature (ISO/IEC 7816-6).
+    private static let persons: Set<TLVTag> = [0x5F2B, 0x5F40, 0x5F42, 0x5F43]
+    /// Cardholder private key, and the template of its parts (ISO/IEC 7816-6; ISO/IEC 7816-8).
+    private static let keyTags: Set<TLVTag> = [0x5F48, 0x7F48]
+    /// Application Label and Preferred Name, Language Preference, DF Name, Issuer URL.
+    private static let texts: Set<TLVTag> = [0x50, 0x9F12, 0x5F2D, 0x84, 0x5F50]
+    /// Those of them that are packed digits, even where these look like text; the last four digits of a number, too.
+    private static let packed: Set<TLVTag> = [0x9F20, 0x58, 0x5F22, 0x5F23, 0xDF812B, 0x9F25]
+    /// What stands for an account number elsewhere: IBAN, Payment Account Reference, last four digits of the number behind
+    /// a token (EMV Payment Tokenisation).
+    private static let references: Set<TLVTag> = [0x5F53, 0x9F24, 0x9F25]
+    /// The account number is in the certificates, and in what the hash of signed static data is over: with the public key
+    /// of the issuer every number that begins alike can be tried.
+    private static let certificates: Set<TLVTag> = [0x9F46, 0x9F2D, 0x93]
+    /// Application Cryptogram, Issuer Application Data, signature, CVC3 of tracks 1 and 2, Issuer Authentication Data.
+    private static let cryptograms: Set<TLVTag> = [0x9F26, 0x9F10, 0x9F4B, 0x9F60, 0x9F61, 0x91]
+
+    init(key: SipHash, includingCryptograms: Bool, _ secrets: TraceSecrets) {
+        self.key = key
+        self.includingCryptograms = includingCryptograms
+        (search, names, logFiles) = (secrets.search, secrets.names, secrets.logFiles)
+        (authenticated, places, allItems) = (secrets.authenticated, secrets.places, secrets.items)
+    }
+
+    /// What has been taken out since the last time.
+    mutating func takeItems() -> Set<TraceEvent.RedactedItem> {
+        defer { items = [] }
+        if !items.isEmpty { allItems.formUnion(items) }
+        return items
+    }
+
+    /// Tells `secrets` what has been taken out, and learnt on the way.
+    func finish(_ secrets: inout TraceSecrets) {
+        secrets.items = allItems.union(items)
+        secrets.places = places
+    }
+
+    // MARK: What there is
+
+    mutating func collect(_ message: TraceMessage) {
+        let data = message.bytes[message.data]
+        let list = (try? TLVList(Array(data)))?.flattened ?? []
+        for object in list where !object.tag.isConstructed { collect(object.value, of: object.tag) }
+        switch message.kind {
+        case .command(let command?) where command.ins == 0xDA && command.cla != 0xFF,
+            .response(let command?, _) where command.ins == 0xCA && command.cla != 0xFF:
+            let tag = Self.named(by: command)
+            if !tag.isConstructed, !list.contains(where: { $0.tag == tag }) { collect(data, of: tag) }
+        default: break
+        }
+    }
+
+    private mutating func collect(_ value: ArraySlice<UInt8>, of tag: TLVTag) {
+        switch tag {
+        case 0x5A, 0x57, 0x9F6B: search.learn(Self.leadingDigits(value))
+        case 0x56:
+            let digits = value.drop { !(0x30...0x39).contains($0) }.prefix { (0x30...0x39).contains($0) }
+            search.learn(digits.map { $0 - 0x30 })
+            let fields = value.split(separator: UInt8(ascii: "^"), omittingEmptySubsequences: false)
+            if fields.count > 1 { names.learn(fields[1]) }
+        case _ where Self.nameTags.contains(tag): names.learn(value)
+        case 0x9F4D, 0xDF60: value.first.map { _ = logFiles.insert($0 & 0x1F) }
+        default: break
+        }
+    }
+
+    private static func leadingDigits(_ value: some Collection<UInt8>) -> [UInt8] {
+        Array(value.lazy.flatMap { [$0 >> 4, $0 & 0x0F] }.prefix { $0 < 10 })
+    }
+
+    // MARK: What is taken out
+
+    mutating func redacted(_ message: TraceMessage, on layer: TraceEvent.Layer?) -> [UInt8] {
+        var bytes = message.bytes
+        if Self.isDirect(message) { bytes = frame(.escape, bytes) }
+        switch message.kind {
+        case .command(let command): redact(command: &bytes, command, message.data, message.parts, layer)
+        case .response(let command, _):
+            redact(response: &bytes, to: command, message.parts)
+            if includingCryptograms, let command {
+                places[layer, default: DataObjectPlaces()].learn(message.bytes, answering: command)
+            }
+        }
+        replaceNumbers(in: &bytes, isGuessing: false)
+        coverNames(in: &bytes)
+        return bytes
+    }
+
+    /// Whether what goes where APDUs go is a command to the PN532 of the reader, or an answer of it, that was not understood.
+    private static func isDirect(_ message: TraceMessage) -> Bool {
+        switch message.kind {
+        case .command: LayeredMessages.isDirect(message.bytes)
+        case .response(let command?, _): LayeredMessages.isDirect(command.bytes)
+        case .response(nil, _): true
+        }
+    }
+
+    private mutating func redact(
+        command bytes: inout [UInt8], _ command: CommandAPDU?, _ data: Range<Int>, _ parts: [TraceMessage.Part],
+        _ layer: TraceEvent.Layer?
+    ) {
+        guard let command else {
+            // Where Lc is wrong, anything behind the header may be the PIN or the key.
+            guard bytes.count > 4 else { return }
+            if let secret = SecretCommands.item(of: Array(bytes.prefix(4))) {
+                return blank(&bytes, 4..<bytes.count, secret)
+            }
+            switch (bytes[0], bytes[1]) {
+            case (0xFF, 0xD6): blank(&bytes, 4..<bytes.count, .key)
+            case (0xFF, 0xC2): blank(&bytes, 4..<bytes.count, .track)
+            default: replaceNumbers(in: &bytes, isGuessing: true)
+            }
+            return
+        }
+        if let secret = SecretCommands.item(of: command) {
+            // What Lc leaves out is taken for Le.  One byte behind the header can be nothing else.
+            let start = data.isEmpty ? 5 : data.lowerBound
+            if start < bytes.count { blank(&bytes, start..<bytes.count, secret) }
+            return
+        }
+        if command.cla == 0xFF, command.ins == 0xD6 { blankKeys(&bytes, from: data.lowerBound, parts) }
+        switch (command.cla, command.ins) {
+        case (0xFF, 0xC2): blankTransceived(&bytes, data)
+        // EXTERNAL AUTHENTICATE (EMV Book 3, 6.5.4).
+        case (_, 0x82): if includingCryptograms { blank(&bytes, data, .cryptogram) }
+        // What the card asks for may be a cryptogram of the issuer (EMV Book 3, 6.5.5.3).
+        case (0x80...0x8F, 0xAE) where includingCryptograms: blankAskedFor(&bytes, data, command, layer)
+        // A record of the log (EMV Book 3, Annex D) is written.
+        case (0x00...0x8F, 0xDC) where logFiles.contains(command.p2 >> 3),
+            (0x00...0x7F, 0xE2) where logFiles.contains(command.p2 >> 3):
+            blank(&bytes, data, .log)
+        default:
+            guard !SensitiveData.showsData(of: command) else { return }
+            var part = Array(bytes[data])
+            if command.ins == 0xDA, command.cla != 0xFF {
+                redactObjects(&part, of: Self.named(by: command))
+            } else if command.ins == 0xDB, command.cla != 0xFF {
+                // An extended header list has the parts of a key, as no list of data objects (OpenPGP card 3.4, 4.4.3.12).
+                if part.first == 0x4D || !redactObjects(&part) { blank(&part, part.indices, .key) }
+            } else if !redactObjects(&part) || command.ins == 0xD6 {
+                replaceBareNumbers(in: &part)
+            }
+            bytes.replaceSubrange(data, with: part)
+        }
+    }
+
+    /// Blanks the cryptograms that the card has asked for in a list of its own; all, where that is not known.
+    private mutating func blankAskedFor(
+        _ bytes: inout [UInt8], _ data: Range<Int>, _ command: CommandAPDU, _ layer: TraceEvent.Layer?
+    ) {
+        guard let asked = places[layer]?.places(of: Self.cryptograms, in: command) else {
+            return blank(&bytes, data, .cryptogram)
+        }
+        for place in asked {
+            let start = data.lowerBound + place.lowerBound
+            blank(&bytes, (start..<start + place.count).clamped(to: data), .cryptogram)
+        }
+    }
+
+    /// What tells of a transparent session, and of no exchange in it: the session's state, the protocol, timer, ATR, flags
+    /// and framing, status (PC/SC part 3, supplemental document 2.02).
+    private static let sessionObjects: Set<TLVTag> = [
+        0x81, 0x82, 0x83, 0x84, 0x8F, 0x90, 0x91, 0x92, 0x94, 0x96, 0xC0, 0x5F46, 0x5F51,
+    ]
+
+    /// Blanks what a transparent session sends to the card and has from it: Transmit, Transceive, ICC Response, and what
+    /// nobody knows.
+    private mutating func blankTransceived(_ bytes: inout [UInt8], _ place: Range<Int>) {
+        guard let list = try? TLVList(Array(bytes[place])) else { return blank(&bytes, place, .track) }
+        for object in list.flattened where !object.tag.isConstructed && !Self.sessionObjects.contains(object.tag) {
+            let start = place.lowerBound + object.value.startIndex
+            blank(&bytes, start..<start + object.value.count, .track)
+        }
+    }
+
+    private mutating func redact(
+        response bytes: inout [UInt8], to command: CommandAPDU?, _ parts: [TraceMessage.Part]
+    ) {
+        let isCard = command?.cla != 0xFF
+        let isRecord = isCard && (command?.ins == 0xB2 || command?.ins == 0xB3)
+        if let command, let secret = SecretCommands.item(ofAnswerTo: command) {
+            return blank(&bytes, bytes.indices, secret)
+        }
+        if isRecord, let command, logFiles.contains(command.p2 >> 3) { return blank(&bytes, bytes.indices, .log) }
+        if command?.cla == 0xFF, command?.ins == 0xC2 { return blankTransceived(&bytes, bytes.indices) }
+        if command?.cla == 0xFF, command?.ins == 0xB0 { blankKeys(&bytes, from: 0, parts) }
+        // GENERATE AC and INTERNAL AUTHENTICATE, format 1: values without tags (EMV Book 3, 6.5.5.4 and 6.5.9.4).
+        if isCard, let ins = command?.ins, ins == 0xAE || ins == 0x88, bytes.first == 0x80 {
+            let values = ins == 0xAE ? 5 : 2
+            if includingCryptograms, bytes.count > values { blank(&bytes, values..<bytes.count, .cryptogram) }
+            return
+        }
+        if isCard, let command, command.ins == 0xCA { return redactObjects(&bytes, of: Self.named(by: command)) }
+        // Digits that a storage card holds look like data objects by chance.
+        guard !redactObjects(&bytes) || command?.ins == 0xB0 else { return }
+        // A record that is no data object is one of a log, or anything; of what a payment card gives in templates, a piece
+        // may be anything, too.
+        if isRecord {
+            blank(&bytes, bytes.indices, .log)
+        } else if isCard, let ins = command?.ins, [0xA8, 0xAE].contains(ins) {
+            blank(&bytes, bytes.indices, .track)
+        } else {
+            replaceBareNumbers(in: &bytes)
+        }
+    }
+
+    /// The tag that P1 and P2 of GET DATA and PUT DATA are (ISO/IEC 7816-4, 11.5.3).
+    private static func named(by command: CommandAPDU) -> TLVTag {
+        TLVTag(rawValue: UInt32(command.p1) << 8 | UInt32(command.p2))
+    }
+
+    /// Redacts data objects, or the value of `tag` alone, which may look like objects by chance.
+    private mutating func redactObjects(_ bytes: inout [UInt8], of tag: TLVTag) {
+        let objects = (try? TLVList(bytes))?.flattened ?? []
+        let areObjects = tag.isConstructed ? !objects.isEmpty : objects.contains { $0.tag == tag }
+        if areObjects { _ = redactObjects(&bytes) } else { redact(&bytes, of: tag) }
+    }
+
+    /// - Returns: false if `bytes` are no data objects.
+    private mutating func redactObjects(_ bytes: inout [UInt8]) -> Bool {
+        guard let list = try? TLVList(bytes), !list.isEmpty else { return false }
+        for object in list.flattened {
+            let place = object.value.startIndex..<object.value.endIndex
+            if Self.keyTags.contains(object.tag) { blank(&bytes, place, .key) }
+            guard !object.tag.isConstructed else { continue }
+            var value = Array(bytes[place])
+            redact(&value, of: object.tag)
+            bytes.replaceSubrange(place, with: value)
+        }
+        return true
+    }
+
+    private mutating func redact(_ value: inout [UInt8], of tag: TLVTag) {
+        switch tag {
+        case 0x5A: replaceLeadingNumber(in: &value)
+        case 0x57, 0x9F6B:
+            replaceLeadingNumber(in: &value)
+            // Behind the separator, four digits of the expiry and three of the service code stay (ISO/IEC 7813); behind
+            // another than that of the standard, the expiry.
+            let nibbles = value.flatMap { [$0 >> 4, $0 & 0x0F] }
+            guard let separator = nibbles.firstIndex(where: { $0 > 9 }) else { return }
+            let kept = separator + (nibbles[separator] == 0x0D ? 8 : 5)
+            for index in nibbles.indices.dropFirst(kept) where (1..<15).contains(nibbles[index]) {
+                AccountNumbers.Form.packed.put(0, at: index, in: &value)
+                items.insert(.track)
+            }
+        case 0x56:
+            replaceNumbers(in: &value, forms: AccountNumbers.Form.texts, isGuessing: true)
+            let separators = value.indices.filter { value[$0] == UInt8(ascii: "^") }
+            guard separators.count == 2 else { return cover(&value, value.indices, .track) }
+            cover(&value, separators[0]..<separators[1], .name)
+            cover(&value, min(separators[1] + 8, value.count)..<value.count, .track)
+        case _ where Self.packed.contains(tag): blank(&value, value.indices, tag == 0x9F25 ? .accountNumber : .track)
+        case _ where Self.tracks.contains(tag):
+            cover(&value, value.indices, .track)
+        case _ where Self.nameTags.contains(tag) || Self.persons.contains(tag):
+            cover(&value, value.indices, .name)
+        case 0x99: blank(&value, value.indices, .pin)
+        // The cardholder's identity document (UnionPay); of two bytes it is CVC3 (Track2) (Book C-2).
+        case 0x9F61 where value.count != 2: cover(&value, value.indices, .name)
+        case _ where Self.keyTags.contains(tag): blank(&value, value.indices, .key)
+        case _ where authenticated.contains(value): break
+        case _ where Self.certificates.contains(tag): blank(&value, value.indices, .certificate)
+        case _ where Self.cryptograms.contains(tag):
+            if includingCryptograms { blank(&value, value.indices, .cryptogram) }
+        case _ where Self.references.contains(tag) || SensitiveData.exposures[tag] != nil:
+            cover(&value, value.indices, .accountNumber)
+        case _ where SensitiveData.isRandom(tag): break
+        // Letters taken for packed digits make account numbers by chance: VISA DEBIT is 56 49 53 41 20 44 45 42 49 54.
+        // So do digits of text, 3 and a digit each.
+        case _ where Self.isText(value) && (Self.texts.contains(tag) || Self.isMostlyDigits(value)):
+            replaceNumbers(in: &value, forms: AccountNumbers.Form.texts, isGuessing: true)
+        default:
+            replaceNumbers(in: &value, isGuessing: true)
+            if Self.isText(value) { replaceEncodedNumbers(in: &value) }
+        }
+    }
+
+    /// Replaces the packed number that `value` begins with, whatever its digits; what can be none becomes zeros.
+    private mutating func replaceLeadingNumber(in value: inout [UInt8]) {
+        let digits = Self.leadingDigits(value)
+        guard (8...19).contains(digits.count) else { return blank(&value, value.indices, .accountNumber) }
+        guard !search.isReplacement(digits[...]), digits.contains(where: { $0 != 0 }) else { return }
+        for (place, digit) in AccountNumbers.Replacement.digits(for: digits, key: key).enumerated() {
+            AccountNumbers.Form.packed.put(digit, at: place, in: &value)
+        }
+        items.insert(.accountNumber)
+    }
+
+    /// Whether `block` is a sector trailer of a MIFARE Classic: its access conditions stand there twice, inverted (NXP
+    /// MF1S50yyX, 8.7.1).
+    private static func isSectorTrailer(_ block: ArraySlice<UInt8>) -> Bool {
+        guard block.count == 16 else { return false }
+        let (a, b, c) = (block[block.startIndex + 6], block[block.startIndex + 7], block[block.startIndex + 8])
+        return a & 0x0F == ~(b >> 4) & 0x0F && a >> 4 == ~c & 0x0F && b & 0x0F == ~(c >> 4) & 0x0F
+    }
+
+    /// Blanks the keys in the blocks of a storage card that stand in `bytes`: one behind the other, from where each part
+    /// of the message begins.
+    private mutating func blankKeys(_ bytes: inout [UInt8], from first: Int, _ parts: [TraceMessage.Part]) {
+        var start = 0
+        for part in parts {
+            let end = start + part.place.count
+            for block in stride(from: max(start, first), to: min(end, bytes.count), by: 16)
+            where Self.isSectorTrailer(bytes[block...].prefix(16)) {
+                blank(&bytes, block..<block + 6, .key)
+                blank(&bytes, block + 10..<block + 16, .key)
+            }
+            start = end
+        }
+    }
+
+    /// An event in which the messages that it carries have been redacted.
+    ///
+    /// - Parameter old: what it was before.
+    mutating func redacted(
+        rest what: TraceEvent.What, was old: TraceEvent.What, event: Int, _ layered: LayeredMessages
+    ) -> TraceEvent.What {
+        guard layered.looked.contains(event) else { return redacted(rest: what) }
+        switch (what, old) {
+        case (.sent(let layer, let bytes), .sent(_, let old)):
+            return .sent(layer, frame(layer, bytes, was: old, event, layered))
+        case (.received(let layer, let bytes), .received(_, let old)):
+            return .received(layer, frame(layer, bytes, was: old, event, layered))
+        default: return redacted(rest: what)
+        }
+    }
+
+    private mutating func frame(
+        _ layer: TraceEvent.Layer, _ bytes: [UInt8], was old: [UInt8], _ event: Int, _ layered: LayeredMessages
+    ) -> [UInt8] {
+        var bytes = bytes
+        if let data = layered.raised[event] {
+            // A checksum, a status word or Le.
+            let end = min(data.upperBound + 2, bytes.count)
+            blank(&bytes, end..<bytes.count, .track)
+            replaceLastNumber(in: &bytes)
+            return FrameSeal.sealed(bytes, as: old, layer, data: data)
+        }
+        if !layered.control.contains(event) { bytes = frame(layer == .apdu ? .escape : layer, bytes) }
+        replaceNumbers(in: &bytes, isGuessing: layer == .apdu)
+        coverNames(in: &bytes)
+        return bytes
+    }
+
+    /// - Parameter isControl: whether it is understood, as the numbers of cards that a PN532 lists are.
+    mutating func redacted(escape bytes: [UInt8], isControl: Bool) -> [UInt8] {
+        var bytes = isControl ? bytes : frame(.escape, bytes)
+        replaceNumbers(in: &bytes, isGuessing: !isControl)
+        coverNames(in: &bytes)
+        return bytes
+    }
+
+    mutating func zeros(for bytes: [UInt8]) -> [UInt8] {
+        var bytes = bytes
+        blank(&bytes, bytes.indices, .track)
+        return bytes
+    }
+
+    /// Everything but commands and frames; of a response its end.
+    mutating func redacted(rest what: TraceEvent.What) -> TraceEvent.What {
+        switch what {
+        case .received(.apdu, var bytes):
+            replaceLastNumber(in: &bytes)
+            return .received(.apdu, bytes)
+        case .note(let text): return .note(redacted(text))
+        case .meta(let key, let value): return .meta(key: redacted(key), value: redacted(value))
+        case .slot(.card(let atr, let isHeld)): return .slot(.card(redacted(atr), exclusivelyHeld: isHeld))
+        case .connected(let atr, let transmissionProtocol): return .connected(redacted(atr), transmissionProtocol)
+        case .failed(let operation, var failure):
+            failure.detail = failure.detail.map { redacted($0) }
+            return .failed(operation, failure)
+        case .reader(var identity):
+            identity.name = redacted(identity.name)
+            identity.vendor = identity.vendor.map { redacted($0) }
+            identity.serialNumber = identity.serialNumber.map { redacted($0) }
+            return .reader(identity)
+        default: return what
+        }
+    }
+
+    /// Replaces a known number that ends in what was taken for a status word, as where an answer is cut off.
+    private mutating func replaceLastNumber(in bytes: inout [UInt8]) {
+        var end = Array(bytes.suffix(64))
+        replaceNumbers(in: &end, isGuessing: false)
+        bytes.replaceSubrange(bytes.count - end.count..<bytes.count, with: end)
+    }
+
+    /// A frame of which only the beginning is kept, where it may carry what is for the card.
+    private mutating func frame(_ layer: TraceEvent.Layer, _ bytes: [UInt8]) -> [UInt8] {
+        let kept = Self.kept(layer, bytes)
+        guard kept < bytes.count, bytes.dropFirst(kept).contains(where: { $0 != 0 }) else { return bytes }
+        items.insert(.track)
+        return bytes.prefix(kept) + [UInt8](repeating: 0, count: bytes.count - kept)
+    }
+
+    private static func kept(_ layer: TraceEvent.Layer, _ bytes: [UInt8]) -> Int {
+        switch layer {
+        case .apdu: bytes.count
+        case .ccid: 10  // the header (CCID 1.10, 6)
+        case .pn532: 7  // to the command code (PN532 user manual, 6.2.1)
+        case .rf, .rfPayload: 1
+        case .escape:
+            // To the code of a command to the PN532 or of its answer, and the status of InDataExchange and
+            // InCommunicateThru (NXP UM0701-02, 7.3.8 and 7.3.9).
+            if LayeredMessages.isDirect(bytes) {
+                bytes.count > 6 && ownCommands.contains(bytes[6]) ? bytes.count : 7
+            } else if bytes.first == 0xD5, bytes.count > 1 {
+                ownCommands.contains(bytes[1] &- 1) ? bytes.count : [0x41, 0x43].contains(bytes[1]) ? 3 : 2
+            } else {
+                bytes.count
+            }
+        }
+    }
+
+    /// Commands of the PN532 that concern nobody but itself (NXP UM0701-02, 7.2 and 7.3.1): GetFirmwareVersion,
+    /// GetGeneralStatus, ReadGPIO, WriteGPIO, SetSerialBaudRate, SetParameters, SAMConfiguration, PowerDown,
+    /// RFConfiguration.
+    private static let ownCommands: Set<UInt8> = [0x02, 0x04, 0x0C, 0x0E, 0x10, 0x12, 0x14, 0x16, 0x32]
+
+    /// An ATR, with its check byte right if it was.  The identifiers in it have digits of account numbers by chance.
+    private mutating func redacted(_ atr: ATR) -> ATR {
+        var bytes = atr.bytes
+        replaceNumbers(in: &bytes, isGuessing: false)
+        replaceNumbers(in: &bytes, forms: AccountNumbers.Form.texts, isGuessing: true)
+        guard bytes != atr.bytes else { return atr }
+        // TCK (ISO/IEC 7816-3, 8.2.5).
+        if atr.bytes.dropFirst().reduce(0, ^) == 0 { bytes[bytes.count - 1] ^= bytes.dropFirst().reduce(0, ^) }
+        return ATR(bytes)
+    }
+
+    private mutating func redacted(_ text: String) -> String {
+        var bytes = Array(text.utf8)
+        replaceNumbers(in: &bytes, forms: AccountNumbers.Form.texts, isGuessing: true)
+        coverNames(in: &bytes)
+        replaceEncodedNumbers(in: &bytes)
+        guard bytes != Array(text.utf8) else { return text }
+        // What has been changed are characters of ASCII, and whole words of others.
+        return String(decoding: bytes, as: UTF8.self)
+    }
+
+    /// Replaces the numbers that stand in two messages; see ``NumberSeams``.  What has been changed before stays.
+    mutating func redact(_ window: NumberSeams.Window, in events: inout [TraceEvent]) {
+        let findings = window.findings(search).filter { !$0.isReplacement }
+        guard !findings.isEmpty else { return }
+        var bytes = window.bytes
+        for finding in findings {
+            let replacement = AccountNumbers.Replacement.digits(for: Array(finding.digits), key: key)
+            for (place, digit) in zip(finding.places, replacement) { finding.form.put(digit, at: place, in: &bytes) }
+        }
+        var start = 0
+        for part in window.parts {
+            let place = start..<start + part.place.count
+            start = place.upperBound
+            guard events.indices.contains(part.event), let now = events[part.event].bytes(part.place) else { continue }
+            let new = zip(now, place).map { $0 == window.bytes[$1] ? bytes[$1] : $0 }
+            guard new != now, now.contains(where: { $0 != 0 }) else { continue }
+            [part].put(new, into: &events)
+            items.insert(.accountNumber)
+        }
+    }
+
+    /// Covers the names that are known.
+    private mutating func coverNames(in bytes: inout [UInt8]) {
+        let letters = names.letters(in: bytes)
+        guard !letters.isEmpty else { return }
+        for letter in letters { letter.cover(in: &bytes) }
+        items.insert(.name)
+    }
+
+    /// Replaces the numbers that stand in `bytes` in base64.
+    private mutating func replaceEncodedNumbers(in bytes: inout [UInt8]) {
+        for text in Base64Text.all(in: bytes) {
+            var text = text
+            text.read(bytes)
+            let old = text.decoded
+            var new = old
+            replaceNumbers(in: &new, isGuessing: false)
+            replaceNumbers(in: &new, forms: AccountNumbers.Form.texts, isGuessing: true)
+            coverNames(in: &new)
+            guard new != old else { continue }
+            text.decoded = new
+            text.put(into: &bytes)
+        }
+    }
+
+    /// Replaces the numbers in what is no data object.
+    private mutating func replaceBareNumbers(in bytes: inout [UInt8]) {
+        // Digits of text, 3 and a digit each, make account numbers by chance where they are taken for packed ones.
+        let isDigits = Self.isText(bytes) && Self.isMostlyDigits(bytes)
+        replaceNumbers(
+            in: &bytes, forms: isDigits ? AccountNumbers.Form.texts : AccountNumbers.Form.all, isGuessing: true)
+    }
+
+    private mutating func replaceNumbers(
+        in bytes: inout [UInt8], forms: [AccountNumbers.Form] = AccountNumbers.Form.all, isGuessing: Bool
+    ) {
+        for finding in search.findings(in: bytes, forms: forms, isGuessing: isGuessing) {
+            mask(finding.track, finding.form, in: &bytes)
+            guard !finding.isReplacement else { continue }
+            let replacement = AccountNumbers.Replacement.digits(for: Array(finding.digits), key: key)
+            for (place, digit) in zip(finding.places, replacement) { finding.form.put(digit, at: place, in: &bytes) }
+            items.insert(.accountNumber)
+        }
+    }
+
+    /// Masks the name, and the digits behind expiry and service code.
+    private mutating func mask(
+        _ track: AccountNumbers.Track, _ form: AccountNumbers.Form, in bytes: inout [UInt8]
+    ) {
+        for unit in track.name {
+            guard let masked = Self.masked(unit.value), masked != unit.value else { continue }
+            form.put(masked, at: unit, in: &bytes)
+            items.insert(.name)
+        }
+        let zero: UInt8 = form == .packed ? 0 : 0x30
+        for unit in track.digits.dropFirst(7) where unit.value != zero {
+            form.put(zero, at: unit, in: &bytes)
+            items.insert(.track)
+        }
+    }
+
+    private static func isText(_ bytes: [UInt8]) -> Bool { bytes.allSatisfy { (0x20...0x7E).contains($0) } }
+
+    private static func isMostlyDigits(_ bytes: [UInt8]) -> Bool {
+        bytes.count { (0x30...0x39).contains($0) } * 2 >= bytes.count
+    }
+
+    private mutating func blank(_ bytes: inout [UInt8], _ place: Range<Int>, _ item: TraceEvent.RedactedItem) {
+        guard bytes[place].contains(where: { $0 != 0 }) else { return }
+        for index in place { bytes[index] = 0 }
+        items.insert(item)
+    }
+
+    /// Letters become `X`, digits `0`, other characters stay; bytes that are no text become zeros.
+    private mutating func cover(_ value: inout [UInt8], _ place: Range<Int>, _ item: TraceEvent.RedactedItem) {
+        let old = value
+        defer { if value != old { items.insert(item) } }
+        let isText = Self.isText(value)
+        for index in place {
+            value[index] = isText ? Self.masked(value[index]) ?? value[index] : 0
+        }
+    }
+
+    /// What stands for a letter or a digit that must not be shown; nil for other characters.
+    private static func masked(_ character: UInt8) -> UInt8? {
+        switch character {
+        case 0x30...0x39: 0x30
+        case 0x41...0x5A, 0x61...0x7A: UInt8(ascii: "X")
+        default: nil
+        }
+    }
+
+    // MARK: What is left
+
+    func hasAccountNumber(_ message: TraceMessage) -> Bool {
+        var left = self
+        left.items = []
+        _ = left.redacted(message, on: nil)
+        return left.items.contains(.accountNumber)
+    }
+
+    func hasAccountNumber(_ window: NumberSeams.Window) -> Bool {
+        window.findings(search).contains { !$0.isReplacement }
+    }
+
+    func hasAccountNumber(escape bytes: [UInt8], isGuessing: Bool) -> Bool {
+        var left = self
+        left.items = []
+        var bytes = bytes
+        left.replaceNumbers(in: &bytes, isGuessing: isGuessing)
+        return left.items.contains(.accountNumber)
+    }
+
+    func hasAccountNumber(rest what: TraceEvent.What) -> Bool {
+        switch what {
+        case .sent(let layer, let bytes) where layer != .apdu, .received(let layer, let bytes) where layer != .apdu:
+            // Frames of lower layers are random throughout: only numbers that are known count.
+            return search.findings(in: bytes, isGuessing: false).contains { !$0.isReplacement }
+        case .received(.apdu, _), .note, .meta, .failed, .reader, .slot, .connected:
+            var left = self
+            left.items = []
+            _ = left.redacted(rest: what)
+            return left.items.contains(.accountNumber)
+        default: return false
+        }
+    }
+}
+
+extension TraceEvent {
+    /// What of its bytes stands there; nil for an event that has none.
+    fileprivate func bytes(_ place: Range<Int>) -> [UInt8]? {
+        switch what {
+        case .sent(_, let bytes), .received(_, let bytes): Array(bytes[place])
+        default: nil
+        }
+    }
+}
