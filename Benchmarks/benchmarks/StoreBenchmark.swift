@@ -2,6 +2,7 @@ import CBaseline
 import Crypto
 import Foundation
 import JWTKit
+import KioskKit
 import ProximityReader
 import SmartCard
 
@@ -67,7 +68,7 @@ extension Benchmarks {
                 throw CardError(.other, "no figures: \(text)")
             }
             print(
-                "  \(count) payments forwarded in batches of 100: \(tenths(figures[0])) MB at most;"
+                "  \(count) payments, by PaymentForwarder in batches of 100: \(tenths(figures[0])) MB at most;"
                     + " opened in \(tenths(figures[1])) ms, forwarded in \(tenths(figures[2])) s")
             peaks[count] = figures
         }
@@ -82,22 +83,24 @@ extension Benchmarks {
     private static func forward(_ count: Int) async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "store-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
-        var store = try await preparedStore(in: folder)
-        for _ in 0..<count { try await store.add(payment()) }
-        await store.close()
-        store = RecordStore(folder: folder) { Date() }
+        let filled = try await preparedStore(in: folder)
+        for _ in 0..<count { try await filled.add(payment()) }
+        await filled.close()
+        let service = DecidedService()
+        var configuration = ProximityReaderSystem.Configuration()
+        configuration.folder = folder
+        configuration.tokenKeys = service.keySet
+        configuration.tokenIssuer = issuer
+        let terminal = PaymentTerminal(configuration)
+        var pace = PaymentForwarder.Pace()
+        (pace.batchSize, pace.interval) = (100, .zero)
+        let forwarder = PaymentForwarder(PaymentCardReaderStore(terminal: terminal), to: service, pace: pace)
         // proc(5): the peak begins anew.
         try Data("5".utf8).write(to: URL(filePath: "/proc/self/clear_refs"))
-        let opening = try await time { _ = try await store.count() }
-        let service = ES256PrivateKey()
-        let forwarding = try await time {
-            while try await store.count() > 0 {
-                let batch = try await store.makeBatch(size: 100)
-                try await store.willSend(batch: batch.id)
-                try await store.record(Dictionary(uniqueKeysWithValues: batch.payments.map { ($0.id, .approved) }))
-                _ = try await store.resolve(token(for: batch, by: service))
-            }
-        }
+        let opening = try await time { _ = try await terminal.store.count() }
+        var report = PaymentForwarder.Report()
+        let forwarding = try await time { report = try await forwarder.forward() }
+        guard report.approved == count else { throw CardError(.other, "not all were forwarded") }
         let status = try String(contentsOfFile: "/proc/self/status", encoding: .utf8)
         let peak = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }?
             .split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Double($0) }
@@ -105,36 +108,63 @@ extension Benchmarks {
         print("\(peak / 1024) \(opening / 1e6) \(forwarding / 1e9)")
     }
 
-    private static func token(for batch: StoreAndForwardBatch, by service: ES256PrivateKey) async throws
-        -> DeletionToken
-    {
-        let lines = batch.payments.map { payment in
-            let form =
-                "swift-contactless payment 1\n\(payment.id)\n\(payment.paymentCardData)\n\(payment.generalCardData)\n"
-            return "\(payment.id) \(SHA256.hash(data: Data(form.utf8)).map { String(format: "%02x", $0) }.joined())\n"
+    /// A payment service in this process, which approves everything at once.
+    private struct DecidedService: PaymentServiceProvider {
+        private let signer = ES256PrivateKey()
+
+        private struct Batch: Decodable {
+            struct Payment: Decodable { let id: String, paymentCardData: String, generalCardData: String }
+            let id: String, count: Int
+            let payments: [Payment]
         }
-        let form = "swift-contactless batch 1\n\(batch.id)\n\(batch.count)\n\(lines.joined())"
-        let now = Date().timeIntervalSince1970
-        let claims = Claims(
-            iss: issuer, aud: "reader-1", jti: UUID().uuidString, bid: batch.id, cnt: batch.count,
-            hash: url(Data(SHA256.hash(data: Data(form.utf8))).base64EncodedString()), iat: now, exp: now + 600)
-        let keys = await JWTKeyCollection().add(ecdsa: service, kid: "service-1")
-        let (x, y) = (url(service.parameters?.x ?? ""), url(service.parameters?.y ?? ""))
-        return try await DeletionToken(
-            .init(rawValue: try await keys.sign(claims, kid: "service-1")),
-            keys: #"{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","kid":"service-1","x":"\#(x)","y":"\#(y)"}]}"#,
-            issuer: issuer, at: Date())
-    }
 
-    private static func url(_ base64: String) -> String {
-        base64.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
-    }
+        private struct Claims: JWTPayload {
+            let iss: String, aud: String, jti: String, bid: String
+            let cnt: Int
+            let hash: String
+            let iat: Double, exp: Double
+            func verify(using algorithm: some JWTAlgorithm) throws {}
+        }
 
-    private struct Claims: JWTPayload {
-        let iss: String, aud: String, jti: String, bid: String
-        let cnt: Int
-        let hash: String
-        let iat: Double, exp: Double
-        func verify(using algorithm: some JWTAlgorithm) throws {}
+        var keySet: String {
+            let (x, y) = (Self.url(signer.parameters?.x ?? ""), Self.url(signer.parameters?.y ?? ""))
+            return #"{"keys":[{"kty":"EC","crv":"P-256","alg":"ES256","kid":"service-1","x":"\#(x)","y":"\#(y)"}]}"#
+        }
+
+        func submitBatch(_ data: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
+            let batch = try JSONDecoder().decode(Batch.self, from: data)
+            let lines = batch.payments.map { payment in
+                let form =
+                    "swift-contactless payment 1\n\(payment.id)\n\(payment.paymentCardData)\n\(payment.generalCardData)\n"
+                return "\(payment.id) \(Data(SHA256.hash(data: Data(form.utf8))).hex.lowercased())\n"
+            }
+            let form = "swift-contactless batch 1\n\(batch.id)\n\(batch.count)\n\(lines.joined())"
+            let now = Date().timeIntervalSince1970
+            let claims = Claims(
+                iss: issuer, aud: reader, jti: UUID().uuidString, bid: batch.id, cnt: batch.count,
+                hash: Self.url(Data(SHA256.hash(data: Data(form.utf8))).base64EncodedString()), iat: now, exp: now + 600
+            )
+            let keys = await JWTKeyCollection().add(ecdsa: signer, kid: "service-1")
+            let results = batch.payments.map { ($0.id, PaymentResult(id: $0.id, status: .approved)) }
+            return BatchResult(
+                payments: Dictionary(uniqueKeysWithValues: results),
+                deletionToken: try await keys.sign(claims, kid: "service-1"))
+        }
+
+        private static func url(_ base64: String) -> String {
+            base64.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
+        }
+
+        func result(for idempotencyKey: String) async throws -> PaymentResult? { nil }
+        func reverse(idempotencyKey: String) async throws {}
+        func fetchReaderToken() async throws -> String { "" }
+
+        func processPayment(
+            cardData: String, amount: Decimal, currency: String, idempotencyKey: String
+        ) async throws -> PaymentResult { throw PaymentServiceError.refused(code: "no", message: "No.") }
+
+        func processRefund(
+            cardData: String, amount: Decimal, currency: String, idempotencyKey: String
+        ) async throws -> RefundResult { throw PaymentServiceError.refused(code: "no", message: "No.") }
     }
 }

@@ -90,7 +90,7 @@ struct ClearCardDataTests {
     }
 
     /// proc(5): `lo` for what is locked.
-    @Test(.unsanitized(by: .address, because: "mlock does nothing"))
+    @Test(.unsanitized(by: .address, .thread, because: "mlock does nothing"))
     func pagesStayOutOfTheSwapFile() throws {
         // Where the system lets this process lock as much.
         let other = UnsafeMutableRawPointer.allocate(byteCount: 4096, alignment: 4096)

@@ -72,6 +72,9 @@ import Testing
         func save(_ name: String, base64: String) throws {
             try #require(Data(base64Encoded: base64)).write(to: bench.file(name))
         }
+        let certificates = try await store.certificates()
+        #expect(certificates.leafCertificate == batch.leafCertificate)
+        #expect(certificates.intermediateCertificate == batch.intermediateCertificate)
         try save("leaf.der", base64: batch.leafCertificate)
         try save("intermediate.der", base64: try #require(batch.intermediateCertificate.first))
         for name in ["leaf", "intermediate"] {
@@ -244,7 +247,9 @@ import Testing
         #expect(try await store.summary(under: nil).limits == [])
     }
 
-    @Test("an export is what other programs read", .enabled(if: Program.isInstalled("python3"), "no python3"))
+    @Test(
+        "an export is what other programs read",
+        .enabled(if: Program.isInstalled("python3"), "python3 is not installed"))
     func export() async throws {
         let bench = try StoreBench()
         let store = try await bench.preparedStore()
@@ -376,6 +381,87 @@ import Testing
         }
         #expect(try await store.count() == 2)
         #expect(try await store.resolve(bench.verified(good)) == 0)
+    }
+
+    @Test("a deletion token is kept with the batch until it is resolved, whoever opens the store")
+    func keptToken() async throws {
+        let bench = try StoreBench()
+        var store = try await bench.preparedStore()
+        for id in ["a", "b"] { try await store.add(StoreBench.payment(id)) }
+        let batch = try await store.makeBatch(size: 1)
+        try await store.willSend(batch: batch.id)
+        #expect(try await store.deletionToken() == nil)
+        try await store.record([:], deletionToken: "first")
+        try await store.record(["a": .approved], deletionToken: "second")
+        try await store.record(["a": .unknown], deletionToken: String(repeating: "x", count: 1 << 20 + 1))
+        await store.close()
+        store = bench.store()
+        #expect(try await store.deletionToken() == "second")
+        // Also where the book is begun anew meanwhile.
+        for _ in 0..<300 { try await store.setAside("b", reason: "it fails"); try await store.putBack("b") }
+        await store.close()
+        store = bench.store()
+        #expect(try await store.entryCount() < 10)
+        #expect(try await store.deletionToken() == "second")
+        _ = try await store.resolve(bench.verified(bench.claims(for: batch)))
+        #expect(try await store.deletionToken() == nil)
+    }
+
+    // MARK: Release
+
+    @Test("a person dissolves a batch, and the book tells who, why and how; what was decided is in no other batch")
+    func released() async throws {
+        let bench = try StoreBench()
+        var store = try await bench.preparedStore()
+        for id in ["a", "b", "c", "d"] { try await store.add(StoreBench.payment(id)) }
+        let batch = try await store.makeBatch(size: 3)
+        let findings: [String: ProximityReaderSystem.Ledger.Finding] = ["a": .declined, "b": .notTaken, "c": .approved]
+        // It can be reset.
+        await expect("notAllowed") { try await store.release(batch.id, findings, by: "M. Teller", reason: "asked") }
+        try await store.willSend(batch: batch.id)
+        try await store.record(["a": .approved, "b": .unknown])
+        await expect("storeAndForwardBatchNotFound") {
+            try await store.release("other", findings, by: "M. Teller", reason: "asked")
+        }
+        for wrong in [
+            ["a": .approved, "c": .approved], ["a": .approved, "b": .declined, "c": .approved, "d": .approved],
+        ] as [[String: ProximityReaderSystem.Ledger.Finding]] {
+            await expect("storeAndForwardResultsNotFound") {
+                try await store.release(batch.id, wrong, by: "M. Teller", reason: "asked")
+            }
+        }
+        // It is known to have been charged.
+        await expect("notAllowed") {
+            try await store.release(
+                batch.id, ["a": .notTaken, "b": .notTaken, "c": .approved], by: "M. Teller", reason: "asked")
+        }
+        for (person, reason) in [("", "asked"), ("M. Teller", "")] {
+            await expect("notAllowed") { try await store.release(batch.id, findings, by: person, reason: reason) }
+        }
+        #expect(try await store.payments().map(\.state) == [.approved, .unknown, .sent, .stored])
+        try await store.release(batch.id, findings, by: "M. Teller", reason: "asked")
+        for isOpenedAnew in [false, true] {
+            if isOpenedAnew {
+                await store.close()
+                store = bench.store()
+            }
+            #expect(try await store.batch() == nil)
+            #expect(try await store.payments().map(\.id) == ["b", "d"])
+            #expect(try await store.payments().map(\.state) == [.stored, .stored])
+            #expect(try await store.state(of: "a") == .resolved)
+            let release = try #require(try await store.releases().first)
+            #expect(try await store.releases().count == 1)
+            #expect(release.batch == batch.id && release.person == "M. Teller" && release.reason == "asked")
+            #expect(release.payments == findings && release.answers == ["a": .approved, "b": .unknown])
+            let history = try await store.history()
+            #expect(history.map(\.id) == ["a", "c", "b", "d"])
+            #expect(history.prefix(2).map(\.answer) == [.declined, .approved])
+            #expect(history.prefix(2).map(\.reason) == ["M. Teller: asked", "M. Teller: asked"])
+        }
+        await expect("storeAndForwardBatchNotFound") {
+            try await store.release(batch.id, findings, by: "M. Teller", reason: "twice")
+        }
+        #expect(try await store.makeBatch(size: 0).payments.map(\.id) == ["b", "d"])
     }
 
     // MARK: What stays

@@ -32,10 +32,12 @@ import Testing
         try FileManager.default.createDirectory(at: output, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: output) }
         let built = URL(filePath: Program.built(""))
+        let host = try await Program.run(["swift", "-print-target-info"])
+        let triple = try JSONDecoder().decode(TargetInfo.self, from: Data(host.output.utf8)).target.unversionedTriple
         let extracted = try await Program.run(
             [
-                "swift", "symbolgraph-extract", "-module-name", "ProximityReader", "-target",
-                "x86_64-unknown-linux-gnu", "-I", built.appending(path: "Modules").path, "-minimum-access-level",
+                "swift", "symbolgraph-extract", "-module-name", "ProximityReader", "-target", triple,
+                "-I", built.appending(path: "Modules").path, "-minimum-access-level",
                 "public", "-skip-synthesized-members", "-output-dir", output.path,
             ] + moduleMaps(built) + (try await headers()), timeout: .seconds(300))
         #expect(extracted.status == 0, "\(extracted)")
@@ -96,6 +98,11 @@ import Testing
     private static func headers() async throws -> [String] {
         try await Program.run(["pkg-config", "--cflags-only-I", "libpcsclite", "libusb-1.0"]).output
             .split(whereSeparator: \.isWhitespace).flatMap { ["-Xcc", String($0)] }
+    }
+
+    private struct TargetInfo: Decodable {
+        struct Target: Decodable { let unversionedTriple: String }
+        let target: Target
     }
 
     private struct Graph: Decodable {

@@ -3,7 +3,7 @@ package import FoundationEssentials
 import Synchronization
 
 /// The keys of a device that stores things, made here, at rest in a ``KeyFile``: one that it signs them with (ECDSA on
-/// P-256), and one that seals the keys of what it stores (AES-256-GCM), which can be replaced.
+/// P-256), and one that seals what it stores (AES-256-GCM), which can be replaced.
 ///
 /// Whoever has one is alone with it on this machine, as long as the value lives.
 package final class DeviceKey: Sendable {
@@ -76,9 +76,9 @@ package final class DeviceKey: Sendable {
     // MARK: Sealing
 
     /// - Parameter name: what has to be given to open it.
-    package func seal(_ key: SymmetricKey, as name: Data) throws -> Data {
+    package func seal(_ contents: some ContiguousBytes, as name: Data) throws -> Data {
         guard let newest = sealing.withLock({ $0.first }),
-            let sealed = try key.withUnsafeBytes({
+            let sealed = try contents.withUnsafeBytes({
                 try AES.GCM.seal($0, using: newest, authenticating: name).combined
             })
         else { throw CryptoKitError.incorrectParameterSize }
@@ -86,12 +86,10 @@ package final class DeviceKey: Sendable {
     }
 
     /// - Throws: `CryptoKitError` for what is not as it was sealed, or was by a key that was given up.
-    package func open(_ sealed: Data, as name: Data) throws -> SymmetricKey {
+    package func open(_ sealed: Data, as name: Data) throws -> Data {
         let box = try AES.GCM.SealedBox(combined: sealed)
         for key in sealing.withLock({ $0 }) {
-            guard var clear = try? AES.GCM.open(box, using: key, authenticating: name) else { continue }
-            let contents = WipedStorage(moving: &clear)
-            return contents.withUnsafeBytes { SymmetricKey(data: UnsafeRawBufferPointer($0)) }
+            if let contents = try? AES.GCM.open(box, using: key, authenticating: name) { return contents }
         }
         throw CryptoKitError.authenticationFailure
     }

@@ -19,6 +19,9 @@ package struct DeletionToken: Sendable {
     let payments: [String]?
     let expiration: Date
 
+    /// In UTF-8: a list of 10,000 payments has 400 kB.
+    static let maximumLength = 1 << 20
+
     /// - Parameters:
     ///   - keys: a JSON Web Key Set.
     ///   - issuer: nil: anyone who has the keys.
@@ -29,8 +32,9 @@ package struct DeletionToken: Sendable {
         typealias StoreError = PaymentCardReaderStore.StoreError
         let claims: Claims
         do {
-            // A list of 10,000 payments has 400 kB.
-            guard token.rawValue.utf8.count <= 1 << 20 else { throw StoreError.storeAndForwardDeletionTokenInvalid }
+            guard token.rawValue.utf8.count <= Self.maximumLength else {
+                throw StoreError.storeAndForwardDeletionTokenInvalid
+            }
             let collection = try await JWTKeyCollection().add(jwksJSON: keys)
             claims = try await collection.verify(token.rawValue, as: Claims.self)
         } catch {

@@ -7,7 +7,8 @@ import X509
 /// Certificates for a device's key, in the form that a batch carries them.
 ///
 /// Self-made: the intermediate certificate is self-signed with a key that is gone afterwards, so that it stands for this
-/// leaf alone.  A payment service takes it in when the terminal is set up, and trusts it from then on.
+/// leaf alone.  A payment service takes it in when the terminal is set up (``ProximityReaderSystem/Ledger/certificates()``), and
+/// trusts it from then on.
 enum DeviceCertificates {
     static func make(for key: DeviceKey) throws -> StoreDetail.Opened {
         let authority = P256.Signing.PrivateKey()

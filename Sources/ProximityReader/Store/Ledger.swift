@@ -24,6 +24,26 @@ extension ProximityReaderSystem {
             case resolved
         }
 
+        /// What a person has found out of a payment: see ``release(batch:_:by:reason:)``.
+        public enum Finding: String, Codable, Hashable, Sendable {
+            case approved, declined
+            /// The payment service has not taken it, and will not take it of that batch any more.
+            case notTaken
+        }
+
+        /// A batch that a person has dissolved.
+        public struct Release: Codable, Hashable, Sendable {
+            public let batch: String
+            public let time: Date
+            /// Who it was.
+            public let person: String
+            public let reason: String
+            /// By the payments' `id`.
+            public let payments: [String: Finding]
+            /// What the payment service had said of them before, by the payments' `id`.
+            public let answers: [String: Answer]
+        }
+
         /// What the payment service says of a payment.
         public enum Answer: String, Codable, Hashable, Sendable {
             case approved, declined, unknown
@@ -67,8 +87,30 @@ extension ProximityReaderSystem {
 
         public init(of store: PaymentCardReaderStore) { terminal = store.terminal }
 
+        /// The certificates of this device's key, as each batch carries them (``StoreAndForwardBatch``), each DER in Base64.
+        public struct Certificates: Codable, Hashable, Sendable {
+            public let leafCertificate: String
+            public let intermediateCertificate: [String]
+        }
+
+        /// What a payment service takes in when the terminal is set up, to believe batches with no other signature than this
+        /// device's.  The first call makes the key.
+        public func certificates() async throws -> Certificates {
+            try await terminal.inStore { try await $0.certificates() }
+        }
+
         /// The payments that are not resolved, the oldest first.
         public func payments() async throws -> [Payment] { try await terminal.inStore { try await $0.payments() } }
+
+        /// Those of `ids` that are not resolved, in that order.
+        public func payments(_ ids: [String]) async throws -> [Payment] {
+            try await terminal.inStore { try await $0.payments(ids) }
+        }
+
+        /// The number of payments that are in a state other than ``State/resolved``.
+        public func count(_ state: State) async throws -> Int {
+            try await terminal.inStore { try await $0.count(state) }
+        }
 
         /// Also of a payment that is resolved, for 30 days; nil for one that was never stored, or was taken back.
         public func state(of payment: String) async throws -> State? {
@@ -100,13 +142,47 @@ extension ProximityReaderSystem {
         /// What the payment service has said, or that it did not, by the payments' `id`.  Where it said something before,
         /// ``Answer/unknown`` changes nothing.
         ///
+        /// - Parameter deletionToken: what the payment service has given for the batch; ``deletionToken()`` has it from then
+        ///   on.  One of more than 1 MiB, which is none, is not kept.
         /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardBatchNotFound`` if no batch was sent;
         ///   ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for a payment that is not in it;
         ///   ``PaymentCardReaderStore/StoreError/notAllowed`` for one that is approved now and was declined before, or the
         ///   other way round.  Nothing is recorded then.
-        public func record(_ answers: [String: Answer]) async throws {
-            try await terminal.inStore { try await $0.record(answers) }
+        public func record(
+            _ answers: [String: Answer], deletionToken: StoreAndForwardBatchDeletionToken? = nil
+        ) async throws {
+            try await terminal.inStore { try await $0.record(answers, deletionToken: deletionToken?.rawValue) }
         }
+
+        /// The last deletion token that was recorded for the batch: where the program ended before it was used, this is.
+        public func deletionToken() async throws -> StoreAndForwardBatchDeletionToken? {
+            try await terminal.inStore { try await $0.deletionToken() }.map { .init(rawValue: $0) }
+        }
+
+        /// Dissolves a batch that the payment service gives no deletion token for, though it has decided some of it: after a
+        /// person has compared it with the payment service's books.
+        ///
+        /// What is approved or declined is deleted, and remembered as what is resolved; what was not taken goes into the next
+        /// batch.  The book has an entry with all of this: see ``releases()``.  A payment that was charged and is said not to
+        /// have been taken is charged once more.
+        ///
+        /// - Parameters:
+        ///   - findings: of each of the batch's payments, by its `id`.
+        ///   - person: who has found it out, and answers for it; not empty.
+        ///   - reason: not empty; without card data.
+        /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardBatchNotFound``;
+        ///   ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for findings that are not of each of the
+        ///   batch's payments and no other; ``PaymentCardReaderStore/StoreError/notAllowed`` for a batch that was not sent, which
+        ///   can be reset, without a person or a reason, and for a payment that the payment service has approved or declined and
+        ///   that is said not to have been taken.  Nothing is changed then.
+        public func release(
+            batch: String, _ findings: [String: Finding], by person: String, reason: String
+        ) async throws {
+            try await terminal.inStore { try await $0.release(batch, findings, by: person, reason: reason) }
+        }
+
+        /// The batches that people have dissolved, the oldest first; they stay.
+        public func releases() async throws -> [Release] { try await terminal.inStore { try await $0.releases() } }
 
         /// Keeps a payment out of the next batches, so that one that fails again and again holds up no other.  It still
         /// counts for what may be stored.

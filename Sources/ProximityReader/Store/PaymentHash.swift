@@ -1,4 +1,5 @@
 import Crypto
+import Foundation
 import SmartCard
 
 /// SHA-256 of a payment's canonical form, without storage of its own: thousands are in memory.
@@ -7,10 +8,14 @@ struct PaymentHash: Hashable, Sendable {
 
     init(_ digest: SHA256.Digest) { words = Self.words(digest) }
 
-    /// - Returns: nil unless there are 64 hexadecimal digits.
-    init?(_ digits: String) {
-        guard let bytes = try? [UInt8](hex: digits), bytes.count == SHA256.byteCount else { return nil }
+    /// - Returns: nil unless there are 32.
+    init?(_ bytes: Data) {
+        guard bytes.count == SHA256.byteCount else { return nil }
         words = Self.words(bytes)
+    }
+
+    var bytes: Data {
+        Data((0..<SHA256.byteCount).map { UInt8(truncatingIfNeeded: words[$0 / 8] >> UInt64(56 - $0 % 8 * 8)) })
     }
 
     private static func words(_ bytes: some Sequence<UInt8>) -> SIMD4<UInt64> {
@@ -20,8 +25,5 @@ struct PaymentHash: Hashable, Sendable {
 
 extension PaymentHash: CustomStringConvertible {
     /// In lower-case hexadecimal digits.
-    var description: String {
-        (0..<SHA256.byteCount).map { UInt8(truncatingIfNeeded: words[$0 / 8] >> UInt64(56 - $0 % 8 * 8)) }.hex
-            .lowercased()
-    }
+    var description: String { bytes.hex.lowercased() }
 }

@@ -10,7 +10,7 @@ import SmartCard
 ///
 /// In a folder of mode 0700: `store.sqlite`, which has a book of entries that are only ever added, each with the keyed hash
 /// of all before it, and beside the book what is stored, until it may be deleted; `store.head`, how far the book has come;
-/// `store.key`, the device's keys; `store.key.lock`, which keeps other processes out.
+/// `store.key`, the device's keys; `store.key.lock`, which keeps other processes out; `store.reserve`, room for forwarding.
 ///
 /// Opened by the first call, and closed with the value.  A call has its effect on the disk before it returns, or has none.
 package actor RecordStore {
@@ -45,6 +45,9 @@ package actor RecordStore {
     private let wrapping: WrappingKey?
     private let now: @Sendable () -> Date
     private var book: StoreBook?
+    private var reserve: StoreReserve
+    /// Payments whose storing failed, until it is certain that they are not in the book.
+    private var unwanted: Set<String> = []
 
     /// Blocks for the disk, on a thread of its own.
     private let executor = StoreExecutor()
@@ -52,12 +55,16 @@ package actor RecordStore {
 
     package init(folder: URL, wrapping: WrappingKey? = nil, now: @escaping @Sendable () -> Date) {
         self.folder = folder
+        reserve = StoreReserve(folder.appending(path: "store.reserve").path)
         self.wrapping = wrapping
         self.now = now
     }
 
     /// Lets others have the store.  The next call opens it again.
-    package func close() { book = nil }
+    package func close() {
+        book?.close()
+        book = nil
+    }
 
     /// Whether there is one in `folder`.
     static func exists(in folder: URL) -> Bool {
@@ -68,10 +75,46 @@ package actor RecordStore {
     private func opened() throws -> StoreBook {
         if let book, !book.hasFailed { return book }
         // Closed before it is opened again: one at a time has it.
-        book = nil
+        close()
         let opened = try StoreBook(folder, wrapping: wrapping, at: now())
+        try withdrawUnwanted(from: opened)
         book = opened
         return opened
+    }
+
+    /// What could not be stored for sure must not turn up later: whoever was told of the error has paid in another way.
+    private func withdrawUnwanted(from book: StoreBook) throws {
+        for id in unwanted {
+            if let payment = book.ledger.payments[id] {
+                try book.write(
+                    [.init(.withdrawn, id, detail: StoreDetail.Withdrawn(reason: "its storing failed"))], at: now(),
+                    removing: [payment])
+                logger.warning("payment \(id) was in the store though its storing had failed; it is taken back")
+            }
+            unwanted.remove(id)
+        }
+    }
+
+    /// Writes what has to be written also where the disk is full.
+    private func write(
+        _ draft: StoreBook.Draft, removing payments: [StoreLedger.Payment] = [],
+        remembering remembered: [StoreLedger.Payment] = []
+    ) throws {
+        var book = try opened()
+        var sequence = book.sequence
+        while true {
+            do {
+                try book.write([draft], at: now(), removing: payments, remembering: remembered)
+                break
+            } catch StoreFailure.full where reserve.giveUp() {
+                // Opened anew, whatever has failed has either been written or not.
+                book = try opened()
+                if book.found.sequence != sequence, book.found.kind == draft.kind { break }
+                sequence = book.sequence
+            }
+        }
+        // Compacting may have made room.
+        if !payments.isEmpty { reserve.restore(for: book.ledger.payments.count) }
     }
 
     // MARK: Storing
@@ -99,32 +142,25 @@ package actor RecordStore {
         guard book.ledger.payments[payment.id] == nil else {
             throw StoreFailure.system(19, "payment \(payment.id) is stored already")
         }
+        // What is stored can be forwarded, also where the disk is full then.
+        try reserve.keep(for: book.ledger.payments.count + 1)
         let form = StoredPaymentCardReadResult.canonicalForm(
             id: payment.id, paymentCardData: payment.paymentCardData, generalCardData: payment.generalCardData)
-        let content = StoredPaymentCardReadResult(
-            id: payment.id, paymentCardData: payment.paymentCardData, generalCardData: payment.generalCardData,
-            signature: try book.sign(form))
+        let digest = SHA256.hash(data: form)
+        let content = StoredContent(
+            paymentCardData: payment.paymentCardData, generalCardData: payment.generalCardData,
+            signature: try book.sign(digest).rawRepresentation)
         let detail = StoreDetail.Stored(
-            amount: payment.amount.description, currency: payment.currency, issuer: payment.issuer,
-            merchant: payment.merchant, payment: PaymentHash(SHA256.hash(data: form)).description, card: payment.card)
+            amount: payment.amount, currency: payment.currency, issuer: payment.issuer, merchant: payment.merchant,
+            payment: PaymentHash(digest), card: payment.card)
         do {
-            try book.write([.init(.stored, payment.id, detail: detail)], at: now(), adding: content)
+            try book.write([.init(payment.id, detail)], at: now(), adding: content)
         } catch {
-            withdrawUnwanted(payment.id)
+            unwanted.insert(payment.id)
+            do { _ = try opened() } catch {
+                logger.critical("payment \(payment.id) was not stored, and may be in the store nevertheless: \(error)")
+            }
             throw error
-        }
-    }
-
-    /// What could not be stored for sure must not turn up later: whoever was told of the error has paid in another way.
-    private func withdrawUnwanted(_ id: String) {
-        do {
-            let book = try opened()
-            guard let payment = book.ledger.payments[id] else { return }
-            try book.write(
-                [.init(.withdrawn, id, detail: StoreDetail.Withdrawn(reason: "its storing failed"))], at: now(),
-                removing: [payment])
-        } catch {
-            logger.critical("payment \(id) was not stored, and may be in the store nevertheless: \(error)")
         }
     }
 
@@ -148,9 +184,9 @@ package actor RecordStore {
         guard let payment = book.ledger.payments[last], payment.state == .stored,
             (0...60).contains(now().timeIntervalSince(payment.time))
         else { throw ReadError.storeAndForwardDeclineFailed }
-        try book.write(
-            [.init(.withdrawn, last, detail: StoreDetail.Withdrawn(reason: "declined by the application"))],
-            at: now(), removing: [payment])
+        try write(
+            .init(.withdrawn, last, detail: StoreDetail.Withdrawn(reason: "declined by the application")),
+            removing: [payment])
     }
 
     // MARK: Forwarding
@@ -168,14 +204,19 @@ package actor RecordStore {
             throw StoreError.storeAndForwardResultsNotFound
         }
         guard size <= waiting else { throw StoreError.storeAndForwardBatchSizeInvalid }
+        let count = size == 0 ? waiting : size
+        // A small one fits into what is kept already.
+        if count > StoreReserve.smallBatch { try reserve.keep(for: book.ledger.payments.count, batch: count) }
         // Of one payment service: the issuer may change only after all is forwarded.
-        let payments = book.ledger.next(size == 0 ? waiting : size)
+        let payments = book.ledger.next(count)
         let id = StoreAndForwardBatch.identifier(of: payments.map(\.id))
         let form = StoreAndForwardBatch.canonicalForm(id: id, payments: payments)
+        let digest = SHA256.hash(data: form)
         let detail = StoreDetail.Batched(
-            payments: payments.map(\.id), hash: Data(SHA256.hash(data: form)).hex, signature: try book.sign(form),
-            reader: reader, issuer: payments.first?.issuer ?? "")
-        try book.write([.init(.batched, id, detail: detail)], at: now())
+            payments: payments.map(\.id), hash: Data(digest).hex,
+            signature: try book.sign(digest).derRepresentation.base64EncodedString(), reader: reader,
+            issuer: payments.first?.issuer ?? "")
+        try write(.init(.batched, id, detail: detail))
         guard let batch = try batch() else { throw StoreError.storeAndForwardBatchNotFound }
         return batch
     }
@@ -190,6 +231,15 @@ package actor RecordStore {
             leafCertificate: certificates.leafCertificate, payments: try book.contents(of: book.ledger.batched))
     }
 
+    package func certificates() throws -> ProximityReaderSystem.Ledger.Certificates {
+        guard let certificates = try opened().ledger.certificates else {
+            throw StoreFailure.damaged("it has no certificates")
+        }
+        return .init(
+            leafCertificate: certificates.leafCertificate,
+            intermediateCertificate: [certificates.intermediateCertificate])
+    }
+
     package func batchReader() throws -> String? { try opened().ledger.batch?.detail.reader }
 
     package func reset() throws {
@@ -197,13 +247,13 @@ package actor RecordStore {
         let book = try opened()
         guard let batch = book.ledger.batch else { throw StoreError.storeAndForwardBatchNotFound }
         guard !batch.isSent else { throw StoreError.notAllowed }
-        try book.write([.init(.reset, batch.id)], at: now())
+        try write(.init(.reset, batch.id))
     }
 
     package func willSend(batch id: String) throws {
         let book = try current(id)
         guard book.ledger.batch?.isSent == false else { return }
-        try book.write([.init(.sent, id)], at: now())
+        try write(.init(.sent, id))
     }
 
     package func wasRefused(batch id: String) throws {
@@ -213,7 +263,7 @@ package actor RecordStore {
             throw PaymentCardReaderStore.StoreError.notAllowed
         }
         guard book.ledger.batch?.isSent == true else { return }
-        try book.write([.init(.refused, id)], at: now())
+        try write(.init(.refused, id))
     }
 
     private func current(_ id: String) throws -> StoreBook {
@@ -224,23 +274,57 @@ package actor RecordStore {
         return book
     }
 
-    package func record(_ answers: [String: ProximityReaderSystem.Ledger.Answer]) throws {
+    package func record(
+        _ answers: [String: ProximityReaderSystem.Ledger.Answer], deletionToken: String? = nil
+    ) throws {
         typealias StoreError = PaymentCardReaderStore.StoreError
         let book = try opened()
-        guard book.ledger.batch?.isSent == true else { throw StoreError.storeAndForwardBatchNotFound }
+        guard let batch = book.ledger.batch, batch.isSent else { throw StoreError.storeAndForwardBatchNotFound }
         let payments = book.ledger.batched.filter { answers[$0.id] != nil }
         guard payments.count == answers.count else { throw StoreError.storeAndForwardResultsNotFound }
-        var drafts: [StoreBook.Draft] = []
+        var new: [String: ProximityReaderSystem.Ledger.Answer] = [:]
         for payment in payments {
             // That there was no answer this time takes nothing away from the one that there was.
             guard let answer = answers[payment.id], answer != payment.answer,
                 answer.isFinal || payment.answer == nil
             else { continue }
             guard payment.allows(answer) else { throw StoreError.notAllowed }
-            drafts.append(.init(.answered, payment.id, detail: StoreDetail.Answered(answer: answer)))
+            new[payment.id] = answer
         }
-        if !drafts.isEmpty { try book.write(drafts, at: now()) }
+        let token = deletionToken.flatMap { $0.utf8.count <= DeletionToken.maximumLength ? $0 : nil }
+        guard !new.isEmpty || token != nil && token != batch.deletionToken else { return }
+        try write(.init(.answered, batch.id, detail: StoreDetail.Answered(answers: new, deletionToken: token)))
     }
+
+    package func deletionToken() throws -> String? { try opened().ledger.batch?.deletionToken }
+
+    package func release(
+        _ id: String, _ findings: [String: ProximityReaderSystem.Ledger.Finding], by person: String, reason: String
+    ) throws {
+        typealias StoreError = PaymentCardReaderStore.StoreError
+        let book = try current(id)
+        let payments = book.ledger.batched
+        guard Set(findings.keys) == Set(payments.map(\.id)) else { throw StoreError.storeAndForwardResultsNotFound }
+        guard book.ledger.batch?.isSent == true, book.ledger.fits(findings), !person.isEmpty, !reason.isEmpty else {
+            throw StoreError.notAllowed
+        }
+        let detail = StoreDetail.Released(
+            payments: findings,
+            answers: Dictionary(
+                uniqueKeysWithValues: payments.compactMap { payment in
+                    payment.answer.map { (payment.id, $0) }
+                }), person: person, reason: reason)
+        let decided = payments.compactMap { payment -> StoreLedger.Payment? in
+            guard let answer = findings[payment.id]?.answer else { return nil }
+            var payment = payment
+            (payment.answer, payment.reason) = (answer, "\(person): \(reason)")
+            return payment
+        }
+        logger.warning("batch \(id) is dissolved by \(person): \(reason)")
+        try write(.init(.released, id, detail: detail), removing: decided, remembering: decided)
+    }
+
+    package func releases() throws -> [ProximityReaderSystem.Ledger.Release] { try opened().ledger.releases }
 
     /// - Parameter token: one that is signed by the payment service, and has not expired.
     /// - Returns: the number of payments that are left.
@@ -257,14 +341,13 @@ package actor RecordStore {
             token.count == detail.payments.count, token.hash.hex == detail.hash, book.ledger.leaves(gone)
         else { throw StoreError.storeAndForwardDeletionTokenInvalid }
         let payments = book.ledger.batched.filter { gone.contains($0.id) }
-        try book.write(
-            [
-                .init(
-                    .resolved, batch.id,
-                    detail: StoreDetail.Resolved(
-                        token: token.id, expiration: token.expiration, payments: token.payments))
-            ], at: now(), removing: payments, remembering: payments)
-        return book.ledger.payments.count
+        try write(
+            .init(
+                .resolved, batch.id,
+                detail: StoreDetail.Resolved(
+                    token: token.id, expiration: token.expiration, payments: token.payments)),
+            removing: payments, remembering: payments)
+        return try opened().ledger.payments.count
     }
 
     /// - Throws: `StoreError` of the case `storeAndForwardResultsNotFound` for a payment that is not in state `stored`.
@@ -273,7 +356,7 @@ package actor RecordStore {
         guard book.ledger.payments[payment]?.state == .stored else {
             throw PaymentCardReaderStore.StoreError.storeAndForwardResultsNotFound
         }
-        try book.write([.init(.setAside, payment, detail: StoreDetail.SetAside(reason: reason))], at: now())
+        try write(.init(.setAside, payment, detail: StoreDetail.SetAside(reason: reason)))
     }
 
     /// - Throws: `StoreError` of the case `storeAndForwardResultsNotFound` for a payment that is not set aside.
@@ -282,7 +365,7 @@ package actor RecordStore {
         guard book.ledger.payments[payment]?.state == .setAside else {
             throw PaymentCardReaderStore.StoreError.storeAndForwardResultsNotFound
         }
-        try book.write([.init(.putBack, payment)], at: now())
+        try write(.init(.putBack, payment))
     }
 
     // MARK: Looking
@@ -295,6 +378,16 @@ package actor RecordStore {
 
     package func payments() throws -> [ProximityReaderSystem.Ledger.Payment] {
         try opened().ledger.payments.map { .init($0) }
+    }
+
+    /// Those of `ids` that are not resolved, in that order.
+    package func payments(_ ids: [String]) throws -> [ProximityReaderSystem.Ledger.Payment] {
+        let payments = try opened().ledger.payments
+        return ids.compactMap { payments[$0].map { .init($0) } }
+    }
+
+    package func count(_ state: ProximityReaderSystem.Ledger.State) throws -> Int {
+        try opened().ledger.count(state)
     }
 
     package func state(of payment: String) throws -> ProximityReaderSystem.Ledger.State? {
@@ -316,23 +409,6 @@ package actor RecordStore {
         under policy: ProximityReaderSystem.StoreAndForwardPolicy?
     ) throws -> ProximityReaderSystem.Ledger.Summary {
         .init(of: try opened().ledger, under: policy, at: now())
-    }
-}
-
-/// What is on the disk of a payment, as it goes into a batch.
-struct StoredContent: Codable {
-    let id: String
-    let paymentCardData: String
-    let generalCardData: String
-    let signature: String
-}
-
-extension StoredPaymentCardReadResult {
-    func isSigned(by key: DeviceKey) -> Bool {
-        guard let der = Data(base64Encoded: signature),
-            let signature = try? P256.Signing.ECDSASignature(derRepresentation: der)
-        else { return false }
-        return key.signing.publicKey.isValidSignature(signature, for: canonicalForm)
     }
 }
 

@@ -25,10 +25,12 @@ struct StoreEntry: Sendable {
         case sent
         /// The payment service has said that it took nothing of the batch.
         case refused
-        /// What the payment service has said of a payment, or that it did not answer.
+        /// What the payment service has said of payments of the batch, or that it did not answer; and its deletion token.
         case answered
         /// The payment service has everything of the batch that it wants, and it is deleted here.
         case resolved
+        /// A person has found out what became of the batch's payments, and the batch was dissolved accordingly.
+        case released
         /// The entries before this one were deleted.  What they came to follows.
         case checkpoint
         /// A payment that was stored before the checkpoint.
@@ -41,9 +43,9 @@ struct StoreEntry: Sendable {
     let subject: String
     /// Milliseconds since 1970.
     let time: Int64
-    /// JSON, of the type that belongs to the kind; or empty.
+    /// What belongs to the kind: ``StoreDetail/Stored/fields`` for `stored`, else JSON, or empty.
     let detail: Data
-    /// HMAC-SHA-256 over the hash of the entry before and everything above.
+    /// HMAC-SHA-256 over the hash of the entry before and everything above, each behind its length.
     let hash: Data
 
     /// What the first entry's hash begins with.
@@ -58,16 +60,15 @@ struct StoreEntry: Sendable {
         self.subject = subject
         self.time = time
         self.detail = detail
-        var hash = HMAC<SHA256>(key: key)
-        hash.update(data: previous)
-        for part in [Self.bytes(sequence), Data(kind.rawValue.utf8), Data(subject.utf8), Self.bytes(time), detail] {
-            hash.update(data: Self.bytes(Int64(part.count)))
-            hash.update(data: part)
-        }
-        self.hash = Data(hash.finalize())
+        var form = StoreFields(capacity: 256 + detail.count)
+        form.append(previous)
+        form.append(sequence)
+        form.append(kind.rawValue)
+        form.append(subject)
+        form.append(time)
+        form.append(detail)
+        hash = Data(HMAC<SHA256>.authenticationCode(for: form.bytes, using: key))
     }
-
-    private static func bytes(_ number: Int64) -> Data { withUnsafeBytes(of: number.bigEndian) { Data($0) } }
 }
 
 /// What entries hold beyond their subject.
@@ -77,14 +78,13 @@ enum StoreDetail {
         let intermediateCertificate: String
     }
 
-    struct Stored: Codable, Sendable {
-        /// In the currency's major unit.
-        let amount: String
+    struct Stored: Sendable {
+        let amount: Decimal
         let currency: String
         let issuer: String
         let merchant: String
-        /// SHA-256 of the payment's canonical form, in hexadecimal digits.
-        let payment: String
+        /// Of the payment's canonical form.
+        let payment: PaymentHash
         let card: StoredCard?
     }
 
@@ -97,7 +97,9 @@ enum StoreDetail {
     }
 
     struct Answered: Codable, Sendable {
-        let answer: ProximityReaderSystem.Ledger.Answer
+        /// By the payments' `id`.
+        let answers: [String: ProximityReaderSystem.Ledger.Answer]
+        let deletionToken: String?
     }
 
     struct Batched: Codable, Sendable {
@@ -119,6 +121,14 @@ enum StoreDetail {
         let payments: [String]?
     }
 
+    struct Released: Codable, Sendable {
+        let payments: [String: ProximityReaderSystem.Ledger.Finding]
+        /// What the book had of them before.
+        let answers: [String: ProximityReaderSystem.Ledger.Answer]
+        let person: String
+        let reason: String
+    }
+
     struct Checkpoint: Codable, Sendable {
         /// The hash of the entry before.
         let follows: Data
@@ -131,22 +141,90 @@ enum StoreDetail {
         let last: String?
         /// The latest time of an entry.
         let latest: Date
+        let releases: [ProximityReaderSystem.Ledger.Release]
     }
 
     struct Batch: Codable, Sendable {
         let id: String
         let detail: Batched
         let isSent: Bool
+        let deletionToken: String?
     }
 
     struct Carried: Codable, Sendable {
-        let stored: Stored
+        /// ``Stored/fields``
+        let stored: Data
         /// The entry that it was stored with.
         let number: Int64
         let time: Date
         let answer: ProximityReaderSystem.Ledger.Answer?
         let reason: String?
         let place: StoreLedger.Place
+    }
+}
+
+extension StoreDetail.Stored {
+    /// Amount, currency, issuer, merchant, hash, and of the card its reference and its masked number, or nothing: texts in
+    /// UTF-8, the amount as a decimal number.
+    var fields: Data {
+        var fields = StoreFields(capacity: 256)
+        for text in [amount.description, currency, issuer, merchant] { fields.append(text) }
+        fields.append(payment.bytes)
+        fields.append(card?.reference ?? "")
+        fields.append(card?.masked ?? "")
+        return Data(fields.bytes)
+    }
+
+    init?(fields: Data) {
+        guard let fields = StoreFields.split(fields), fields.count == 7, let hash = PaymentHash(fields[4]) else {
+            return nil
+        }
+        func text(_ index: Int) -> String { String(decoding: fields[index], as: UTF8.self) }
+        guard let amount = Decimal(string: text(0)) else { return nil }
+        self.amount = amount
+        (currency, issuer, merchant, payment) = (text(1), text(2), text(3), hash)
+        card = fields[5].isEmpty ? nil : StoredCard(reference: text(5), masked: text(6))
+    }
+}
+
+/// Bytes one after the other, each behind its length in 4 bytes, the highest first.
+struct StoreFields {
+    private(set) var bytes: [UInt8] = []
+
+    init(capacity: Int) { bytes.reserveCapacity(capacity) }
+
+    mutating func append(_ text: String) {
+        append(length: text.utf8.count)
+        bytes.append(contentsOf: text.utf8)
+    }
+
+    mutating func append(_ data: Data) {
+        append(length: data.count)
+        bytes.append(contentsOf: data)
+    }
+
+    /// In 8 bytes, the highest first.
+    mutating func append(_ number: Int64) {
+        append(length: 8)
+        withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    private mutating func append(length: Int) {
+        withUnsafeBytes(of: UInt32(length).bigEndian) { bytes.append(contentsOf: $0) }
+    }
+
+    /// - Returns: nil for what does not end with a field.
+    static func split(_ bytes: Data) -> [Data]? {
+        var fields: [Data] = []
+        var rest = bytes[...]
+        while !rest.isEmpty {
+            guard rest.count >= 4 else { return nil }
+            let count = rest.prefix(4).reduce(0) { $0 << 8 | Int($1) }
+            guard rest.count >= 4 + count else { return nil }
+            fields.append(rest.dropFirst(4).prefix(count))
+            rest = rest.dropFirst(4 + count)
+        }
+        return fields
     }
 }
 

@@ -1,7 +1,6 @@
 import Crypto
 import Foundation
 import Glibc
-import SmartCard
 
 /// How far the book has come, beside it in a file of its own: whoever takes entries off its end, or puts an old copy of it
 /// in place, is found out.
@@ -11,8 +10,8 @@ final class StoreHead {
     private let descriptor: Int32
     private let key: SymmetricKey
 
-    /// `00000000000000000042 HASH MAC\n`, hash and MAC in hexadecimal digits.
-    private static let length = 20 + 1 + 64 + 1 + 64 + 1
+    /// Sequence (8 bytes, the highest first), hash and MAC.
+    private static let length = 8 + SHA256.byteCount + SHA256.byteCount
 
     /// - Parameter isNew: makes the file, of an empty book; on the disk when this returns.
     init(_ path: String, isNew: Bool, key: SymmetricKey) throws {
@@ -35,8 +34,8 @@ final class StoreHead {
 
     /// Whether a head, which nobody has the key of, is that of a store that was not made to its end; nil if there is none.
     static func isOfEmptyBook(_ path: String) -> Bool? {
-        guard let text = try? String(contentsOfFile: path, encoding: .utf8) else { return nil }
-        return text.hasPrefix(String(repeating: "0", count: 20))
+        guard let bytes = try? Data(contentsOf: URL(filePath: path)) else { return nil }
+        return bytes.count == length && bytes.prefix(8).allSatisfy { $0 == 0 }
     }
 
     /// Forces the names in a folder to the disk.
@@ -50,26 +49,28 @@ final class StoreHead {
     func read() throws -> (sequence: Int64, hash: Data) {
         var buffer = [UInt8](repeating: 0, count: Self.length + 1)
         let count = pread(descriptor, &buffer, buffer.count, 0)
-        let text = String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self)
-        let parts = text.split(separator: " ", omittingEmptySubsequences: false)
-        guard count == Self.length, parts.count == 3, let sequence = Int64(parts[0]),
-            let bytes = try? [UInt8](hex: parts[1]),
-            text == line(sequence: sequence, hash: Data(bytes))
-        else { throw StoreFailure.damaged("its head is not what was written") }
-        return (sequence, Data(bytes))
+        let sequence = buffer.prefix(8).reduce(0) { $0 << 8 | Int64($1) }
+        let hash = Data(buffer[8..<(8 + SHA256.byteCount)])
+        guard count == Self.length, Array(buffer.prefix(count)) == line(sequence: sequence, hash: hash) else {
+            throw StoreFailure.damaged("its head is not what was written")
+        }
+        return (sequence, hash)
     }
 
     /// - Throws: ``StoreFailure``; what was written before stays good.
     func write(sequence: Int64, hash: Data) throws {
-        let line = Array(line(sequence: sequence, hash: hash).utf8)
+        let line = line(sequence: sequence, hash: hash)
         let count = pwrite(descriptor, line, line.count, 0)
         guard count == line.count else { throw StoreFailure(count < 0 ? errno : ENOSPC, "the store's head") }
     }
 
-    private func line(sequence: Int64, hash: Data) -> String {
-        let digits = String(sequence)
-        let number = String(repeating: "0", count: max(0, 20 - digits.count)) + digits
-        let mac = HMAC<SHA256>.authenticationCode(for: Data("\(number) \(hash.hex)".utf8), using: key)
-        return "\(number) \(hash.hex) \(Data(mac).hex)\n"
+    private func line(sequence: Int64, hash: Data) -> [UInt8] {
+        var line: [UInt8] = []
+        line.reserveCapacity(Self.length)
+        withUnsafeBytes(of: sequence.bigEndian) { line.append(contentsOf: $0) }
+        line.append(contentsOf: hash)
+        let mac = HMAC<SHA256>.authenticationCode(for: line, using: key)
+        mac.withUnsafeBytes { line.append(contentsOf: $0) }
+        return line
     }
 }

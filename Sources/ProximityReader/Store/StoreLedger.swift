@@ -8,6 +8,8 @@ struct StoreLedger: Sendable {
         let id: String
         /// The entry that it was stored with.
         let number: Int64
+        /// The entry that has it now: that one, or the one that carried it past a checkpoint.
+        let entry: Int64
         let time: Date
         let amount: Decimal
         let currency: String
@@ -48,6 +50,8 @@ struct StoreLedger: Sendable {
         let detail: StoreDetail.Batched
         /// Whether a payment service may have seen it.
         var isSent = false
+        /// What the payment service has given for it last.
+        var deletionToken: String?
     }
 
     /// What the payments of one currency in one state come to.
@@ -69,14 +73,17 @@ struct StoreLedger: Sendable {
     private(set) var totals: [String: [State: Total]] = [:]
     /// The latest time that is known: of the last online preparation, and of whatever came after it.
     private(set) var latest = Date.distantPast
+    /// What people have found out of batches, the oldest first.
+    private(set) var releases: [ProximityReaderSystem.Ledger.Release] = []
     /// How many entries there are, and how many payments have gone since the first of them.
     private(set) var entries = 0
     private(set) var removed = 0
     /// Each name once: thousands of payments have the same.
     private var names: Set<String> = []
 
+    /// - Parameter stored: what the entry's detail says, where that is known.
     /// - Throws: ``StoreFailure/damaged(_:)`` for what cannot have happened.
-    mutating func apply(_ entry: StoreEntry) throws {
+    mutating func apply(_ entry: StoreEntry, stored: StoreDetail.Stored? = nil) throws {
         func detail<Value: Decodable>(_ type: Value.Type) throws -> Value {
             do { return try JSONDecoder().decode(type, from: entry.detail) } catch { throw Self.impossible(entry) }
         }
@@ -91,8 +98,8 @@ struct StoreLedger: Sendable {
             // The payment service's token is new: whatever the clock said before, this is now.
             latest = time
         case .stored:
-            let stored = try detail(StoreDetail.Stored.self)
-            try check(add(entry.subject, stored, number: entry.sequence, time))
+            guard let stored = stored ?? StoreDetail.Stored(fields: entry.detail) else { throw Self.impossible(entry) }
+            try check(add(entry.subject, stored, number: entry.sequence, entry: entry.sequence, time))
             last = entry.subject
         case .withdrawn:
             try check(last == entry.subject && payments[entry.subject]?.state == .stored)
@@ -124,9 +131,14 @@ struct StoreLedger: Sendable {
             move(.batch(isSent: false))
             for payment in batched { update(payment.id) { $0.answer = nil } }
         case .answered:
-            let answer = try detail(StoreDetail.Answered.self).answer
-            try check(payments[entry.subject].map { $0.place == .batch(isSent: true) && $0.allows(answer) } ?? false)
-            update(entry.subject) { $0.answer = answer }
+            let answered = try detail(StoreDetail.Answered.self)
+            try check(batch?.id == entry.subject && batch?.isSent == true)
+            let members = Set(batch?.detail.payments ?? [])
+            for (id, answer) in answered.answers {
+                try check(members.contains(id) && payments[id]?.allows(answer) == true)
+                update(id) { $0.answer = answer }
+            }
+            if let token = answered.deletionToken { batch?.deletionToken = token }
         case .resolved:
             let resolved = try detail(StoreDetail.Resolved.self)
             let gone = resolved.payments.map(Set.init) ?? Set(batch?.detail.payments ?? [])
@@ -137,18 +149,34 @@ struct StoreLedger: Sendable {
             for payment in batched { update(payment.id) { $0.answer = nil } }
             usedTokens[resolved.token] = resolved.expiration
             batch = nil
+        case .released:
+            let released = try detail(StoreDetail.Released.self)
+            try check(batch?.id == entry.subject && batch?.isSent == true && fits(released.payments))
+            releases.append(
+                .init(
+                    batch: entry.subject, time: time, person: released.person, reason: released.reason,
+                    payments: released.payments, answers: released.answers))
+            move(.waiting)
+            for (id, finding) in released.payments {
+                if finding == .notTaken { update(id) { $0.answer = nil } } else { remove(id) }
+            }
+            batch = nil
         case .checkpoint:
             let checkpoint = try detail(StoreDetail.Checkpoint.self)
             try check(entries == 1)
             certificates = checkpoint.certificates
             preparation = checkpoint.preparation
-            batch = checkpoint.batch.map { Batch(id: $0.id, detail: $0.detail, isSent: $0.isSent) }
+            batch = checkpoint.batch.map {
+                Batch(id: $0.id, detail: $0.detail, isSent: $0.isSent, deletionToken: $0.deletionToken)
+            }
+            releases = checkpoint.releases
             usedTokens = checkpoint.usedTokens
             last = checkpoint.last
             latest = checkpoint.latest
         case .carried:
             let carried = try detail(StoreDetail.Carried.self)
-            try check(add(entry.subject, carried.stored, number: carried.number, carried.time))
+            guard let stored = StoreDetail.Stored(fields: carried.stored) else { throw Self.impossible(entry) }
+            try check(add(entry.subject, stored, number: carried.number, entry: entry.sequence, carried.time))
             update(entry.subject) { ($0.answer, $0.reason, $0.place) = (carried.answer, carried.reason, carried.place) }
         }
     }
@@ -156,21 +184,13 @@ struct StoreLedger: Sendable {
     /// What a book begins with that has this, and nothing of what came before.
     ///
     /// - Parameter hash: of the last entry.
-    func carried(after hash: Data, at now: Date) -> [StoreBook.Draft] {
-        let checkpoint = StoreDetail.Checkpoint(
+    func checkpoint(after hash: Data, at now: Date) -> StoreDetail.Checkpoint {
+        StoreDetail.Checkpoint(
             follows: hash, certificates: certificates, preparation: preparation,
-            batch: batch.map { StoreDetail.Batch(id: $0.id, detail: $0.detail, isSent: $0.isSent) },
-            usedTokens: usedTokens.filter { $0.value > now }, last: last, latest: latest)
-        return [StoreBook.Draft(.checkpoint, detail: checkpoint)]
-            + payments.map { payment in
-                let stored = StoreDetail.Stored(
-                    amount: payment.amount.description, currency: payment.currency, issuer: payment.issuer,
-                    merchant: payment.merchant, payment: payment.hash.description, card: payment.card)
-                let carried = StoreDetail.Carried(
-                    stored: stored, number: payment.number, time: payment.time, answer: payment.answer,
-                    reason: payment.reason, place: payment.place)
-                return StoreBook.Draft(.carried, payment.id, detail: carried)
-            }
+            batch: batch.map {
+                StoreDetail.Batch(id: $0.id, detail: $0.detail, isSent: $0.isSent, deletionToken: $0.deletionToken)
+            },
+            usedTokens: usedTokens.filter { $0.value > now }, last: last, latest: latest, releases: releases)
     }
 
     /// Whether the batch may be resolved by the deletion of `gone`: what is known to have been taken goes with it, and what
@@ -180,6 +200,13 @@ struct StoreLedger: Sendable {
             && batched.allSatisfy { gone.contains($0.id) ? $0.answer != .unknown : $0.answer?.isFinal != true }
     }
 
+    /// Whether the batch may be dissolved after these findings: of each payment there is one, and none that is known to have
+    /// been decided goes into another batch.
+    func fits(_ findings: [String: ProximityReaderSystem.Ledger.Finding]) -> Bool {
+        Set(findings.keys) == Set(batch?.detail.payments ?? [])
+            && batched.allSatisfy { findings[$0.id] != .notTaken || $0.answer?.isFinal != true }
+    }
+
     /// The batch's payments that are not resolved.
     var batched: [Payment] { batch?.detail.payments.compactMap { payments[$0] } ?? [] }
 
@@ -187,20 +214,23 @@ struct StoreLedger: Sendable {
     func next(_ count: Int) -> [Payment] { Array(payments.lazy.filter { $0.state == .stored }.prefix(count)) }
 
     /// The number of payments that may come into a batch.
-    var waiting: Int { totals.values.reduce(0) { $0 + ($1[.stored]?.count ?? 0) } }
+    var waiting: Int { count(.stored) }
+
+    func count(_ state: State) -> Int { totals.values.reduce(0) { $0 + ($1[state]?.count ?? 0) } }
 
     func total(in currency: String) -> Decimal { totals[currency]?.values.reduce(0) { $0 + $1.amount } ?? 0 }
 
     // MARK: Changing
 
     /// - Returns: false for what cannot be.
-    private mutating func add(_ id: String, _ stored: StoreDetail.Stored, number: Int64, _ time: Date) -> Bool {
-        guard let amount = Decimal(string: stored.amount), let hash = PaymentHash(stored.payment) else { return false }
+    private mutating func add(
+        _ id: String, _ stored: StoreDetail.Stored, number: Int64, entry: Int64, _ time: Date
+    ) -> Bool {
         let payment = Payment(
-            id: id, number: number, time: time, amount: amount,
+            id: id, number: number, entry: entry, time: time, amount: stored.amount,
             currency: names.insert(stored.currency).memberAfterInsert,
             issuer: names.insert(stored.issuer).memberAfterInsert,
-            merchant: names.insert(stored.merchant).memberAfterInsert, hash: hash, card: stored.card)
+            merchant: names.insert(stored.merchant).memberAfterInsert, hash: stored.payment, card: stored.card)
         guard payments.append(payment) else { return false }
         count(payment, 1)
         return true
@@ -238,8 +268,27 @@ struct StoreLedger: Sendable {
 extension StoreLedger.Payment {
     /// Whether the payment service may say this after what it has said.
     func allows(_ next: ProximityReaderSystem.Ledger.Answer) -> Bool { answer?.isFinal != true || answer == next }
+
+    /// What a checkpoint is followed by.
+    var carried: StoreDetail.Carried {
+        let stored = StoreDetail.Stored(
+            amount: amount, currency: currency, issuer: issuer, merchant: merchant, payment: hash, card: card)
+        return StoreDetail.Carried(
+            stored: stored.fields, number: number, time: time, answer: answer, reason: reason, place: place)
+    }
 }
 
 extension ProximityReaderSystem.Ledger.Answer {
     var isFinal: Bool { self != .unknown }
+}
+
+extension ProximityReaderSystem.Ledger.Finding {
+    /// nil for a payment that was not taken.
+    var answer: ProximityReaderSystem.Ledger.Answer? {
+        switch self {
+        case .approved: .approved
+        case .declined: .declined
+        case .notTaken: nil
+        }
+    }
 }

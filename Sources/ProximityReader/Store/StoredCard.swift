@@ -10,6 +10,11 @@ package struct StoredCard: Codable, Hashable, Sendable {
     /// `476173******0010`; of numbers that have less than 13 digits, `*******0010`.
     let masked: String
 
+    init(reference: String, masked: String) {
+        self.reference = reference
+        self.masked = masked
+    }
+
     /// - Parameter key: the device's.
     package init(_ number: PAN, key: SymmetricKey) {
         reference = Data(HMAC<SHA256>.authenticationCode(for: number.ascii, using: key)).prefix(16).hex

@@ -10,13 +10,13 @@ public class PaymentCardReaderSession: @unchecked Sendable {
     /// Always nil: no version of Linux is deprecated.
     public let currentOSVersionDeprecationDate: Date? = nil
 
-    private let current: Mutex<TerminalSession>
+    private let current: Mutex<HeldSession>
     let options: PaymentCardReader.Options
 
     /// What ``prepareAgain()`` puts another in place of.
-    var session: TerminalSession { current.withLock { $0 } }
+    var session: HeldSession { current.withLock { $0 } }
 
-    package init(_ session: TerminalSession, options: PaymentCardReader.Options) {
+    package init(_ session: HeldSession, options: PaymentCardReader.Options) {
         current = Mutex(session)
         self.options = options
     }
@@ -59,14 +59,14 @@ public class PaymentCardReaderSession: @unchecked Sendable {
     public func readPaymentCard(
         _ request: PaymentCardTransactionRequest, eventHandler: ((Event) -> Void)? = nil
     ) async throws -> PaymentCardReadResult {
-        try await session.telling(eventHandler) { try await session.read(.transaction(request), options) }
+        try await session.read(.transaction(request), options, telling: eventHandler)
     }
 
     @available(*, deprecated, message: "Use readPaymentCard(_:) and PaymentCardReader.events")
     public func readPaymentCard(
         _ request: PaymentCardVerificationRequest, eventHandler: ((Event) -> Void)? = nil
     ) async throws -> PaymentCardReadResult {
-        try await session.telling(eventHandler) { try await session.read(.verification(request), options) }
+        try await session.read(.verification(request), options, telling: eventHandler)
     }
 }
 

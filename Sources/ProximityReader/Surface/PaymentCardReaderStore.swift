@@ -67,8 +67,9 @@ extension PaymentCardReaderStore.StoreError: CustomNSError {
         case .passcodeDisabled:
             "The store's key cannot be read. Check the file's owner and mode, and the key it is wrapped by."
         case .storeAndForwardResultsNotFound: "Nothing is stored that is not in the batch."
-        case .storeAndForwardBatchNotFound: "There is no such batch."
-        case .storeAndForwardBatchSizeInvalid: "The size is negative, or beyond what is stored."
+        case .storeAndForwardBatchNotFound: "There is no such batch. Fetch one first."
+        case .storeAndForwardBatchSizeInvalid:
+            "The size is negative, or beyond what is stored. Give a smaller one, or 0 for all."
         case .storeAndForwardBatchAlreadyExists: "There is a batch already. Forward it and resolve it, or reset it."
         case .storeAndForwardDeletionTokenInvalid:
             "The deletion token is not this batch's, or was used. Ask the payment service for the batch's state."

@@ -3,6 +3,7 @@ import Logging
 import SmartCard
 import SmartCardPCSC
 import SmartCardPN532
+import Synchronization
 
 /// A reader that was found, watched from then on.
 final class AttachedReader: Sendable {
@@ -44,7 +45,13 @@ final class AttachedReader: Sendable {
 
     private static func check(_ reader: any CardReader, hasChip: Bool, within answerTime: Duration) async throws {
         try await withTimeLimit(answerTime) {
-            if hasChip { _ = try await ACR122U(over: reader).firmwareVersion() }
+            if hasChip {
+                let version = try await ACR122U(over: reader).firmwareVersion()
+                // ACR122U API, 6.3: `ACR122U214`.  Firmware 1.x is that of the first, CCID-less readers.
+                if version.hasPrefix("ACR122U1") {
+                    throw CardError(.unsupported, "firmware \(version)", hint: "Use a reader with firmware 2 or later.")
+                }
+            }
             for try await _ in reader.slotStates() { return }
             try Task.checkCancellation()
             throw CardError(.readerGone)
@@ -53,10 +60,18 @@ final class AttachedReader: Sendable {
 
     /// Has `body` use the reader's field, and gives card and reader back when it is done.
     ///
-    /// - Throws: `CardError` where the reader cannot be taken, or put back.
+    /// - Throws: `ReadError` where the field cannot be brought up; `CardError` where the reader cannot be put back.
     func withField(_ body: @Sendable (any ContactlessField) async -> Void) async throws {
         if hasChip {
-            return try await ACR122U(over: reader).withChip { chip in await body(PN532Field(chip)) }
+            let isFieldUp = Mutex(false)
+            do {
+                return try await ACR122U(over: reader).withChip { chip in
+                    isFieldUp.withLock { $0 = true }
+                    await body(PN532Field(chip))
+                }
+            } catch let error as CardError where !isFieldUp.withLock({ $0 }) {
+                throw PaymentCardReaderSession.ReadError(error, isFieldUp: false)
+            }
         }
         let field = CardReaderField(reader)
         await body(field)

@@ -91,11 +91,11 @@ struct CardRead {
     }
 
     private static let generalTags: [TLVTag] = [
-        0x9F02, 0x9F03, 0x5F2A, 0x9A, 0x9C, 0x9F1A, 0x9F33, 0x9F35, 0x82, 0x95, 0x9F34, 0x9F36, 0x9F39,
+        0x9F02, 0x9F03, 0x5F2A, 0x9A, 0x9C, 0x9F1A, 0x9F33, 0x82, 0x95, 0x9F36, 0x9F39,
     ]
 
     private var effectiveState: PaymentCardReadResult.CardEffectiveState? {
-        outcome.dataRecord?[0x5F25].map { value in
+        (outcome.effectiveDate ?? outcome.dataRecord?[0x5F25]).map { value in
             guard let first = CalendarDate(packed: value) else { return .invalid }
             return first <= transaction.time.date ? .active : .inactive
         }

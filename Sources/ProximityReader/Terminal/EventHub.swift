@@ -1,3 +1,4 @@
+import Foundation
 import Synchronization
 
 /// Hands each event to every stream.
@@ -6,7 +7,7 @@ final class EventHub: Sendable {
 
     private struct State {
         var next = 0
-        var streams: [Int: Continuation] = [:]
+        var streams: [Int: (read: UUID?, continuation: Continuation)] = [:]
         /// Each with those who were there when it happened.
         var queue: [(event: PaymentCardReader.Event, streams: [Continuation])] = []
         var isSending = false
@@ -15,11 +16,13 @@ final class EventHub: Sendable {
     private let state = Mutex(State())
 
     /// The events from now on, all of them.
-    func stream() -> AsyncStream<PaymentCardReader.Event> {
+    ///
+    /// - Parameter read: nil; else only those of this read.
+    func stream(of read: UUID? = nil) -> AsyncStream<PaymentCardReader.Event> {
         let (stream, continuation) = AsyncStream.makeStream(of: PaymentCardReader.Event.self)
         let key = state.withLock { state in
             state.next += 1
-            state.streams[state.next] = continuation
+            state.streams[state.next] = (read, continuation)
             return state.next
         }
         continuation.onTermination = { [weak self] _ in
@@ -33,9 +36,12 @@ final class EventHub: Sendable {
     ///
     /// A stream is told with no lock held: it wakes a task, and a task that is cancelled meanwhile ends its stream, which takes
     /// the lock.
-    func send(_ event: PaymentCardReader.Event) {
+    ///
+    /// - Parameter read: that it is of.
+    func send(_ event: PaymentCardReader.Event, of read: UUID? = nil) {
         let isFirst = state.withLock { state in
-            state.queue.append((event, Array(state.streams.values)))
+            let streams = state.streams.values.filter { $0.read == nil || $0.read == read }
+            state.queue.append((event, streams.map(\.continuation)))
             defer { state.isSending = true }
             return !state.isSending
         }
@@ -50,5 +56,5 @@ final class EventHub: Sendable {
         }
     }
 
-    deinit { state.withLock { Array($0.streams.values) }.forEach { $0.finish() } }
+    deinit { state.withLock { $0.streams.values.map(\.continuation) }.forEach { $0.finish() } }
 }

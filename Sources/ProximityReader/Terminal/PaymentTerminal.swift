@@ -1,6 +1,6 @@
 import CardEncryption
 import EMVContactless
-import Foundation
+package import Foundation
 import Logging
 package import SmartCard
 import Synchronization
@@ -14,6 +14,8 @@ package actor PaymentTerminal {
     nonisolated let runIdentifier = UUID().uuidString
     let configuration: ProximityReaderSystem.Configuration
     package let store: RecordStore
+    /// Where records are kept.
+    package nonisolated var folder: URL { configuration.folder }
     private let accounts: AccountRecords
 
     private var isPreparing = false
@@ -190,7 +192,7 @@ package actor PaymentTerminal {
 
     // MARK: Sessions
 
-    package func prepare(using token: PaymentCardReader.Token) async throws -> TerminalSession {
+    package func prepare(using token: PaymentCardReader.Token) async throws -> HeldSession {
         try await preparing {
             let token = try await ReaderToken(token, for: configuration)
             if case .ofToken = configuration.cardDataKey, token.recipient == nil {
@@ -201,7 +203,7 @@ package actor PaymentTerminal {
         }
     }
 
-    package func prepareStoreAndForward() async throws -> TerminalSession {
+    package func prepareStoreAndForward() async throws -> HeldSession {
         try await preparing {
             let (preparation, end) = try await storingTerms()
             return (try ReaderToken(preparation), end, preparation)
@@ -211,7 +213,7 @@ package actor PaymentTerminal {
     /// Makes a session on these terms.
     private func preparing(
         _ terms: () async throws -> (token: ReaderToken, end: Date, preparation: Preparation?)
-    ) async throws -> TerminalSession {
+    ) async throws -> HeldSession {
         watchSleep()
         guard !isAsleep else { throw PaymentCardReaderError.backgroundRequestNotAllowed }
         guard !isPreparing, read == nil else { throw PaymentCardReaderError.readerBusy }
@@ -228,10 +230,10 @@ package actor PaymentTerminal {
             try Task.checkCancellation()
             guard !isAsleep else { throw PaymentCardReaderError.requestInterrupted }
             guard attached != nil else { throw PaymentCardReaderError.unsupported }
-            let session = TerminalSession(token, end: end, storingAfter: preparation, terminal: self)
+            let session = TerminalSession(token, end: end, storingAfter: preparation)
             begin(session)
             events.send(.updateProgress(100))
-            return session
+            return HeldSession(session: session, terminal: self)
         } catch let error as PaymentCardReaderError {
             throw error
         } catch is CancellationError {
@@ -342,8 +344,10 @@ package actor PaymentTerminal {
     }
 
     func read(
-        _ request: CardRequest, _ options: PaymentCardReader.Options, in session: TerminalSession
+        _ request: CardRequest, _ options: PaymentCardReader.Options, in session: TerminalSession, as id: UUID = UUID()
     ) async throws -> PaymentCardReadResult {
+        // Nobody is asked for a card.
+        guard !Task.isCancelled else { throw PaymentCardReaderSession.ReadError.readCancelled }
         guard read == nil, !isPreparing else { throw PaymentCardReaderSession.ReadError.readerSessionBusy }
         guard !isAsleep else { throw PaymentCardReaderSession.ReadError.readFromBackgroundError }
         try check(session)
@@ -355,7 +359,6 @@ package actor PaymentTerminal {
         let preferred = try request.preferredAIDs()
         sequenceCounter = transaction.sequenceCounter
 
-        let id = UUID()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { caller in
                 let before = lastRead
@@ -409,7 +412,7 @@ package actor PaymentTerminal {
             let dismissal = Task { [events] in
                 // Whoever leaves a card on the reader holds nobody up for longer.
                 try? await Task.sleep(for: Self.removalTime)
-                events.send(.userInterfaceDismissed)
+                events.send(.userInterfaceDismissed, of: id)
                 answer.give(.success(result))
             }
             await removal(from: field)
@@ -496,7 +499,7 @@ package actor PaymentTerminal {
     private func tell(_ event: PaymentCardReader.Event, of id: UUID) {
         guard read?.id == id else { return }
         read?.isShown = true
-        events.send(event)
+        events.send(event, of: id)
     }
 
     private func fieldChanged(_ event: PaymentCardReader.Event, of id: UUID) throws {
@@ -523,9 +526,9 @@ package actor PaymentTerminal {
         guard let read, read.id == id else { return }
         if read.hadCard {
             isCardLeft = true
-            events.send(.removeCard)
+            events.send(.removeCard, of: id)
         }
-        events.send(event)
+        events.send(event, of: id)
         self.read = nil
     }
 
@@ -539,7 +542,7 @@ package actor PaymentTerminal {
                 end(id, with: .readCancelled)
             default: end(id, with: .readNotCompleted)
             }
-            events.send(.userInterfaceDismissed)
+            events.send(.userInterfaceDismissed, of: id)
         } else {
             self.read = nil
         }

@@ -60,8 +60,11 @@ public enum ProximityReaderSystem {
         public var sessionLifetime = Duration.seconds(24 * 60 * 60)
         /// What may be stored while there is no network; nil: nothing.
         public var storeAndForward: StoreAndForwardPolicy?
-        /// Wraps the key of the store; nil: the file's mode is all that protects it.
-        public var storeWrappingKey: WrappingKey?
+        /// Wraps the key of the store: where systemd has the credential ``storeCredential`` for this service, that; nil: the
+        /// file's mode is all that protects the key, and the log says so.
+        public var storeWrappingKey = try? WrappingKey.systemdCredential(Self.storeCredential)
+        /// The name of the credential, as `LoadCredentialEncrypted=` has it: at least 32 random bytes.
+        public static let storeCredential = "swift-contactless-store"
         /// The time since this machine was started, asleep or not.
         public var uptime: @Sendable () -> Duration = { Machine.uptime() }
         /// Another one after each start of this machine.
@@ -105,7 +108,8 @@ public enum ProximityReaderSystem {
     ///
     /// - Precondition: once, and before the first ``PaymentCardReader`` is made.
     /// - Throws: `ConfigurationError` if the terminal's configuration is not one; ``PaymentCardReaderError/prepareFailed(_:)``
-    ///   if ``Configuration/tokenKeys`` is no key set, or anybody's for a terminal that takes live cards.
+    ///   if ``Configuration/tokenKeys`` is no key set, or anybody's for a terminal that takes live cards, and if there is a
+    ///   credential for the store's key that cannot be used.
     public static func bootstrap(_ configuration: Configuration) throws {
         try configuration.terminal.validate()
         guard (try? JSONDecoder().decode(JWKS.self, from: Data(configuration.tokenKeys.utf8))) != nil else {
@@ -114,11 +118,23 @@ public enum ProximityReaderSystem {
         guard !configuration.hasTestKeys || configuration.terminal.environment == .test else {
             throw PaymentCardReaderError.prepareFailed("anybody can sign as the test payment service; set tokenKeys")
         }
+        if configuration.storeWrappingKey == nil { try checkCredential() }
         state.withLock { state in
             precondition(
                 !state.isInUse, "the reader is in use: call bootstrap(_:) before the first PaymentCardReader is made")
             precondition(state.configuration == nil, "bootstrap(_:) has been called before")
             state.configuration = configuration
+        }
+    }
+
+    /// - Throws: if there is one that is no key, so that nothing rests unwrapped for that reason.
+    private static func checkCredential() throws {
+        do {
+            _ = try WrappingKey.systemdCredential(Configuration.storeCredential)
+        } catch {
+            guard error.reason == .noCredential else {
+                throw PaymentCardReaderError.prepareFailed("the credential for the store's key: \(error)")
+            }
         }
     }
 
@@ -133,6 +149,12 @@ public enum ProximityReaderSystem {
         }
         let used = configuration ?? Configuration()
         if used.hasTestKeys { logger.notice("tokens of the test payment service are good, which anybody can sign") }
+        if used.storeAndForward != nil, used.storeWrappingKey == nil {
+            logger.log(
+                level: used.terminal.environment == .test ? .notice : .warning,
+                "the store's key is not wrapped: set storeWrappingKey, or have systemd load a credential \(Configuration.storeCredential)"
+            )
+        }
         if used.terminal.environment == .test { logger.notice("a terminal for tests") }
         return used
     }

@@ -81,15 +81,18 @@ extension PaymentCardReaderError {
 
 extension PaymentCardReaderSession.ReadError {
     /// What a reader's error is when a card is being read.
-    init(_ error: CardError) {
+    ///
+    /// - Parameter isFieldUp: whether the reader had been made ready for cards before.
+    init(_ error: CardError, isFieldUp: Bool = true) {
         self =
             switch error.kind {
             case .noReader, .readerGone: .readerNotAvailable
             case .noService, .versionMismatch: .readerServiceConnectionError
             case .permissionDenied: .readNotAllowed
             case .readerBusy, .sharing: .readerSessionBusy
-            case .unsupported: .nfcDisabled
-            default: .readerServiceError
+            case .unsupported: .readerInitializationFailed
+            case .readerTimeout: .readerServiceError
+            default: isFieldUp ? .readerServiceError : .readerInitializationFailed
             }
     }
 }

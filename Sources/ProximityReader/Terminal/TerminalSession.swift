@@ -7,42 +7,50 @@ package final class TerminalSession: Sendable {
     let end: Date
     /// What payments are stored after; nil for a session that is online.
     let preparation: Preparation?
-    private let terminal: PaymentTerminal
 
-    init(_ token: ReaderToken, end: Date, storingAfter preparation: Preparation? = nil, terminal: PaymentTerminal) {
+    init(_ token: ReaderToken, end: Date, storingAfter preparation: Preparation? = nil) {
         self.token = token
         self.end = end
         self.preparation = preparation
-        self.terminal = terminal
     }
+}
+
+/// A session with the terminal that it is of.  The terminal ends when nobody has one of these, nor a reader of it.
+package struct HeldSession: Sendable {
+    let session: TerminalSession
+    let terminal: PaymentTerminal
+
+    var id: String { session.id }
 
     /// The session that takes this one's place, with the same token, or after the same preparation.
-    func next() async throws -> TerminalSession {
-        guard let token = token.token else { return try await terminal.prepareStoreAndForward() }
+    func next() async throws -> HeldSession {
+        guard let token = session.token.token else { return try await terminal.prepareStoreAndForward() }
         return try await terminal.prepare(using: token)
     }
 
     var events: AsyncStream<PaymentCardReader.Event> { terminal.events.stream() }
 
     func read(_ request: CardRequest, _ options: PaymentCardReader.Options) async throws -> PaymentCardReadResult {
-        try await terminal.read(request, options, in: self)
+        try await terminal.read(request, options, in: session)
     }
 
-    func decline() async throws { try await terminal.declineLast(in: self) }
+    func decline() async throws { try await terminal.declineLast(in: session) }
 
-    func status() async throws -> StoreAndForwardStatus { try await terminal.status(of: self) }
+    func status() async throws -> StoreAndForwardStatus { try await terminal.status(of: session) }
 
-    func cancelRead() async throws -> Bool { try await terminal.cancelRead(in: self) }
+    func cancelRead() async throws -> Bool { try await terminal.cancelRead(in: session) }
 
-    /// Performs `read` while `handler` is told of its events, in the form that Apple had first.
+    /// Reads while `handler` is told of this read's events, in the form that Apple had first.
     @available(*, deprecated)
-    func telling(
-        _ handler: ((PaymentCardReaderSession.Event) -> Void)?,
-        _ read: () async throws -> PaymentCardReadResult
+    func read(
+        _ request: CardRequest, _ options: PaymentCardReader.Options,
+        telling handler: ((PaymentCardReaderSession.Event) -> Void)?
     ) async throws -> PaymentCardReadResult {
-        guard let handler else { return try await read() }
+        guard let handler else { return try await read(request, options) }
         let handle = Handler(call: handler)
-        let events = terminal.events.stream()
+        let id = UUID()
+        // The end of the read before may come during this one.
+        let events = terminal.events.stream(of: id)
         let watch = Task {
             for await event in events {
                 if let event = PaymentCardReaderSession.Event(event) { handle.call(event) }
@@ -50,7 +58,7 @@ package final class TerminalSession: Sendable {
             }
         }
         do {
-            let result = try await read()
+            let result = try await terminal.read(request, options, in: session, as: id)
             await watch.value
             return result
         } catch {

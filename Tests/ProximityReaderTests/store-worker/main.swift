@@ -2,13 +2,14 @@
 //
 //     store-worker FOLDER FIRST [drain | fill [END] | script]
 //
-// FIRST: the number of the first payment.  The payment service is a file, `service` in FOLDER, which it appends to before it
+// FIRST: the number of the first payment.  What is stored is forwarded by a PaymentForwarder.  The payment service is a file, `service` in FOLDER, which it appends to before it
 // answers; now and then it fails, before that or after it.  With `drain` nothing is stored, and it ends when all is
 // forwarded; with `fill` nothing is forwarded, and it ends with the payment before END.  With `script` it does each thing once,
 // the same in each run.
 import Crypto
 import Foundation
 import Glibc
+import KioskKit
 import ProximityReader
 
 // Whoever ends before killing it leaves no program behind that writes for ever.
@@ -17,8 +18,15 @@ let folder = URL(filePath: CommandLine.arguments[1])
 var number = Int(CommandLine.arguments[2]) ?? 0
 let mode = CommandLine.arguments.dropFirst(3).first
 let end = CommandLine.arguments.dropFirst(4).first.flatMap { Int($0) } ?? .max
-let store = RecordStore(folder: folder.appending(path: "store")) { Date() }
 let service = try DoubleService(folder)
+let terminal: PaymentTerminal = {
+    var configuration = ProximityReaderSystem.Configuration()
+    configuration.folder = folder.appending(path: "store")
+    configuration.tokenKeys = service.keySet
+    configuration.tokenIssuer = DoubleService.issuer
+    return PaymentTerminal(configuration)
+}()
+let store = await terminal.store
 
 do {
     if try await store.preparation() == nil {
@@ -31,14 +39,12 @@ do {
     // As a program that starts does not know what became of the batch before.
     say("opened")
     if mode == "script" { try await script() }
-    if mode == "drain" {
-        for payment in try await store.payments() where payment.state == .setAside {
-            try await store.putBack(payment.id)
-        }
-    }
     while getppid() == parent {
         if mode == "drain" {
             if try await store.count() == 0 { exit(0) }
+            for payment in try await store.payments() where payment.state == .setAside {
+                try await store.putBack(payment.id)
+            }
         } else {
             for _ in 0..<Int.random(in: 1...4) {
                 guard number < end else { exit(0) }
@@ -65,12 +71,13 @@ do {
     let batch = try await store.makeBatch(size: 2)
     try await store.willSend(batch: batch.id)
     try await store.record(Dictionary(uniqueKeysWithValues: batch.payments.map { ($0.id, .unknown) }))
-    try await take(batch, service.charge(batch, count: 1))
+    try await take(batch, service.charge(batch.id, batch.payments.map { ($0.id, $0.paymentCardData) }, count: 1))
     if let first = refused.payments.first { try await store.putBack(first.id) }
     try await storeOne(isWithdrawn: false)
     let rest = try await store.makeBatch(size: 0)
     try await store.willSend(batch: rest.id)
-    try await take(rest, service.charge(rest, count: rest.count))
+    try await take(
+        rest, service.charge(rest.id, rest.payments.map { ($0.id, $0.paymentCardData) }, count: rest.count))
     say("done")
     exit(0)
 }
@@ -101,46 +108,54 @@ func say(_ text: String) {
 }
 
 @MainActor func forward() async throws {
-    var current = try await store.batch()
-    if current == nil, try await store.count() > 0 {
-        current = try await store.makeBatch(size: Bool.random() ? 0 : 1)
-    }
-    guard let batch = current else { return }
     // An impatient program: refused where it would be wrong.
     if Int.random(in: 0..<4) == 0 {
         do {
             try await store.reset()
-            return
-        } catch PaymentCardReaderStore.StoreError.notAllowed {}
+        } catch PaymentCardReaderStore.StoreError.notAllowed {
+        } catch PaymentCardReaderStore.StoreError.storeAndForwardBatchNotFound {}
     }
-    try await store.willSend(batch: batch.id)
-    do {
-        try await take(batch, service.take(batch))
-    } catch is DoubleService.Refused {
-        try await store.wasRefused(batch: batch.id)
-    } catch is DoubleService.Unreachable {
-        try await store.record(Dictionary(uniqueKeysWithValues: batch.payments.map { ($0.id, .unknown) }))
+    var pace = PaymentForwarder.Pace()
+    pace.batchSize = Int.random(in: 1...20)
+    pace.attempts = Int.random(in: 1...3)
+    let forwarder = PaymentForwarder(
+        PaymentCardReaderStore(terminal: terminal), to: service, pace: pace, clock: Impatience())
+    // It gives up, as the pace has it.
+    do { try await forwarder.forward() } catch is PaymentServiceError {}
+}
+
+/// Waits for nothing.
+struct Impatience: Clock {
+    var now: ContinuousClock.Instant { .now }
+    var minimumResolution: Duration { .nanoseconds(1) }
+
+    func sleep(until deadline: ContinuousClock.Instant, tolerance: Duration?) async throws {
+        try Task.checkCancellation()
     }
 }
 
 /// Notes what the payment service has taken, and deletes that.
-@MainActor func take(_ batch: StoreAndForwardBatch, _ payments: [StoredPaymentCardReadResult]) async throws {
+@MainActor func take(_ batch: StoreAndForwardBatch, _ taken: [String]) async throws {
+    let sent = try JSONDecoder().decode(DoubleService.Batch.self, from: JSONEncoder().encode(batch))
+    let token = StoreAndForwardBatchDeletionToken(rawValue: try service.token(for: sent, taken))
     try await store.record(
-        Dictionary(uniqueKeysWithValues: payments.map { ($0.id, $0.id.hasPrefix("A") ? .declined : .approved) }))
-    if mode == nil, Int.random(in: 0..<4) == 0 { return }
+        Dictionary(uniqueKeysWithValues: taken.map { ($0, DoubleService.isDeclined($0) ? .declined : .approved) }),
+        deletionToken: token.rawValue)
     _ = try await store.resolve(
-        DeletionToken(
-            service.token(for: batch, payments), keys: service.keySet, issuer: DoubleService.issuer, at: Date()))
+        DeletionToken(token, keys: service.keySet, issuer: DoubleService.issuer, at: Date()))
 }
 
-/// Charges every payment of a batch that it has not seen, or the first of them.  It knows a batch by its `id`, and payments not at all: a payment
-/// that comes in two batches is charged twice.
-final class DoubleService {
+/// Charges every payment of a batch that it has not seen, or the first of them.  It knows a batch by its `id`, and payments not
+/// at all: a payment that comes in two batches is charged twice.
+final class DoubleService: PaymentServiceProvider {
     static let issuer = "https://payments.example"
     static let reader = "reader-1"
 
-    struct Refused: Error {}
-    struct Unreachable: Error {}
+    struct Batch: Decodable {
+        struct Payment: Decodable { let id: String, paymentCardData: String, generalCardData: String }
+        let id: String, count: Int
+        let payments: [Payment]
+    }
 
     private let key: P256.Signing.PrivateKey
     private let file: URL
@@ -164,39 +179,52 @@ final class DoubleService {
             """
     }
 
-    /// - Returns: the payments that it has charged, now or before.
-    func take(_ batch: StoreAndForwardBatch) throws -> [StoredPaymentCardReadResult] {
+    static func isDeclined(_ payment: String) -> Bool { payment.hasPrefix("A") }
+
+    func submitBatch(_ data: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
+        let batch = try JSONDecoder().decode(Batch.self, from: data)
         let failure = Int.random(in: 0..<8)
-        if failure == 0 { throw Unreachable() }
+        if failure == 0 { throw PaymentServiceError.noAnswer("unreachable") }
         let isKnown = seen.contains("batch \(batch.id)\n")
-        if !isKnown, failure == 1 { throw Refused() }
-        let taken = try charge(batch, count: failure == 2 ? Int.random(in: 1...batch.count) : batch.count)
-        // The answer is lost.
-        if Int.random(in: 0..<3) == 0 { throw Unreachable() }
-        return taken
+        if !isKnown, failure == 1 { throw PaymentServiceError.refused(code: "no", message: "No.") }
+        let taken = try charge(
+            batch.id, batch.payments.map { ($0.id, $0.paymentCardData) },
+            count: failure == 2 ? Int.random(in: 1...batch.count) : batch.count)
+        // The answer is lost, or the token is.
+        if Int.random(in: 0..<3) == 0 { throw PaymentServiceError.noAnswer("lost") }
+        let results = taken.map { ($0, PaymentResult(id: $0, status: Self.isDeclined($0) ? .declined : .approved)) }
+        return BatchResult(
+            payments: Dictionary(uniqueKeysWithValues: results),
+            deletionToken: failure == 3 ? nil : try token(for: batch, taken))
+    }
+
+    func result(for idempotencyKey: String) async throws -> PaymentResult? {
+        guard seen.contains("decided \(idempotencyKey)\n") else { return nil }
+        return PaymentResult(
+            id: idempotencyKey, status: Self.isDeclined(idempotencyKey) ? .declined : .approved)
     }
 
     /// - Returns: those that were charged before, if it has seen the batch.
-    func charge(_ batch: StoreAndForwardBatch, count: Int) throws -> [StoredPaymentCardReadResult] {
+    func charge(_ batch: String, _ payments: [(id: String, cardData: String)], count: Int) throws -> [String] {
         let seen = seen
-        if seen.contains("batch \(batch.id)\n") {
-            return batch.payments.filter { seen.contains("charged \($0.paymentCardData)\n") }
+        if seen.contains("batch \(batch)\n") {
+            return payments.filter { seen.contains("charged \($0.cardData)\n") }.map(\.id)
         }
         // One call, so that it is taken whole or not at all.
-        let payments = Array(batch.payments.prefix(count))
-        let lines = "batch \(batch.id)\n" + payments.map { "charged \($0.paymentCardData)\n" }.joined()
+        let taken = payments.prefix(count)
+        let lines = taken.map { "decided \($0.id)\ncharged \($0.cardData)\n" }.joined()
         let descriptor = open(file.path, O_WRONLY | O_APPEND | O_CREAT, 0o600)
         defer { close(descriptor) }
-        let bytes = Array(lines.utf8)
-        guard write(descriptor, bytes, bytes.count) == bytes.count else { throw Unreachable() }
-        return payments
+        let bytes = Array("batch \(batch)\n\(lines)".utf8)
+        guard write(descriptor, bytes, bytes.count) == bytes.count else {
+            throw PaymentServiceError.noAnswer("its disk is full")
+        }
+        return taken.map(\.id)
     }
 
     private var seen: String { (try? String(contentsOf: file, encoding: .utf8)) ?? "" }
 
-    func token(
-        for batch: StoreAndForwardBatch, _ taken: [StoredPaymentCardReadResult]
-    ) throws -> StoreAndForwardBatchDeletionToken {
+    func token(for batch: Batch, _ taken: [String]) throws -> String {
         let lines = batch.payments.map { payment in
             let form =
                 "swift-contactless payment 1\n\(payment.id)\n\(payment.paymentCardData)\n\(payment.generalCardData)\n"
@@ -207,11 +235,11 @@ final class DoubleService {
         let claims = """
             {"iss":"\(Self.issuer)","aud":"\(Self.reader)","jti":"\(UUID())","bid":"\(batch.id)","cnt":\(batch.count),\
             "hash":"\(base64URL(Data(SHA256.hash(data: Data(form.utf8)))))","iat":\(now),"exp":\(now + 600),\
-            "ids":[\(taken.map { "\"\($0.id)\"" }.joined(separator: ","))]}
+            "ids":[\(taken.map { "\"\($0)\"" }.joined(separator: ","))]}
             """
         let text = base64URL(Data(#"{"alg":"ES256","kid":"service-1"}"#.utf8)) + "." + base64URL(Data(claims.utf8))
         let signature = try key.signature(for: Data(text.utf8)).rawRepresentation
-        return .init(rawValue: "\(text).\(base64URL(signature))")
+        return "\(text).\(base64URL(signature))"
     }
 
     private func hex(_ digest: SHA256.Digest) -> String { digest.map { String(format: "%02x", $0) }.joined() }
@@ -219,4 +247,17 @@ final class DoubleService {
     private func base64URL(_ data: Data) -> String {
         data.base64EncodedString().replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: "")
     }
+
+    // MARK: Not asked here
+
+    func fetchReaderToken() async throws -> String { "" }
+    func reverse(idempotencyKey: String) async throws { throw PaymentServiceError.refused(code: "no", message: "No.") }
+
+    func processPayment(
+        cardData: String, amount: Decimal, currency: String, idempotencyKey: String
+    ) async throws -> PaymentResult { throw PaymentServiceError.refused(code: "no", message: "No.") }
+
+    func processRefund(
+        cardData: String, amount: Decimal, currency: String, idempotencyKey: String
+    ) async throws -> RefundResult { throw PaymentServiceError.refused(code: "no", message: "No.") }
 }
