@@ -4,13 +4,16 @@ public import OpenCombine
 
 /// The contract of `CardReaderService` in the shape that it has for code with publishers.
 ///
-/// What returns a `Future` begins with the call.  What returns another publisher begins for each subscriber, and is cancelled
-/// with the subscription.
+/// What returns a `Future` begins with the call.  A command that returns another publisher is one call, which begins with the
+/// first subscriber, whose result each subscriber gets, and which is cancelled when nobody subscribes any more.  A payment that
+/// was made all the same is returned by `retryActivePaymentIntent`; until then no other one begins.
 public protocol PublishingCardReaderService {
     var discoveredReaders: AnyPublisher<[CardReader], any Error> { get }
     var connectedReaders: AnyPublisher<[CardReader], Never> { get }
     var readerEvents: AnyPublisher<CardReaderEvent, Never> { get }
     var softwareUpdateEvents: AnyPublisher<CardReaderSoftwareUpdateState, Never> { get }
+    var reconnectionEvents: AnyPublisher<CardReaderReconnection, Never> { get }
+    var discoveryStatus: AnyPublisher<CardReaderServiceDiscoveryStatus, Never> { get }
 
     func checkSupport(
         for cardReaderType: CardReaderType, configProvider: any CardReaderConfigProvider,
@@ -21,7 +24,7 @@ public protocol PublishingCardReaderService {
     func connect(_ reader: CardReader, options: CardReaderConnectionOptions?) -> AnyPublisher<CardReader, any Error>
     func disconnect() -> Future<Void, any Error>
     func waitForInsertedCardToBeRemoved() -> Future<Void, Never>
-    func clear()
+    func clear() throws
     func capturePayment(_ parameters: PaymentIntentParameters) -> AnyPublisher<PaymentIntent, any Error>
     func retryActivePaymentIntent() -> AnyPublisher<PaymentIntent, any Error>
     func cancelPaymentIntent() -> Future<Void, any Error>
@@ -30,12 +33,12 @@ public protocol PublishingCardReaderService {
     func installUpdate()
 }
 
-/// A `ContactlessReaderService` for code with publishers.  It adds nothing: the sequences are the truth.
+/// A `CardReaderService` for code with publishers.  It adds nothing: the sequences are the truth.
 public final class CombineCardReaderService: PublishingCardReaderService, Sendable {
     /// What it is made of.
-    public let service: ContactlessReaderService
+    public let service: any CardReaderService
 
-    public init(_ service: ContactlessReaderService) { self.service = service }
+    public init(_ service: any CardReaderService) { self.service = service }
 
     public var discoveredReaders: AnyPublisher<[CardReader], any Error> {
         StreamPublisher { [service] in service.discoveredReaders }.eraseToAnyPublisher()
@@ -48,6 +51,12 @@ public final class CombineCardReaderService: PublishingCardReaderService, Sendab
     }
     public var softwareUpdateEvents: AnyPublisher<CardReaderSoftwareUpdateState, Never> {
         StreamPublisher { [service] in service.softwareUpdateEvents }.eraseToAnyPublisher()
+    }
+    public var reconnectionEvents: AnyPublisher<CardReaderReconnection, Never> {
+        StreamPublisher { [service] in service.reconnectionEvents }.eraseToAnyPublisher()
+    }
+    public var discoveryStatus: AnyPublisher<CardReaderServiceDiscoveryStatus, Never> {
+        StreamPublisher { [service] in service.discoveryStatus }.eraseToAnyPublisher()
     }
 
     public func checkSupport(
@@ -72,7 +81,7 @@ public final class CombineCardReaderService: PublishingCardReaderService, Sendab
     public func connect(
         _ reader: CardReader, options: CardReaderConnectionOptions?
     ) -> AnyPublisher<CardReader, any Error> {
-        StreamPublisher(command: { [service] in try await service.connect(reader, options: options) })
+        CommandPublisher({ [service] in try await service.connect(reader, options: options) })
             .eraseToAnyPublisher()
     }
 
@@ -88,15 +97,14 @@ public final class CombineCardReaderService: PublishingCardReaderService, Sendab
         }
     }
 
-    /// Does nothing while a reader is connected.
-    public func clear() { try? service.clear() }
+    public func clear() throws { try service.clear() }
 
     public func capturePayment(_ parameters: PaymentIntentParameters) -> AnyPublisher<PaymentIntent, any Error> {
-        StreamPublisher(command: { [service] in try await service.capturePayment(parameters) }).eraseToAnyPublisher()
+        CommandPublisher({ [service] in try await service.capturePayment(parameters) }).eraseToAnyPublisher()
     }
 
     public func retryActivePaymentIntent() -> AnyPublisher<PaymentIntent, any Error> {
-        StreamPublisher(command: { [service] in try await service.retryActivePaymentIntent() }).eraseToAnyPublisher()
+        CommandPublisher({ [service] in try await service.retryActivePaymentIntent() }).eraseToAnyPublisher()
     }
 
     public func cancelPaymentIntent() -> Future<Void, any Error> {
@@ -104,12 +112,12 @@ public final class CombineCardReaderService: PublishingCardReaderService, Sendab
     }
 
     public func refundPayment(parameters: RefundParameters) -> AnyPublisher<String, any Error> {
-        StreamPublisher(command: { [service] in try await service.refundPayment(parameters: parameters) })
+        CommandPublisher({ [service] in try await service.refundPayment(parameters: parameters) })
             .eraseToAnyPublisher()
     }
 
     public func cancelRefund() -> AnyPublisher<Void, any Error> {
-        StreamPublisher(command: { [service] in try await service.cancelRefund() }).eraseToAnyPublisher()
+        CommandPublisher({ [service] in try await service.cancelRefund() }).eraseToAnyPublisher()
     }
 
     /// How it goes is told by ``softwareUpdateEvents``.

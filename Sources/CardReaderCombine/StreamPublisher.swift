@@ -33,20 +33,6 @@ struct StreamPublisher<Output: Sendable, Failure: Error>: Publisher {
         }
     }
 
-    /// One call for each subscriber, cancelled with the subscription.
-    init(command: @escaping @Sendable () async throws -> Output) where Failure == any Error {
-        begin = {
-            { send in
-                do {
-                    _ = await send(try await command())
-                    return nil
-                } catch {
-                    return error
-                }
-            }
-        }
-    }
-
     func receive<S: Subscriber>(subscriber: S) where S.Input == Output, S.Failure == Failure {
         let pump = Pump<Output, Failure>({ subscriber.receive($0) }, { subscriber.receive(completion: $0) })
         subscriber.receive(subscription: pump)

@@ -130,7 +130,8 @@ extension PaymentServiceError: LocalizedError, CustomStringConvertible {
     public var description: String {
         switch self {
         case .noAnswer(let reason): "The payment service did not answer: \(reason). Ask again, with the same key."
-        case .refused(let code, let message): "The payment service refused the call (\(code)): \(message)"
+        case .refused(let code, let message):
+            "The payment service refused the call (\(code)): \(message) It did nothing: correct what it says, and try again."
         case .notAuthorised(let reason):
             "The payment service does not know this terminal, or no longer: \(reason). Renew its credentials."
         }

@@ -38,6 +38,8 @@ public final class PaymentViewModel {
 
     private let service: TapToPayService
     @ObservationIgnored private var watch: Watch?
+    /// The wait for a card.
+    @ObservationIgnored private var read: Task<PaymentCardReadResult, any Error>?
 
     public init(_ service: TapToPayService, currencyCode: String = "EUR") {
         self.service = service
@@ -72,7 +74,18 @@ public final class PaymentViewModel {
             prompt = nil
         }
         do {
-            result = try await service.charge(amount: amount, currency: currencyCode)
+            let (amount, currency) = (amount, currencyCode)
+            let read = Task { [service] in
+                try await service.read(PaymentCardTransactionRequest(amount: amount, currencyCode: currency))
+            }
+            self.read = read
+            defer { self.read = nil }
+            let card = try await withTaskCancellationHandler {
+                try await read.value
+            } onCancel: {
+                read.cancel()
+            }
+            result = try await service.authorise(card, amount: amount, currency: currency)
         } catch PaymentCardReaderSession.ReadError.readCancelled {
             // Nobody needs to be told what they did.
         } catch {
@@ -88,9 +101,7 @@ public final class PaymentViewModel {
         isProcessing = true
         defer { isProcessing = false }
         do {
-            let decision = try await service.psp.result(for: key)
-            if decision == nil { try await service.psp.reverse(idempotencyKey: key) }
-            result = decision
+            result = try await service.resolve(key)
             unresolvedKey = nil
             errorMessage = nil
         } catch {
@@ -98,8 +109,8 @@ public final class PaymentViewModel {
         }
     }
 
-    /// Ends the wait for a card.
-    public func cancel() async { await service.cancelRead() }
+    /// Ends the wait for a card.  A read whose card has been detected goes on.
+    public func cancel() async { read?.cancel() }
 
     private func show(_ event: PaymentCardReader.Event) {
         switch event {

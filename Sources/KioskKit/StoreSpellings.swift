@@ -89,7 +89,7 @@ extension PaymentServiceProvider {
         let answers = result.payments.mapValues {
             $0.status == .approved ? ProximityReaderSystem.Ledger.Answer.approved : .declined
         }
-        try await ledger.record(answers)
+        try await ledger.record(answers, deletionToken: result.deletionToken.map { .init(rawValue: $0) })
         if let token = result.deletionToken { StoreAndForwardBatch.deletionTokens.withLock { $0 = [id: token] } }
         return result
     }

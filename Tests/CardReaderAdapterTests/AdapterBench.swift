@@ -7,19 +7,24 @@ import Testing
 struct AdapterBench {
     let readers: SimulatedReaders
     let processor: ScriptedProcessor
-    let service: ContactlessReaderService
+    /// In the shape that is tested.
+    let service: any CardReaderService
+    private let contactless: ContactlessReaderService
     let shop = Shop()
 
     init(
         _ list: [SimulatedReader] = [SimulatedReader(serial: "A")], script: [ScriptedProcessor.Answer] = [],
-        limits: ContactlessReaderService.TimeLimits? = nil
+        limits: ContactlessReaderService.TimeLimits? = nil, on surface: Surface = .sequences
     ) {
         readers = SimulatedReaders(list)
         processor = ScriptedProcessor(script)
         var quick = ContactlessReaderService.TimeLimits()
         quick.reconnectionPauses = Array(repeating: .milliseconds(1), count: 5)
-        service = ContactlessReaderService(processor: processor, backend: readers, limits: limits ?? quick)
+        contactless = ContactlessReaderService(processor: processor, backend: readers, limits: limits ?? quick)
+        service = surface(contactless)
     }
+
+    var activePaymentIntent: PaymentIntent? { get async { await contactless.activePaymentIntent } }
 
     /// Begins to search, and returns when a reader is found.
     func find(_ serial: String = "A") async throws -> CardReader {
@@ -174,14 +179,28 @@ actor ScriptedProcessor: PaymentProcessor {
         _ = try await answer(about: intent, ok: .canceled)
     }
 
-    func needsCard(for refund: RefundParameters) async throws -> Bool { refundNeedsCard }
+    func retrieve(_ intent: PaymentIntent) async throws -> PaymentIntent {
+        calls.append(Call(kind: "retrieve", amount: intent.amount, key: intent.id))
+        return try await answer(about: intent, ok: intent.status)
+    }
+
+    /// Not among ``calls``: it moves no money.
+    func needsCard(for refund: RefundParameters) async throws -> Bool {
+        _ = try await answer(about: Self.none, ok: .unknown)
+        return refundNeedsCard
+    }
 
     func refund(
         _ parameters: RefundParameters, amount: UInt, card: CollectedCard?, idempotencyKey: String
     ) async throws -> RefundOutcome {
         calls.append(Call(kind: "refund", amount: amount, key: idempotencyKey))
+        _ = try await answer(about: Self.none, ok: .unknown)
         return refundOutcome
     }
+
+    /// For the answers to questions about no intent.
+    private static let none = PaymentIntent(
+        id: "none", status: .unknown, created: Date(timeIntervalSince1970: 0), amount: 0, currency: "eur")
 
     private func answer(about intent: PaymentIntent, ok: PaymentIntentStatus) async throws -> PaymentIntent {
         func with(_ status: PaymentIntentStatus, id: String? = nil) -> PaymentIntent {

@@ -7,9 +7,10 @@ import Testing
 
 /// Discovery and connection, row for row as their promises are numbered.
 @Suite(.timeLimit(.minutes(10))) struct ConnectionTests {
-    @Test("A1: discovery gives full lists, an empty one first, and a new one with each plug")
-    func a1() async throws {
-        let bench = AdapterBench([])
+    @Test(
+        "A1: discovery gives full lists, an empty one first, and a new one with each plug", arguments: Surface.allCases)
+    func a1(_ surface: Surface) async throws {
+        let bench = AdapterBench([], on: surface)
         let lists = Seen(bench.service.discoveredReaders)
         try bench.service.start(bench.shop, discoveryMethod: .simulated)
         try await wait(for: "search") { await bench.service.discoveryStatus.first { _ in true } == .discovering }
@@ -25,9 +26,9 @@ import Testing
         #expect(lists.all.last?.last?.batteryLevel == nil)
     }
 
-    @Test("A2: a second start is refused, and the first search goes on")
-    func a2() async throws {
-        let bench = AdapterBench()
+    @Test("A2: a second start is refused, and the first search goes on", arguments: Surface.allCases)
+    func a2(_ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         let reader = try await bench.find()
         let lists = Seen(bench.service.discoveredReaders)
         #expect(
@@ -42,9 +43,11 @@ import Testing
                 == "discovery(underlyingError: alreadyConnectedToReader)")
     }
 
-    @Test("A3: cancelDiscovery does nothing without a search, ends one, and the next may begin at once")
-    func a3() async throws {
-        let bench = AdapterBench()
+    @Test(
+        "A3: cancelDiscovery does nothing without a search, ends one, and the next may begin at once",
+        arguments: Surface.allCases)
+    func a3(_ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         try await bench.service.cancelDiscovery()
         for _ in 0..<100 {
             let lists = Seen(bench.service.discoveredReaders)
@@ -55,9 +58,9 @@ import Testing
         #expect(try await bench.find().serial == "A")
     }
 
-    @Test("A4: starts and cancels from many tasks at once end, with one search at most")
-    func a4() async throws {
-        let bench = AdapterBench()
+    @Test("A4: starts and cancels from many tasks at once end, with one search at most", arguments: Surface.allCases)
+    func a4(_ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         let (service, shop) = (bench.service, bench.shop)
         let begun = await withTaskGroup(of: Bool.self) { group in
             for index in 0..<200 {
@@ -79,9 +82,9 @@ import Testing
                 == "discovery(underlyingError: readerBusy)")
     }
 
-    @Test("A5: only a reader of the present search can be connected to")
-    func a5() async throws {
-        let bench = AdapterBench()
+    @Test("A5: only a reader of the present search can be connected to", arguments: Surface.allCases)
+    func a5(_ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         let old = try await bench.find()
         let unknown = "connection(underlyingError: internalServiceError)"
         func tryIt(_ reader: CardReader) async -> String? {
@@ -108,9 +111,9 @@ import Testing
 
     @Test(
         "A6, A7: however a search ends, its sequence ends, what it found is forgotten, and the next has its own",
-        arguments: End.allCases)
-    func a6(_ end: End) async throws {
-        let bench = AdapterBench()
+        arguments: End.allCases, Surface.allCases)
+    func a6(_ end: End, _ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         let reader = try await bench.find()
         let lists = Seen(bench.service.discoveredReaders)
         try await wait(for: "list") { lists.all.last?.count == 1 }
@@ -145,12 +148,15 @@ import Testing
         #expect(
             await failure { for try await _ in lists {} } == "discovery(underlyingError: bluetoothDisabled)")
         try await wait(for: "fault") { status.all.last == .fault }
+        #expect(service.status == .fault)
         try service.start(shop, discoveryMethod: .usb)
     }
 
-    @Test("A8: connectedReaders goes from none to one to none, and tells of each change of a field")
-    func a8() async throws {
-        let bench = AdapterBench([SimulatedReader(serial: "A", batteryLevel: 0.5)])
+    @Test(
+        "A8: connectedReaders goes from none to one to none, and tells of each change of a field",
+        arguments: Surface.allCases)
+    func a8(_ surface: Surface) async throws {
+        let bench = AdapterBench([SimulatedReader(serial: "A", batteryLevel: 0.5)], on: surface)
         let lists = Seen(bench.service.connectedReaders)
         let events = Seen(bench.service.readerEvents)
         let reader = try await bench.connect(options: CardReaderConnectionOptions(autoReconnect: false))
@@ -172,9 +178,9 @@ import Testing
         #expect(events.all.map(\.text) == ["lowBattery", "lowBatteryResolved", "disconnected usbDisconnected"])
     }
 
-    @Test("A10: a reader that is plugged in again is connected again, with a new token")
-    func a10() async throws {
-        let bench = AdapterBench()
+    @Test("A10: a reader that is plugged in again is connected again, with a new token", arguments: Surface.allCases)
+    func a10(_ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         let states = Seen(bench.service.reconnectionEvents)
         let lists = Seen(bench.service.connectedReaders)
         try await bench.connect()
@@ -192,9 +198,9 @@ import Testing
         try await bench.payOnceMore()
     }
 
-    @Test("A10: one that cannot be connected again is told of, and given up")
-    func a10Failed() async throws {
-        let bench = AdapterBench()
+    @Test("A10: one that cannot be connected again is told of, and given up", arguments: Surface.allCases)
+    func a10Failed(_ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         let states = Seen(bench.service.reconnectionEvents)
         try await bench.connect()
         bench.readers.refuseConnections(with: .readerIncompatible)
@@ -209,9 +215,9 @@ import Testing
 
     enum GivingUp: CaseIterable { case byHandle, byDisconnect, byStart, byClear }
 
-    @Test("A10: the wait for a reader can be given up", arguments: GivingUp.allCases)
-    func a10GivenUp(_ way: GivingUp) async throws {
-        let bench = AdapterBench()
+    @Test("A10: the wait for a reader can be given up", arguments: GivingUp.allCases, Surface.allCases)
+    func a10GivenUp(_ way: GivingUp, _ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         let states = Seen(bench.service.reconnectionEvents)
         try await bench.connect()
         bench.readers.unplug("A")
@@ -237,9 +243,9 @@ import Testing
         #expect(states.all.count == 2)
     }
 
-    @Test("A10: without autoReconnect nobody waits")
-    func a10Off() async throws {
-        let bench = AdapterBench()
+    @Test("A10: without autoReconnect nobody waits", arguments: Surface.allCases)
+    func a10Off(_ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         let states = Seen(bench.service.reconnectionEvents)
         let events = Seen(bench.service.readerEvents)
         try await bench.connect(options: CardReaderConnectionOptions(autoReconnect: false))
@@ -253,9 +259,9 @@ import Testing
         #expect(states.all.isEmpty)
     }
 
-    @Test("A11: without a connection there is nothing to disconnect")
-    func a11() async throws {
-        let bench = AdapterBench()
+    @Test("A11: without a connection there is nothing to disconnect", arguments: Surface.allCases)
+    func a11(_ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         let error = "disconnection(underlyingError: notConnectedToReader)"
         #expect(await failure { try await bench.service.disconnect() } == error)
         try await bench.connect()
@@ -263,9 +269,11 @@ import Testing
         #expect(await failure { try await bench.service.disconnect() } == error)
     }
 
-    @Test("A12: clear is refused while connected, ends a connection under way, and the next one has a new token")
-    func a12() async throws {
-        let bench = AdapterBench()
+    @Test(
+        "A12: clear is refused while connected, ends a connection under way, and the next one has a new token",
+        arguments: Surface.allCases)
+    func a12(_ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         try await bench.connect()
         #expect(
             await failure { try bench.service.clear() } == "disconnection(underlyingError: alreadyConnectedToReader)")
@@ -287,9 +295,9 @@ import Testing
         #expect(bench.shop.tokens == 3)
     }
 
-    @Test("A13: a token is fetched for each connection, and one answer of the shop counts")
-    func a13() async throws {
-        let bench = AdapterBench()
+    @Test("A13: a token is fetched for each connection, and one answer of the shop counts", arguments: Surface.allCases)
+    func a13(_ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         for count in 1...3 {
             try await bench.connect()
             #expect(bench.shop.tokens == count)
@@ -312,15 +320,40 @@ import Testing
                 "incompleteStoreAddress(adminUrl: nil)"
             ),
             (.silent, .answers, "requestTimedOut"), (.answers, .silent, "requestTimedOut"),
-        ])
-    func a13Errors(_ token: Shop.Behaviour, _ location: Shop.Behaviour, _ error: String) async throws {
+        ] as [(Shop.Behaviour, Shop.Behaviour, String)], Surface.allCases)
+    func a13Errors(_ row: (Shop.Behaviour, Shop.Behaviour, String), _ surface: Surface) async throws {
+        let (token, location, error) = row
         var limits = ContactlessReaderService.TimeLimits()
         #expect(limits.token == .seconds(60))
         limits.token = .milliseconds(100)
-        let bench = AdapterBench(limits: limits)
+        let bench = AdapterBench(limits: limits, on: surface)
         bench.shop.set(token: token, location: location)
         #expect(await failure { try await bench.connect() } == "connection(underlyingError: \(error))")
         await bench.service.connectedReaders.first { _ in true }.map { #expect($0.isEmpty) }
+    }
+
+    @Test("A13: a reader that is not ready in time, and a search that finds none in time, have errors of their own")
+    func timeLimits() async throws {
+        var limits = ContactlessReaderService.TimeLimits()
+        #expect(limits.discovery == nil, "none, as the contract has it")
+        limits.connection = .milliseconds(100)
+        limits.discovery = .milliseconds(100)
+        let slow = ContactlessReaderService(processor: ScriptedProcessor([]), backend: SlowReaders(), limits: limits)
+        let lists = slow.discoveredReaders
+        try slow.start(Shop(), discoveryMethod: .usb)
+        var reader: CardReader?
+        for try await list in lists {
+            reader = list.first
+            if reader != nil { break }
+        }
+        let found = try #require(reader)
+        #expect(
+            await failure { try await slow.connect(found, options: nil) }
+                == "connection(underlyingError: bluetoothConnectTimedOut)")
+        let empty = AdapterBench([], limits: limits)
+        let none = empty.service.discoveredReaders
+        try empty.service.start(empty.shop, discoveryMethod: .simulated)
+        #expect(await failure { for try await _ in none {} } == "discovery(underlyingError: bluetoothScanTimedOut)")
     }
 
     // MARK: Identity
@@ -366,14 +399,16 @@ import Testing
 
     @Test("A24: a reader of pcscd and of the USB is one, driven by pcscd, under the name that does not change")
     func a24Both() {
-        var roster = ReaderRoster()
         func pcsc(_ name: String, address: UInt32?, isComplete: Bool = true) -> ReaderRoster.PCSCFacts {
             .init(
                 name: name, channel: address.map { PCSCChannelID(rawValue: 0x0020_0000 | 1 << 8 | $0) },
                 isComplete: isComplete)
         }
         func entries(_ pcsc: [ReaderRoster.PCSCFacts], _ usb: [USBDevice]) -> [String] {
-            roster.entries(pcsc: pcsc, usb: usb.map { .init(device: $0) }).map { "\($0.reader.serial) \($0.source)" }
+            var roster = ReaderRoster()
+            return roster.entries(pcsc: pcsc, usb: usb.map { .init(device: $0) }).map {
+                "\($0.reader.serial) \($0.source)"
+            }
         }
         let (first, second) = (device("A0123"), device(nil, address: 5, ports: [3]))
         #expect(entries([pcsc("ACS ACR122U 00 00", address: 4)], [first]) == ["A0123 pcsc(0)"])
@@ -396,6 +431,31 @@ import Testing
                 == ["Virtual PCD 00 00 pcsc(0)", "Virtual PCD 00 01 pcsc(1)"])
     }
 
+    @Test("A24: a reader that pcscd drove is left to it for a while, when pcscd is restarted or has not seen it yet")
+    func a24Return() {
+        var roster = ReaderRoster()
+        let device = device("A0123")
+        let pcscd = ReaderRoster.PCSCFacts(
+            name: "ACS ACR122U 00 00", channel: PCSCChannelID(rawValue: 0x0020_0000 | 1 << 8 | 4))
+        let start = ContinuousClock.now
+        func sources(after seconds: Int, pcscd facts: ReaderRoster.PCSCFacts?) -> [ReaderRoster.Source] {
+            roster.entries(
+                pcsc: facts.map { [$0] } ?? [], usb: [.init(device: device)], at: start + .seconds(seconds)
+            ).map(\.source)
+        }
+        #expect(sources(after: 0, pcscd: nil) == [.usb(0)], "it was never pcscd's")
+        #expect(sources(after: 1, pcscd: pcscd) == [.pcsc(0)])
+        // However long nobody has looked.
+        #expect(sources(after: 1000, pcscd: nil) == [])
+        #expect(roster.changesAt == start + .seconds(1030))
+        #expect(sources(after: 1029, pcscd: nil) == [])
+        #expect(sources(after: 1029, pcscd: pcscd) == [.pcsc(0)])
+        #expect(roster.changesAt == nil)
+        #expect(sources(after: 1040, pcscd: nil) == [], "it was pcscd's again")
+        #expect(sources(after: 1070, pcscd: nil) == [.usb(0)], "pcscd does not come back")
+        #expect(roster.changesAt == nil)
+    }
+
     // MARK: The known reader
 
     private actor Store: KnownReaderStore {
@@ -405,9 +465,9 @@ import Testing
         func remember(_ serial: String) { self.serial = serial }
     }
 
-    @Test("A28: a reader becomes the known one when it is connected, and not before")
-    func a28() async throws {
-        let bench = AdapterBench()
+    @Test("A28: a reader becomes the known one when it is connected, and not before", arguments: Surface.allCases)
+    func a28(_ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
         let store = Store()
         let search = ReaderSearch(bench.service, known: store)
         bench.readers.refuseConnections(with: .readerIncompatible)
@@ -423,9 +483,11 @@ import Testing
         #expect(try await search.connect(bench.shop, discoveryMethod: .simulated).serial == "A", "nobody has to choose")
     }
 
-    @Test("A28: the known reader is connected to once in a search; then somebody chooses, among those not skipped")
-    func a28Once() async throws {
-        let bench = AdapterBench([SimulatedReader(serial: "A"), SimulatedReader(serial: "B")])
+    @Test(
+        "A28: the known reader is connected to once in a search; then somebody chooses, among those not skipped",
+        arguments: Surface.allCases)
+    func a28Once(_ surface: Surface) async throws {
+        let bench = AdapterBench([SimulatedReader(serial: "A"), SimulatedReader(serial: "B")], on: surface)
         bench.readers.refuseConnections(with: .readerIncompatible)
         let asked = Mutex<[[String]]>([])
         let search = ReaderSearch(bench.service, known: Store("A"))
@@ -455,4 +517,21 @@ private struct BrokenReaders: ReaderBackend {
         _ reader: AttachedReader, token: String, acceptingTerms: Bool,
         update: @escaping @Sendable (CardReaderSoftwareUpdateState) -> Void
     ) async throws -> any ReaderLink { throw UnderlyingError.transportDisabled }
+}
+
+/// One reader that never becomes ready.
+private struct SlowReaders: ReaderBackend {
+    func supports(_ method: CardReaderDiscoveryMethod, _ type: CardReaderType) -> Bool { true }
+    func attachedReaders() -> AsyncThrowingStream<[AttachedReader], any Error> {
+        let (stream, continuation) = AsyncThrowingStream<[AttachedReader], any Error>.makeStream()
+        continuation.yield([AttachedReader(CardReader(serial: "A"), handle: 0)])
+        return stream
+    }
+    func open(
+        _ reader: AttachedReader, token: String, acceptingTerms: Bool,
+        update: @escaping @Sendable (CardReaderSoftwareUpdateState) -> Void
+    ) async throws -> any ReaderLink {
+        try await Task.sleep(for: .seconds(3600))
+        throw CancellationError()
+    }
 }

@@ -1,100 +1,380 @@
 import CardReaderAdapter
 import Foundation
+import Synchronization
 import Testing
 
 /// What may go wrong, in every state that it can go wrong in.  Each ends as documented, and the next payment works.
 @Suite(.timeLimit(.minutes(10))) struct FaultTests {
-    enum State: CaseIterable { case waitingForRemoval, creating, collecting, processing }
-    enum Fault: CaseIterable { case unplug, serviceStopped, cancelIntent, cancelTask }
-
-    /// How the payment ends: nil is a payment.
-    private static func end(_ fault: Fault, in state: State) -> String? {
-        switch (fault, state) {
-        case (_, .processing): nil
-        case (.unplug, .creating), (.serviceStopped, .creating):
-            "intentCreation(underlyingError: bluetoothDisconnected)"
-        case (.unplug, _), (.serviceStopped, _): "paymentMethodCollection(underlyingError: bluetoothDisconnected)"
-        // There is no intent yet.
-        case (.cancelIntent, .waitingForRemoval), (.cancelIntent, .creating): nil
-        case (.cancelTask, .creating):
-            "intentCreation(underlyingError: commandCancelled(from: CancellationSource.app))"
-        case (.cancelIntent, _), (.cancelTask, _):
-            "paymentMethodCollection(underlyingError: commandCancelled(from: CancellationSource.app))"
-        }
+    /// A row of the article Faults: what is under way, what happens, how the call ends, what is published.
+    struct Row: Sendable, CustomTestStringConvertible {
+        let state: String, fault: String, end: String?
+        let events: [String]
+        var testDescription: String { "\(state): \(fault)" }
     }
 
-    @Test("a fault in a state", arguments: Fault.allCases.flatMap { fault in State.allCases.map { (fault, $0) } })
-    func fault(_ fault: Fault, _ state: State) async throws {
-        let bench = AdapterBench()
+    private static let table: [Row] = {
+        let article = URL(filePath: #filePath).deletingLastPathComponent()
+            .appending(path: "../../Sources/CardReaderAdapter/CardReaderAdapter.docc/Faults.md")
+        let text = (try? String(contentsOf: article, encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").filter { $0.hasPrefix("| ") }.dropFirst().map { line in
+            let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }
+            let parts = cells[2].split(separator: ", ")
+            let cause = parts.last?.replacing("(app)", with: "(from: CancellationSource.app)") ?? ""
+            return Row(
+                state: cells[0], fault: cells[1],
+                end: parts.count == 2 ? "\(parts[0])(underlyingError: \(cause))" : nil,
+                events: cells[3] == "none" ? [] : cells[3].components(separatedBy: "; "))
+        }
+    }()
+
+    /// A subscription that is cancelled is told nothing: ``MoneyTests`` has what becomes of the money then.
+    private static let rows = table.flatMap { row in
+        Surface.allCases.filter { $0 == .sequences || row.fault != "task cancelled" }.map { (row, $0) }
+    }
+
+    @Test("the table has each state with each fault") func tableIsWhole() {
+        #expect(Self.table.count == 12 * 4)
+        #expect(Set(Self.table.map(\.testDescription)).count == 12 * 4)
+    }
+
+    private static let refund = RefundParameters(chargeId: "charge-1", amount: 5, currency: "eur")
+
+    @Test("a fault in a state ends as documented, with these events and no others", arguments: rows)
+    func fault(_ row: Row, _ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
+        let (service, readers, processor) = (bench.service, bench.readers, bench.processor)
+        let events = Seen(service.readerEvents)
+        let lists = Seen(service.connectedReaders)
+        let reader = try await bench.find()
+        let once = CardReaderConnectionOptions(autoReconnect: false)
+        let isOfPayment = !["search", "connection"].contains(row.state)
+        if isOfPayment { try await service.connect(reader, options: once) }
+        let (before, call): ([ScriptedProcessor.Answer], @Sendable () async throws -> Void)
+        let pay: @Sendable () async throws -> Void = { _ = try await bench.pay() }
+        let retry: @Sendable () async throws -> Void = { _ = try await service.retryActivePaymentIntent() }
+        let giveBack: @Sendable () async throws -> Void = {
+            _ = try await service.refundPayment(parameters: Self.refund)
+        }
+        await processor.setRefund(.succeeded, needsCard: true)
+        let captured = Mutex(false)
+        switch row.state {
+        case "payment, card to be removed":
+            readers.layCard()
+            (before, call) = ([], pay)
+        case "payment, intent being made": (before, call) = ([.held], pay)
+        case "payment, card awaited": (before, call) = ([], pay)
+        case "payment, being processed":
+            readers.present(.approved(.visa))
+            (before, call) = ([.approved, .held], pay)
+        case "retry, card awaited", "retry, being processed":
+            readers.present(.approved(.visa))
+            let isLost = row.state == "retry, being processed"
+            await processor.follow([.approved, .fails(isLost ? .noAnswer : .declined(.generic))])
+            #expect(await failure { _ = try await bench.pay() } != nil)
+            (before, call) = (isLost ? [.held] : [], retry)
+        case "capture, card to be removed":
+            readers.present(.approved(.visa))
+            (before, call) = (
+                [],
+                {
+                    _ = try await service.collectPayment(AdapterBench.payment) { _ in
+                        readers.layCard()
+                    } capture: { intent in
+                        // It ends when the test has seen the prompt, and the fault.
+                        while !captured.withLock({ $0 }) { await Task.yield() }
+                        return PaymentIntent(
+                            id: intent.id, status: .succeeded, created: intent.created, amount: intent.amount,
+                            currency: intent.currency)
+                    }
+                }
+            )
+        case "refund, being prepared": (before, call) = ([.held], giveBack)
+        case "refund, card awaited": (before, call) = ([], giveBack)
+        case "refund, being processed":
+            readers.present(.approved(.visa))
+            (before, call) = ([.approved, .held], giveBack)
+        case "search":
+            let found = service.discoveredReaders
+            (before, call) = ([], { for try await _ in found {} })
+        case "connection":
+            bench.shop.set(token: .silent)
+            (before, call) = ([], { try await service.connect(reader, options: once) })
+        default:
+            Issue.record("no such state: \(row.state)")
+            return
+        }
+        let start = events.all.count
+        await processor.follow(before)
+        let task = Task { await failure(call) }
+        switch row.state {
+        case "search": break
+        case "connection": try await wait(for: "token") { bench.shop.isAsked }
+        case "capture, card to be removed":
+            try await wait(for: "prompt") { events.all.count == 5 }
+        case _ where before.contains(where: { if case .held = $0 { true } else { false } }):
+            try await wait(for: "question") { await processor.isHolding }
+        default: try await wait(for: "event") { events.all.count > start }
+        }
+        switch row.fault {
+        case "unplugged", "pcscd stopped":
+            readers.unplug("A", reason: row.fault == "unplugged" ? .usbDisconnected : .serviceStopped)
+            if isOfPayment {
+                try await wait(for: "empty list") { lists.all.count == 3 }
+            }
+        case "cancelled" where row.state == "search": try await service.cancelDiscovery()
+        case "cancelled" where row.state == "connection": try service.clear()
+        case "cancelled" where row.state.hasPrefix("refund"): try? await service.cancelRefund()
+        case "cancelled": try? await service.cancelPaymentIntent()
+        case "task cancelled": task.cancel()
+        default: Issue.record("no such fault: \(row.fault)")
+        }
+        // What is left to happen, where it has not ended.
+        captured.withLock { $0 = true }
+        bench.shop.answerLate()
+        if row.state == "search" {
+            // It goes on, with whatever is plugged in.
+            readers.plug(SimulatedReader(serial: "B"))
+            if row.fault != "cancelled" {
+                let lists = Seen(service.discoveredReaders)
+                try await wait(for: "list") { lists.all.last?.last?.serial == "B" }
+            }
+            try await service.cancelDiscovery()
+        } else if row.end == nil {
+            if !(row.state.hasPrefix("capture") && row.fault != "cancelled") { readers.takeCard() }
+            if row.fault == "cancelled", row.events.last == "cardDetailsCollected", before.count < 2,
+                row.state.hasPrefix("payment")
+            {
+                readers.present(.approved(.visa))
+            }
+            await processor.release()
+        }
+        #expect(await task.value == row.end)
+        await processor.release()
+        try await wait(for: "events") { events.all.count >= row.events.count }
+        #expect(events.all.map(\.text) == row.events)
+        let isConnected = isOfPayment && !["unplugged", "pcscd stopped"].contains(row.fault)
+        let serials: [[String]] = !isOfPayment ? [[]] : isConnected ? [[], ["A"]] : [[], ["A"], []]
+        #expect(lists.all.map { $0.map(\.serial) } == serials)
+        bench.shop.set()
+        await processor.setRefund(.succeeded, needsCard: false)
+        try await bench.payOnceMore()
+    }
+
+    @Test(
+        "A10: a reader that is unplugged again while it is connected again comes back all the same",
+        arguments: Surface.allCases)
+    func unpluggedTwice(_ surface: Surface) async throws {
+        let bench = AdapterBench(on: surface)
+        let states = Seen(bench.service.reconnectionEvents)
         let events = Seen(bench.service.readerEvents)
-        try await bench.connect(options: CardReaderConnectionOptions(autoReconnect: false))
-        switch state {
-        case .waitingForRemoval: bench.readers.layCard()
-        case .creating: await bench.processor.follow([.held])
-        case .collecting: break
-        case .processing:
-            await bench.processor.follow([.approved, .held])
-            bench.readers.present(.approved(.visa))
+        try await bench.connect()
+        bench.shop.set(token: .silent)
+        bench.readers.unplug("A")
+        bench.readers.plug(SimulatedReader(serial: "A"))
+        try await wait(for: "token") { bench.shop.isAsked }
+        bench.readers.unplug("A")
+        bench.shop.set()
+        bench.shop.answerLate()
+        // Five attempts fail, with a list that is of a moment ago.
+        try await wait(for: "attempts") { bench.shop.tokens >= 6 }
+        bench.readers.plug(SimulatedReader(serial: "A"))
+        try await wait(for: "reconnection") { states.all.count == 2 }
+        guard case .succeeded = states.all[1] else { throw AdapterBench.Missing() }
+        #expect(events.all.map(\.text) == ["disconnected usbDisconnected"])
+        try await bench.payOnceMore()
+    }
+
+    @Test("A10: a reader is opened again when the one that was lost is given back, and not before")
+    func givenBackFirst() async throws {
+        let readers = LateReaders()
+        let service = ContactlessReaderService(processor: ScriptedProcessor([]), backend: readers)
+        let states = Seen(service.reconnectionEvents)
+        let shop = Shop()
+        try service.start(shop, discoveryMethod: .simulated)
+        for try await list in service.discoveredReaders {
+            if let reader = list.first { try await service.connect(reader, options: nil) }
         }
-        let payment = Task { await failure { _ = try await bench.pay() } }
-        switch state {
-        case .waitingForRemoval, .collecting: try await wait(for: "event") { !events.all.isEmpty }
-        case .creating, .processing: try await wait(for: "question") { await bench.processor.isHolding }
+        readers.simulated.unplug("A")
+        readers.simulated.plug(SimulatedReader(serial: "A"))
+        // The token is fetched before the reader is opened.
+        try await wait(for: "token") { shop.tokens == 2 }
+        try await wait(for: "closing") { readers.log.last == "closing" }
+        for _ in 0..<100 { await Task.yield() }
+        readers.letGo()
+        try await wait(for: "reconnection") { states.all.count == 2 }
+        #expect(readers.log == ["open", "closing", "closed", "open"])
+    }
+
+    @Test(
+        "an update that is interrupted ends, whatever the driver does; no payment begins meanwhile, and the next works",
+        arguments: [
+            ("unplugged", "readerSoftwareUpdateFailedInterrupted"),
+            ("task cancelled", "commandCancelled(from: CancellationSource.app)"),
+        ])
+    func updating(_ fault: String, _ error: String) async throws {
+        let readers = LateReaders()
+        let service = ContactlessReaderService(processor: ScriptedProcessor([]), backend: readers)
+        let updates = Seen(service.softwareUpdateEvents)
+        let once = CardReaderConnectionOptions(autoReconnect: false)
+        func connect() async throws {
+            try service.start(Shop(), discoveryMethod: .simulated)
+            for try await list in service.discoveredReaders {
+                if let reader = list.first { try await service.connect(reader, options: once) }
+            }
         }
-        let before = events.all.count
-        switch fault {
-        case .unplug: bench.readers.unplug("A")
-        case .serviceStopped: bench.readers.unplug("A", reason: .serviceStopped)
-        case .cancelIntent: try? await bench.service.cancelPaymentIntent()
-        case .cancelTask: payment.cancel()
+        try await connect()
+        let update = Task { await failure { try await service.installUpdate() } }
+        try await wait(for: "update") { readers.log.last == "updating" }
+        #expect(
+            await failure { _ = try await service.capturePayment(AdapterBench.payment) }
+                == "paymentMethodCollection(underlyingError: readerBusy)")
+        #expect(
+            await failure { try await service.installUpdate() }
+                == "softwareUpdate(underlyingError: readerBusy, batteryLevel: nil)")
+        if fault == "unplugged" { readers.simulated.unplug("A") } else { update.cancel() }
+        #expect(await update.value == "softwareUpdate(underlyingError: \(error), batteryLevel: nil)")
+        readers.letGo()
+        try await wait(for: "end of the driver") { readers.log.contains("updated") }
+        if fault == "unplugged" {
+            readers.simulated.plug(SimulatedReader(serial: "A"))
+            try await connect()
         }
-        if fault == .unplug || fault == .serviceStopped {
-            try await wait(for: "event") { events.all.count == before + 1 }
-            #expect(events.all.last?.text == "disconnected \(fault == .unplug ? "usbDisconnected" : "serviceStopped")")
+        readers.simulated.present(.approved(.visa))
+        #expect(try await service.capturePayment(AdapterBench.payment).status == .requiresCapture)
+        try await wait(for: "states") { updates.all.count >= 4 }
+        let states = updates.all.map { state in
+            switch state {
+            case .none: "none"
+            case .started: "started"
+            case .failed: "failed"
+            default: "other"
+            }
         }
-        let end = Self.end(fault, in: state)
-        if end == nil {
-            bench.readers.takeCard()
-            if state != .processing { bench.readers.present(.approved(.visa)) }
-            await bench.processor.release()
-        }
-        #expect(await payment.value == end)
+        #expect(states == ["none", "started", "failed", "none"])
+    }
+
+    @Test(
+        "the payment service does not answer a cancellation, a refund, or whether a refund needs the card",
+        arguments: Surface.allCases)
+    func silence(_ surface: Surface) async throws {
+        var limits = ContactlessReaderService.TimeLimits()
+        limits.processor = .seconds(8)
+        let bench = AdapterBench(script: [.approved, .fails(.noAnswer), .never], limits: limits, on: surface)
+        try await bench.connect()
+        bench.readers.present(.approved(.visa))
+        #expect(await failure { _ = try await bench.pay() } != nil)
+        #expect(
+            await failure { try await bench.service.cancelPaymentIntent() }
+                == "paymentCancellation(underlyingError: requestTimedOut)")
         await bench.processor.release()
+        try await bench.service.cancelPaymentIntent()
+        await bench.processor.follow([.never])
+        #expect(
+            await failure { _ = try await bench.service.refundPayment(parameters: Self.refund) }
+                == "refundCreation(underlyingError: requestTimedOut)")
+        #expect(await bench.processor.calls(of: "refund").isEmpty)
+        await bench.processor.release()
+        // One that was done, and of which the answer comes late: the second question has it.
+        await bench.processor.follow([.approved, .held])
+        #expect(
+            await failure { _ = try await bench.service.refundPayment(parameters: Self.refund) }
+                == "refundPayment(underlyingError: requestTimedOut, shouldRetry: true)")
+        await bench.processor.release()
+        #expect(try await bench.service.refundPayment(parameters: Self.refund) == "success")
+        #expect(await Set(bench.processor.calls(of: "refund").map(\.key)).count == 1)
         try await bench.payOnceMore()
     }
 
     @Test(
         "a payment service that answers wrongly, as an error, or not at all",
         arguments: [
-            (ScriptedProcessor.Answer.wrong, 0, "intentCreation(underlyingError: processorAPIError)"),
-            (.wrong, 1, "paymentCapture(underlyingError: processorAPIError)"),
-            (.status(.succeeded), 0, "intentCreation(underlyingError: processorAPIError)"),
-            (.status(.canceled), 1, "paymentCapture(underlyingError: processorAPIError)"),
-            (.fails(.notConnected), 0, "intentCreation(underlyingError: notConnectedToInternet)"),
-            (.fails(.notConnected), 1, "paymentCapture(underlyingError: notConnectedToInternet)"),
-            (.fails(.sessionExpired), 1, "paymentCapture(underlyingError: readerSessionExpired)"),
-            (.never, 0, "intentCreation(underlyingError: requestTimedOut)"),
-            (.never, 1, "paymentCapture(underlyingError: requestTimedOut)"),
-        ])
-    func answers(_ answer: ScriptedProcessor.Answer, _ call: Int, _ error: String) async throws {
+            (ScriptedProcessor.Answer.wrong, 0, "intentCreation(underlyingError: processorAPIError)", false),
+            (.wrong, 1, "paymentCapture(underlyingError: processorAPIError)", true),
+            (.status(.succeeded), 0, "intentCreation(underlyingError: processorAPIError)", false),
+            (.status(.canceled), 1, "paymentCapture(underlyingError: processorAPIError)", false),
+            (.fails(.notConnected), 0, "intentCreation(underlyingError: notConnectedToInternet)", false),
+            (.fails(.notConnected), 1, "paymentCapture(underlyingError: notConnectedToInternet)", false),
+            (.fails(.sessionExpired), 1, "paymentCapture(underlyingError: readerSessionExpired)", false),
+            (.never, 0, "intentCreation(underlyingError: requestTimedOut)", false),
+            (.never, 1, "paymentCapture(underlyingError: requestTimedOut)", true),
+            // It succeeds when nobody waits for it any more.
+            (.held, 1, "paymentCapture(underlyingError: requestTimedOut)", true),
+        ] as [(ScriptedProcessor.Answer, Int, String, Bool)], Surface.allCases)
+    func answers(_ row: (ScriptedProcessor.Answer, Int, String, Bool), _ surface: Surface) async throws {
+        let (answer, call, error, isUnknown) = row
         var limits = ContactlessReaderService.TimeLimits()
-        if case .never = answer { limits.processor = .milliseconds(500) }
+        switch answer {
+        case .never, .held: limits.processor = .seconds(8)
+        default: break
+        }
         let bench = AdapterBench(
-            script: Array(repeating: .approved, count: call) + [answer], limits: limits)
+            script: Array(repeating: .approved, count: call) + [answer], limits: limits, on: surface)
         try await bench.connect()
         bench.readers.present(.approved(.visa))
         #expect(await failure { _ = try await bench.pay() } == error)
-        if call == 1, case .never = answer {
+        await bench.processor.release()
+        await bench.processor.follow([])
+        if isUnknown {
             // What comes when nobody waits any more changes nothing; the next question has the same key.
-            await bench.processor.release()
-            await bench.processor.follow([])
+            #expect(
+                await failure { _ = try await bench.pay() } == "intentCreation(underlyingError: paymentOutcomeUnknown)")
             #expect(try await bench.service.retryActivePaymentIntent().status == .requiresCapture)
             #expect(await Set(bench.processor.calls(of: "process").map(\.key)).count == 1)
         }
-        if call == 0 { #expect(await bench.service.activePaymentIntent == nil) }
+        if call == 0 { #expect(await bench.activePaymentIntent == nil) }
         await bench.processor.release()
         await bench.processor.follow([])
         bench.readers.present(.approved(.visa))
         #expect(try await bench.pay().status == .requiresCapture)
+    }
+}
+
+/// Readers that take as long to be given back as the test wants.
+private final class LateReaders: ReaderBackend {
+    let simulated = SimulatedReaders([SimulatedReader(serial: "A")])
+    private let state = Mutex((log: [String](), isHeld: true))
+
+    var log: [String] { state.withLock { $0.log } }
+    func note(_ line: String) { state.withLock { $0.log.append(line) } }
+    func letGo() { state.withLock { $0.isHeld = false } }
+    var isHeld: Bool { state.withLock { $0.isHeld } }
+
+    func supports(_ method: CardReaderDiscoveryMethod, _ type: CardReaderType) -> Bool { true }
+    func attachedReaders() -> AsyncThrowingStream<[AttachedReader], any Error> { simulated.attachedReaders() }
+    func open(
+        _ reader: AttachedReader, token: String, acceptingTerms: Bool,
+        update: @escaping @Sendable (CardReaderSoftwareUpdateState) -> Void
+    ) async throws -> any ReaderLink {
+        note("open")
+        return Link(
+            link: try await simulated.open(reader, token: token, acceptingTerms: acceptingTerms, update: update),
+            readers: self)
+    }
+
+    private struct Link: ReaderLink {
+        let link: any ReaderLink
+        let readers: LateReaders
+
+        var events: AsyncStream<LinkEvent> { link.events }
+        func collect(
+            _ request: CollectionRequest, tell: @escaping @Sendable (CardReaderEvent) -> Void
+        ) async throws -> CollectedCard { try await link.collect(request, tell: tell) }
+        func cancelCollection() async throws -> Bool { try await link.cancelCollection() }
+        func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async -> Bool {
+            await link.waitForRemoval(cardIsThere)
+        }
+        func installUpdate(_ tell: @escaping @Sendable (CardReaderSoftwareUpdateState) -> Void) async throws {
+            tell(.started(cancelable: nil))
+            readers.note("updating")
+            while readers.isHeld { await Task.yield() }
+            tell(.completed)
+            readers.note("updated")
+        }
+        func close() async {
+            readers.note("closing")
+            while readers.isHeld { await Task.yield() }
+            readers.note("closed")
+            await link.close()
+        }
     }
 }

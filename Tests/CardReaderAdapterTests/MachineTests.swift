@@ -22,15 +22,8 @@ import USBTestSupport
 
         init() throws {
             shop = try SigningShop()
-            var configuration = ProximityReaderSystem.Configuration()
-            configuration.folder = folder
-            configuration.tokenKeys = shop.keySet
-            for key in VirtualCards.certificationAuthorityKeys {
-                configuration.certificationAuthorityKeys.insert(
-                    try CAPublicKey(
-                        environment: .test, rid: key.rid, index: key.index, modulus: key.modulus,
-                        exponent: key.exponent, checksum: key.checksum, expiration: CalendarDate(packed: key.expires)))
-            }
+            let configuration = try ProximityReaderSystem.Configuration.forVirtualCards(
+                in: folder, tokenKeys: shop.keySet)
             var limits = ContactlessReaderService.TimeLimits()
             limits.reconnectionPauses = Array(repeating: .milliseconds(50), count: 20)
             service = ContactlessReaderService(
@@ -64,6 +57,7 @@ import USBTestSupport
         let found = try #require(lists.all.last?.first)
         #expect(found.serial == "072F:2200@1-2#0" && found.vendorIdentifier == "072F:2200")
         #expect(found.name == "ACS ACR122U PICC Interface" && found.batteryLevel == nil)
+        #expect(found.readerType == .acr122u)
         #expect(!found.status.connected && found.discoveryMethod == .usb)
         let reader = try await bench.service.connect(found, options: nil)
         #expect(reader.status.connected && reader.locationId == "shop-1")
@@ -123,6 +117,22 @@ import USBTestSupport
         #expect(try await intent.status == .requiresCapture)
     }
 
+    @Test("A1: a watch of the USB that ends is begun again, and what came meanwhile is found")
+    func watchEnds() async throws {
+        let bench = try Bench()
+        defer { bench.remove() }
+        let lists = Seen(bench.service.discoveredReaders)
+        try bench.service.start(bench.shop, discoveryMethod: .usb)
+        try await wait(for: "empty list") { !lists.all.isEmpty }
+        try await wait(for: "watch") { bench.bus.isWatched }
+        bench.bus.endWatches()
+        bench.bus.plug(bench.device)
+        try await wait(for: "reader") { lists.all.last?.count == 1 }
+        bench.bus.unplug()
+        try await wait(for: "empty list") { lists.all.last?.isEmpty == true }
+        try await bench.service.cancelDiscovery()
+    }
+
     @Test("A13, A22: a token that is no good, terms that may not be accepted, and a card that declines")
     func errors() async throws {
         let bench = try Bench()
@@ -145,8 +155,24 @@ import USBTestSupport
     }
 }
 
+extension ProximityReaderSystem.Configuration {
+    /// That trusts the authorities of the virtual cards.
+    static func forVirtualCards(in folder: URL, tokenKeys: String) throws -> Self {
+        var configuration = Self()
+        configuration.folder = folder
+        configuration.tokenKeys = tokenKeys
+        for key in VirtualCards.certificationAuthorityKeys {
+            configuration.certificationAuthorityKeys.insert(
+                try CAPublicKey(
+                    environment: .test, rid: key.rid, index: key.index, modulus: key.modulus,
+                    exponent: key.exponent, checksum: key.checksum, expiration: CalendarDate(packed: key.expires)))
+        }
+        return configuration
+    }
+}
+
 /// A shop whose payment service signs tokens.
-private final class SigningShop: CardReaderConfigProvider {
+final class SigningShop: CardReaderConfigProvider {
     let keySet: String
     private let signer = ES256PrivateKey()
     private let cardDataKey: String

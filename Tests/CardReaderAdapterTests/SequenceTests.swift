@@ -7,85 +7,17 @@ import Testing
 
 /// The sequences, and the publishers made of them: one suite for both.
 @Suite(.timeLimit(.minutes(10))) struct SequenceTests {
-    enum Surface: CaseIterable { case sequences, publishers }
-
-    /// What comes to one subscriber.
-    private final class Log: @unchecked Sendable {
-        // Unchecked: `hold` is set once, before anything else is done.
-        private let lines = Mutex<[String]>([])
-        private var hold: Any?
-        var all: [String] { lines.withLock { $0 } }
-
-        private func note(_ line: String) { lines.withLock { $0.append(line) } }
-
-        init(events service: ContactlessReaderService, _ surface: Surface) {
-            switch surface {
-            case .sequences:
-                let stream = service.readerEvents
-                let task = Task { for await event in stream { note(event.text) } }
-                hold = AnyCancellable { task.cancel() }
-            case .publishers:
-                hold = CombineCardReaderService(service).readerEvents.sink { [unowned self] in note($0.text) }
-            }
-        }
-
-        init(discovery service: ContactlessReaderService, _ surface: Surface) {
-            switch surface {
-            case .sequences:
-                let stream = service.discoveredReaders
-                let task = Task {
-                    do {
-                        for try await list in stream { note("\(list.map(\.serial))") }
-                        note("finished")
-                    } catch { note("\(error)") }
-                }
-                hold = AnyCancellable { task.cancel() }
-            case .publishers:
-                hold = CombineCardReaderService(service).discoveredReaders.sink { [unowned self] completion in
-                    switch completion {
-                    case .finished: note("finished")
-                    case .failure(let error): note("\(error)")
-                    }
-                } receiveValue: { [unowned self] in
-                    note("\($0.map(\.serial))")
-                }
-            }
-        }
-    }
-
-    /// One value of a publisher, or its failure.
-    private func value<Output: Sendable, Failure: Error>(_ publisher: some Publisher<Output, Failure>) async throws
-        -> Output
-    {
-        let hold = Mutex<AnyCancellable?>(nil)
-        defer { hold.withLock { $0 = nil } }
-        let (stream, continuation) = AsyncThrowingStream<Output, any Error>.makeStream()
-        let cancellable = publisher.sink { completion in
-            switch completion {
-            case .finished: continuation.finish()
-            case .failure(let error): continuation.finish(throwing: error)
-            }
-        } receiveValue: {
-            continuation.yield($0)
-        }
-        for try await value in stream {
-            withExtendedLifetime(cancellable) {}
-            return value
-        }
-        throw AdapterBench.Missing()
-    }
-
     @Test(
         "A26: two subscribers get every one of 1,000 events sent in a burst, in one order", arguments: Surface.allCases)
     func burst(_ surface: Surface) async throws {
-        let bench = AdapterBench([SimulatedReader(serial: "A", batteryLevel: 1)])
+        let bench = AdapterBench([SimulatedReader(serial: "A", batteryLevel: 1)], on: surface)
         try await bench.connect()
-        let logs = [Log(events: bench.service, surface), Log(events: bench.service, surface)]
+        let logs = [Seen(bench.service.readerEvents), Seen(bench.service.readerEvents)]
         for index in 0..<1000 { bench.readers.setBattery(index.isMultiple(of: 2) ? 0.1 : 0.9, of: "A") }
         let expected = (0..<1000).map { $0.isMultiple(of: 2) ? "lowBattery" : "lowBatteryResolved" }
         for log in logs {
             try await wait(for: "events") { log.all.count >= 1000 }
-            #expect(log.all == expected)
+            #expect(log.all.map(\.text) == expected)
         }
     }
 
@@ -93,62 +25,32 @@ import Testing
         "A26: a search, a connection, a payment and an unplugging look the same on both surfaces",
         arguments: Surface.allCases)
     func parity(_ surface: Surface) async throws {
-        let bench = AdapterBench()
+        let bench = AdapterBench(on: surface)
         let service = bench.service
-        let combine = CombineCardReaderService(service)
-        let lists = Log(discovery: service, surface)
-        let events = Log(events: service, surface)
-        switch surface {
-        case .sequences:
-            try service.start(bench.shop, discoveryMethod: .simulated)
-            #expect(throws: CardReaderServiceError.self) {
-                try service.start(bench.shop, discoveryMethod: .simulated)
-            }
-        case .publishers:
-            try combine.start(bench.shop, discoveryMethod: .simulated)
-            #expect(throws: CardReaderServiceError.self) {
-                try combine.start(bench.shop, discoveryMethod: .simulated)
-            }
-        }
-        try await wait(for: "reader") { lists.all.last == #"["A"]"# }
-        let options = CardReaderConnectionOptions(autoReconnect: false)
+        let lists = Seen(service.discoveredReaders)
+        let events = Seen(service.readerEvents)
+        try service.start(bench.shop, discoveryMethod: .simulated)
+        #expect(throws: CardReaderServiceError.self) { try service.start(bench.shop, discoveryMethod: .simulated) }
+        try await wait(for: "reader") { lists.all.last?.first?.serial == "A" }
         bench.readers.present(.approved(.visa))
-        let intent: PaymentIntent
-        switch surface {
-        case .sequences:
-            try await service.connect(CardReader(serial: "A"), options: options)
-            intent = try await service.capturePayment(AdapterBench.payment)
-        case .publishers:
-            _ = try await value(combine.connect(CardReader(serial: "A"), options: options))
-            intent = try await value(combine.capturePayment(AdapterBench.payment))
-        }
-        #expect(intent.status == .requiresCapture)
+        try await service.connect(
+            CardReader(serial: "A"), options: CardReaderConnectionOptions(autoReconnect: false))
+        #expect(try await bench.pay().status == .requiresCapture)
         bench.readers.unplug("A")
         try await wait(for: "events") { events.all.count == 5 }
-        try await wait(for: "end") { lists.all.last == "finished" }
-        #expect(lists.all == ["[]", #"["A"]"#, "finished"])
+        try await wait(for: "end") { lists.isOver }
+        #expect(lists.all.map { $0.map(\.serial) } == [[], ["A"]])
         #expect(
-            events.all == [
+            events.all.map(\.text) == [
                 "waiting 4", "cardInserted", "message Remove the card", "cardDetailsCollected",
                 "disconnected usbDisconnected",
             ])
-        let errors: [String?]
-        switch surface {
-        case .sequences:
-            errors = [
-                await failure { try await service.disconnect() },
-                await failure { try await service.cancelPaymentIntent() },
-                await failure { _ = try await service.retryActivePaymentIntent() },
-                await failure { try await service.cancelRefund() },
-            ]
-        case .publishers:
-            errors = [
-                await failure { try await value(combine.disconnect()) },
-                await failure { try await value(combine.cancelPaymentIntent()) },
-                await failure { _ = try await value(combine.retryActivePaymentIntent()) },
-                await failure { try await value(combine.cancelRefund()) },
-            ]
-        }
+        let errors = [
+            await failure { try await service.disconnect() },
+            await failure { try await service.cancelPaymentIntent() },
+            await failure { _ = try await service.retryActivePaymentIntent() },
+            await failure { try await service.cancelRefund() },
+        ]
         #expect(
             errors == [
                 "disconnection(underlyingError: notConnectedToReader)",
@@ -177,6 +79,23 @@ import Testing
         payment.cancel()
         try await value(combine.cancelPaymentIntent())
         try await bench.payOnceMore()
+    }
+
+    @Test("the status of the service and of its payments")
+    func statuses() async throws {
+        let readers = SimulatedReaders([SimulatedReader(serial: "A")])
+        let service = ContactlessReaderService(processor: ScriptedProcessor([]), backend: readers)
+        let states = Seen(service.paymentStatus)
+        #expect(service.status == .ready)
+        try service.start(Shop(), discoveryMethod: .simulated)
+        for try await list in service.discoveredReaders {
+            if let reader = list.first { try await service.connect(reader, options: nil) }
+        }
+        readers.present(.approved(.visa))
+        _ = try await service.capturePayment(AdapterBench.payment)
+        try await service.disconnect()
+        try await wait(for: "end") { states.all.count == 7 }
+        #expect(states.all == [.notReady, .ready, .notReady, .waitingForInput, .processing, .ready, .notReady])
     }
 
     @Test("a stream that comes late has the present state first, and one that is let go is forgotten")

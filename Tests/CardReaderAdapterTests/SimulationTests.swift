@@ -160,9 +160,9 @@ import Testing
         for await _ in service.softwareUpdateEvents { Issue.record("an update") }
         let refund = RefundParameters(chargeId: "1", amount: 1, currency: "eur")
         let calls: [() async throws -> Void] = [
-            { try await service.start(shop, discoveryMethod: .usb) }, { try await service.cancelDiscovery() },
+            { try service.start(shop, discoveryMethod: .usb) }, { try await service.cancelDiscovery() },
             { _ = try await service.connect(CardReader(serial: "A"), options: nil) },
-            { try await service.disconnect() }, { try await service.clear() },
+            { try await service.disconnect() }, { try service.clear() },
             { _ = try await service.capturePayment(AdapterBench.payment) },
             { _ = try await service.retryActivePaymentIntent() }, { try await service.cancelPaymentIntent() },
             { _ = try await service.refundPayment(parameters: refund) }, { try await service.cancelRefund() },

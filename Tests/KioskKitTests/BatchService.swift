@@ -26,6 +26,10 @@ final class BatchService: PaymentServiceProvider {
         case expiredToken
         /// Taken; there is no token yet.
         case noToken
+        /// Refused, whatever it has taken before.
+        case disowned
+        /// Taken; what it says is the opposite of what it has decided, and there is no token.
+        case contradicted
         /// Taken; the answer never comes, and its caller is as good as ended.
         case endless
         /// Not seen; likewise.
@@ -95,6 +99,7 @@ final class BatchService: PaymentServiceProvider {
         case .lost: throw PaymentServiceError.noAnswer("lost")
         case .notAuthorised: throw PaymentServiceError.notAuthorised("who are you?")
         case .endlessly: try await hang()
+        case .disowned: throw PaymentServiceError.refused(code: "no", message: "Never seen.")
         case .refused where !isKnown(idempotencyKey): throw PaymentServiceError.refused(code: "no", message: "No.")
         default: break
         }
@@ -120,6 +125,13 @@ final class BatchService: PaymentServiceProvider {
             if let status = decide(payment.paymentCardData) { results[payment.id] = .init(id: "p", status: status) }
         }
         if results.isEmpty { throw PaymentServiceError.refused(code: "undecided", message: "None of them.") }
+        if fate == .contradicted {
+            return BatchResult(
+                payments: results.mapValues {
+                    .init(id: $0.id, status: $0.status == .approved ? .declined : .approved)
+                },
+                deletionToken: nil)
+        }
         guard fate != .noToken else { return BatchResult(payments: results, deletionToken: nil) }
         return BatchResult(
             payments: results,

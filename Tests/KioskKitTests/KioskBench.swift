@@ -36,7 +36,9 @@ struct KioskBench {
         configure(&configuration)
         folder = Folder(configuration.folder)
         reader = PaymentCardReader(options: options, terminal: PaymentTerminal(configuration))
-        service = TapToPayService(psp: psp, reader: reader, pauses: [.milliseconds(1), .milliseconds(1)])
+        service = TapToPayService(
+            psp: psp, reader: reader, pauses: [.milliseconds(1), .milliseconds(1)],
+            reversalPause: .milliseconds(5))
         if isPrepared { try await service.initialize() }
     }
 
@@ -109,7 +111,9 @@ actor ScriptedService: PaymentServiceProvider {
     private(set) var reversals: [String] = []
     private var tokenLifetime: TimeInterval = 3600
     private var results: [String: PaymentResult] = [:]
+    private var failures = 0
     private var isReleased = false
+    private var holdsTokens = false
     private var waiters: [CheckedContinuation<Void, Never>] = []
     /// What takes batches, and signs reader tokens as well.
     nonisolated let batches: BatchService
@@ -124,8 +128,12 @@ actor ScriptedService: PaymentServiceProvider {
 
     func setTokenLifetime(_ seconds: TimeInterval) { tokenLifetime = seconds }
 
+    /// From now on tokens are given after `release()`.
+    func holdTokens() { holdsTokens = true }
+
     func fetchReaderToken() async throws -> String {
         tokens += 1
+        if holdsTokens, !isReleased { await withCheckedContinuation { waiters.append($0) } }
         let claims = Claims(
             iss: BatchService.issuer, exp: now().timeIntervalSince1970 + tokenLifetime, mid: "merchant-1",
             card_data_key: try JSONDecoder().decode([String: String].self, from: Data(cardDataKey.publicJWK.utf8)))
@@ -151,7 +159,16 @@ actor ScriptedService: PaymentServiceProvider {
 
     func result(for idempotencyKey: String) async throws -> PaymentResult? { results[idempotencyKey] }
 
-    func reverse(idempotencyKey: String) async throws { reversals.append(idempotencyKey) }
+    /// The next so many reversals are not answered.
+    func failReversals(_ count: Int) { failures = count }
+
+    func reverse(idempotencyKey: String) async throws {
+        guard failures == 0 else {
+            failures -= 1
+            throw PaymentServiceError.noAnswer("the line is dead")
+        }
+        reversals.append(idempotencyKey)
+    }
 
     func setScript(_ script: [Answer]) { self.script = script }
 

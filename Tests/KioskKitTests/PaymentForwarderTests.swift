@@ -243,6 +243,74 @@ private final class ForwarderBench: Sendable {
         #expect(bench.service.calls.count == 1 && !clock.pauses.isEmpty)
     }
 
+    @Test("a program that ends before it has deleted: the next one deletes with the same token, and asks for no other")
+    func tokenKept() async throws {
+        let bench = try await Bench(BatchService(decide: { $0 == "sealed-1" ? .declined : .approved }), payments: 3)
+        let terminal = bench.terminal()
+        let other = Mutex<RecordStore?>(nil)
+        let folder = bench.folder
+        let forwarder = bench.forwarder(
+            terminal, change: { $0.attempts = 1 },
+            decided: {
+                guard other.withLock({ $0 == nil }) else { return }
+                await terminal.store.close()
+                let taker = RecordStore(folder: folder) { Date() }
+                _ = try? await taker.count()
+                other.withLock { $0 = taker }
+            })
+        await #expect(throws: PaymentCardReaderStore.StoreError.self) { try await forwarder.forward() }
+        other.withLock { $0 = nil }
+        // A service that gives a token once.
+        bench.service.state.withLock { $0.script = Array(repeating: .disowned, count: 20) }
+        let report = try await bench.forwarder(bench.terminal()).forward()
+        #expect(report.approved == 2 && report.declined == 1)
+        #expect(bench.service.calls.count == 1)
+        // Told of by each of the two.
+        #expect(bench.decided == [0, 1, 2, 0, 1, 2].map(Bench.name))
+    }
+
+    @Test(
+        "a batch that the service has decided, and then refuses or contradicts, waits for a person; what is behind it goes on then",
+        arguments: [.disowned, .contradicted] as [BatchService.Fate])
+    func heldUp(_ fate: BatchService.Fate) async throws {
+        let service = BatchService([.noToken, .noToken] + Array(repeating: fate, count: 40))
+        let bench = try await Bench(service, payments: 5)
+        let terminal = bench.terminal()
+        let ledger = bench.ledger(terminal)
+        let forwarder = bench.forwarder(terminal, batchSize: 2, change: { $0.attempts = 3 })
+        for _ in 0..<2 {
+            let error = await #expect(throws: PaymentForwarder.HeldUp.self) { try await forwarder.forward() }
+            let batch = try #require(try await ledger.batch())
+            #expect(error?.batch == batch.id && error?.localizedDescription.contains("release") == true)
+            #expect(batch.payments.map(\.id) == [0, 1].map(Bench.name))
+        }
+        #expect(try await ledger.payments().map(\.state) == [.approved, .approved, .stored, .stored, .stored])
+        let batch = try #require(try await ledger.batch())
+        try await ledger.release(
+            batch: batch.id, ["payment-0": .approved, "payment-1": .declined], by: "M. Teller",
+            reason: "its portal has the first alone")
+        service.state.withLock { $0.script = [] }
+        #expect(try await forwarder.forward().approved == 3)
+        #expect(bench.charges == Bench.once(0..<5))
+        #expect(try await ledger.payments().isEmpty)
+        #expect(try await ledger.releases().map(\.person) == ["M. Teller"])
+    }
+
+    @Test("a batch that nobody answers for is released as not taken, and goes again, with what it had for keys")
+    func releasedUntaken() async throws {
+        let bench = try await Bench(BatchService(Array(repeating: .lost, count: 3)), payments: 3)
+        let terminal = bench.terminal()
+        let ledger = bench.ledger(terminal)
+        let forwarder = bench.forwarder(terminal, batchSize: 2, change: { $0.attempts = 3 })
+        await #expect(throws: PaymentServiceError.noAnswer("lost")) { try await forwarder.forward() }
+        let batch = try #require(try await ledger.batch())
+        try await ledger.release(
+            batch: batch.id, ["payment-0": .notTaken, "payment-1": .notTaken], by: "M. Teller", reason: "not there")
+        #expect(try await ledger.payments().map(\.state) == [.stored, .stored, .stored])
+        #expect(try await forwarder.forward().approved == 3)
+        #expect(bench.charges == Bench.once(0..<3))
+    }
+
     @Test("a call while it is under way waits for it; a cancelled one ends, and another goes on where it was")
     func cancelled() async throws {
         let bench = try await Bench(BatchService(), payments: 4)

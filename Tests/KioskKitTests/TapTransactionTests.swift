@@ -51,6 +51,127 @@ import Testing
         #expect(await seen == [.cancelled("readCancelled")])
     }
 
+    /// Counts how often a card is asked for.
+    private func asked(_ bench: KioskBench) -> (count: @Sendable () -> Int, end: @Sendable () -> Void) {
+        let count = Counter()
+        let task = Task { [events = bench.reader.events] in
+            for await event in events { if case .readyForTap = event { count.value.withLock { $0 += 1 } } }
+        }
+        return ({ count.value.withLock { $0 } }, { task.cancel() })
+    }
+
+    private final class Counter: Sendable {
+        let value = Mutex(0)
+    }
+
+    @Test("E1: cancelled as soon as it has begun, an attempt asks for no card")
+    func e1AtOnce() async throws {
+        let bench = try await KioskBench()
+        let transactions = TapTransactions(bench.service)
+        let cards = asked(bench)
+        for _ in 0..<20 {
+            let stream = transactions.processPayment(12.34, currencyCode: "EUR")
+            try #require(await transactions.cancel())
+            var seen: [Seen] = []
+            for await state in stream { seen.append(Seen(state)) }
+            #expect(seen == [.cancelled("readCancelled")])
+        }
+        #expect(await !transactions.cancel(), "there is none")
+        // What is asked for after that is all that is asked for.
+        let ready = readyForTap(bench)
+        async let last = states(transactions) { _ in }
+        await ready.value
+        #expect(await transactions.cancel())
+        _ = await last
+        try await wait(for: "event") { cards.count() > 0 }
+        #expect(cards.count() == 1)
+        cards.end()
+    }
+
+    @Test(
+        "E1: cancelled while a session that is over is being replaced, an attempt asks for no card",
+        arguments: [0, 1, 2])
+    func e1Preparing(_ who: Int) async throws {
+        let bench = try await KioskBench()
+        let transactions = TapTransactions(bench.service)
+        let cards = asked(bench)
+        let model = await PaymentViewModel(bench.service)
+        await model.setup()
+        bench.passTime(24 * 3600 + 1)
+        await bench.psp.holdTokens()
+        let tokens = await bench.psp.tokens
+        switch who {
+        case 0:
+            async let seen = states(transactions) { _ in }
+            try await wait(for: "token") { await bench.psp.tokens > tokens }
+            try #require(await transactions.cancel())
+            #expect(await seen == [.cancelled("readCancelled")])
+        case 1:
+            let charge = Task { try await bench.service.charge(amount: 1, currency: "EUR") }
+            try await wait(for: "token") { await bench.psp.tokens > tokens }
+            try #require(await bench.service.cancelRead())
+            #expect(await thrown { _ = try await charge.value } == "readCancelled")
+        default:
+            let read = Task { @MainActor in
+                model.amount = 1
+                await model.readPayment()
+            }
+            try await wait(for: "token") { await bench.psp.tokens > tokens }
+            await model.cancel()
+            await read.value
+            #expect(await model.errorMessage == nil)
+        }
+        await bench.psp.release()
+        try await bench.service.initialize()
+        // Begun after that, and so the first that asks.
+        let ready = readyForTap(bench)
+        async let last = states(transactions) { _ in }
+        await ready.value
+        #expect(await transactions.cancel())
+        _ = await last
+        #expect(cards.count() == 1)
+        cards.end()
+    }
+
+    @Test("a payment that was approved for an attempt that is over is taken back, until the service has confirmed it")
+    func reversal() async throws {
+        let bench = try await KioskBench(script: [.held, .approved])
+        try bench.insert()
+        await bench.psp.failReversals(5)
+        let transactions = TapTransactions(bench.service, confirmationTime: .milliseconds(50))
+        let asking = Mutex<Task<Bool, Never>?>(nil)
+        let key = Mutex("")
+        var seen: [Seen] = []
+        for await state in transactions.processPayment(12.34, currencyCode: "EUR") {
+            seen.append(Seen(state))
+            guard case .confirmingPayment(let payment, let confirmation) = state else { continue }
+            key.withLock { $0 = payment.card.id }
+            asking.withLock { task in
+                task = Task { await bench.service.authorise(payment, answering: confirmation) }
+            }
+            try await wait(for: "call") { await bench.psp.calls.count == 1 }
+        }
+        #expect(seen.last == .completed(.failed(.timedOut)))
+        await bench.psp.release()
+        #expect(await asking.withLock { $0 }?.value == false)
+        try await wait(for: "reversal") { await bench.psp.reversals == [key.withLock { $0 }] }
+        try await wait(for: "end") { await bench.service.unsettledPayments.isEmpty }
+
+        bench.device.remove()
+        try bench.insert()
+        let next = TapTransactions(bench.service)
+        for await state in next.processPayment(1, currencyCode: "EUR") {
+            if case .confirmingPayment(let payment, let confirmation) = state {
+                #expect(await bench.service.authorise(payment, answering: confirmation))
+                #expect(await !bench.service.authorise(payment, answering: confirmation), "it is over")
+            }
+            seen.append(Seen(state))
+        }
+        #expect(seen.last == .completed(.approved))
+        #expect(await bench.psp.reversals.count == 1)
+        #expect(await bench.psp.calls.count == 2)
+    }
+
     @Test("what authorise has thrown is an outcome: nothing was done, or nobody knows")
     func outcomes() {
         let refusal = PaymentServiceError.refused(code: "merchant", message: "No such merchant.")
@@ -189,7 +310,7 @@ import Testing
     func e4CannotStart() async throws {
         let bench = try await KioskBench(isPrepared: false)
         let transactions = TapTransactions(bench.service)
-        #expect(await states(transactions) { _ in } == [.cancelled("The reader is not ready. Call initialize")])
+        #expect(await states(transactions) { _ in } == [.cancelled("The reader is not ready. Make it ready first.")])
         try await bench.service.initialize()
         #expect(await states(transactions, amount: -1) { _ in } == [.cancelled("invalidAmount")])
     }

@@ -13,13 +13,15 @@ struct PrintCommand: AsyncParsableCommand {
 
     @OptionGroup var receipt: ReceiptFile
     @OptionGroup var paper: Paper
+    @OptionGroup var page: Page
     @OptionGroup var press: Press
     @OptionGroup var printer: PrinterOptions
 
     func run() async throws {
-        let content = try receipt.content()
         let service = try printer.service(
-            press.renderer(columns: paper.columns), language: receipt.language)
+            press.renderer(columns: paper.columns), page: page.page ?? .roll, language: receipt.language,
+            ofESCPOS: paper.given + press.given, ofIPP: page.given)
+        let content = try receipt.content()
         switch await service.printReceipt(content: content) {
         case .success: return
         case .cancel(let progress):
@@ -40,7 +42,7 @@ struct StatusCommand: AsyncParsableCommand {
     @OptionGroup var printer: PrinterOptions
 
     func run() async throws {
-        let service = try printer.service(ESCPOSRenderer(), language: .english)
+        let service = try printer.service()
         if let condition = await service.condition() {
             throw ToolError(status: condition.exitStatus, summary: "\(condition)", hint: condition.hint)
         }
@@ -56,17 +58,29 @@ struct PrinterOptions: ParsableArguments {
             valueName: "address"))
     var printer: String
 
-    @Option(help: "What a receipt printer can be asked: all, state or none.")
-    var answers = ESCPOSPrinter.Answers.all
+    @Option(help: "What a receipt printer can be asked. (default: all)")
+    var answers: ESCPOSPrinter.Answers?
 
-    func service(_ renderer: ESCPOSRenderer, language: ReceiptLanguage) throws -> any ReceiptPrinterService {
-        if let ipp = IPPPrinter(printer, language: language) { return ipp }
+    /// - Parameter ofESCPOS: the options given that are for receipt printers alone; `ofIPP`: for printers of IPP alone.
+    func service(
+        _ renderer: ESCPOSRenderer = ESCPOSRenderer(), page: HTMLRenderer.Paper = .roll,
+        language: ReceiptLanguage = .english, ofESCPOS: [String] = [], ofIPP: [String] = []
+    ) throws -> any ReceiptPrinterService {
+        if let ipp = IPPPrinter(printer, language: language, paper: page) {
+            try refuse(
+                ofESCPOS + (answers == nil ? [] : ["--answers"]), for: "a printer of IPP",
+                "It is for receipt printers: tcp:, /dev/usb/lp0 or usb:. A printer of IPP takes --page.")
+            return ipp
+        }
         guard let address = ESCPOSPrinter.Address(printer) else {
             throw ToolError.usage(
                 "“\(printer)” is no printer's address",
                 "Give --printer ipp://HOST/ipp/print, tcp://HOST:9100, /dev/usb/lp0, usb: or usb:VVVV:PPPP.")
         }
-        return ESCPOSPrinter(address, renderer: renderer, language: language, answers: answers)
+        try refuse(
+            ofIPP, for: "a receipt printer",
+            "It is for printers of IPP; say how wide the paper is by --columns, 32 on 58 mm and 48 on 80 mm.")
+        return ESCPOSPrinter(address, renderer: renderer, language: language, answers: answers ?? .all)
     }
 }
 

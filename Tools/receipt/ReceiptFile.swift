@@ -5,10 +5,10 @@ import ToolSupport
 
 /// The receipt that a subcommand is about, and the language that it is in.
 struct ReceiptFile: ParsableArguments {
-    @Argument(help: "The receipt, in JSON; - for standard input.")
+    @Argument(help: "A transaction file, or a receipt that was kept, in JSON; - for standard input.")
     var file: String
 
-    @Option(help: .init("The receipt's language: en, de, fr or es.", valueName: "code"))
+    @Option(help: .init("The receipt's language.", valueName: "code"))
     var language = ReceiptLanguage.english
 
     func content() throws -> ReceiptContent {
@@ -18,14 +18,18 @@ struct ReceiptFile: ParsableArguments {
                 file == "-"
                 ? FileHandle.standardInput.readDataToEndOfFile() : try Data(contentsOf: URL(fileURLWithPath: file))
         } catch {
-            throw ToolError.usage("\(file) cannot be read", "Check its name and permissions.")
+            throw ToolError.usage("\(name) cannot be read", "Check its name and permissions.")
         }
         do {
-            return try JSONDecoder().decode(ReceiptContent.self, from: data)
+            return try TransactionFile.content(of: data)
         } catch let error as DecodingError {
-            throw ToolError.usage("\(file) is no receipt: \(error.place)", "See receipt(1) for what a receipt has.")
+            throw ToolError.usage(
+                "\(name) is no transaction: \(error.place)",
+                "See receipt(1) for what it has, or begin with one that is right: receipt example")
         }
     }
+
+    private var name: String { file == "-" ? "standard input" : file }
 
     func document() throws -> ReceiptDocument { ReceiptDocument(try content(), language: language) }
 }
@@ -40,6 +44,7 @@ extension DecodingError {
             case .keyNotFound(let key, let context): (context, "has no \(key.stringValue)")
             case .valueNotFound(_, let context): (context, "is null")
             case .typeMismatch(_, let context): (context, "is of another type")
+            case .dataCorrupted(let context) where context.codingPath.isEmpty: (context, "is no JSON")
             case .dataCorrupted(let context): (context, "is not what it should be")
             @unknown default: (Context(codingPath: [], debugDescription: ""), "cannot be read")
             }
@@ -50,10 +55,84 @@ extension DecodingError {
 
 /// How many characters a line of paper has.
 struct Paper: ParsableArguments {
-    @Option(help: "Characters a line: 32, 42, 48, or what the printer has.")
-    var columns = 48
+    @Option(help: .init("Characters a line: 32, 42, 48, or what the printer has. (default: 48)", valueName: "count"))
+    var columns: Int?
 
     func validate() throws {
-        guard (16...255).contains(columns) else { throw ValidationError("--columns: 16 to 255.") }
+        guard (16...255).contains(columns ?? 48) else { throw ValidationError("--columns: 16 to 255.") }
     }
+
+    var given: [String] { columns == nil ? [] : ["--columns"] }
+}
+
+/// The page of forms that have pages.
+struct Page: ParsableArguments {
+    @Option(
+        help: .init("The page of HTML, PDF and printers of IPP. (default: roll)", valueName: "paper")
+    )
+    var page: HTMLRenderer.Paper?
+
+    var given: [String] { page == nil ? [] : ["--page"] }
+}
+
+extension HTMLRenderer.Paper: ExpressibleByArgument {}
+
+/// What a receipt printer has and does beside printing.
+struct Press: ParsableArguments {
+    enum CutOption: String, CaseIterable, ExpressibleByArgument {
+        case partial, full, none
+    }
+
+    @Option(help: "How a receipt printer cuts the paper. (default: partial)")
+    var cut: CutOption?
+
+    @Flag(help: "Open the cash drawer at the receipt printer, by pin 2 of its connector.")
+    var drawer = false
+
+    @Option(
+        help: .init(
+            """
+            A code page that the receipt printer has, with its number there if that is not Epson's: cp858 or cp858=19. Once for \
+            each page; of \(CodePage.all.map { $0.name.lowercased() }.joined(separator: ", ")).
+            """, valueName: "page"))
+    var codePage: [CodePage] = []
+
+    var given: [String] {
+        [cut.map { _ in "--cut" }, drawer ? "--drawer" : nil, codePage.isEmpty ? nil : "--code-page"]
+            .compactMap(\.self)
+    }
+
+    func renderer(columns: Int?) -> ESCPOSRenderer {
+        let cut: ESCPOSRenderer.Cut? =
+            switch cut ?? .partial {
+            case .partial: .partial
+            case .full: .full
+            case .none: nil
+            }
+        return ESCPOSRenderer(
+            columns: columns ?? 48, codePages: codePage.isEmpty ? ESCPOSRenderer.epson : codePage, cut: cut,
+            drawer: drawer ? .pin2 : nil)
+    }
+}
+
+extension CodePage: ExpressibleByArgument {
+    public init?(argument: String) {
+        let parts = argument.split(separator: "=", omittingEmptySubsequences: false)
+        guard let page = Self.all.first(where: { $0.name.lowercased() == parts[0].lowercased() }) else { return nil }
+        switch parts.count {
+        case 1: self = page
+        case 2:
+            guard let number = UInt8(parts[1]) else { return nil }
+            self = page.numbered(number)
+        default: return nil
+        }
+    }
+
+    public var defaultValueDescription: String { name.lowercased() }
+}
+
+/// Refuses options that mean nothing for `what`, rather than leave them out.
+func refuse(_ options: [String], for what: String, _ hint: String) throws {
+    guard let first = options.first else { return }
+    throw ToolError.usage("\(first) means nothing for \(what)", hint)
 }

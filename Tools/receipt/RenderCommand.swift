@@ -1,5 +1,5 @@
-public import ArgumentParser
-public import CardReaderAdapter
+import ArgumentParser
+import CardReaderAdapter
 import Foundation
 import ToolSupport
 
@@ -13,13 +13,11 @@ struct RenderCommand: AsyncParsableCommand {
 
     @OptionGroup var receipt: ReceiptFile
     @OptionGroup var paper: Paper
+    @OptionGroup var page: Page
     @OptionGroup var press: Press
 
-    @Option(help: "text, html, escpos or pdf.")
+    @Option(help: "What is made.")
     var format = Format.text
-
-    @Option(help: .init("The page of HTML and PDF: roll, label or a4.", valueName: "paper"))
-    var page = HTMLRenderer.Paper.roll
 
     @Option(name: .shortAndLong, help: .init("Where it goes; - for standard output.", valueName: "file"))
     var output = "-"
@@ -28,15 +26,28 @@ struct RenderCommand: AsyncParsableCommand {
     var force = false
 
     func run() async throws {
+        try refuseOtherOptions()
         let document = try receipt.document()
         let bytes: [UInt8]
         switch format {
-        case .text: bytes = Array(TextRenderer(columns: paper.columns).render(document).utf8)
-        case .html: bytes = Array(HTMLRenderer(paper: page).render(document).utf8)
+        case .text: bytes = Array(TextRenderer(columns: paper.columns ?? 48).render(document).utf8)
+        case .html: bytes = Array(HTMLRenderer(paper: page.page ?? .roll).render(document).utf8)
         case .escpos: bytes = press.renderer(columns: paper.columns).render(document)
-        case .pdf: bytes = Array(try await PDFRenderer(paper: page).render(document))
+        case .pdf: bytes = Array(try await PDFRenderer(paper: page.page ?? .roll).render(document))
         }
         try write(Data(bytes))
+    }
+
+    private func refuseOtherOptions() throws {
+        let others: [String] =
+            switch format {
+            case .text: page.given + press.given
+            case .html, .pdf: paper.given + press.given
+            case .escpos: page.given
+            }
+        try refuse(
+            others, for: "--format \(format.rawValue)",
+            "--columns is for text and escpos; --page for html and pdf; --cut, --drawer and --code-page for escpos.")
     }
 
     private func write(_ data: Data) throws {
@@ -60,30 +71,5 @@ struct RenderCommand: AsyncParsableCommand {
                 "\(output) cannot be written",
                 "Check that its folder is there and may be written to, and its disk has room.")
         }
-    }
-}
-
-extension HTMLRenderer.Paper: ExpressibleByArgument {}
-
-/// What a receipt printer does beside printing.
-struct Press: ParsableArguments {
-    enum CutOption: String, CaseIterable, ExpressibleByArgument {
-        case partial, full, none
-    }
-
-    @Option(help: "How a receipt printer cuts the paper: partial, full or none.")
-    var cut = CutOption.partial
-
-    @Flag(help: "Open the cash drawer at the receipt printer, by pin 2 of its connector.")
-    var drawer = false
-
-    func renderer(columns: Int) -> ESCPOSRenderer {
-        let cut: ESCPOSRenderer.Cut? =
-            switch cut {
-            case .partial: .partial
-            case .full: .full
-            case .none: nil
-            }
-        return ESCPOSRenderer(columns: columns, cut: cut, drawer: drawer ? .pin2 : nil)
     }
 }

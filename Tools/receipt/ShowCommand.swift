@@ -10,7 +10,7 @@ struct ShowCommand: AsyncParsableCommand {
     @OptionGroup var paper: Paper
 
     func run() async throws {
-        let text = TextRenderer(columns: paper.columns).render(try receipt.document())
+        let text = TextRenderer(columns: paper.columns ?? 48).render(try receipt.document())
         Terminal.print(String(text.dropLast()))
     }
 }

@@ -86,7 +86,7 @@ extension UnderlyingError {
         .protoMismatch: .featureNotAvailableWithConnectedReader,
         .notReady: .readerCommunicationError,
         .systemCancelled: .commandCancelled(from: .unknown),
-        .commError: .transportDisabled,
+        .commError: .readerCommunicationError,
         .unknownError: .unexpectedSDKError,
         .invalidATR: .readerCommunicationError,
         .notTransacted: .readerCommunicationError,

@@ -72,6 +72,8 @@ public enum UnderlyingError: Error, Hashable, Sendable {
     case unsupportedMobileDeviceConfiguration
     case invalidAmount
     case invalidCurrency
+    /// Not the contract's: it is not known whether the payment or refund before was made.
+    case paymentOutcomeUnknown
 
     // MARK: Names of the field
 
@@ -186,6 +188,11 @@ extension UnderlyingError {
             (.dontRetry, "This machine cannot take payments as it is set up. Run reader-probe doctor to see why.")
         case .invalidAmount: (.tryAgain, "The amount is not valid for this currency. Correct it, and try again.")
         case .invalidCurrency: (.tryAgain, "The currency is not valid. Correct it, and try again.")
+        case .paymentOutcomeUnknown:
+            (
+                .dontRetry,
+                "It is not known whether the payment or refund before this one was made. Try that one again, or cancel it."
+            )
         }
     }
 }

@@ -34,6 +34,7 @@ public struct CardReader: Identifiable, Sendable {
         switch readerType {
         case .chipper, .stripeM2, .wisepad3: .bluetoothScan
         case .appleBuiltIn: .localMobile
+        case .acr122u, .usbCCID: .usb
         case .other: vendorIdentifier == CardReader.simulatedVendor ? .simulated : .usb
         }
     }
@@ -72,7 +73,11 @@ public struct CardReaderStatus: Hashable, Sendable {
 
 public enum CardReaderType: String, CaseIterable, Codable, Hashable, Sendable {
     case chipper, stripeM2, wisepad3, appleBuiltIn
-    /// Every reader on USB.
+    /// ACS ACR122U, and readers that say they are one.
+    case acr122u
+    /// Another reader on USB.
+    case usbCCID
+    /// A simulated one, or one that pcscd has from elsewhere.
     case other
 
     /// The model, for statistics.
@@ -82,6 +87,8 @@ public enum CardReaderType: String, CaseIterable, Codable, Hashable, Sendable {
         case .stripeM2: "STRIPE_M2"
         case .wisepad3: "WISEPAD_3"
         case .appleBuiltIn: "BUILT_IN"
+        case .acr122u: "ACR122U"
+        case .usbCCID: "USB_CCID"
         case .other: "UNKNOWN"
         }
     }
@@ -103,11 +110,20 @@ public enum CardReaderServiceDiscoveryStatus: Hashable, Sendable {
 }
 
 public enum CardReaderServiceStatus: Hashable, Sendable {
-    case ready, fault
+    case ready
+    /// The last search has failed.
+    case fault
 }
 
 public enum PaymentStatus: Hashable, Sendable {
-    case notReady, ready, waitingForInput, processing
+    /// No reader is connected, or the last card has to be removed, or the payment service makes an intent.
+    case notReady
+    /// A payment can begin.
+    case ready
+    /// A card is awaited, or being read.
+    case waitingForInput
+    /// The payment service is asked.
+    case processing
 }
 
 public struct CardReaderConnectionOptions: Hashable, Sendable {

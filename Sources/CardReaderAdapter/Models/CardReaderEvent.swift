@@ -6,7 +6,9 @@ public enum CardReaderEvent: Sendable {
     case displayMessage(String)
     /// A card is in the field.
     case cardInserted
+    /// The card is gone that had to be removed before a payment.
     case cardRemoved
+    /// The card is gone that was waited for by ``CardReaderService/waitForInsertedCardToBeRemoved()``.
     case cardRemovedAfterClientSidePaymentCapture
     /// The card's data are read and sealed: the payment service is asked next.
     case cardDetailsCollected
@@ -57,11 +59,6 @@ public enum CardReaderSoftwareUpdateState: Sendable {
     case failed(error: any Error)
     case completed
     case none
-}
-
-public enum UpdateTimeEstimate: Hashable, Sendable {
-    case lessThanOneMinute, betweenOneAndTwoMinutes, betweenTwoAndFiveMinutes, betweenFiveAndFifteenMinutes
-    case indeterminate
 }
 
 /// Something that can be cancelled, or may refuse to be.

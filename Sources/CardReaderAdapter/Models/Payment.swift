@@ -11,13 +11,22 @@ public struct PaymentIntent: Identifiable, Sendable, Hashable, Codable {
     public let currency: String
     public let metadata: [String: String]?
     public let charges: [Charge]
+    /// Of a payment that was taken while the payment service was not reached; nil for all others.
+    public let offlineDetails: OfflineDetails?
 
     public init(
         id: String, status: PaymentIntentStatus, created: Date, amount: UInt, currency: String,
-        metadata: [String: String]? = nil, charges: [Charge] = []
+        metadata: [String: String]? = nil, charges: [Charge] = [], offlineDetails: OfflineDetails? = nil
     ) {
         (self.id, self.status, self.created, self.amount) = (id, status, created, amount)
         (self.currency, self.metadata, self.charges) = (currency, metadata, charges)
+        self.offlineDetails = offlineDetails
+    }
+
+    func with(_ status: PaymentIntentStatus) -> Self {
+        PaymentIntent(
+            id: id, status: status, created: created, amount: amount, currency: currency, metadata: metadata,
+            charges: charges, offlineDetails: offlineDetails)
     }
 
     /// That of the first charge.
@@ -32,6 +41,18 @@ public struct PaymentIntent: Identifiable, Sendable, Hashable, Codable {
         public static let orderID = "order_id"
         public static let orderKey = "order_key"
         public static let paymentType = "payment_type"
+    }
+}
+
+/// What there is to know of a payment that the payment service does not know yet.
+public struct OfflineDetails: Hashable, Codable, Sendable {
+    /// When its card was read and stored; nil before.
+    public let storedAt: Date?
+    /// Whether the payment service has yet to be told.  Until then there is nothing to capture.
+    public let requiresUpload: Bool
+
+    public init(storedAt: Date?, requiresUpload: Bool) {
+        (self.storedAt, self.requiresUpload) = (storedAt, requiresUpload)
     }
 }
 

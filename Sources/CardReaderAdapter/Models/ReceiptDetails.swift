@@ -8,31 +8,44 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
     public let authorizationResponseCode: String
     /// Tag 9F26: hexadecimal, 8 bytes.
     public let applicationCryptogram: String
+    /// Of tag 9F27.
+    public let cryptogramType: CryptogramType?
     /// Tag 95: hexadecimal, 5 bytes.
     public let terminalVerificationResults: String
     /// Tag 9B: hexadecimal, 2 bytes.
     public let transactionStatusInformation: String
-    /// Tag 5F57, as the payment service puts it.
+    /// Tag 9F10: hexadecimal, up to 32 bytes.
+    public let issuerApplicationData: String
+    /// Tag 5F57, as the payment service puts it: `Credit`, and `Default` where none was selected.
     public let accountType: String?
     public let cardholderVerificationMethod: CardholderVerificationMethod?
     /// The issuer's, tag 89.
     public let authorizationCode: String?
+    public let authorizationMode: AuthorizationMode?
 
+    /// - Parameter authorizationMode: nil for what the response code and the cryptogram tell.
     public init(
         applicationPreferredName: String, dedicatedFileName: String, authorizationResponseCode: String = "",
-        applicationCryptogram: String = "", terminalVerificationResults: String = "",
-        transactionStatusInformation: String = "", accountType: String? = nil,
-        cardholderVerificationMethod: CardholderVerificationMethod? = nil, authorizationCode: String? = nil
+        applicationCryptogram: String = "", cryptogramType: CryptogramType? = nil,
+        terminalVerificationResults: String = "", transactionStatusInformation: String = "",
+        issuerApplicationData: String = "", accountType: String? = nil,
+        cardholderVerificationMethod: CardholderVerificationMethod? = nil, authorizationCode: String? = nil,
+        authorizationMode: AuthorizationMode? = nil
     ) {
         self.applicationPreferredName = applicationPreferredName
         self.dedicatedFileName = dedicatedFileName
         self.authorizationResponseCode = authorizationResponseCode
         self.applicationCryptogram = applicationCryptogram
+        self.cryptogramType = cryptogramType
         self.terminalVerificationResults = terminalVerificationResults
         self.transactionStatusInformation = transactionStatusInformation
+        self.issuerApplicationData = issuerApplicationData
         self.accountType = accountType
         self.cardholderVerificationMethod = cardholderVerificationMethod
         self.authorizationCode = authorizationCode
+        self.authorizationMode =
+            authorizationMode
+            ?? AuthorizationMode(responseCode: authorizationResponseCode, cryptogram: cryptogramType)
     }
 
     private enum CodingKeys: String, CodingKey {
@@ -40,11 +53,81 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
         case dedicatedFileName = "dedicated_file_name"
         case authorizationResponseCode = "authorization_response_code"
         case applicationCryptogram = "application_cryptogram"
+        case cryptogramType = "cryptogram_type"
         case terminalVerificationResults = "terminal_verification_results"
         case transactionStatusInformation = "transaction_status_information"
+        case issuerApplicationData = "issuer_application_data"
         case accountType = "account_type"
         case cardholderVerificationMethod = "cardholder_verification_method"
         case authorizationCode = "authorization_code"
+        case authorizationMode = "authorization_mode"
+    }
+
+    /// What is absent is empty.
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        func text(_ key: CodingKeys) throws -> String {
+            try container.decodeIfPresent(String.self, forKey: key) ?? ""
+        }
+        self.init(
+            applicationPreferredName: try text(.applicationPreferredName),
+            dedicatedFileName: try text(.dedicatedFileName),
+            authorizationResponseCode: try text(.authorizationResponseCode),
+            applicationCryptogram: try text(.applicationCryptogram),
+            cryptogramType: try container.decodeIfPresent(CryptogramType.self, forKey: .cryptogramType),
+            terminalVerificationResults: try text(.terminalVerificationResults),
+            transactionStatusInformation: try text(.transactionStatusInformation),
+            issuerApplicationData: try text(.issuerApplicationData),
+            accountType: try container.decodeIfPresent(String.self, forKey: .accountType),
+            cardholderVerificationMethod: try container.decodeIfPresent(
+                CardholderVerificationMethod.self, forKey: .cardholderVerificationMethod),
+            authorizationCode: try container.decodeIfPresent(String.self, forKey: .authorizationCode),
+            authorizationMode: try container.decodeIfPresent(AuthorizationMode.self, forKey: .authorizationMode))
+    }
+}
+
+/// Which application cryptogram a card has made (EMV Book 3, 6.5.5).
+public enum CryptogramType: String, Codable, CaseIterable, Hashable, Sendable {
+    /// Declined.
+    case aac = "AAC"
+    /// Approved offline, or in the end.
+    case tc = "TC"
+    /// To be authorised online.
+    case arqc = "ARQC"
+
+    /// Reads Cryptogram Information Data, tag 9F27 (EMV Book 3, table 15: the two high bits).
+    ///
+    /// - Returns: nil for the type that is reserved.
+    public init?(cryptogramInformationData byte: UInt8) {
+        switch byte >> 6 {
+        case 0: self = .aac
+        case 1: self = .tc
+        case 2: self = .arqc
+        default: return nil
+        }
+    }
+}
+
+/// Who has authorised a transaction.
+public enum AuthorizationMode: String, Codable, CaseIterable, Hashable, Sendable {
+    /// The issuer, online.
+    case issuer
+    /// The card, offline.
+    case card
+
+    /// What the response code says; where there is none, the card's first cryptogram.
+    ///
+    /// - Returns: nil where neither tells.
+    public init?(responseCode: String, cryptogram: CryptogramType?) {
+        // EMV Book 4, A6: the terminal's own codes, for what was approved and declined offline, and where it could not go
+        // online.
+        let offline: Set = ["Y1", "Z1", "Y3", "Z3"]
+        switch (responseCode, cryptogram) {
+        case ("", .arqc?): self = .issuer
+        case ("", .tc?), ("", .aac?): self = .card
+        case ("", nil): return nil
+        case (let code, _): self = offline.contains(code.uppercased()) ? .card : .issuer
+        }
     }
 }
 

@@ -1,4 +1,5 @@
 import Foundation
+import Logging
 package import ProximityReader
 import SmartCard
 import SmartCardPCSC
@@ -20,7 +21,7 @@ package final class MachineReaders: ReaderBackend {
     }
 
     package func supports(_ method: CardReaderDiscoveryMethod, _ type: CardReaderType) -> Bool {
-        guard method == .usb, type == .other else { return false }
+        guard method == .usb, [.acr122u, .usbCCID, .other].contains(type) else { return false }
         let socket = ProcessInfo.processInfo.environment["PCSCLITE_CSOCK_NAME"] ?? "/run/pcscd/pcscd.comm"
         let files = FileManager.default
         return !usesPCSC || files.fileExists(atPath: socket) || files.fileExists(atPath: "/dev/bus/usb")
@@ -32,10 +33,9 @@ package final class MachineReaders: ReaderBackend {
             let task = Task {
                 let (changes, change) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
                 change.yield()
-                // Each of the two may fail for good, and the other go on.
                 let watches = [
-                    Task {
-                        guard usesPCSC else { return }
+                    Self.watch(change) {
+                        guard usesPCSC else { return try await Task.sleep(for: .seconds(1 << 32)) }
                         for try await event in PCSCService().events(waitForService: true) {
                             switch event {
                             case .readerAttached, .readerRemoved, .serviceUnavailable: change.yield()
@@ -43,11 +43,25 @@ package final class MachineReaders: ReaderBackend {
                             }
                         }
                     },
-                    Task { for try await _ in usb.events() { change.yield() } },
+                    Self.watch(change) { for try await _ in usb.events() { change.yield() } },
                 ]
-                defer { for watch in watches { watch.cancel() } }
+                var nextLook: Task<Void, any Error>?
+                defer {
+                    for watch in watches { watch.cancel() }
+                    nextLook?.cancel()
+                }
                 do {
-                    for await _ in changes { continuation.yield(try await survey.readers()) }
+                    for await _ in changes {
+                        nextLook?.cancel()
+                        let found = try await survey.readers()
+                        continuation.yield(found.readers)
+                        nextLook = found.lookAgain.map { time in
+                            Task {
+                                try await Task.sleep(until: time, clock: .continuous)
+                                change.yield()
+                            }
+                        }
+                    }
                     continuation.finish()
                 } catch {
                     continuation.finish(throwing: error)
@@ -56,6 +70,21 @@ package final class MachineReaders: ReaderBackend {
             continuation.onTermination = { _ in task.cancel() }
         }
     }
+
+    /// Runs `body` until the task is cancelled: what ends or fails is begun again, after a look at what was missed.
+    private static func watch(
+        _ change: AsyncStream<Void>.Continuation, _ body: @escaping @Sendable () async throws -> Void
+    ) -> Task<Void, any Error> {
+        Task {
+            for attempt in 0... {
+                do { try await body() } catch { logger.notice("readers cannot be watched: \(error)") }
+                try await Task.sleep(for: .seconds(1 << min(attempt, 6)))
+                change.yield()
+            }
+        }
+    }
+
+    private static let logger = Logger(label: "CardReaderAdapter")
 
     package func open(
         _ reader: AttachedReader, token: String, acceptingTerms: Bool,
@@ -90,8 +119,9 @@ package final class MachineReaders: ReaderBackend {
 
         init(usb: USBReaders, usesPCSC: Bool) { (self.usb, self.usesPCSC) = (usb, usesPCSC) }
 
+        /// - Returns: the readers, and when to look again though nothing has changed, if ever.
         /// - Throws: `CardError`, if neither pcscd nor the USB can be looked at: what is wrong with pcscd.
-        func readers() async throws -> [AttachedReader] {
+        func readers() async throws -> (readers: [AttachedReader], lookAgain: ContinuousClock.Instant?) {
             let ofPCSC = await Self.result { [usesPCSC] in usesPCSC ? try await Self.ofPCSC() : [] }
             let ofUSB = await Self.result { [usb] in try await usb.readers() }
             if case .failure(let error) = ofPCSC, case .failure = ofUSB { throw error }
@@ -103,12 +133,17 @@ package final class MachineReaders: ReaderBackend {
             let entries = roster.entries(
                 pcsc: facts,
                 usb: devices.map { .init(device: $0.device, interface: $0.id.interface, slot: $0.id.slot) })
-            return entries.map { entry in
+            let attached = entries.map { entry in
                 switch entry.source {
                 case .pcsc(let index): AttachedReader(entry.reader, handle: readers[index])
                 case .usb(let index): AttachedReader(entry.reader, handle: devices[index])
                 }
             }
+            // Who has not answered in time may have readers all the same.
+            let isLate = [ofPCSC.map { _ in }, ofUSB.map { _ in }].contains { result in
+                if case .failure(let error as CardError) = result { error.kind == .readerTimeout } else { false }
+            }
+            return (attached, isLate ? .now + .seconds(1) : roster.changesAt)
         }
 
         private static func result<Value: Sendable>(
@@ -200,12 +235,12 @@ private final class TerminalLink: ReaderLink {
 
     func cancelCollection() async throws -> Bool { try await session.cancelRead() }
 
-    func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async {
+    func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async -> Bool {
         var isTold = await terminal.waitForRemoval(cardIsThere)
         do {
             for try await state in device.slotStates() {
                 switch state {
-                case .empty: return
+                case .empty: return true
                 case .card, .muteCard:
                     if !isTold { cardIsThere() }
                     isTold = true
@@ -215,6 +250,7 @@ private final class TerminalLink: ReaderLink {
         } catch {
             // Gone, and the card with it.
         }
+        return false
     }
 
     /// No reader of this machine can be updated from here.

@@ -44,10 +44,11 @@ package protocol ReaderLink: Sendable {
     /// - Returns: false if there was none, or a card is there, which is read to its end.
     func cancelCollection() async throws -> Bool
 
-    /// Returns when no card is there, or the reader is gone.
+    /// Returns when no card is there, the reader is gone, or the task is cancelled.
     ///
     /// - Parameter cardIsThere: called once, if a card has to be waited for.
-    func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async
+    /// - Returns: whether no card is there.
+    func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async -> Bool
 
     /// Installs the update that is available, if there is one.
     ///

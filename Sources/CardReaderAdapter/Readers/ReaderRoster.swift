@@ -44,6 +44,14 @@ package struct ReaderRoster: Sendable {
     /// Serial numbers that two devices have had at once.  They are nobody's from then on, also when one has left.
     private var repeated: Set<Model> = []
 
+    /// How long a reader that pcscd drove is left to it when only the USB has it: pcscd is starting, or has not seen yet that
+    /// it is plugged in again, and could not drive a reader that is claimed.
+    package static let pcscdReturns = Duration.seconds(30)
+    /// The serials that pcscd has driven, each with when it was first missed.
+    private var ofPCSC: [String: ContinuousClock.Instant?] = [:]
+    /// When a reader is no longer left to pcscd; nil: there is none.
+    package private(set) var changesAt: ContinuousClock.Instant?
+
     private struct Model: Hashable {
         let vendorID: UInt16, productID: UInt16
         let serialNumber: String?
@@ -56,7 +64,9 @@ package struct ReaderRoster: Sendable {
     package init() {}
 
     /// The readers in the order of pcscd's list, then those that are on USB alone.
-    package mutating func entries(pcsc: [PCSCFacts], usb: [USBFacts]) -> [Entry] {
+    package mutating func entries(
+        pcsc: [PCSCFacts], usb: [USBFacts], at now: ContinuousClock.Instant = .now
+    ) -> [Entry] {
         let devices = Set(usb.map(\.device))
         for (model, devices) in Dictionary(grouping: devices, by: Model.init) where devices.count > 1 {
             repeated.insert(model)
@@ -99,20 +109,37 @@ package struct ReaderRoster: Sendable {
                 reader: CardReader(
                     serial: serial, vendorIdentifier: slot.map { usb[$0].device.modelIdentifier }, name: facts.ownName,
                     softwareVersion: slot.map { usb[$0].device.version }
-                        ?? facts.version.map { "\($0.major).\($0.minor)" }),
+                        ?? facts.version.map { "\($0.major).\($0.minor)" },
+                    readerType: CardReaderType(facts.ownName, isOnUSB: slot != nil)),
                 source: .pcsc(index))
         }
+        for entry in entries { ofPCSC[entry.reader.serial] = .some(nil) }
         let taken = Set(drivenByPCSC.values)
-        entries += usb.indices.filter { !taken.contains($0) }.map { index in
+        let onUSB = usb.indices.filter { !taken.contains($0) }.map { index in
             let device = usb[index].device
+            let name = [device.manufacturer, device.product].compactMap(\.self).joined(separator: " ")
             return Entry(
                 reader: CardReader(
                     serial: serials[index] ?? "", vendorIdentifier: device.modelIdentifier,
-                    name: [device.manufacturer, device.product].compactMap(\.self).joined(separator: " "),
-                    softwareVersion: device.version),
+                    name: name, softwareVersion: device.version,
+                    readerType: CardReaderType(name, isOnUSB: true)),
                 source: .usb(index))
         }
+        changesAt = nil
+        entries += onUSB.filter { !isLeftToPCSCD($0.reader.serial, at: now) }
         return entries
+    }
+
+    private mutating func isLeftToPCSCD(_ serial: String, at now: ContinuousClock.Instant) -> Bool {
+        guard let missed = ofPCSC[serial] else { return false }
+        let end = (missed ?? now) + Self.pcscdReturns
+        guard now < end else {
+            ofPCSC[serial] = nil
+            return false
+        }
+        ofPCSC[serial] = .some(missed ?? now)
+        changesAt = changesAt.map { min($0, end) } ?? end
+        return true
     }
 
     private func serial(of device: USBDevice, slot: Int, of count: Int) -> String {
@@ -161,5 +188,11 @@ extension USBDevice {
     fileprivate var version: String {
         let digits = String(release & 0xFF, radix: 16)
         return String(release >> 8, radix: 16) + "." + (digits.count == 1 ? "0" : "") + digits
+    }
+}
+
+extension CardReaderType {
+    fileprivate init(_ name: String, isOnUSB: Bool) {
+        self = name.contains("ACR122") ? .acr122u : isOnUSB ? .usbCCID : .other
     }
 }

@@ -37,7 +37,7 @@ public struct CardPresentReceiptParameters: Codable, Hashable, Sendable {
         guard currency.utf8.count == 3, let entry = Currency[currency], entry.code == currency, entry.exponent != nil
         else { throw .malformedField(.currency) }
         (self.type, self.amount, self.currency) = (type, amount, currency)
-        (self.time, self.card, self.orderID) = (time, card, orderID)
+        (self.time, self.card, self.orderID) = (time, card, orderID?.receiptText)
     }
 
     private enum CodingKeys: String, CodingKey {
@@ -74,6 +74,7 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
     private init(
         brand: CardBrand, lastFourDigits: String, entryMode: CardReadMethod, emv: EMV?
     ) throws(ReceiptError) {
+        guard brand != .unknown else { throw .missingRequiredField(.cardBrand) }
         guard lastFourDigits.isFilled else { throw .missingRequiredField(.lastFourDigits) }
         guard lastFourDigits.utf8.count == 4, lastFourDigits.utf8.allSatisfy({ (0x30...0x39).contains($0) }) else {
             throw .malformedField(.lastFourDigits)
@@ -102,16 +103,21 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
         /// 5 to 16 bytes.
         public let applicationIdentifier: String
         public let cardholderVerification: CardholderVerificationMethod
+        /// Required but in the United States.
         public let accountType: String?
         public let authorizationCode: String?
+        public let authorizationMode: AuthorizationMode?
         /// Two letters or digits.
         public let authorizationResponseCode: String?
         /// 8 bytes.
         public let applicationCryptogram: String?
+        public let cryptogramType: CryptogramType?
         /// 5 bytes.
         public let terminalVerificationResults: String?
         /// 2 bytes.
         public let transactionStatusInformation: String?
+        /// 1 to 32 bytes.
+        public let issuerApplicationData: String?
 
         /// - Throws: ``ReceiptError``.
         public init(_ details: ReceiptDetails) throws(ReceiptError) {
@@ -122,10 +128,12 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
             guard let identifier = try Self.hex(details.dedicatedFileName, 5...16, .applicationIdentifier) else {
                 throw .missingRequiredField(.applicationIdentifier)
             }
-            applicationName = details.applicationPreferredName
+            applicationName = details.applicationPreferredName.receiptText
             applicationIdentifier = identifier
             cardholderVerification = verification
-            accountType = Self.filled(details.accountType)
+            accountType = Self.filled(details.accountType)?.receiptText
+            authorizationMode = details.authorizationMode
+            cryptogramType = details.cryptogramType
             authorizationCode = try Self.letters(details.authorizationCode, 1...6, .authorizationCode)
             authorizationResponseCode = try Self.letters(
                 details.authorizationResponseCode, 2...2, .authorizationResponseCode)
@@ -134,6 +142,7 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
                 details.terminalVerificationResults, 5...5, .terminalVerificationResults)
             transactionStatusInformation = try Self.hex(
                 details.transactionStatusInformation, 2...2, .transactionStatusInformation)
+            issuerApplicationData = try Self.hex(details.issuerApplicationData, 1...32, .issuerApplicationData)
         }
 
         private static func filled(_ text: String?) -> String? { text.flatMap { $0.isFilled ? $0 : nil } }
@@ -163,10 +172,13 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
             case cardholderVerification = "cardholder_verification"
             case accountType = "account_type"
             case authorizationCode = "authorization_code"
+            case authorizationMode = "authorization_mode"
             case authorizationResponseCode = "authorization_response_code"
             case applicationCryptogram = "application_cryptogram"
+            case cryptogramType = "cryptogram_type"
             case terminalVerificationResults = "terminal_verification_results"
             case transactionStatusInformation = "transaction_status_information"
+            case issuerApplicationData = "issuer_application_data"
         }
 
         public init(from decoder: any Decoder) throws {
@@ -179,12 +191,14 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
                     applicationPreferredName: text(.applicationName), dedicatedFileName: text(.applicationIdentifier),
                     authorizationResponseCode: text(.authorizationResponseCode),
                     applicationCryptogram: text(.applicationCryptogram),
+                    cryptogramType: container.decodeIfPresent(CryptogramType.self, forKey: .cryptogramType),
                     terminalVerificationResults: text(.terminalVerificationResults),
                     transactionStatusInformation: text(.transactionStatusInformation),
-                    accountType: text(.accountType),
+                    issuerApplicationData: text(.issuerApplicationData), accountType: text(.accountType),
                     cardholderVerificationMethod: container.decodeIfPresent(
                         CardholderVerificationMethod.self, forKey: .cardholderVerification),
-                    authorizationCode: text(.authorizationCode)))
+                    authorizationCode: text(.authorizationCode),
+                    authorizationMode: container.decodeIfPresent(AuthorizationMode.self, forKey: .authorizationMode)))
         }
     }
 }

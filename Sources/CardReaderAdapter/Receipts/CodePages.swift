@@ -7,13 +7,22 @@ public struct CodePage: Hashable, Sendable {
     private let bytes: [Unicode.Scalar: UInt8]
 
     /// - Parameter number: what `ESC t` selects it by, as the printer's manual says.
-    /// - Parameter upperHalf: the 128 characters from 80 on; U+FFFD where there is none.
+    /// - Parameter upperHalf: the 128 characters from 80 on; U+FFFD where there is none.  Control characters are none.
     public init(number: UInt8, name: String, upperHalf: String) {
-        (self.number, self.name) = (number, name)
-        bytes = Dictionary(
-            zip(upperHalf.unicodeScalars, UInt8(0x80)...0xFF).filter { $0.0 != "\u{FFFD}" },
-            uniquingKeysWith: { first, _ in first })
+        self.init(
+            number: number, name: name,
+            bytes: Dictionary(
+                zip(upperHalf.unicodeScalars, UInt8(0x80)...0xFF).filter {
+                    $0.0 != "\u{FFFD}" && $0.0.properties.generalCategory != .control
+                }, uniquingKeysWith: { first, _ in first }))
     }
+
+    private init(number: UInt8, name: String, bytes: [Unicode.Scalar: UInt8]) {
+        (self.number, self.name, self.bytes) = (number, name, bytes)
+    }
+
+    /// The same table, where a printer selects it by `number`.
+    public func numbered(_ number: UInt8) -> CodePage { CodePage(number: number, name: name, bytes: bytes) }
 
     /// Nil for what the table does not hold, and for control characters.
     func byte(_ scalar: Unicode.Scalar) -> UInt8? {
@@ -23,6 +32,8 @@ public struct CodePage: Hashable, Sendable {
 
 // The numbers are Epson's.
 extension CodePage {
+    public static let all: [CodePage] = [.pc437, .pc850, .pc852, .pc858, .pc866, .windows1252, .greek]
+
     public static let pc437 = CodePage(
         number: 0, name: "CP437",
         upperHalf: """

@@ -23,8 +23,11 @@ public struct ESCPOSRenderer: Hashable, Sendable {
     /// The drawer that is opened before the receipt is printed.
     public let drawer: Drawer?
 
+    /// What printers of Epson have.
+    public static let epson: [CodePage] = [.pc858, .windows1252, .pc852, .pc866, .greek]
+
     public init(
-        columns: Int = 48, codePages: [CodePage] = [.pc858, .windows1252, .pc852, .pc866, .greek],
+        columns: Int = 48, codePages: [CodePage] = epson,
         cut: Cut? = .partial, drawer: Drawer? = nil
     ) {
         self.columns = TextRenderer(columns: columns).columns

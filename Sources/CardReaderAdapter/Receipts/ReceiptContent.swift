@@ -1,9 +1,11 @@
+import EMVContactless
 public import Foundation
 
 /// What a receipt says: of the order what was sold, of the transaction how it was paid.
 ///
-/// A value of this type is a receipt that may be handed out: what the card networks require is there, and what they forbid
-/// (the whole account number, the expiry date, tracks, the PIN, the cardholder's name) has no place in it.
+/// A value of this type is a receipt that may be handed out and kept: what the card networks require is there, and what they
+/// forbid (the whole account number, the expiry date, tracks, the PIN, the cardholder's name) has no place in it.  Account
+/// numbers that somebody wrote into a title or a note are masked when the value is made, and control characters are left out.
 public struct ReceiptContent: Codable, Hashable, Sendable {
     public let merchant: ReceiptMerchant
     public let parameters: CardPresentReceiptParameters
@@ -13,15 +15,25 @@ public struct ReceiptContent: Codable, Hashable, Sendable {
     /// Where the customer finds the receipt again: printed as a QR code.
     public let link: String?
 
+    /// - Parameter lineItems: of a sale one at least; a refund may be of an amount alone.
     /// - Throws: ``ReceiptError``.
     public init(
         merchant: ReceiptMerchant, parameters: CardPresentReceiptParameters, lineItems: [ReceiptLineItem] = [],
         cartTotals: ReceiptTotals, orderNote: String? = nil, link: String? = nil
     ) throws(ReceiptError) {
-        guard merchant.name.isFilled else { throw .missingRequiredField(.merchantName) }
+        let required: [(String, ReceiptField)] = [
+            (merchant.name, .merchantName), (merchant.address.joined(), .location), (merchant.country, .country),
+            (merchant.merchantID, .merchantID), (merchant.terminalID, .terminalID),
+        ]
+        if let (_, field) = required.first(where: { !$0.0.isFilled }) { throw .missingRequiredField(field) }
+        guard Country[merchant.country]?.alpha2 == merchant.country else { throw .malformedField(.country) }
+        if let emv = parameters.card.emv, emv.accountType == nil, merchant.country != "US" {
+            throw .missingRequiredField(.accountType)
+        }
+        guard parameters.type == .refund || !lineItems.isEmpty else { throw .missingRequiredField(.lineItems) }
         guard lineItems.allSatisfy(\.quantity.isFinite) else { throw .malformedField(.quantity) }
         (self.merchant, self.parameters, self.lineItems) = (merchant, parameters, lineItems)
-        (self.cartTotals, self.orderNote, self.link) = (cartTotals, orderNote, link)
+        (self.cartTotals, self.orderNote, self.link) = (cartTotals, orderNote?.receiptLines, link?.receiptText)
     }
 
     private enum CodingKeys: String, CodingKey {
@@ -49,19 +61,23 @@ public struct ReceiptContent: Codable, Hashable, Sendable {
 public struct ReceiptMerchant: Codable, Hashable, Sendable {
     /// The name that customers know.
     public let name: String
-    /// Line by line.
+    /// The place of sale, line by line.
     public let address: [String]
+    /// Of the place of sale, by ISO 3166-1: two capital letters.  It is not printed.
+    public let country: String
     /// The acquirer's number for the merchant.
-    public let merchantID: String?
-    public let terminalID: String?
+    public let merchantID: String
+    /// The acquirer's number for the terminal.
+    public let terminalID: String
 
-    public init(name: String, address: [String] = [], merchantID: String? = nil, terminalID: String? = nil) {
-        (self.name, self.address) = (name, address)
-        (self.merchantID, self.terminalID) = (merchantID, terminalID)
+    public init(name: String, address: [String], country: String, merchantID: String, terminalID: String) {
+        (self.name, self.address) = (name.receiptText, address.map(\.receiptText))
+        self.country = country.uppercased()
+        (self.merchantID, self.terminalID) = (merchantID.receiptText, terminalID.receiptText)
     }
 
     private enum CodingKeys: String, CodingKey {
-        case name, address
+        case name, address, country
         case merchantID = "merchant_id"
         case terminalID = "terminal_id"
     }
@@ -70,9 +86,10 @@ public struct ReceiptMerchant: Codable, Hashable, Sendable {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         self.init(
             name: try container.required(.name, .merchantName),
-            address: try container.decodeIfPresent([String].self, forKey: .address) ?? [],
-            merchantID: try container.decodeIfPresent(String.self, forKey: .merchantID),
-            terminalID: try container.decodeIfPresent(String.self, forKey: .terminalID))
+            address: try container.required(.address, .location),
+            country: try container.required(.country, .country),
+            merchantID: try container.required(.merchantID, .merchantID),
+            terminalID: try container.required(.terminalID, .terminalID))
     }
 }
 
@@ -83,7 +100,14 @@ public struct ReceiptLineItem: Codable, Hashable, Sendable {
         public let name: String
         public let value: String
 
-        public init(name: String, value: String) { (self.name, self.value) = (name, value) }
+        public init(name: String, value: String) { (self.name, self.value) = (name.receiptText, value.receiptText) }
+
+        public init(from decoder: any Decoder) throws {
+            let container = try decoder.container(keyedBy: CodingKeys.self)
+            self.init(
+                name: try container.decode(String.self, forKey: .name),
+                value: try container.decode(String.self, forKey: .value))
+        }
     }
 
     public let title: String
@@ -93,7 +117,8 @@ public struct ReceiptLineItem: Codable, Hashable, Sendable {
     public let attributes: [Attribute]
 
     public init(title: String, quantity: Decimal = 1, amount: Int, attributes: [Attribute] = []) {
-        (self.title, self.quantity, self.amount, self.attributes) = (title, quantity, amount, attributes)
+        (self.title, self.quantity) = (title.receiptText, quantity)
+        (self.amount, self.attributes) = (amount, attributes)
     }
 
     private enum CodingKeys: String, CodingKey { case title, quantity, amount, attributes }
@@ -122,7 +147,7 @@ public struct ReceiptTotals: Codable, Hashable, Sendable {
     public init(
         subtotal: Int, discount: Int = 0, coupons: [String] = [], fees: Int = 0, shipping: Int = 0, taxes: Int = 0
     ) {
-        (self.subtotal, self.discount, self.coupons) = (subtotal, discount, coupons)
+        (self.subtotal, self.discount, self.coupons) = (subtotal, discount, coupons.map(\.receiptText))
         (self.fees, self.shipping, self.taxes) = (fees, shipping, taxes)
     }
 

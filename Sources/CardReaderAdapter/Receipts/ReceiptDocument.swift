@@ -3,8 +3,7 @@ import Foundation
 
 /// A receipt as lines with a meaning, in one language, before it is text, HTML, bytes for a printer or PDF.
 ///
-/// Text in it is safe to print: without control characters, each line one line, and account numbers that somebody wrote into a
-/// title or a note masked.
+/// Text in it is safe to print, as that of the content is: without control characters, each line one line.
 public struct ReceiptDocument: Hashable, Sendable {
     public enum Line: Hashable, Sendable {
         /// Who sold: the head of the receipt.
@@ -59,11 +58,9 @@ public struct ReceiptDocument: Hashable, Sendable {
 
         func head(_ merchant: ReceiptMerchant) -> [Line] {
             let numbers = [(ReceiptPhrase.merchantID, merchant.merchantID), (.terminalID, merchant.terminalID)]
-                .compactMap { phrase, number in
-                    number.flatMap { $0.isFilled ? "\(language.text(phrase)) \(clean($0))" : nil }
-                }
-            return [.merchant(clean(merchant.name))]
-                + (merchant.address.filter(\.isFilled).map(clean) + numbers).map { .subhead($0) }
+                .map { phrase, number in "\(language.text(phrase)) \(number)" }
+            return [.merchant(merchant.name)]
+                + (merchant.address.filter(\.isFilled) + numbers).map { .subhead($0) }
         }
 
         func heading(_ type: CardPresentReceiptParameters.TransactionType) -> Line {
@@ -72,8 +69,8 @@ public struct ReceiptDocument: Hashable, Sendable {
 
         func item(_ item: ReceiptLineItem) -> [Line] {
             let quantity = item.quantity == 1 ? "" : language.number("\(item.quantity)") + " × "
-            let attributes = item.attributes.map { clean("\($0.name): \($0.value)") }
-            return [.item(quantity + clean(item.title), amount: text(item.amount))]
+            let attributes = item.attributes.map { "\($0.name): \($0.value)" }
+            return [.item(quantity + item.title, amount: text(item.amount))]
                 + attributes.map { .itemDetail($0) }
         }
 
@@ -81,7 +78,7 @@ public struct ReceiptDocument: Hashable, Sendable {
         func totals(_ totals: ReceiptTotals, _ parameters: CardPresentReceiptParameters) -> [Line] {
             var lines = [line(.subtotal, totals.subtotal)]
             if totals.discount != 0 || !totals.coupons.isEmpty {
-                let coupons = totals.coupons.isEmpty ? "" : " (\(totals.coupons.map(clean).joined(separator: ", ")))"
+                let coupons = totals.coupons.isEmpty ? "" : " (\(totals.coupons.joined(separator: ", ")))"
                 let amount = language.amount(totals.discount.magnitude, decimals: decimals)
                 lines.append(
                     .total(language.text(.discount) + coupons, amount: (totals.discount > 0 ? "-" : "") + amount))
@@ -97,25 +94,28 @@ public struct ReceiptDocument: Hashable, Sendable {
 
         func payment(_ parameters: CardPresentReceiptParameters) -> [Line] {
             let card = parameters.card
-            let number = "**** " + card.lastFourDigits
+            let number = [card.brand.name, "****", card.lastFourDigits].compactMap(\.self).joined(separator: " ")
             var lines: [Line] = [
-                fact(.card, card.brand.name.map { "\($0) \(number)" } ?? number),
+                fact(.card, number),
                 fact(.entryMode, language.text(card.entryMode.phrase)),
                 fact(.date, language.text(parameters.time)),
             ]
-            if let order = parameters.orderID, order.isFilled { lines.append(fact(.order, clean(order))) }
+            if let order = parameters.orderID, order.isFilled { lines.append(fact(.order, order)) }
             return lines
         }
 
         func emv(_ emv: ReceiptCard.EMV) -> [Line] {
             let facts: [(String, String?)] = [
-                (language.text(.application), clean(emv.applicationName)),
+                (language.text(.application), emv.applicationName),
                 ("AID", emv.applicationIdentifier),
-                (language.text(.accountType), emv.accountType.map(clean)),
+                (language.text(.accountType), emv.accountType),
                 (language.text(.authorization), emv.authorizationCode),
+                (language.text(.authorizationMode), emv.authorizationMode.map { language.text($0.phrase) }),
                 (language.text(.responseCode), emv.authorizationResponseCode),
-                (language.text(.cryptogram), emv.applicationCryptogram),
+                // Its type is its name.
+                (emv.cryptogramType?.rawValue ?? language.text(.cryptogram), emv.applicationCryptogram),
                 ("TVR", emv.terminalVerificationResults),
+                ("IAD", emv.issuerApplicationData),
                 ("TSI", emv.transactionStatusInformation),
             ]
             let verification = emv.cardholderVerification
@@ -125,8 +125,8 @@ public struct ReceiptDocument: Hashable, Sendable {
         }
 
         func foot(_ content: ReceiptContent) -> [Line] {
-            let note = (content.orderNote ?? "").split(whereSeparator: \.isNewline).map { clean(String($0)) }
-            let link = content.link.map(clean).flatMap { $0.isFilled ? Line.code($0) : nil }
+            let note = (content.orderNote ?? "").split(separator: "\n").map(String.init)
+            let link = content.link.flatMap { $0.isFilled ? Line.code($0) : nil }
             return note.filter(\.isFilled).map { .note($0) } + (link.map { [$0] } ?? [])
         }
 
@@ -139,12 +139,19 @@ public struct ReceiptDocument: Hashable, Sendable {
         }
 
         private func text(_ amount: Int) -> String { language.amount(amount, decimals: decimals) }
-
-        private func clean(_ text: String) -> String { AccountNumbers.masked(in: text.printable) }
     }
 }
 
 extension String {
+    /// What a receipt may say of free text: on one line, printable, account numbers masked.
+    var receiptText: String { AccountNumbers.masked(in: printable) }
+
+    /// The same of more than one line.  An account number may go on in the next.
+    var receiptLines: String {
+        let lines = split(whereSeparator: \.isNewline).map { String($0).printable }
+        return AccountNumbers.masked(in: lines.joined(separator: "\n"))
+    }
+
     /// On one line, without what steers a printer, a terminal or the direction of writing.
     var printable: String {
         var result = UnicodeScalarView()
@@ -211,7 +218,7 @@ enum AccountNumbers {
     }
 
     private static func isGap(_ between: ArraySlice<Character>) -> Bool {
-        between.count <= 1 && between.allSatisfy { " -./‐‑–·_".contains($0) }
+        between.count <= 1 && between.allSatisfy { " -./‐‑–·_\n".contains($0) }
     }
 
     private static func isValid(_ digits: [Int]) -> Bool {
@@ -227,7 +234,9 @@ enum AccountNumbers {
         guard first < characters.count, "=Dd^".contains(characters[first]) else { return }
         let isTrack1 = characters[first] == "^"
         for index in (first + 1)..<max(characters.count, first + 1) {
-            if characters[index] == "?" || !isTrack1 && characters[index] == " " { return }
+            if characters[index] == "?" || characters[index].isNewline || !isTrack1 && characters[index] == " " {
+                return
+            }
             characters[index] = "*"
         }
     }

@@ -4,11 +4,19 @@ public enum ReceiptError: Error, Hashable, Sendable {
     case missingRequiredField(ReceiptField)
     /// It is there, and not what it should be.
     case malformedField(ReceiptField)
+    /// The transaction has charged nobody: it was declined, cancelled or is not at its end.
+    case notPaid
 }
 
 /// What a receipt may say.
 public enum ReceiptField: String, CaseIterable, Hashable, Sendable {
     case merchantName = "merchant name"
+    case location
+    case country
+    case merchantID = "merchant number"
+    case terminalID = "terminal number"
+    case order
+    case cardDetails = "card that was present"
     case transactionType = "transaction type"
     case amount
     case currency
@@ -19,11 +27,13 @@ public enum ReceiptField: String, CaseIterable, Hashable, Sendable {
     case applicationName = "application name"
     case applicationIdentifier = "application identifier"
     case cardholderVerification = "cardholder verification"
+    case accountType = "account type"
     case authorizationCode = "authorization code"
     case authorizationResponseCode = "authorization response code"
     case applicationCryptogram = "application cryptogram"
     case terminalVerificationResults = "terminal verification results"
     case transactionStatusInformation = "transaction status information"
+    case issuerApplicationData = "issuer application data"
     case subtotal
     case quantity
     case lineItems = "line items"
@@ -35,16 +45,26 @@ extension ReceiptError: CustomStringConvertible {
         switch self {
         case .missingRequiredField(let field): "the receipt has no \(field.rawValue)"
         case .malformedField(let field): "the receipt's \(field.rawValue) is not what it should be"
+        case .notPaid: "the transaction is not paid"
         }
     }
 
     /// One sentence for a person: what to do next.
     public var hint: String {
         switch self {
+        case .missingRequiredField(.accountType):
+            "Take it from the transaction, tag 5F57; write Default where none was selected. In the United States it may be left out."
+        case .missingRequiredField(.cardDetails): "Only a payment with a card that was present has such a receipt."
+        case .missingRequiredField(.lineItems): "Name what was sold, in one line at least."
+        case .missingRequiredField(.cardBrand): "Name the network; “unknown” is none."
         case .missingRequiredField(.applicationName), .missingRequiredField(.applicationIdentifier),
             .missingRequiredField(.cardholderVerification):
             "Card networks require it where the card was read by EMV; take it from the transaction."
         case .missingRequiredField: "Card networks require it on every receipt."
+        case .notPaid: "A receipt is for a payment that has succeeded, or is to be captured."
+        case .malformedField(.country): "Write it as ISO 3166-1 has it, in two letters: DE."
+        case .malformedField(.order):
+            "The order and the transaction name different orders; take those that belong together."
         case .malformedField(.currency): "Name a currency of ISO 4217 that has a minor unit: EUR."
         case .malformedField(.dateAndTime): "Write it as 2026-11-22T14:05:09+01:00."
         case .malformedField(.lastFourDigits): "Give the last four digits and no other."

@@ -66,7 +66,7 @@ enum ReceiptPhrase: CaseIterable {
     case subtotal, discount, fees, shipping, taxes, amountPaid, amountRefunded
     case date, order, card, entryMode
     case contactlessEMV, contactlessMagneticStripe, chip, magneticStripe
-    case application, accountType, authorization, responseCode, cryptogram
+    case application, accountType, authorization, authorizationMode, byIssuer, byCard, responseCode, cryptogram
     case noCVM, verifiedByPIN, verifiedByPINAndSignature, verifiedBySignature, verifiedOnDevice, notVerified, signature
     case merchantID, terminalID
 
@@ -96,6 +96,9 @@ enum ReceiptPhrase: CaseIterable {
         case .application: ("Application", "Anwendung", "Application", "Aplicación")
         case .accountType: ("Account", "Konto", "Compte", "Cuenta")
         case .authorization: ("Authorization", "Autorisierung", "Autorisation", "Autorización")
+        case .authorizationMode: ("Mode", "Modus", "Mode", "Modo")
+        case .byIssuer: ("Issuer", "Herausgeber", "Émetteur", "Emisor")
+        case .byCard: ("Card", "Karte", "Carte", "Tarjeta")
         case .responseCode: ("Response code", "Antwortcode", "Code réponse", "Código resp.")
         case .cryptogram: ("Cryptogram", "Kryptogramm", "Cryptogramme", "Criptograma")
         case .noCVM:
@@ -142,6 +145,15 @@ extension CardholderVerificationMethod {
 
     /// Whether the customer has to sign.
     var needsSignature: Bool { self == .signature || self == .offlinePINAndSignature }
+}
+
+extension AuthorizationMode {
+    var phrase: ReceiptPhrase {
+        switch self {
+        case .issuer: .byIssuer
+        case .card: .byCard
+        }
+    }
 }
 
 extension CardReadMethod {

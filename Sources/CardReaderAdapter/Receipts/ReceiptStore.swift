@@ -8,7 +8,8 @@ public struct ReceiptStore: Sendable {
     /// - Parameter folder: made with the first receipt, for its owner alone.
     public init(folder: URL) { self.folder = folder }
 
-    /// Keeps the receipt of `order`, in the place of one that is there.  A crash leaves the old one or the new one.
+    /// Keeps the receipt of `order`, in the place of one that is there, for the folder's owner alone to read.  A crash leaves
+    /// the old one or the new one.
     ///
     /// - Throws: ``ReceiptStoreError``; `CocoaError` where the folder cannot be written to.
     public func save(_ content: ReceiptContent, order: String) throws {
@@ -18,7 +19,20 @@ public struct ReceiptStore: Sendable {
         let data = try encoder.encode(content)
         try FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        try data.write(to: file, options: .atomic)
+        // Nobody else may read it, not even while it is written: Data's own way leaves that to the umask.
+        let new = folder.appending(path: ".\(UUID().uuidString)", directoryHint: .notDirectory)
+        let descriptor = open(new.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard descriptor >= 0 else { throw CocoaError(.fileWriteNoPermission, userInfo: [:]) }
+        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        do {
+            try handle.write(contentsOf: data)
+            try handle.synchronize()
+            try handle.close()
+            guard rename(new.path, file.path) == 0 else { throw CocoaError(.fileWriteUnknown, userInfo: [:]) }
+        } catch {
+            unlink(new.path)
+            throw error
+        }
     }
 
     /// - Throws: ``ReceiptStoreError/noReceipt(order:)`` where none was saved, ``ReceiptStoreError/corrupt(order:reason:)`` where

@@ -49,7 +49,7 @@ struct TextLayout {
             while word.columns > columns {
                 let head = word.prefix(columns: columns)
                 lines.append(String(head))
-                word = word.dropFirst(head.count)
+                word = word[head.endIndex...]
             }
             (line, width) = (String(word), word.columns)
         }
@@ -84,7 +84,8 @@ extension StringProtocol {
     /// How many columns it takes.
     var columns: Int { reduce(0) { $0 + $1.columns } }
 
-    /// As many characters from the beginning as `limit` columns hold, and at least one.
+    /// As many characters from the beginning as `limit` columns hold, two or more; of one that is wider by itself, what of it
+    /// they hold.
     func prefix(columns limit: Int) -> SubSequence {
         var width = 0
         var end = startIndex
@@ -92,17 +93,20 @@ extension StringProtocol {
             width += self[end].columns
             formIndex(after: &end)
         }
-        return end == startIndex ? prefix(1) : self[..<end]
+        guard end == startIndex else { return self[..<end] }
+        while end < endIndex, width + unicodeScalars[end].columns <= limit {
+            width += unicodeScalars[end].columns
+            unicodeScalars.formIndex(after: &end)
+        }
+        return self[..<end]
     }
 }
 
 extension Character {
-    /// Two for wide characters, none for what only changes others.
-    var columns: Int {
-        // A selector makes an emoji of a character that is text by itself.
-        if unicodeScalars.contains("\u{FE0F}") { return 2 }
-        return unicodeScalars.reduce(0) { max($0, $1.columns) }
-    }
+    /// The sum of its scalars, as wcwidth(3) has them: what has characters of one width gives each scalar cells of its own, and
+    /// makes no picture of several, no matter what Unicode takes together.  Two for a wide one, none for what only changes
+    /// others.
+    var columns: Int { unicodeScalars.reduce(0) { $0 + $1.columns } }
 }
 
 extension Unicode.Scalar {

@@ -29,11 +29,11 @@ public protocol CardReaderService: Sendable {
         discoveryMethod: CardReaderDiscoveryMethod, minimumOperatingSystemVersionOverride: OperatingSystemVersion?
     ) -> Bool
 
-    /// Begins to look for readers.
+    /// Begins to look for readers.  Does not wait.
     ///
     /// - Throws: ``CardReaderServiceError/discovery(underlyingError:)``: `readerBusy` while a search or a connection is under
     ///   way, which goes on as if nothing had happened; `alreadyConnectedToReader`.
-    func start(_ configProvider: any CardReaderConfigProvider, discoveryMethod: CardReaderDiscoveryMethod) async throws
+    func start(_ configProvider: any CardReaderConfigProvider, discoveryMethod: CardReaderDiscoveryMethod) throws
 
     /// Ends the search.  Without one it does nothing.  When it returns the next one may begin.
     func cancelDiscovery() async throws
@@ -57,12 +57,13 @@ public protocol CardReaderService: Sendable {
     /// Returns when no card is on the reader.
     func waitForInsertedCardToBeRemoved() async
 
-    /// Forgets the shop, the search, and the payment that could be tried again, unless the payment service is at work on it.
+    /// Forgets the shop, the search, and the payment that could be tried again; not one of which nobody knows whether it was
+    /// charged, nor such a refund.
     ///
-    /// A connection under way fails with `connectionAttemptInvalidated`.
+    /// A connection under way fails with `connectionAttemptInvalidated`.  Does not wait.
     ///
     /// - Throws: ``CardReaderServiceError/disconnection(underlyingError:)`` of `alreadyConnectedToReader`: disconnect first.
-    func clear() async throws
+    func clear() throws
 
     /// Takes a payment: makes an intent, waits for a card, and has the payment service process it.
     ///
@@ -70,19 +71,28 @@ public protocol CardReaderService: Sendable {
     /// asked to process; from then on its answer is waited for.
     ///
     /// - Returns: an intent that is to be captured, or that has succeeded.
-    /// - Throws: ``CardReaderServiceError``.
+    /// - Throws: ``CardReaderServiceError``; ``CardReaderServiceError/intentCreation(underlyingError:)`` of
+    ///   `paymentOutcomeUnknown` while it is not known whether the payment before was charged: first
+    ///   ``retryActivePaymentIntent()``, which returns that payment if it was, or ``cancelPaymentIntent()``.
     func capturePayment(_ parameters: PaymentIntentParameters) async throws -> PaymentIntent
 
     /// Takes up the payment that failed, from where it failed.  Otherwise as ``capturePayment(_:)``.
+    ///
+    /// A reader is needed only if a card has to be presented.  Where the answer was lost the payment service is asked again
+    /// about the same card, and charges it once.
     func retryActivePaymentIntent() async throws -> PaymentIntent
 
-    /// Cancels the payment that waits for a card, or that failed.
+    /// Cancels the payment that waits for a card, or that failed.  It needs no reader.
     ///
     /// - Throws: ``CardReaderServiceError/paymentCancellation(underlyingError:)``: `noActivePaymentIntent`; `readerBusy` while
     ///   the payment service processes, whose answer counts.
     func cancelPaymentIntent() async throws
 
     /// Gives money back.
+    ///
+    /// A call whose answer was lost is made again with the same parameters: then the same refund is asked about, without the
+    /// reader, and the money is given back once.  Until it is known what became of it, another amount of the same charge is
+    /// refused: ``CardReaderServiceError/refundCreation(underlyingError:)`` of `paymentOutcomeUnknown`.
     ///
     /// - Returns: `success`, `pending` or `unknown`.
     /// - Throws: ``CardReaderServiceError``, ``CardReaderServiceError/refundPayment(underlyingError:shouldRetry:)`` among it.
@@ -93,9 +103,10 @@ public protocol CardReaderService: Sendable {
     /// - Throws: ``CardReaderServiceError/refundCancellation(underlyingError:)``: `noRefundInProgress`, `readerBusy`.
     func cancelRefund() async throws
 
-    /// Installs the update that is available.  Without one it does nothing.
+    /// Installs the update that is available.  Without one, or without a reader, it does nothing.
     ///
-    /// - Throws: ``CardReaderServiceError/softwareUpdate(underlyingError:batteryLevel:)``.
+    /// - Throws: ``CardReaderServiceError/softwareUpdate(underlyingError:batteryLevel:)``: `readerBusy` while a payment or a
+    ///   refund is under way, as those have while it is; `readerSoftwareUpdateFailedInterrupted` where the reader leaves.
     func installUpdate() async throws
 }
 
@@ -105,9 +116,10 @@ extension CardReaderService {
     ///
     /// - Parameters:
     ///   - onProcessing: told when the payment service has processed the payment, before it is captured.
-    ///   - capture: captures it, on the app's server.  What it throws is thrown, when the card is gone.
+    ///   - capture: captures it, on the app's server; not called for a payment that has succeeded already, nor for one that was
+    ///     stored and is not uploaded: that one is returned as it is.  What it throws is thrown, when the card is gone.
     /// - Throws: ``CardReaderServiceError``; ``CardReaderServiceError/paymentCapture(underlyingError:)`` of
-    ///   `processorAPIError` for an intent that `capture` returns and that has not succeeded.
+    ///   `processorAPIError` for an intent that `capture` returns and that has not succeeded, or is of another amount.
     public func collectPayment(
         _ parameters: PaymentIntentParameters, onProcessing: @Sendable (PaymentIntent) async -> Void = { _ in },
         capture: @escaping @Sendable (PaymentIntent) async throws -> PaymentIntent
@@ -115,12 +127,15 @@ extension CardReaderService {
         let intent = try await capturePayment(parameters)
         await onProcessing(intent)
         async let removal: Void = waitForInsertedCardToBeRemoved()
-        let captured = await Task { try await capture(intent) }.result
+        let isStored = intent.offlineDetails?.requiresUpload == true
+        let hasNothingToCapture = isStored || intent.status == .succeeded
+        let captured = await Task { hasNothingToCapture ? intent : try await capture(intent) }.result
         await removal
+        guard !isStored else { return intent }
         let result = try captured.get()
-        guard result.id == intent.id, result.status == .succeeded else {
-            throw CardReaderServiceError.paymentCapture(underlyingError: .processorAPIError)
-        }
+        guard result.status == .succeeded, result.id == intent.id, result.amount == intent.amount,
+            result.currency.lowercased() == intent.currency.lowercased()
+        else { throw CardReaderServiceError.paymentCapture(underlyingError: .processorAPIError) }
         return result
     }
 

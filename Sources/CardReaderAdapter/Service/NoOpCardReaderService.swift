@@ -17,14 +17,14 @@ public struct NoOpCardReaderService: CardReaderService {
     ) -> Bool { false }
     public func start(
         _ configProvider: any CardReaderConfigProvider, discoveryMethod: CardReaderDiscoveryMethod
-    ) async throws { throw CardReaderServiceError.discovery() }
+    ) throws { throw CardReaderServiceError.discovery() }
     public func cancelDiscovery() async throws { throw CardReaderServiceError.discovery() }
     public func connect(_ reader: CardReader, options: CardReaderConnectionOptions?) async throws -> CardReader {
         throw CardReaderServiceError.connection()
     }
     public func disconnect() async throws { throw CardReaderServiceError.disconnection() }
     public func waitForInsertedCardToBeRemoved() async {}
-    public func clear() async throws { throw CardReaderServiceError.disconnection() }
+    public func clear() throws { throw CardReaderServiceError.disconnection() }
     public func capturePayment(_ parameters: PaymentIntentParameters) async throws -> PaymentIntent {
         throw CardReaderServiceError.paymentCapture()
     }

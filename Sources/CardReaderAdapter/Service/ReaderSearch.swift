@@ -30,7 +30,7 @@ public struct ReaderSearch: Sendable {
     ) async throws -> CardReader {
         var wanted = await known.knownReader()
         while true {
-            try await service.start(configProvider, discoveryMethod: discoveryMethod)
+            try service.start(configProvider, discoveryMethod: discoveryMethod)
             do {
                 for try await readers in service.discoveredReaders {
                     let readers = readers.filter { !skipped.contains($0.serial) }

@@ -5,9 +5,10 @@ struct TimeLimitPassed: Error {}
 
 /// Waits for `body`, and when `limit` is over or the task is cancelled no longer, whatever `body` does then.
 ///
-/// - Throws: ``TimeLimitPassed``, `CancellationError`, or what `body` throws.
+/// - Throws: `late`, `CancellationError`, or what `body` throws.
 func waiting<Result: Sendable>(
-    atMost limit: Duration, _ body: @escaping @Sendable () async throws -> Result
+    atMost limit: Duration, or late: any Error = TimeLimitPassed(),
+    _ body: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
     let (stream, continuation) = AsyncThrowingStream.makeStream(of: Result.self, throwing: (any Error).self)
     let work = Task {
@@ -20,7 +21,7 @@ func waiting<Result: Sendable>(
     }
     let timer = Task {
         try await Task.sleep(for: limit)
-        continuation.finish(throwing: TimeLimitPassed())
+        continuation.finish(throwing: late)
     }
     defer {
         work.cancel()

@@ -6,6 +6,7 @@ actor SimulatedPaymentProcessor: PaymentProcessor {
     private let owner: SimulatedReaders
     private var answers: [String: Result<PaymentIntent, PaymentProcessorError>] = [:]
     private var intents = 0
+    private var states: [String: PaymentIntent] = [:]
 
     init(_ owner: SimulatedReaders) { self.owner = owner }
 
@@ -35,6 +36,7 @@ actor SimulatedPaymentProcessor: PaymentProcessor {
         try answering {
             let answer = answers[idempotencyKey] ?? Self.decide(intent, card)
             answers[idempotencyKey] = answer
+            if let intent = try? answer.get() { states[intent.id] = intent }
             return try answer.get()
         }
     }
@@ -63,7 +65,11 @@ actor SimulatedPaymentProcessor: PaymentProcessor {
         return .success(charged(.requiresCapture, [charge]))
     }
 
-    func cancel(_ intent: PaymentIntent) async throws { try answering {} }
+    func retrieve(_ intent: PaymentIntent) async throws -> PaymentIntent {
+        try answering { states[intent.id] ?? intent }
+    }
+
+    func cancel(_ intent: PaymentIntent) async throws { try answering { states[intent.id] = intent.with(.canceled) } }
 
     func needsCard(for refund: RefundParameters) async throws -> Bool { false }
 

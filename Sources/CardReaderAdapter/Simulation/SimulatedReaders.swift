@@ -39,6 +39,8 @@ public final class SimulatedReaders: ReaderBackend {
             return state.links.removeValue(forKey: serial)
         }
         link?.leave(reason)
+        // Whoever waits for a card to be removed waits no longer.
+        table.send(state.withLock { $0.isCardLying })
     }
 
     /// - Parameter level: from 0 to 1.  Under a fifth the reader says so, and above it again that it is resolved.
@@ -300,13 +302,15 @@ final class SimulatedLink: ReaderLink {
         return cancel != nil
     }
 
-    func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async {
+    func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async -> Bool {
         var isTold = false
         for await isLying in owner.table.stream() {
-            guard isLying, state.withLock({ $0.isThere }) else { return }
+            guard state.withLock({ $0.isThere }) else { return false }
+            guard isLying else { return true }
             if !isTold { cardIsThere() }
             isTold = true
         }
+        return false
     }
 
     func installUpdate(_ tell: @escaping @Sendable (CardReaderSoftwareUpdateState) -> Void) async throws {

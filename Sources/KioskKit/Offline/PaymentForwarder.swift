@@ -1,3 +1,4 @@
+public import Foundation
 public import ProximityReader
 
 /// Sends the payments that are stored to their payment service, and deletes them here when that allows it.
@@ -42,6 +43,22 @@ public actor PaymentForwarder {
         public init() {}
     }
 
+    /// A batch that nobody but a person can go on with: the payment service has decided some of it, and now contradicts that
+    /// or refuses it.  Nothing behind it is forwarded meanwhile.
+    public struct HeldUp: Error, Hashable, Sendable, LocalizedError, CustomStringConvertible {
+        /// Its `id`.
+        public let batch: String
+        public let reason: String
+
+        public var description: String {
+            """
+            Batch \(batch) holds up all others: \(reason). Compare its payments with the payment service's books, and release \
+            it with what was found (ProximityReaderSystem.Ledger.release).
+            """
+        }
+        public var errorDescription: String? { description }
+    }
+
     private let store: PaymentCardReaderStore
     private let ledger: ProximityReaderSystem.Ledger
     private let psp: any PaymentServiceProvider
@@ -58,8 +75,10 @@ public actor PaymentForwarder {
     private var failures: [String: Int] = [:]
     /// The size of the next batch: smaller, while one is looked for that the payment service refuses.
     private var size: Int
-    /// The last deletion token, until it has been used.
-    private var token: (batch: String, rawValue: String)?
+    /// The last deletion token that was of no use.
+    private var uselessToken: String?
+    /// The last batch whose decisions were told.
+    private var told: String?
 
     /// - Parameters:
     ///   - clock: what pauses are measured with.
@@ -67,7 +86,8 @@ public actor PaymentForwarder {
     ///   - renewCredentials: called once when the payment service says that it does not know this terminal; nil: that ends
     ///     ``forward()``.
     ///   - decided: told of each decision when it is in the ledger, and before the payment is deleted: at least once, and
-    ///     again after the program was ended in between.
+    ///     again after the program was ended in between.  Where the ledger alone knows it then, the result's `id` is the
+    ///     payment's.
     public init(
         _ store: PaymentCardReaderStore, to psp: any PaymentServiceProvider, pace: Pace = Pace(),
         clock: any Clock<Duration> = ContinuousClock(),
@@ -94,7 +114,7 @@ public actor PaymentForwarder {
     /// call, also of another program.
     ///
     /// - Throws: ``PaymentServiceError`` if the payment service did not answer as often as the pace has it, does not know this
-    ///   terminal, or refuses one payment after the other; `PaymentCardReaderStore.StoreError`; `CancellationError`.
+    ///   terminal, or refuses one payment after the other; ``HeldUp``; `PaymentCardReaderStore.StoreError`; `CancellationError`.
     @discardableResult public func forward() async throws -> Report {
         if let running { return try await running.value }
         let task = Task { try await forwardAll() }
@@ -112,10 +132,11 @@ public actor PaymentForwarder {
         var round = Round()
         while let batch = try await nextBatch() {
             try Task.checkCancellation()
-            if let token, token.batch == batch.id {
-                try await delete(batch, token.rawValue, &round, &report)
+            // Of a program that was ended before it used it: the payment service may give no other.
+            if let token = try await ledger.deletionToken()?.rawValue, token != uselessToken {
+                try await tell(batch)
+                try await delete(batch, token, &round, &report)
             } else if let token = try await submit(batch, &round) {
-                self.token = (batch.id, token)
                 try await delete(batch, token, &round, &report)
             } else {
                 try await divide(batch, &round, &report)
@@ -139,16 +160,21 @@ public actor PaymentForwarder {
         typealias StoreError = PaymentCardReaderStore.StoreError
         while true {
             if let batch = try await ledger.batch() { return batch }
-            let count = try await ledger.payments().count(where: { $0.state == .stored })
+            let count = try await ledger.count(.stored)
             guard count > 0 else { return nil }
             do {
                 return try await store.fetchStoredPaymentCardReadResultBatch(size: min(size, count))
             } catch StoreError.storeAndForwardBatchAlreadyExists {
             } catch StoreError.storeAndForwardBatchSizeInvalid {
                 // The last one was taken back meanwhile.
+            } catch StoreError.unknown(code: Self.diskIsFull) where size > 1 {
+                size = max(1, size / 2)
             } catch StoreError.storeAndForwardResultsNotFound {}
         }
     }
+
+    /// SQLite's SQLITE_FULL.
+    private static let diskIsFull = 13
 
     // MARK: Sending
 
@@ -169,7 +195,7 @@ public actor PaymentForwarder {
                 let result = try await call { psp in
                     try await psp.submitBatch(data, from: reader, idempotencyKey: batch.id)
                 }
-                try await note(result.payments, of: batch)
+                try await note(result.payments, of: batch, deletionToken: result.deletionToken)
                 if let token = result.deletionToken { return token }
                 wasSent = true
             } catch let error as PaymentServiceError {
@@ -192,7 +218,13 @@ public actor PaymentForwarder {
                     try await note([:], of: batch)
                 }
             }
-            guard attempt < pace.attempts else { throw failure }
+            guard attempt < pace.attempts else {
+                // It was not believed: the payment service knows one of the payments.
+                if case .refused = failure {
+                    throw HeldUp(batch: batch.id, reason: "\(failure), and has decided some of it")
+                }
+                throw failure
+            }
             try await rest(after: attempt)
         }
     }
@@ -221,12 +253,13 @@ public actor PaymentForwarder {
     }
 
     private func payments(of batch: StoreAndForwardBatch) async throws -> [ProximityReaderSystem.Ledger.Payment] {
-        let ids = Set(batch.payments.map(\.id))
-        return try await ledger.payments().filter { ids.contains($0.id) }
+        try await ledger.payments(batch.payments.map(\.id))
     }
 
     /// Notes what was decided, by the payments' `id`, and of what it is not known.
-    private func note(_ decisions: [String: PaymentResult], of batch: StoreAndForwardBatch) async throws {
+    private func note(
+        _ decisions: [String: PaymentResult], of batch: StoreAndForwardBatch, deletionToken: String? = nil
+    ) async throws {
         let payments = try await payments(of: batch)
         var answers: [String: ProximityReaderSystem.Ledger.Answer] = [:]
         for payment in payments {
@@ -236,10 +269,25 @@ public actor PaymentForwarder {
                 answers[payment.id] = .unknown
             }
         }
-        try await ledger.record(answers)
+        do {
+            try await ledger.record(answers, deletionToken: deletionToken.map { .init(rawValue: $0) })
+        } catch PaymentCardReaderStore.StoreError.notAllowed {
+            throw HeldUp(batch: batch.id, reason: "the payment service says otherwise than before what it has decided")
+        }
         for payment in payments {
             if let decision = decisions[payment.id] { await decided(payment, decision) }
         }
+        if deletionToken != nil { told = batch.id }
+    }
+
+    /// Tells of the decisions that are in the ledger, unless this program has.
+    private func tell(_ batch: StoreAndForwardBatch) async throws {
+        guard told != batch.id else { return }
+        for payment in try await payments(of: batch) where payment.answer == .approved || payment.answer == .declined {
+            let status: PaymentResult.Status = payment.answer == .approved ? .approved : .declined
+            await decided(payment, PaymentResult(id: payment.id, status: status))
+        }
+        told = batch.id
     }
 
     /// Whether the payment service has decided nothing of a batch; what it has is noted.
@@ -258,7 +306,11 @@ public actor PaymentForwarder {
     private func divide(
         _ batch: StoreAndForwardBatch, _ round: inout Round, _ report: inout Report
     ) async throws {
-        try await ledger.wasRefused(batch: batch.id)
+        do {
+            try await ledger.wasRefused(batch: batch.id)
+        } catch PaymentCardReaderStore.StoreError.notAllowed {
+            throw HeldUp(batch: batch.id, reason: "the payment service does not know what it has decided of it before")
+        }
         try await store.resetBatchState()
         size = max(1, batch.count / 2)
         guard batch.count == 1, let payment = batch.payments.first else { return }
@@ -283,11 +335,10 @@ public actor PaymentForwarder {
                 switch error {
                 case .storeAndForwardBatchNotFound where try await ledger.batch()?.id != batch.id:
                     // Somebody else has deleted it.
-                    self.token = nil
                     return
                 case .storeAndForwardBatchNotFound, .storeAndForwardDeletionTokenInvalid,
                     .storeAndForwardDeletionTokenExpired:
-                    self.token = nil
+                    uselessToken = token
                     round.uselessTokens += 1
                     guard round.uselessTokens < pace.attempts else { throw error }
                     return try await rest(after: round.uselessTokens)
@@ -297,7 +348,6 @@ public actor PaymentForwarder {
                 }
             }
         }
-        self.token = nil
         round.uselessTokens = 0
         let left = Set(try await self.payments(of: batch).map(\.id))
         for payment in payments where !left.contains(payment.id) {

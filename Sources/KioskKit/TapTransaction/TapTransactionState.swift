@@ -77,9 +77,12 @@ public final class TapConfirmation: Sendable {
     init(_ answer: TapAnswer) { self.answer = answer }
 
     /// - Returns: whether this is the attempt's outcome: false if it was answered before, or is over.  A payment that the
-    ///   service approved and that this returns false for must be taken back, with
-    ///   ``PaymentServiceProvider/reverse(idempotencyKey:)``.
+    ///   service approved and that this returns false for must be taken back, with ``TapToPayService/reverse(_:)``;
+    ///   ``TapToPayService/authorise(_:answering:)`` does all of it.
     public func complete(_ outcome: TapOutcome) -> Bool { answer.give(.outcome(outcome)) }
+
+    /// Whether an answer would be the attempt's outcome now.
+    var isAwaited: Bool { answer.isAwaited }
 
     deinit { answer.give(.outcome(.failed(.unanswered))) }
 }
@@ -92,6 +95,8 @@ final class TapAnswer: Sendable {
     }
 
     private let state = Mutex<(value: Value?, waiter: CheckedContinuation<Value, Never>?)>((nil, nil))
+
+    var isAwaited: Bool { state.withLock { $0.value == nil } }
 
     /// - Returns: whether it is the first.
     @discardableResult func give(_ value: Value) -> Bool {

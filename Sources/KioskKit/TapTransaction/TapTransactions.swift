@@ -28,16 +28,7 @@ public protocol TapTransactionDelegate: AnyObject, Sendable {
 ///     for await state in transactions.processPayment(12.34, currencyCode: "EUR") {
 ///         switch state {
 ///         case .confirmingPayment(let payment, let confirmation):
-///             let outcome: TapOutcome
-///             do {
-///                 outcome = TapOutcome(try await service.authorise(
-///                     payment.card, amount: payment.amount, currency: payment.currencyCode))
-///             } catch {
-///                 outcome = TapOutcome(error)
-///             }
-///             if !confirmation.complete(outcome), outcome == .approved {
-///                 try await service.psp.reverse(idempotencyKey: payment.card.id)
-///             }
+///             await service.authorise(payment, answering: confirmation)
 ///         case .completed(let outcome): show(outcome)
 ///         case .cancelled(let error): show(error)
 ///         }
@@ -50,11 +41,49 @@ public final class TapTransactions: PaymentProcessing {
 
     /// Who is told, and what there was last.
     private struct Board {
-        var isActive = false
+        /// The one that is under way.
+        var attempt: Attempt?
         /// The state of the last attempt, if it has one and its confirmation is still held by somebody.
         var latest: @Sendable () -> TapTransactionState? = { nil }
         var streams: [UUID: AsyncStream<TapTransactionState>.Continuation] = [:]
         var delegates: [WeakDelegate] = []
+    }
+
+    /// Can be cancelled until a card was read for it.
+    private final class Attempt: Sendable {
+        private enum Phase {
+            case reading
+            case cancelled
+            case read
+        }
+        private let state = Mutex<(phase: Phase, task: Task<Void, Never>?)>((.reading, nil))
+
+        /// - Parameter task: what performs it.
+        func perform(_ task: Task<Void, Never>) {
+            let isCancelled = state.withLock { state in
+                state.task = task
+                return state.phase == .cancelled
+            }
+            if isCancelled { task.cancel() }
+        }
+
+        /// - Returns: whether it is.
+        func cancel() -> Bool {
+            let (isCancelled, task) = state.withLock { state in
+                if state.phase == .reading { state.phase = .cancelled }
+                return (state.phase == .cancelled, state.task)
+            }
+            if isCancelled { task?.cancel() }
+            return isCancelled
+        }
+
+        /// - Throws: `ReadError.readCancelled`
+        func hasRead() throws {
+            try state.withLock { state in
+                guard state.phase == .reading else { throw PaymentCardReaderSession.ReadError.readCancelled }
+                state.phase = .read
+            }
+        }
     }
 
     private struct WeakDelegate: Sendable {
@@ -93,9 +122,10 @@ public final class TapTransactions: PaymentProcessing {
     /// While another is under way it ends at once with `cancelled` and `ReadError.readerSessionBusy`.
     public func processPayment(_ amount: Decimal, currencyCode: String) -> AsyncStream<TapTransactionState> {
         let (stream, continuation) = AsyncStream.makeStream(of: TapTransactionState.self)
+        let attempt = Attempt()
         let isFree = board.withLock { board in
-            guard !board.isActive else { return false }
-            board.isActive = true
+            guard board.attempt == nil else { return false }
+            board.attempt = attempt
             board.latest = { nil }
             return true
         }
@@ -109,6 +139,7 @@ public final class TapTransactions: PaymentProcessing {
                 let payment = try await read(amount, currencyCode)
                 // A card that was found is read to its end, whoever has gone.
                 guard !Task.isCancelled else { throw PaymentCardReaderSession.ReadError.readCancelled }
+                try attempt.hasRead()
                 let answer = TapAnswer()
                 // Held by those who are told, and not here.
                 tell(.confirmingPayment(payment, TapConfirmation(answer)), continuation)
@@ -120,6 +151,7 @@ public final class TapTransactions: PaymentProcessing {
                 tell(.cancelled(error), continuation)
             }
         }
+        attempt.perform(task)
         continuation.onTermination = { reason in
             if case .cancelled = reason { task.cancel() }
         }
@@ -136,10 +168,11 @@ public final class TapTransactions: PaymentProcessing {
         return TapPayment(amount: amount, currencyCode: currencyCode, card: card)
     }
 
-    /// Ends the wait for a card: the attempt is cancelled.
+    /// Cancels the attempt, as long as no card was read for it: it ends with `cancelled`, at once where there is no card, else
+    /// when the card that is there has been read.
     ///
-    /// - Returns: whether it did.  A read whose card has been detected goes on.
-    @discardableResult public func cancel() async -> Bool { await service.cancelRead() }
+    /// - Returns: whether it does.
+    @discardableResult public func cancel() async -> Bool { board.withLock { $0.attempt }?.cancel() ?? false }
 
     private func tell(_ state: TapTransactionState, _ attempt: AsyncStream<TapTransactionState>.Continuation) {
         let delegates = board.withLock { board in
@@ -165,7 +198,7 @@ public final class TapTransactions: PaymentProcessing {
         case .confirmingPayment: attempt.yield(state)
         case .cancelled, .completed:
             // The next attempt begins when everybody has been told of this one's end.
-            board.withLock { $0.isActive = false }
+            board.withLock { $0.attempt = nil }
             attempt.yield(state)
             attempt.finish()
         }

@@ -145,13 +145,13 @@ import Testing
                 (0..<6).map { _ in (evil + ["ä", "x", " "]).randomElement(using: &random) ?? "" }.joined()
             }
             let content = try Sample.content(
-                merchant: ReceiptMerchant(
-                    name: "x" + text(), address: [text()], merchantID: text(), terminalID: text()),
+                merchant: Sample.merchant(
+                    name: "x" + text(), address: ["x" + text()], merchantID: "x" + text(), terminalID: "x" + text()),
                 parameters: Sample.parameters(
                     card: Sample.card(
                         receipt: ReceiptDetails(
                             applicationPreferredName: "x" + text(), dedicatedFileName: "A0000000031010",
-                            accountType: text(), cardholderVerificationMethod: .noCVM)),
+                            accountType: "x" + text(), cardholderVerificationMethod: .noCVM)),
                     orderID: text()),
                 lineItems: [
                     ReceiptLineItem(title: text(), amount: 1, attributes: [.init(name: text(), value: text())])
@@ -159,9 +159,38 @@ import Testing
                 totals: ReceiptTotals(subtotal: 1, coupons: [text()]), note: "x" + text(), link: "x" + text())
             let bytes = ESCPOSRenderer().render(ReceiptDocument(content))
             #expect(Self.strays(in: bytes).isEmpty, "\(bytes.hex)")
+            // Nor what the QR code holds, though the printer does not look into it.
+            let codes = Self.codes(in: bytes)
+            #expect(codes.count == 1)
+            for code in codes {
+                let text = String(decoding: code, as: UTF8.self)
+                #expect(Array(text.utf8) == code && text.unicodeScalars.allSatisfy(\.isPrintable), "\(code.hex)")
+            }
             // As many initialisations, cuts and drawer pulses as in any receipt.
             #expect(try Self.commands(in: content) == harmless)
         }
+    }
+
+    /// The data of GS ( k function 80: behind the length, 49, 80 and 48.
+    private static func codes(in bytes: [UInt8]) -> [[UInt8]] {
+        bytes.indices.compactMap { index in
+            let command = bytes[index...]
+            guard command.starts(with: [0x1D, 0x28, 0x6B]), bytes.count > index + 8, bytes[index + 6] == 80 else {
+                return nil
+            }
+            let count = Int(bytes[index + 3]) + Int(bytes[index + 4]) << 8
+            return Array(bytes[(index + 8)..<(index + 5 + count)])
+        }
+    }
+
+    @Test("B4: a code page holds no control characters, whatever it is made of")
+    func b4CodePage() {
+        let page = CodePage(number: 9, name: "X", upperHalf: "\u{9B}\u{1B}\u{1D}\u{7F}\u{0}ä\u{FFFD}")
+        for control in ["\u{9B}", "\u{1B}", "\u{1D}", "\u{7F}", "\u{0}", "\u{FFFD}"] as [Unicode.Scalar] {
+            #expect(page.byte(control) == nil)
+        }
+        #expect(page.byte("ä") == 0x85)
+        #expect(page.numbered(3).number == 3 && page.numbered(3).byte("ä") == 0x85)
     }
 
     private static func commands(in content: ReceiptContent) throws -> [Int] {

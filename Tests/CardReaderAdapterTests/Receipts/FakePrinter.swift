@@ -73,7 +73,31 @@ final class FakePrinter: Sendable {
 /// A port that a ``FakePrinter`` listens on.
 final class FakePort: Sendable {
     let number: UInt16
+    /// The thread that accepts closes it, when it does not accept any more: a number that were free before would soon be
+    /// another file's, and it would take that one's connections.
     private let listener: Int32
+
+    /// A number that nobody listens on.
+    static func free() throws -> UInt16 {
+        let file = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        defer { close(file) }
+        return try bind(file)
+    }
+
+    /// Binds `file` to a port of the kernel's choice.
+    private static func bind(_ file: Int32) throws -> UInt16 {
+        var address = sockaddr_in()
+        address.sin_family = sa_family_t(AF_INET)
+        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isBound = withUnsafeMutablePointer(to: &address) { pointer in
+            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                Glibc.bind(file, $0, length) == 0 && getsockname(file, $0, &length) == 0
+            }
+        }
+        guard isBound else { throw POSIXError(.EADDRINUSE) }
+        return address.sin_port.bigEndian
+    }
 
     /// - Parameter printer: one for each connection.
     init(_ printer: FakePrinter, holdsAfterEnd: Bool = true) throws {
@@ -81,22 +105,16 @@ final class FakePort: Sendable {
         // As little as printers keep.
         var size: Int32 = 4096
         setsockopt(listener, SOL_SOCKET, SO_RCVBUF, &size, socklen_t(MemoryLayout<Int32>.size))
-        var address = sockaddr_in()
-        address.sin_family = sa_family_t(AF_INET)
-        address.sin_addr.s_addr = in_addr_t(INADDR_LOOPBACK).bigEndian
-        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
         let listener = listener
-        let isListening = withUnsafeMutablePointer(to: &address) { pointer in
-            pointer.withMemoryRebound(to: sockaddr.self, capacity: 1) {
-                bind(listener, $0, length) == 0 && listen(listener, 8) == 0 && getsockname(listener, $0, &length) == 0
-            }
-        }
-        guard isListening else { throw POSIXError(.EADDRINUSE) }
-        number = address.sin_port.bigEndian
+        number = try Self.bind(listener)
+        guard listen(listener, 8) == 0 else { throw POSIXError(.EADDRINUSE) }
         Thread.detachNewThread {
+            defer { close(listener) }
             while true {
                 let connection = accept(listener, nil, nil)
-                guard connection >= 0 else { return }
+                // After shutdown(2), and then alone, the thread ends.
+                if connection < 0, errno == EINVAL { return }
+                guard connection >= 0 else { continue }
                 Thread.detachNewThread {
                     printer.serve(connection)
                     // One that hangs keeps the line.
@@ -111,13 +129,10 @@ final class FakePort: Sendable {
         }
     }
 
-    deinit {
-        shutdown(listener, Int32(SHUT_RDWR))
-        close(listener)
-    }
+    deinit { shutdown(listener, Int32(SHUT_RDWR)) }
 }
 
-/// A device file that a ``FakePrinter`` is behind.
+/// A device file that a ``FakePrinter`` is behind, for as long as somebody has the object.
 final class FakeDevice: Sendable {
     let path: String
 

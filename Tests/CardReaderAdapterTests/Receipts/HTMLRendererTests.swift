@@ -32,7 +32,7 @@ import Testing
 
     private static func content(_ text: String) throws -> ReceiptContent {
         try Sample.content(
-            merchant: ReceiptMerchant(
+            merchant: Sample.merchant(
                 name: "x" + text, address: ["x" + text], merchantID: "x" + text, terminalID: "x" + text),
             parameters: Sample.parameters(
                 card: Sample.card(

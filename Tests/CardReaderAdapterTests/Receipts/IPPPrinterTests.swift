@@ -28,7 +28,7 @@ private final class RunningPrinter: Sendable {
         try Data("#!/bin/sh\ncd \(folder.url.path)\necho $CONTENT_TYPE >>types\ncp $1 document\n\(script)\n".utf8)
             .write(to: command)
         try FileManager.default.setAttributes([.posixPermissions: 0o755], ofItemAtPath: command.path)
-        let port = try Self.freePort()
+        let port = try FakePort.free()
         uri = "ipp://localhost:\(port)/ipp/print"
         program = try Program(
             [
@@ -43,12 +43,6 @@ private final class RunningPrinter: Sendable {
     }
 
     deinit { program.signal(SIGKILL) }
-
-    private static func freePort() throws -> UInt16 {
-        let printer = FakePrinter()
-        // Taken and given back.
-        return try FakePort(printer).number
-    }
 
     private func text(_ name: String) -> String {
         (try? String(contentsOf: folder.url.appending(path: name), encoding: .utf8)) ?? ""
@@ -134,6 +128,27 @@ struct IPPPrinterTests {
         #expect(job.output.contains("job-state (enum) = canceled"), "\(job)")
     }
 
+    @Test("B8: a job that somebody cancels at the printer is told")
+    func b8CancelledThere() async throws {
+        let printer = try await RunningPrinter(script: "touch begun; \(RunningPrinter.untilGo); exit 0")
+        let service = try printer.service(), content = try Sample.content()
+        async let result = service.printReceipt(content: content)
+        let end = ContinuousClock.now + .seconds(90)
+        while !printer.exists("begun") {
+            try #require(ContinuousClock.now < end)
+            try await Task.sleep(for: .milliseconds(20))
+        }
+        let cancelled = try await Program.run(["ipptool", "-tv", printer.uri, "cancel-current-job.test"])
+        #expect(cancelled.status == 0, "\(cancelled)")
+        try printer.create("go")
+        guard case .failure(let failure) = await result else {
+            Issue.record("\(await result)")
+            return
+        }
+        #expect(failure.condition == .failed("the job was cancelled at the printer"), "\(failure)")
+        #expect(failure.progress.mayBePrinted)
+    }
+
     @Test("B8: a job that fails is a failure, with what had gone out")
     func b8Aborted() async throws {
         let printer = try await RunningPrinter(script: "exit 1")
@@ -181,7 +196,104 @@ struct IPPPrinterTests {
     }
 }
 
+/// A printer of IPP that does what a script says: Judges/ipp_printer.py.
+private final class ScriptedPrinter: Sendable {
+    private let program: Program
+    let port: String
+
+    init(_ script: [String: Any]) async throws {
+        let text = String(decoding: try JSONSerialization.data(withJSONObject: script), as: UTF8.self)
+        program = try Program(["/usr/bin/python3", Judge.folder.appending(path: "Judges/ipp_printer.py").path, text])
+        try await program.wait(for: "port") { $0.output.contains("\n") }
+        port = try #require(program.output.split(separator: "\n").first.map(String.init))
+    }
+
+    deinit { program.signal(SIGKILL) }
+
+    /// What it was asked for, but for the printer's attributes and the job's.
+    var requests: [String] {
+        program.output.split(separator: "\n").dropFirst().filter { !$0.hasPrefix("Get-") }
+            .map { $0.trimmingCharacters(in: .whitespaces) }
+    }
+
+    func service(answer: Duration = .seconds(90), printing: Duration = .seconds(300)) throws -> IPPPrinter {
+        try #require(
+            IPPPrinter("ipp://127.0.0.1:\(port)/ipp/print", limits: .init(answer: answer, printing: printing)))
+    }
+}
+
 @Suite(.timeLimit(.minutes(5))) struct IPPFaultTests {
+    /// RFC 8011, 4.3.4: client-error-not-found and client-error-gone.
+    @Test(
+        "B8: a job that the printer has forgotten is printed, and is not asked for until the time is over",
+        arguments: [0x0406, 0x0407])
+    func b8Purged(_ status: Int) async throws {
+        let printer = try await ScriptedPrinter(["jobs": [5, ["status": status]] as [Any]])
+        #expect(try await printer.service().printReceipt(content: Sample.content()) == .success)
+        #expect(printer.requests == ["Print-Job text/plain"])
+    }
+
+    @Test("B8: a job that was being cancelled when the printer forgot it is none that was printed")
+    func b8PurgedCancelled() async throws {
+        let jobs: [Any] = [[5, "processing-to-stop-point"] as [Any], ["status": 0x0406]]
+        let printer = try await ScriptedPrinter(["jobs": jobs])
+        let result = try await printer.service().printReceipt(content: Sample.content())
+        #expect(Self.condition(result) == .failed("the job was cancelled at the printer"), "\(result)")
+    }
+
+    private static func condition(_ result: PrintingResult) -> PrinterCondition? {
+        guard case .failure(let failure) = result else { return nil }
+        // All of it has gone out.
+        #expect(failure.progress.mayBePrinted && failure.progress.sent == failure.progress.total, "\(failure)")
+        return failure.condition
+    }
+
+    @Test(
+        "B8: how a job ends that is not printed",
+        arguments: [
+            ("7", PrinterCondition.failed("the job was cancelled at the printer")),
+            ("[8, \"document-format-error\"]", .formatUnsupported),
+            ("[8, \"aborted-by-system\"]", .failed("aborted-by-system")), ("{\"status\": 1025}", .permissionDenied),
+        ])
+    func b8Ends(_ job: String, _ condition: PrinterCondition) async throws {
+        let job = try JSONSerialization.jsonObject(with: Data(job.utf8), options: .fragmentsAllowed)
+        let printer = try await ScriptedPrinter(["jobs": [3, 5, job]])
+        let result = try await printer.service().printReceipt(content: Sample.content())
+        #expect(Self.condition(result) == condition, "\(result)")
+    }
+
+    @Test("B8: a job is waited for while the server is busy")
+    func b8Busy() async throws {
+        let printer = try await ScriptedPrinter(["jobs": [["status": 0x0507], ["status": 0x0505], 9] as [Any]])
+        #expect(try await printer.service().printReceipt(content: Sample.content()) == .success)
+    }
+
+    @Test(
+        "B8: a format that is refused is followed by the next, and nothing counts as sent",
+        .enabled(if: Program.isInstalled("weasyprint"), "weasyprint is not installed"))
+    func b8Refused() async throws {
+        let formats = ["text/plain", "application/pdf"]
+        let printer = try await ScriptedPrinter(["formats": formats, "refused": ["application/pdf"]])
+        #expect(try await printer.service().printReceipt(content: Sample.content()) == .success)
+        #expect(printer.requests == ["Print-Job application/pdf", "Print-Job text/plain"])
+
+        let stubborn = try await ScriptedPrinter(["formats": formats, "refused": formats])
+        guard case .failure(let failure) = try await stubborn.service().printReceipt(content: Sample.content()) else {
+            Issue.record("no failure")
+            return
+        }
+        #expect(failure.condition == .formatUnsupported && !failure.progress.mayBePrinted, "\(failure)")
+        #expect(stubborn.requests.count == 2)
+    }
+
+    @Test("B9: a server that leaves while it prints is told, in time")
+    func b9Lost() async throws {
+        let printer = try await ScriptedPrinter(["jobs": [5, "leave"] as [Any]])
+        // Asked for again for so long, and not for the 300 s that printing may take.
+        let result = try await printer.service(answer: .seconds(8)).printReceipt(content: Sample.content())
+        #expect(Self.condition(result) == .disconnected, "\(result)")
+    }
+
     @Test("B9: a server that takes the connection and says nothing is silent")
     func b9() async throws {
         let silent = try FakePort(FakePrinter(.init(status: nil)))
@@ -197,10 +309,7 @@ struct IPPPrinterTests {
 
     @Test("B9: no server is no printer")
     func b9Absent() async throws {
-        var port: FakePort? = try FakePort(FakePrinter())
-        let number = try #require(port?.number)
-        port = nil
-        let service = try #require(IPPPrinter("ipp://127.0.0.1:\(number)/ipp/print"))
+        let service = try #require(IPPPrinter("ipp://127.0.0.1:\(FakePort.free())/ipp/print"))
         #expect(await service.condition() == .absent)
     }
 

@@ -28,6 +28,11 @@ import Testing
 
     private static let required: [(path: String, field: ReceiptField, printed: String)] = [
         ("merchant.name", .merchantName, "Café am Markt"),
+        ("merchant.address", .location, "04109 Leipzig"),
+        ("merchant.country", .country, "Leipzig"),
+        ("merchant.merchant_id", .merchantID, "Merchant 0815"),
+        ("merchant.terminal_id", .terminalID, "Terminal T-1"),
+        ("line_items", .lineItems, "Cappuccino"),
         ("parameters.type", .transactionType, "SALE"),
         ("parameters.amount", .amount, "12.34 EUR"),
         ("parameters.currency", .currency, "EUR"),
@@ -38,6 +43,7 @@ import Testing
         ("parameters.card.emv.application_name", .applicationName, "VISA CREDIT"),
         ("parameters.card.emv.aid", .applicationIdentifier, "A0000000031010"),
         ("parameters.card.emv.cardholder_verification", .cardholderVerification, "Verified by signature"),
+        ("parameters.card.emv.account_type", .accountType, "Credit"),
         ("cart_totals.subtotal", .subtotal, "Subtotal"),
     ]
 
@@ -63,7 +69,8 @@ import Testing
         let details = { (name: String, aid: String, cvm: CardholderVerificationMethod?) in
             Sample.card(
                 receipt: ReceiptDetails(
-                    applicationPreferredName: name, dedicatedFileName: aid, cardholderVerificationMethod: cvm))
+                    applicationPreferredName: name, dedicatedFileName: aid, accountType: "Credit",
+                    cardholderVerificationMethod: cvm))
         }
         let expected: [(ReceiptError, CardPresentTransactionDetails)] = [
             (.missingRequiredField(.applicationName), details(" \u{0}\u{200B}", "A0000000031010", .noCVM)),
@@ -75,13 +82,28 @@ import Testing
             (.malformedField(.lastFourDigits), Sample.card(last4: "4761739001010010")),
             (.malformedField(.lastFourDigits), Sample.card(last4: "００１０")),
             (.missingRequiredField(.entryMode), Sample.card(readMethod: nil)),
+            (.missingRequiredField(.cardBrand), Sample.card(brand: .unknown)),
         ]
         for (error, card) in expected {
             #expect(throws: error) { try Sample.parameters(card: card) }
         }
-        #expect(throws: ReceiptError.missingRequiredField(.merchantName)) {
-            try Sample.content(merchant: ReceiptMerchant(name: "\u{202E} \n"))
+        let blank = "\u{202E} \n"
+        let merchants: [(ReceiptError, ReceiptMerchant)] = [
+            (.missingRequiredField(.merchantName), Sample.merchant(name: blank)),
+            (.missingRequiredField(.location), Sample.merchant(address: [])),
+            (.missingRequiredField(.location), Sample.merchant(address: ["", blank])),
+            (.missingRequiredField(.country), Sample.merchant(country: "")),
+            (.malformedField(.country), Sample.merchant(country: "XX")),
+            (.malformedField(.country), Sample.merchant(country: "DEU")),
+            (.malformedField(.country), Sample.merchant(country: "276")),
+            (.missingRequiredField(.merchantID), Sample.merchant(merchantID: blank)),
+            (.missingRequiredField(.terminalID), Sample.merchant(terminalID: blank)),
+        ]
+        for (error, merchant) in merchants {
+            #expect(throws: error) { try Sample.content(merchant: merchant) }
         }
+        #expect(throws: ReceiptError.missingRequiredField(.lineItems)) { try Sample.content(lineItems: []) }
+        _ = try Sample.content(parameters: Sample.parameters(type: .refund), lineItems: [])
         for (currency, error) in [
             ("", ReceiptError.missingRequiredField(.currency)), ("EURO", .malformedField(.currency)),
             ("978", .malformedField(.currency)), ("XXX", .malformedField(.currency)),
@@ -92,6 +114,52 @@ import Testing
         #expect(try Sample.parameters(currency: "eur").currency == "EUR")
         #expect(throws: ReceiptError.malformedField(.quantity)) {
             try Sample.content(lineItems: [ReceiptLineItem(title: "?", quantity: .nan, amount: 1)])
+        }
+    }
+
+    @Test("B1: the account type may be left out in the United States, and nowhere else")
+    func b1AccountType() throws {
+        let emv = ReceiptDetails(
+            applicationPreferredName: "VISA CREDIT", dedicatedFileName: "A0000000031010", accountType: " ",
+            cardholderVerificationMethod: .noCVM)
+        let parameters = try Sample.parameters(card: Sample.card(receipt: emv))
+        _ = try Sample.content(merchant: Sample.merchant(country: "us"), parameters: parameters)
+        #expect(throws: ReceiptError.missingRequiredField(.accountType)) {
+            try Sample.content(merchant: Sample.merchant(country: "CA"), parameters: parameters)
+        }
+    }
+
+    @Test("B1: the EMV block has all that a card and its issuer told")
+    func b1EMV() throws {
+        let lines = ReceiptDocument(try Sample.content()).lines
+        let facts = lines.compactMap { if case .fact(let label, let value) = $0 { "\(label): \(value)" } else { nil } }
+        #expect(
+            facts.suffix(10) == [
+                "Application: VISA CREDIT", "AID: A0000000031010", "Account: Credit", "Authorization: 831000",
+                "Mode: Issuer", "Response code: 00", "ARQC: 3866196A29768AC9", "TVR: 0000008001", "IAD: 06010A03A00000",
+                "TSI: E800",
+            ])
+        #expect(throws: ReceiptError.malformedField(.issuerApplicationData)) {
+            let long = ReceiptDetails(
+                applicationPreferredName: "V", dedicatedFileName: "A0000000031010",
+                issuerApplicationData: String(repeating: "00", count: 33), accountType: "Credit",
+                cardholderVerificationMethod: .noCVM)
+            _ = try Sample.parameters(card: Sample.card(receipt: long))
+        }
+    }
+
+    @Test("B1: who authorised is told by the response code, and else by the cryptogram")
+    func authorizationMode() {
+        // EMV Book 3, table 15: the type of cryptogram in bits 8 and 7 of 9F27.
+        let types = [0x00, 0x40, 0x80, 0xC0, 0xBF].map { CryptogramType(cryptogramInformationData: $0) }
+        #expect(types == [.aac, .tc, .arqc, nil, .arqc])
+        // EMV Book 4, A6: Y1, Z1, Y3, Z3 are the terminal's own.
+        let expected: [(String, CryptogramType?, AuthorizationMode?)] = [
+            ("", nil, nil), ("", .arqc, .issuer), ("", .tc, .card), ("", .aac, .card), ("00", .tc, .issuer),
+            ("05", .aac, .issuer), ("Y1", .tc, .card), ("Z1", .aac, .card), ("Y3", .arqc, .card), ("z3", .arqc, .card),
+        ]
+        for (code, type, mode) in expected {
+            #expect(AuthorizationMode(responseCode: code, cryptogram: type) == mode, "\(code)")
         }
     }
 
@@ -162,16 +230,19 @@ import Testing
             ][round % 7]
             let item = ReceiptLineItem(title: written, amount: 1, attributes: [.init(name: written, value: written)])
             let content = try Sample.content(
-                merchant: ReceiptMerchant(name: written, address: [written], merchantID: written, terminalID: written),
+                merchant: Sample.merchant(
+                    name: written, address: [written], merchantID: written, terminalID: written),
                 parameters: Sample.parameters(
                     card: Sample.card(
                         receipt: ReceiptDetails(
                             applicationPreferredName: written, dedicatedFileName: "A0000000031010",
                             accountType: written, cardholderVerificationMethod: .noCVM)),
                     orderID: written),
-                lineItems: [item], totals: ReceiptTotals(subtotal: 1, coupons: [written]), note: written,
+                lineItems: [item], totals: ReceiptTotals(subtotal: 1, coupons: [written]),
+                note: round % 2 == 0 ? written : grouped.replacing(gap, with: "\n"),
                 link: "https://shop.example/?q=\(written)")
-            for (name, bytes) in everyRendering(ReceiptDocument(content)) {
+            let kept = ("the file", Array(try JSONEncoder().encode(content)))
+            for (name, bytes) in everyRendering(ReceiptDocument(content)) + [kept] {
                 // Wrapped text is looked through without its line breaks and indents.
                 let text = String(decoding: bytes, as: UTF8.self).filter { !$0.isWhitespace }
                 let digits = text.filter { !"-./".contains($0) }
@@ -299,11 +370,78 @@ import Testing
             applicationPreferredName: "girocard", dedicatedFileName: "A00000005945430100",
             cardholderVerificationMethod: .onlinePIN)
         let text = TextRenderer().render(
-            ReceiptDocument(try Sample.content(parameters: Sample.parameters(card: Sample.card(receipt: sparse)))))
+            ReceiptDocument(
+                try Sample.content(
+                    merchant: Sample.merchant(country: "US"),
+                    parameters: Sample.parameters(card: Sample.card(receipt: sparse)))))
         #expect(text.contains("girocard") && text.contains("Verified by PIN"))
-        for word in ["TVR", "TSI", "Account", "Cryptogram", "Authorization", "Signature"] {
+        for word in ["TVR", "TSI", "IAD", "Account", "Cryptogram", "Authorization", "Mode", "Signature"] {
             #expect(!text.contains(word), "\(text)")
         }
+    }
+}
+
+@Suite struct ReceiptTransactionTests {
+    private static let order = ReceiptOrder(
+        lineItems: Sample.items, totals: ReceiptTotals(subtotal: 1234), note: "Thank you!", link: "https://shop.example"
+    )
+    private static let berlin = TimeZone(identifier: "Europe/Berlin") ?? .gmt
+
+    private static func content(_ intent: PaymentIntent, id: String? = nil) throws -> ReceiptContent {
+        let order = ReceiptOrder(
+            id: id, lineItems: order.lineItems, totals: order.totals, note: order.note, link: order.link)
+        return try ReceiptContent(merchant: Sample.merchant(), order: order, intent: intent, timeZone: berlin)
+    }
+
+    @Test("a receipt is made of an order and a payment intent")
+    func ofIntent() throws {
+        let expected = try Sample.content(note: "Thank you!", link: "https://shop.example")
+        let metadata = [PaymentIntent.MetadataKeys.orderID: "1001"]
+        for content in [
+            try Self.content(Sample.intent(), id: "1001"),
+            try Self.content(Sample.intent(metadata: metadata)),
+            try Self.content(Sample.intent(metadata: metadata), id: "1001"),
+            try Self.content(Sample.intent(charges: [Sample.charge(metadata: metadata)])),
+            try Self.content(Sample.intent(status: .requiresCapture, metadata: metadata)),
+            try Self.content(Sample.intent(charges: [Sample.charge(status: .failed), Sample.charge()]), id: "1001"),
+            try Self.content(
+                Sample.intent(charges: [Sample.charge(method: .interacPresent(details: Sample.card()))]), id: "1001"),
+        ] { #expect(content == expected) }
+    }
+
+    @Test("what nobody has paid with a card that was present has no receipt")
+    func notPaid() throws {
+        for status in PaymentIntentStatus.allCases where ![.succeeded, .requiresCapture].contains(status) {
+            #expect(throws: ReceiptError.notPaid) { try Self.content(Sample.intent(status: status)) }
+        }
+        for charges in [[], [Sample.charge(status: .failed)], [Sample.charge(status: .pending)]] {
+            #expect(throws: ReceiptError.notPaid) { try Self.content(Sample.intent(charges: charges)) }
+        }
+        for method in [nil, PaymentMethod.card, .unknown] {
+            #expect(throws: ReceiptError.missingRequiredField(.cardDetails)) {
+                try Self.content(Sample.intent(charges: [Sample.charge(method: method)]))
+            }
+        }
+        let other = Sample.intent(metadata: [PaymentIntent.MetadataKeys.orderID: "1002"])
+        #expect(throws: ReceiptError.malformedField(.order)) { try Self.content(other, id: "1001") }
+        let inner = Sample.charge(metadata: [PaymentIntent.MetadataKeys.orderID: "1002"])
+        #expect(throws: ReceiptError.malformedField(.order)) {
+            try Self.content(Sample.intent(charges: [inner]), id: "1001")
+        }
+    }
+
+    @Test("a refund's receipt names what was given back, of the charge")
+    func refund() throws {
+        func refund(_ amount: UInt, of charge: Charge = Sample.charge()) throws -> ReceiptContent {
+            try ReceiptContent(
+                merchant: Sample.merchant(), order: Self.order, refundOf: charge, amount: amount,
+                date: Date(timeIntervalSince1970: 1_795_439_109), timeZone: Self.berlin)
+        }
+        let parameters = try refund(1000).parameters
+        #expect(parameters.type == .refund && parameters.amount == 1000 && parameters.currency == "EUR")
+        #expect(parameters.time.text == "2026-11-23T14:05:09+01:00" && parameters.card.lastFourDigits == "0010")
+        #expect(throws: ReceiptError.malformedField(.amount)) { try refund(1235) }
+        #expect(throws: ReceiptError.notPaid) { try refund(1, of: Sample.charge(status: .failed)) }
     }
 }
 
@@ -324,11 +462,33 @@ import Testing
 
         let full = try Sample.full()
         try store.save(full, order: "1001")
+        #expect(try Self.mode(folder.url.appending(path: "receipts/1001.json")) == 0o600)
+        #expect(try Self.mode(folder.url.appending(path: "receipts")) == 0o700)
         #expect(try store.load(order: "1001") == full)
         #expect(
             ReceiptDocument(try store.load(order: "1001"), language: .french)
                 == ReceiptDocument(full, language: .french)
         )
+    }
+
+    private static func mode(_ file: URL) throws -> Int {
+        let attributes = try FileManager.default.attributesOfItem(atPath: file.path)
+        return try #require((attributes[.posixPermissions] as? NSNumber)?.intValue)
+    }
+
+    @Test("B10: no file holds an account number, and others may read none, whatever was there")
+    func b10Private() throws {
+        let folder = try TemporaryFolder()
+        let file = folder.url.appending(path: "1001.json")
+        try Data("old".utf8).write(to: file)
+        try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: file.path)
+        let number = "4761739001010010"  // Visa's published test account number.  TEST.
+        try ReceiptStore(folder: folder.url).save(
+            Sample.content(note: "paid with \(number)\nor 4761 7390\n0101 0010"), order: "1001")
+        let text = try String(contentsOf: file, encoding: .utf8)
+        #expect(text.contains("paid with ************0010\\nor **** ****\\n**** 0010"), "\(text)")
+        #expect(try Self.mode(file) == 0o600)
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == ["1001.json"])
     }
 
     @Test("B10: a file that is missing and one that is broken are told apart")

@@ -6,15 +6,42 @@ import TestSupport
 enum Sample {
     static let emv = ReceiptDetails(
         applicationPreferredName: "VISA CREDIT", dedicatedFileName: "A0000000031010", authorizationResponseCode: "00",
-        applicationCryptogram: "3866196A29768AC9", terminalVerificationResults: "0000008001",
-        transactionStatusInformation: "E800", accountType: "Credit", cardholderVerificationMethod: .signature,
-        authorizationCode: "831000")
+        applicationCryptogram: "3866196A29768AC9", cryptogramType: .arqc, terminalVerificationResults: "0000008001",
+        transactionStatusInformation: "E800", issuerApplicationData: "06010A03A00000", accountType: "Credit",
+        cardholderVerificationMethod: .signature, authorizationCode: "831000")
+
+    /// Somebody who sells in Leipzig.
+    static func merchant(
+        name: String = "Café am Markt", address: [String] = ["Markt 1", "04109 Leipzig"], country: String = "DE",
+        merchantID: String = "0815", terminalID: String = "T-1"
+    ) -> ReceiptMerchant {
+        ReceiptMerchant(
+            name: name, address: address, country: country, merchantID: merchantID, terminalID: terminalID)
+    }
+
+    /// What a payment service says of a payment of 12.34 EUR with ``card(last4:receipt:readMethod:brand:)``.
+    static func intent(
+        status: PaymentIntentStatus = .succeeded, charges: [Charge] = [charge()], metadata: [String: String]? = nil
+    ) -> PaymentIntent {
+        PaymentIntent(
+            id: "pi_1", status: status, created: Date(timeIntervalSince1970: 1_795_352_709), amount: 1234,
+            currency: "eur", metadata: metadata, charges: charges)
+    }
+
+    static func charge(
+        status: ChargeStatus = .succeeded, metadata: [String: String]? = nil,
+        method: PaymentMethod? = .cardPresent(details: card())
+    ) -> Charge {
+        Charge(
+            id: "ch_1", amount: 1234, currency: "eur", status: status, metadata: metadata, paymentMethod: method)
+    }
 
     static func card(
-        last4: String = "0010", receipt: ReceiptDetails? = emv, readMethod: CardReadMethod? = .contactlessEMV
+        last4: String = "0010", receipt: ReceiptDetails? = emv, readMethod: CardReadMethod? = .contactlessEMV,
+        brand: CardBrand = .visa
     ) -> CardPresentTransactionDetails {
         CardPresentTransactionDetails(
-            last4: last4, expMonth: 11, expYear: 2037, cardholderName: "MARKED/CARDHOLDER", brand: .visa,
+            last4: last4, expMonth: 11, expYear: 2037, cardholderName: "MARKED/CARDHOLDER", brand: brand,
             generatedCard: "MARKED-GENERATED", receipt: receipt, emvAuthData: "MARKED-EMV",
             wallet: Wallet(type: "MARKED-WALLET"), readMethod: readMethod)
     }
@@ -29,8 +56,7 @@ enum Sample {
     }
 
     static func content(
-        merchant: ReceiptMerchant = ReceiptMerchant(
-            name: "Café am Markt", address: ["Markt 1", "04109 Leipzig"], merchantID: "0815", terminalID: "T-1"),
+        merchant: ReceiptMerchant = merchant(),
         parameters: CardPresentReceiptParameters? = nil, lineItems: [ReceiptLineItem] = items,
         totals: ReceiptTotals = ReceiptTotals(subtotal: 1234), note: String? = nil, link: String? = nil
     ) throws -> ReceiptContent {

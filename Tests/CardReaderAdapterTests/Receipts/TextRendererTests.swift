@@ -59,6 +59,34 @@ import Testing
         #expect(different.isEmpty, "\(different.prefix(10))")
     }
 
+    /// What Unicode takes for one character, and a font of one width does not.
+    private static let clusters = [
+        "ｶﾞ", "ﾊﾟ", "हि", "की", "हिन्दी", "กำ", "🇩🇪", "👨‍👩‍👧", "👍🏽", "❤️", "1️⃣", "e\u{301}", "\u{1112}\u{1161}\u{11AB}",
+        "நி", "か\u{3099}", "🏴‍☠️",
+    ]
+
+    @Test("B5: what is one character to Unicode is as wide as its scalars together")
+    func b5Clusters() async throws {
+        let judged = try await Judge.ask("layout.py", ["width"], input: Self.clusters.map { $0 + "\n" }.joined())
+        let widths = judged.output.split(separator: "\n").compactMap { Int($0) }
+        #expect(Self.clusters.map(\.columns) == widths)
+        #expect("ｶﾞ".columns == 2 && "हि".columns == 2 && "🇩🇪".columns == 2)
+
+        // Laid out, the judge finds no line too wide, and amounts end where the line does.
+        let items = Self.clusters.map { ReceiptLineItem(title: String(repeating: $0, count: 30), amount: 1234) }
+        let wide = ReceiptLineItem(title: "👨" + String(repeating: "\u{200D}👩", count: 40), amount: 1)
+        for columns in [16, 32, 42, 48] {
+            let document = ReceiptDocument(try Sample.content(lineItems: items + [wide]))
+            let text = TextRenderer(columns: columns).render(document)
+            let widths = try await Judge.ask("layout.py", ["width"], input: text).output.split(separator: "\n")
+            #expect(widths.allSatisfy { Int($0) ?? .max <= columns }, "\(text)")
+            for (line, width) in zip(text.split(separator: "\n", omittingEmptySubsequences: false), widths)
+            where line.contains(" 12.34") && !line.contains("EUR") && !line.contains("Subtotal") {
+                #expect(Int(width) == columns, "\(line)")
+            }
+        }
+    }
+
     @Test("B5: no text is too long, too wide or too strange for a line", .computing)
     func b5Fuzz() throws {
         var random = SplitMix(state: 0xB55)
@@ -71,7 +99,7 @@ import Testing
                     })
             }
             let content = try Sample.content(
-                merchant: ReceiptMerchant(name: "M" + text(), address: [text()]),
+                merchant: Sample.merchant(name: "M" + text(), address: ["M", text()]),
                 lineItems: [ReceiptLineItem(title: text(), amount: .random(in: .min ... .max, using: &random))],
                 note: text(), link: text())
             for columns in [-1, 16, 32, 42, 48, 255] {

@@ -215,6 +215,7 @@ struct IPPStatus: RawRepresentable, Hashable, Sendable {
     static let notAuthenticated = IPPStatus(rawValue: 0x0402)
     static let notAuthorized = IPPStatus(rawValue: 0x0403)
     static let notFound = IPPStatus(rawValue: 0x0406)
+    static let gone = IPPStatus(rawValue: 0x0407)
     static let formatNotSupported = IPPStatus(rawValue: 0x040A)
     static let attributesNotSupported = IPPStatus(rawValue: 0x040B)
     static let temporaryError = IPPStatus(rawValue: 0x0505)

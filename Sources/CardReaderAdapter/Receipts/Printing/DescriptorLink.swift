@@ -6,6 +6,10 @@ struct DevicePort: PrinterPort {
     let path: String
 
     func open(within limit: Duration) async throws(PrinterCondition) -> any PrinterLink {
+        // An ordinary file would take the receipt, over what is in it.
+        let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
+        let attributes = try? FileManager.default.attributesOfItem(atPath: target)
+        guard attributes?[.type] as? FileAttributeType != .typeRegular else { throw .absent }
         let descriptor = Foundation.open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
         guard descriptor >= 0 else { throw PrinterCondition(opening: errno) }
         if isatty(descriptor) == 1 {

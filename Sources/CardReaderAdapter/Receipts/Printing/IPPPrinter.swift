@@ -135,7 +135,7 @@ public struct IPPPrinter: ReceiptPrinterService {
             }
             if answer.status.isSuccess {
                 guard let job = answer.integers["job-id"]?.first else { return .failed("it names no job") }
-                return try await finish(job)
+                return await finish(job)
             }
             // It has refused the job, and so nothing of it is printed.
             progress.value.withLock { $0 = PrintingProgress(sent: 0, total: bytes.count) }
@@ -147,34 +147,68 @@ public struct IPPPrinter: ReceiptPrinterService {
     }
 
     /// Waits for the end of a job; one that does not come to it is cancelled, so that it is not printed later unasked.
-    private func finish(_ job: Int) async throws(PrinterCondition) -> PrinterCondition? {
+    private func finish(_ job: Int) async -> PrinterCondition? {
         let end = ContinuousClock.now + limits.printing
+        var lastAnswer = ContinuousClock.now
+        var reasons: [String] = []
         while ContinuousClock.now < end, !Task.isCancelled {
-            let answer = try await client.perform(
-                .getJobAttributes,
-                [
-                    CUPSClient.Attribute("job-id", .integer(job)),
-                    CUPSClient.Attribute("requested-attributes", .keywords(["job-state", "job-state-reasons"])),
-                ], within: limits.answer)
-            // RFC 8011, 5.3.7
-            switch answer.integers["job-state"]?.first {
-            case 9: return nil
-            case 7: return .failed("the job was cancelled at the printer")
-            case 8:
-                let reasons = answer.strings["job-state-reasons"] ?? []
-                return try await printer().condition
-                    ?? (reasons.contains("document-format-error") || reasons.contains("unsupported-document-format")
-                        ? .formatUnsupported : .failed(reasons.joined(separator: ", ")))
-            default:
-                if let condition = try await printer().condition {
-                    await cancel(job)
-                    return condition
+            do throws(PrinterCondition) {
+                if case .ended(let condition) = try await state(of: job, &reasons) { return condition }
+                lastAnswer = .now
+            } catch {
+                // A server that is soon back, as CUPS after a restart, goes on with its jobs.
+                guard ContinuousClock.now - lastAnswer < limits.answer else {
+                    return error == .absent ? .disconnected : error
                 }
             }
             try? await Task.sleep(for: .milliseconds(250))
         }
         await cancel(job)
         return .silent
+    }
+
+    private enum JobState {
+        case running
+        case ended(PrinterCondition?)
+    }
+
+    /// - Parameter reasons: what was last said of the job.
+    private func state(of job: Int, _ reasons: inout [String]) async throws(PrinterCondition) -> JobState {
+        let cancelled = PrinterCondition.failed("the job was cancelled at the printer")
+        let answer = try await client.perform(
+            .getJobAttributes,
+            [
+                CUPSClient.Attribute("job-id", .integer(job)),
+                CUPSClient.Attribute("requested-attributes", .keywords(["job-state", "job-state-reasons"])),
+            ], within: limits.answer)
+        switch answer.status {
+        case .notFound, .gone:
+            // A printer that keeps no history has forgotten what is at its end.  What it was about to cancel is not printed.
+            if let condition = try await printer().condition { return .ended(condition) }
+            let wasEnding = reasons.contains {
+                $0 == "processing-to-stop-point" || $0.hasPrefix("job-canceled") || $0.hasPrefix("aborted")
+            }
+            return .ended(wasEnding ? cancelled : nil)
+        case .temporaryError, .busy: return .running
+        case let status where !status.isSuccess:
+            await cancel(job)
+            return .ended(PrinterCondition(status))
+        default: break
+        }
+        reasons = answer.strings["job-state-reasons"] ?? []
+        // RFC 8011, 5.3.7
+        switch answer.integers["job-state"]?.first {
+        case 9: return .ended(nil)
+        case 7: return .ended(cancelled)
+        case 8:
+            if let condition = try await printer().condition { return .ended(condition) }
+            let isFormat = reasons.contains("document-format-error") || reasons.contains("unsupported-document-format")
+            return .ended(isFormat ? .formatUnsupported : .failed(reasons.joined(separator: ", ")))
+        default:
+            guard let condition = try await printer().condition else { return .running }
+            await cancel(job)
+            return .ended(condition)
+        }
     }
 
     /// Also when the task is cancelled itself.

@@ -1,7 +1,21 @@
+/// Prints receipts, with a completion: what apps on the CardReaderService contract call.
+public protocol PrinterService: Sendable {
+    /// Prints one receipt.
+    ///
+    /// - Parameter completion: called once, on any thread.
+    func printReceipt(content: ReceiptContent, completion: @escaping @Sendable (PrintingResult) -> Void)
+}
+
+extension ReceiptPrinterService {
+    public func printReceipt(content: ReceiptContent, completion: @escaping @Sendable (PrintingResult) -> Void) {
+        Task { completion(await printReceipt(content: content)) }
+    }
+}
+
 /// Prints receipts.
 ///
 /// Every call ends, within the limits of the printer's own; none prints a second time by itself.
-public protocol ReceiptPrinterService: Sendable {
+public protocol ReceiptPrinterService: PrinterService {
     /// Prints one receipt.
     ///
     /// Whoever calls again after a failure prints again what ``PrintingFailure/progress`` says may have been printed.  A task

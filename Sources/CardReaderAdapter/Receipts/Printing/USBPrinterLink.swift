@@ -98,7 +98,20 @@ private final class USBPrinterLink: PrinterLink {
         }
     }
 
-    func condition() async -> PrinterCondition? { nil }
+    /// GET_PORT_STATUS of USB Printing Devices 1.1, 4.2.2.
+    func condition() async -> PrinterCondition? {
+        let result = await transfer(0x00) { completion in
+            link.request(1, value: 0, reading: 1, timeout: Self.statusLimit, completion)
+        }
+        switch result {
+        case .success(let bytes): return bytes.first.flatMap { PrinterCondition(portStatus: $0) }
+        case .failure(.noDevice): return .disconnected
+        // One that does not know the request says nothing by it.
+        case .failure: return nil
+        }
+    }
+
+    private static let statusLimit = Duration.seconds(5)
 
     func close() async { await withCheckedContinuation { done in link.close { done.resume() } } }
 

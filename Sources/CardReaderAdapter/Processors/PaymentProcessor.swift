@@ -14,12 +14,18 @@ public protocol PaymentProcessor: Sendable {
     /// Has the card charged, or authorised.
     ///
     /// - Returns: the same intent, of `requiresCapture` or `succeeded`.
-    /// - Throws: ``PaymentProcessorError``.
+    /// - Throws: ``PaymentProcessorError``.  Anything else counts as no answer.
     func process(_ intent: PaymentIntent, card: CollectedCard, idempotencyKey: String) async throws -> PaymentIntent
 
-    /// Takes an intent back that was not captured.
+    /// The intent as it is now, also where a call about it was not answered.
     ///
-    /// - Throws: ``PaymentProcessorError``.
+    /// - Throws: ``PaymentProcessorError``; of `unknownIntent` only where there is none, so that nobody is charged for it.
+    func retrieve(_ intent: PaymentIntent) async throws -> PaymentIntent
+
+    /// Takes an intent back that was not captured.  When this returns no card is charged for it any more, also by a call of
+    /// ``process(_:card:idempotencyKey:)`` that is still under way.
+    ///
+    /// - Throws: ``PaymentProcessorError``; with the intent, where that has been paid meanwhile.
     func cancel(_ intent: PaymentIntent) async throws
 
     /// Whether the customer has to present the card for this refund.
@@ -39,7 +45,7 @@ public protocol PaymentProcessor: Sendable {
 }
 
 /// A card that was read: sealed for the payment service.
-public struct CollectedCard: Sendable, Hashable {
+public struct CollectedCard: Sendable, Hashable, Codable {
     /// Of this read alone.  It is the idempotency key under which the card is charged.
     public let id: String
     /// The card's data, as the module CardEncryption seals them.

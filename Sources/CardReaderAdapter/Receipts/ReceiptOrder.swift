@@ -1,0 +1,99 @@
+public import Foundation
+
+/// An order, as a shop knows it: what of a receipt the transaction does not tell.
+public struct ReceiptOrder: Codable, Hashable, Sendable {
+    /// Nil where the transaction tells it: ``PaymentIntent/MetadataKeys/orderID``.
+    public let id: String?
+    public let lineItems: [ReceiptLineItem]
+    public let totals: ReceiptTotals
+    public let note: String?
+    /// Where the customer finds the receipt again.
+    public let link: String?
+
+    public init(
+        id: String? = nil, lineItems: [ReceiptLineItem], totals: ReceiptTotals, note: String? = nil,
+        link: String? = nil
+    ) {
+        (self.id, self.lineItems, self.totals) = (id, lineItems, totals)
+        (self.note, self.link) = (note, link)
+    }
+
+    private enum CodingKeys: String, CodingKey {
+        case id, totals, note, link
+        case lineItems = "line_items"
+    }
+
+    public init(from decoder: any Decoder) throws {
+        let container = try decoder.container(keyedBy: CodingKeys.self)
+        self.init(
+            id: try container.decodeIfPresent(String.self, forKey: .id),
+            lineItems: try container.decodeIfPresent([ReceiptLineItem].self, forKey: .lineItems) ?? [],
+            totals: try container.required(.totals, .subtotal),
+            note: try container.decodeIfPresent(String.self, forKey: .note),
+            link: try container.decodeIfPresent(String.self, forKey: .link))
+    }
+}
+
+extension ReceiptContent {
+    /// The receipt of what `intent` has charged, of the time when the intent was created.
+    ///
+    /// - Parameter timeZone: that of the place of sale.
+    /// - Throws: ``ReceiptError``; ``ReceiptError/notPaid`` for an intent that has neither succeeded nor is to be captured.
+    public init(
+        merchant: ReceiptMerchant, order: ReceiptOrder, intent: PaymentIntent, timeZone: TimeZone = .current
+    ) throws(ReceiptError) {
+        guard [.requiresCapture, .succeeded].contains(intent.status),
+            let charge = intent.charges.first(where: { $0.status == .succeeded })
+        else { throw .notPaid }
+        let named = Set([order.id, intent.metadata?[PaymentIntent.MetadataKeys.orderID]].compactMap(\.self))
+        guard named.count <= 1 else { throw .malformedField(.order) }
+        let order = ReceiptOrder(
+            id: named.first, lineItems: order.lineItems, totals: order.totals, note: order.note, link: order.link)
+        try self.init(merchant: merchant, order: order, charge: charge, date: intent.created, timeZone: timeZone)
+    }
+
+    /// The receipt of a charge.
+    ///
+    /// - Parameter date: when it was made.
+    /// - Parameter timeZone: that of the place of sale.
+    /// - Throws: ``ReceiptError``; ``ReceiptError/notPaid`` for a charge that has not succeeded.
+    public init(
+        merchant: ReceiptMerchant, order: ReceiptOrder, charge: Charge, date: Date, timeZone: TimeZone = .current
+    ) throws(ReceiptError) {
+        try self.init(.sale, charge.amount, of: charge, merchant, order, date, timeZone)
+    }
+
+    /// The receipt of what was given back of a charge.
+    ///
+    /// - Parameter amount: in the currency's minor unit; no more than was charged.
+    /// - Parameter date: when it was given back.
+    /// - Parameter timeZone: that of the place of sale.
+    /// - Throws: ``ReceiptError``; ``ReceiptError/notPaid`` for a charge that has not succeeded.
+    public init(
+        merchant: ReceiptMerchant, order: ReceiptOrder, refundOf charge: Charge, amount: UInt, date: Date,
+        timeZone: TimeZone = .current
+    ) throws(ReceiptError) {
+        guard amount <= charge.amount else { throw .malformedField(.amount) }
+        try self.init(.refund, amount, of: charge, merchant, order, date, timeZone)
+    }
+
+    private init(
+        _ type: CardPresentReceiptParameters.TransactionType, _ amount: UInt, of charge: Charge,
+        _ merchant: ReceiptMerchant, _ order: ReceiptOrder, _ date: Date, _ timeZone: TimeZone
+    ) throws(ReceiptError) {
+        guard charge.status == .succeeded else { throw .notPaid }
+        let details: CardPresentTransactionDetails
+        switch charge.paymentMethod {
+        case .cardPresent(let card)?, .interacPresent(let card)?: details = card
+        case .card?, .unknown?, nil: throw .missingRequiredField(.cardDetails)
+        }
+        let named = Set([order.id, charge.metadata?[PaymentIntent.MetadataKeys.orderID]].compactMap(\.self))
+        guard named.count <= 1 else { throw .malformedField(.order) }
+        try self.init(
+            merchant: merchant,
+            parameters: CardPresentReceiptParameters(
+                type: type, amount: amount, currency: charge.currency, date: date, timeZone: timeZone,
+                cardDetails: details, orderID: named.first),
+            lineItems: order.lineItems, cartTotals: order.totals, orderNote: order.note, link: order.link)
+    }
+}

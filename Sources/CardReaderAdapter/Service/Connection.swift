@@ -1,0 +1,268 @@
+import Foundation
+import Synchronization
+
+// The reader that is connected: how it becomes so, how it leaves, and how it comes back.
+extension ContactlessReaderService {
+    struct Connection {
+        let id = UUID()
+        let link: any ReaderLink
+        let options: CardReaderConnectionOptions
+        var reader: CardReader
+        var watch: Task<Void, Never>?
+    }
+
+    struct Reconnection {
+        let id = UUID()
+        let serial: String
+        var task: Task<Void, Never>?
+    }
+
+    /// What readers are looked for or connected.
+    enum Occupation: Hashable {
+        case free
+        case searching(UUID)
+        case connecting(UUID)
+        case connected
+    }
+
+    struct Desk {
+        var occupation = Occupation.free
+        var configProvider: (any CardReaderConfigProvider)?
+    }
+
+    nonisolated var occupation: Occupation { desk.withLock { $0.occupation } }
+
+    /// - Returns: whether it was `old` until now.
+    @discardableResult nonisolated func change(_ old: Occupation, to new: Occupation) -> Bool {
+        desk.withLock { desk in
+            guard desk.occupation == old else { return false }
+            desk.occupation = new
+            return true
+        }
+    }
+
+    @discardableResult
+    public func connect(_ reader: CardReader, options: CardReaderConnectionOptions?) async throws -> CardReader {
+        let attempt = Occupation.connecting(UUID())
+        let (found, configProvider) = try begin(attempt, with: reader)
+        dropSearch()
+        finishLists()
+        defer { change(attempt, to: .free) }
+        let options = options ?? CardReaderConnectionOptions()
+        let (link, locationId) = try await open(found, options, configProvider) { self.occupation == attempt }
+        guard change(attempt, to: .connected) else {
+            await link.close()
+            throw CardReaderServiceError.connection(underlyingError: .connectionAttemptInvalidated)
+        }
+        return adopt(link, found.reader.connected(at: locationId), options)
+    }
+
+    /// Ends the search for a connection to one of the readers found.
+    private func begin(
+        _ attempt: Occupation, with reader: CardReader
+    ) throws -> (AttachedReader, any CardReaderConfigProvider) {
+        try desk.withLock { [discovery] desk in
+            switch desk.occupation {
+            case .connected: throw CardReaderServiceError.connection(underlyingError: .alreadyConnectedToReader)
+            case .connecting: throw CardReaderServiceError.connection(underlyingError: .readerBusy)
+            case .free: throw CardReaderServiceError.connection()
+            case .searching(let id):
+                guard let discovery, discovery.id == id, let configProvider = desk.configProvider,
+                    let found = discovery.found.first(where: { $0.reader == reader })
+                else { throw CardReaderServiceError.connection() }
+                desk.occupation = attempt
+                return (found, configProvider)
+            }
+        }
+    }
+
+    /// - Parameter isWanted: whether the attempt is still valid.
+    private func open(
+        _ found: AttachedReader, _ options: CardReaderConnectionOptions,
+        _ configProvider: any CardReaderConfigProvider, while isWanted: () -> Bool
+    ) async throws -> (any ReaderLink, locationId: String) {
+        do {
+            let locationId = try await answer(within: limits.token, to: configProvider.fetchDefaultLocationID)
+            let token = try await answer(within: limits.token, to: configProvider.fetchToken)
+            let acceptsTerms = options.builtInOptions?.termsOfServiceAcceptancePermitted ?? true
+            let link = try await waiting(atMost: limits.connection, or: UnderlyingError.connectTimedOut) {
+                [backend, updates, returning] in
+                await returning?.value
+                let link = try await backend.open(found, token: token, acceptingTerms: acceptsTerms) {
+                    updates.send($0)
+                }
+                // Nobody may be waiting any more.
+                if Task.isCancelled {
+                    await link.close()
+                    throw CancellationError()
+                }
+                return link
+            }
+            return (link, locationId)
+        } catch let failure as SoftwareUpdateFailure {
+            throw CardReaderServiceError.softwareUpdate(
+                underlyingError: failure.underlyingError, batteryLevel: failure.batteryLevel)
+        } catch {
+            let cause = isWanted() ? noted(error) : .connectionAttemptInvalidated
+            throw CardReaderServiceError.connection(underlyingError: cause)
+        }
+    }
+
+    private func adopt(
+        _ link: any ReaderLink, _ reader: CardReader, _ options: CardReaderConnectionOptions
+    ) -> CardReader {
+        remembered.insert(reader.serial)
+        let reader = reader.remembered()
+        var connection = Connection(link: link, options: options, reader: reader)
+        let (id, events) = (connection.id, link.events)
+        connection.watch = Task { [weak self] in
+            for await event in events { await self?.handle(event, of: id) }
+        }
+        self.connection = connection
+        connected.send([reader])
+        return reader
+    }
+
+    private func handle(_ event: LinkEvent, of id: UUID) {
+        guard let connection, connection.id == id else { return }
+        switch event {
+        case .happened(let event): events.send(event)
+        case .changed(let reader):
+            let now = reader.connected(at: connection.reader.locationId).remembered()
+            guard !now.isIdentical(to: connection.reader) else { return }
+            self.connection?.reader = now
+            connected.send([now])
+        case .left(let reason): lose(connection, reason)
+        }
+    }
+
+    /// The reader has left without being asked to.
+    private func lose(_ lost: Connection, _ reason: DisconnectReason) {
+        connection = nil
+        change(.connected, to: .free)
+        lost.watch?.cancel()
+        connected.send([])
+        events.send(.disconnected(reason))
+        if operation?.phase != .processing { operation?.stop() }
+        // A driver knows a reader by where it is: what is closed too late is the next one.
+        returning = Task { [before = returning] in
+            await before?.value
+            await lost.link.close()
+        }
+        if lost.options.autoReconnect { reconnect(to: lost) }
+    }
+
+    public func disconnect() async throws {
+        guard operation == nil else { throw CardReaderServiceError.disconnection(underlyingError: .readerBusy) }
+        if reconnection != nil { return giveUpReconnection() }
+        guard let ended = connection else {
+            throw CardReaderServiceError.disconnection(underlyingError: .notConnectedToReader)
+        }
+        connection = nil
+        ended.watch?.cancel()
+        await ended.link.close()
+        change(.connected, to: .free)
+        connected.send([])
+    }
+
+    /// As the protocol has it.  Does not wait.
+    public nonisolated func clear() throws {
+        let was = try desk.withLock { desk in
+            guard desk.occupation != .connected else {
+                throw CardReaderServiceError.disconnection(underlyingError: .alreadyConnectedToReader)
+            }
+            defer { desk = Desk() }
+            return desk.occupation
+        }
+        if case .searching = was { finishLists() }
+        Task { await forget() }
+    }
+
+    /// What may have moved money, and nobody knows whether it has, is not forgotten.
+    private func forget() {
+        giveUpReconnection()
+        if let discovery, occupation != .searching(discovery.id) { dropSearch() }
+        guard operation == nil else { return }
+        if active?.isOpen != true { active = nil }
+        openRefunds.forgetWhatIsSettled()
+    }
+
+    // MARK: Reconnection
+
+    private func reconnect(to lost: Connection) {
+        guard let configProvider = desk.withLock({ $0.configProvider }) else { return }
+        var reconnection = Reconnection(serial: lost.reader.serial)
+        let (id, serial) = (reconnection.id, reconnection.serial)
+        let readers = backend.attachedReaders()
+        reconnection.task = Task { [weak self, limits] in
+            do {
+                var last: any Error = UnderlyingError.readerDisconnected
+                search: for try await found in readers {
+                    guard let found = found.first(where: { $0.reader.serial == serial }) else { continue }
+                    for pause in limits.reconnectionPauses {
+                        do {
+                            guard let self else { return }
+                            try await self.connectAgain(to: found, lost.options, configProvider, id)
+                            return
+                        } catch {
+                            last = error
+                            // Once more would be no better.  Otherwise a list may be of a moment ago: the next one counts.
+                            if RecoveryCategory(error) == .dontRetry { break search }
+                            try await Task.sleep(for: pause)
+                        }
+                    }
+                }
+                await self?.endReconnection(id, throwing: last)
+            } catch {
+                await self?.endReconnection(id, throwing: error)
+            }
+        }
+        self.reconnection = reconnection
+        reconnections.send(.started(serial: serial, cancelable: ReconnectionHandle(service: self, id: id)))
+    }
+
+    private func connectAgain(
+        to found: AttachedReader, _ options: CardReaderConnectionOptions,
+        _ configProvider: any CardReaderConfigProvider, _ id: UUID
+    ) async throws {
+        let (link, locationId) = try await open(found, options, configProvider) { self.reconnection?.id == id }
+        // A search that began meanwhile comes first.
+        guard reconnection?.id == id, change(.free, to: .connected) else {
+            await link.close()
+            throw CardReaderServiceError.connection(underlyingError: .connectionAttemptInvalidated)
+        }
+        reconnection = nil
+        reconnections.send(.succeeded(adopt(link, found.reader.connected(at: locationId), options)))
+    }
+
+    private func endReconnection(_ id: UUID, throwing error: any Error) {
+        guard let ended = reconnection, ended.id == id else { return }
+        reconnection = nil
+        ended.task?.cancel()
+        reconnections.send(.failed(serial: ended.serial, error))
+    }
+
+    func giveUpReconnection() {
+        guard let reconnection else { return }
+        endReconnection(
+            reconnection.id, throwing: CardReaderServiceError.connection(underlyingError: .commandCancelled(from: .app))
+        )
+    }
+
+    private struct ReconnectionHandle: FallibleCancelable {
+        let service: ContactlessReaderService
+        let id: UUID
+
+        func cancel(completion: @escaping @Sendable (Result<Void, any Error>) -> Void) {
+            Task { completion(await service.cancelReconnection(id)) }
+        }
+    }
+
+    private func cancelReconnection(_ id: UUID) -> Result<Void, any Error> {
+        guard reconnection?.id == id else {
+            return .failure(CardReaderServiceError.connection(underlyingError: .connectionAttemptInvalidated))
+        }
+        giveUpReconnection()
+        return .success(())
+    }
+}

@@ -1,0 +1,174 @@
+import Foundation
+import Logging
+import Synchronization
+
+/// The one call that has the reader or moves money: a payment, a refund, that a payment is taken back, an update.
+struct Operation {
+    enum Kind { case payment, refund, cancellation, update }
+    enum Phase { case preparing, collecting, processing }
+
+    let id = UUID()
+    let kind: Kind
+    var phase: Phase
+    /// Who has cancelled it, if anybody has.
+    var cancelledBy: CancellationSource?
+    var stop: @Sendable () -> Void = {}
+    var waiters: [CheckedContinuation<Void, Never>] = []
+    /// Whether a cancellation takes its place when it ends, so that nothing comes between the two.
+    var givesWay = false
+    var successor: CheckedContinuation<Void, Never>?
+
+    init(_ kind: Kind, phase: Phase) { (self.kind, self.phase) = (kind, phase) }
+}
+
+// One operation at a time.
+extension ContactlessReaderService {
+    /// - Parameters:
+    ///   - needsReader: if not, the payment service is asked at once.
+    ///   - name: the error that `body`'s call fails with.
+    func perform<Result: Sendable>(
+        _ kind: Operation.Kind, needsReader: Bool = true, as name: (UnderlyingError) -> CardReaderServiceError,
+        _ body: @escaping @Sendable () async throws -> Result
+    ) async throws -> Result {
+        guard operation == nil else { throw name(.readerBusy) }
+        guard !needsReader || connection != nil else { throw name(.notConnectedToReader) }
+        operation = Operation(kind, phase: needsReader ? .preparing : .processing)
+        return try await run(body)
+    }
+
+    /// Runs the operation that has begun to its end.
+    func run<Result: Sendable>(_ body: @escaping @Sendable () async throws -> Result) async throws -> Result {
+        guard let id = operation?.id else { throw CardReaderServiceError.paymentCapture() }
+        let task = Task { try await body() }
+        operation?.stop = { task.cancel() }
+        defer { endOperation() }
+        return try await withTaskCancellationHandler {
+            try await task.value
+        } onCancel: {
+            Task { try? await self.cancelOperation(id) }
+        }
+    }
+
+    private func endOperation() {
+        guard let ended = operation else { return }
+        operation = ended.successor == nil ? nil : Operation(.cancellation, phase: .processing)
+        for waiter in ended.waiters { waiter.resume() }
+        ended.successor?.resume()
+    }
+
+    func end(of id: UUID) async {
+        guard operation?.id == id else { return }
+        await withCheckedContinuation { operation?.waiters.append($0) }
+    }
+
+    /// Cancels the operation `id`, if it is still that of now, and begins a cancellation in its place.
+    ///
+    /// - Throws: what the reader fails with that cannot cancel; `readerBusy`.
+    func takeOver(from id: UUID) async throws {
+        guard operation?.givesWay == false else { throw UnderlyingError.readerBusy }
+        operation?.givesWay = true
+        do { try await cancelOperation(id) } catch {
+            if operation?.id == id { operation?.givesWay = false }
+            throw error
+        }
+        if operation?.id == id {
+            await withCheckedContinuation { operation?.successor = $0 }
+        } else if operation == nil {
+            operation = Operation(.cancellation, phase: .processing)
+        } else {
+            throw UnderlyingError.readerBusy
+        }
+    }
+
+    /// Cancels what can be cancelled.  What the payment service was asked is not.
+    func cancelOperation(_ id: UUID) async throws {
+        guard operation?.id == id, let phase = operation?.phase, phase != .processing else { return }
+        operation?.cancelledBy = .app
+        if phase == .collecting, let link = connection?.link {
+            do {
+                // A card that is there is read to its end, and then not charged.
+                _ = try await link.cancelCollection()
+            } catch {
+                if operation?.id == id { operation?.cancelledBy = nil }
+                throw error
+            }
+        }
+        if operation?.id == id { operation?.stop() }
+    }
+
+    private func checkNotCancelled() throws {
+        if let source = operation?.cancelledBy { throw UnderlyingError.commandCancelled(from: source) }
+    }
+
+    /// What an error is to the app.  The error itself goes to the log: no case has room for it.
+    nonisolated func noted(_ error: any Error) -> UnderlyingError {
+        let cause = UnderlyingError(cause: error)
+        // An intent tells whose it is.
+        let original = (error as? PaymentProcessorError).map { "\($0.reason)" } ?? String(reflecting: error)
+        Self.logger.log(
+            level: cause == .unexpectedSDKError ? .error : .notice, "\(cause)", metadata: ["cause": "\(original)"])
+        return cause
+    }
+
+    private static let logger = Logger(label: "CardReaderAdapter")
+
+    // MARK: Steps of an operation
+
+    /// One step, whose errors are given its name.
+    func step<Result>(
+        _ name: (UnderlyingError) -> CardReaderServiceError, _ body: () async throws -> Result
+    ) async throws -> Result {
+        do {
+            let result = try await body()
+            try checkNotCancelled()
+            return result
+        } catch {
+            if let source = operation?.cancelledBy { throw name(.commandCancelled(from: source)) }
+            if connection == nil, error is CancellationError { throw name(.readerDisconnected) }
+            let cause = noted(error)
+            // Whether the link or the driver tells first that it is gone.
+            if operation?.phase == .collecting, connection == nil || Self.meansGone.contains(cause) {
+                throw name(.readerDisconnected)
+            }
+            throw name(cause)
+        }
+    }
+
+    private static let meansGone: Set<UnderlyingError> = [.transportDisabled, .notConnectedToReader]
+
+    func ask<Result: Sendable>(
+        _ question: @escaping @Sendable (any PaymentProcessor) async throws -> Result
+    ) async throws -> Result {
+        try await waiting(atMost: limits.processor) { [processor] in try await question(processor) }
+    }
+
+    func collect(_ request: CollectionRequest) async throws -> CollectedCard {
+        guard let link = connection?.link else { throw UnderlyingError.notConnectedToReader }
+        let events = events
+        operation?.phase = .collecting
+        return try await link.collect(request) { events.send($0) }
+    }
+
+    func waitForFreeReader() async throws {
+        guard let link = connection?.link else { throw UnderlyingError.notConnectedToReader }
+        if await isRemoved(from: link) { events.send(.cardRemoved) }
+        try Task.checkCancellation()
+        guard connection != nil else { throw UnderlyingError.readerDisconnected }
+    }
+
+    public func waitForInsertedCardToBeRemoved() async {
+        guard let link = connection?.link else { return }
+        if await isRemoved(from: link) { events.send(.cardRemovedAfterClientSidePaymentCapture) }
+    }
+
+    /// - Returns: whether there was a card, which is gone now.
+    private func isRemoved(from link: any ReaderLink) async -> Bool {
+        let events = events
+        let wasThere = Mutex(false)
+        let isGone = await link.waitForRemoval {
+            wasThere.withLock { $0 = true }
+            events.send(.displayMessage(ReaderDisplayMessage.removeCard.text))
+        }
+        return isGone && wasThere.withLock { $0 }
+    }
+}

@@ -1,0 +1,168 @@
+import Foundation
+
+// Payments, and what becomes of one that failed.
+extension ContactlessReaderService {
+    public func capturePayment(_ parameters: PaymentIntentParameters) async throws -> PaymentIntent {
+        guard !parameters.currency.isEmpty, let multiplier = MinorUnits.multiplier(of: parameters.currency) else {
+            throw CardReaderServiceError.intentCreation(underlyingError: .invalidCurrency)
+        }
+        guard multiplier == parameters.stripeSmallestCurrencyUnitMultiplier,
+            let amount = MinorUnits.units(parameters.amount, of: parameters.currency)
+        else { throw CardReaderServiceError.intentCreation(underlyingError: .invalidAmount) }
+        forgetWhatWasTaken()
+        if operation == nil, active?.isOpen == true {
+            throw CardReaderServiceError.intentCreation(underlyingError: .paymentOutcomeUnknown)
+        }
+        return try await perform(.payment, as: CardReaderServiceError.paymentMethodCollection) {
+            try await self.pay(parameters, amount)
+        }
+    }
+
+    private func pay(_ parameters: PaymentIntentParameters, _ amount: UInt) async throws -> PaymentIntent {
+        active = nil
+        try await step(CardReaderServiceError.paymentMethodCollection) { try await waitForFreeReader() }
+        let key = UUID().uuidString
+        try await step(CardReaderServiceError.intentCreation) {
+            let intent = try await ask {
+                try await $0.createIntent(parameters, amount: amount, idempotencyKey: key)
+            }
+            guard intent.status == .requiresPaymentMethod, intent.amount == amount,
+                intent.currency.lowercased() == parameters.currency
+            else { throw UnderlyingError.processorAPIError }
+            active = ActivePayment(intent)
+        }
+        return try await complete()
+    }
+
+    public func retryActivePaymentIntent() async throws -> PaymentIntent {
+        forgetWhatWasTaken()
+        guard let active else { throw CardReaderServiceError.retryNotPossibleNoActivePayment }
+        guard operation == nil else {
+            throw CardReaderServiceError.paymentMethodCollection(underlyingError: .readerBusy)
+        }
+        switch active.next {
+        case .result: return finish(active)
+        case .over(let error):
+            self.active?.told()
+            throw error
+        case .collect, .process, .inquire:
+            // The reader is not needed to learn what has become of a card that was read.
+            return try await perform(
+                .payment, needsReader: active.next.needsReader, as: CardReaderServiceError.paymentMethodCollection
+            ) { try await self.payAgain() }
+        }
+    }
+
+    private func payAgain() async throws -> PaymentIntent {
+        if case .inquire = active?.next {
+            try await inquire()
+            if let active, active.isPaid { return finish(active) }
+        }
+        if active?.card == nil {
+            try await step(CardReaderServiceError.paymentMethodCollection) { try await waitForFreeReader() }
+        }
+        return try await complete()
+    }
+
+    /// Has the payment service tell how the active payment stands.
+    ///
+    /// - Throws: also if it stands as it did.
+    private func inquire() async throws {
+        guard let asked = active else { return }
+        operation?.phase = .processing
+        do {
+            let now = try await ask { try await $0.retrieve(asked.intent) }
+            guard asked.isMeant(by: now) else { throw UnderlyingError.processorAPIError }
+            active?.learn(now)
+        } catch {
+            if let error = error as? PaymentProcessorError, error.reason == .unknownIntent { active = nil }
+            throw CardReaderServiceError.paymentCapture(underlyingError: noted(error))
+        }
+        switch active?.next {
+        case .inquire: throw asked.stillOpen
+        case .over(let error) where active?.isPaid == false: throw error
+        default: operation?.phase = .preparing
+        }
+    }
+
+    /// Takes the active payment to its end: a card, if there is none yet, and then the payment service.
+    private func complete() async throws -> PaymentIntent {
+        if active?.card == nil {
+            let card = try await step(CardReaderServiceError.paymentMethodCollection) {
+                guard let intent = active?.intent else { throw UnderlyingError.noActivePaymentIntent }
+                return try await collect(
+                    CollectionRequest(kind: .purchase, amount: intent.amount, currency: intent.currency))
+            }
+            active?.read(card)
+        }
+        guard let payment = active, let card = payment.card else {
+            throw CardReaderServiceError.paymentCapture(underlyingError: .noActivePaymentIntent)
+        }
+        operation?.phase = .processing
+        active?.asked()
+        let answer: Result<PaymentIntent, any Error>
+        do {
+            answer = .success(
+                try await ask { try await $0.process(payment.intent, card: card, idempotencyKey: card.id) })
+        } catch {
+            _ = noted(error)
+            answer = .failure(error)
+        }
+        guard var settled = active else { throw CardReaderServiceError.paymentCapture() }
+        defer { if !settled.isPaid { active = settled } }
+        _ = try settled.settle(answer)
+        return finish(settled)
+    }
+
+    /// Forgets a payment that is paid, once somebody has the result.
+    private func finish(_ paid: ActivePayment) -> PaymentIntent {
+        if let claim = ResultClaim.current {
+            active = paid
+            active?.waits(for: claim)
+        } else {
+            active = nil
+        }
+        return paid.intent
+    }
+
+    func forgetWhatWasTaken() {
+        if active?.claim?.isTaken == true { active = nil }
+        openRefunds.forgetWhatWasTaken()
+    }
+
+    public func cancelPaymentIntent() async throws {
+        forgetWhatWasTaken()
+        let name = CardReaderServiceError.paymentCancellation
+        guard active != nil else { throw name(.noActivePaymentIntent) }
+        if let running = operation {
+            guard running.kind == .payment, running.phase != .processing else { throw name(.readerBusy) }
+            do { try await takeOver(from: running.id) } catch {
+                throw name(noted(error))
+            }
+        } else {
+            operation = Operation(.cancellation, phase: .processing)
+        }
+        try await run { try await self.cancelActive() }
+    }
+
+    private func cancelActive() async throws {
+        let name = CardReaderServiceError.paymentCancellation
+        guard let intent = active?.intent else { throw name(.noActivePaymentIntent) }
+        do {
+            try await ask { try await $0.cancel(intent) }
+            active = nil
+        } catch {
+            // It may have been paid meanwhile.
+            if let now = (error as? PaymentProcessorError)?.intent, active?.isMeant(by: now) == true {
+                active?.learn(now)
+            }
+            throw name(noted(error))
+        }
+    }
+}
+
+extension ActivePayment.Step {
+    fileprivate var needsReader: Bool {
+        if case .collect = self { true } else { false }
+    }
+}

@@ -1,0 +1,32 @@
+public import Foundation
+
+/// Why there was no payment, or none that is known of.
+public enum TapToPayError: Error, Hashable, Sendable {
+    /// No reader has been made ready.
+    case notInitialized
+    /// The read has given no card data.
+    case noCardData
+    /// The payment could not be written down: the payment service was not asked, or if it was, for a reversal, it did not
+    /// answer.
+    case notRecorded(String)
+    /// The payment is being taken back, and is not asked for again.
+    case takenBack
+    /// The payment service was asked and did not answer: the customer may have paid.  Whether they have,
+    /// ``TapToPayService/resolve(_:)`` tells; ``TapToPayService/reverse(_:)`` sees to it that they have not.
+    case outcomeUnknown(key: String)
+}
+
+extension TapToPayError: LocalizedError, CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .notInitialized: "The reader is not ready. Make it ready first."
+        case .noCardData: "The card gave no data that can be charged. Try another one."
+        case .notRecorded(let reason):
+            "The payment could not be written down: \(reason). Check the folder's disk and owner, and try again."
+        case .takenBack: "This payment is being taken back. Read the card again for another one."
+        case .outcomeUnknown(let key):
+            "The payment service did not answer: whether the payment was made is not known. Ask it for the key \(key) before the customer pays again."
+        }
+    }
+    public var errorDescription: String? { description }
+}

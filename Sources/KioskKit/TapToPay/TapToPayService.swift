@@ -1,0 +1,190 @@
+import Foundation
+public import ProximityReader
+import SmartCard
+
+/// A reader and the payment service that it reads for: from the token to the decision.
+///
+/// A session that is over by time, or whose token is, is replaced with a new one by the next read.
+public actor TapToPayService {
+    public nonisolated let reader: PaymentCardReader
+    public nonisolated let psp: any PaymentServiceProvider
+    private var session: PaymentCardReaderSession?
+    private var preparation: Task<PaymentCardReaderSession, any Error>?
+    /// How often the reader was made ready.
+    private(set) var preparations = 0
+    private var isSuspended = false
+    let pauses: [Duration]
+    let reversalPause: Duration
+    /// Those that have not come to their end.
+    private var reads: [UUID: Task<PaymentCardReadResult, any Error>] = [:]
+
+    let journal: PaymentJournal
+    /// By idempotency key: what was asked for and not answered, or has to be taken back.
+    var unsettled: [String: OpenPayment] = [:]
+    /// Asks again for what remains to be taken back.
+    var sweep: Task<Void, Never>?
+    let decided: (@Sendable (UnsettledPayment, PaymentResult) async -> Void)?
+
+    /// - Parameters:
+    ///   - pauses: how long to wait before a payment service that did not answer is asked again, each time.
+    ///   - reversalPause: how long to wait, after those, before it is asked again for what has to be taken back.
+    ///   - decided: told of what the payment service has decided about payments that an earlier run of the program asked for
+    ///     and did not learn the outcome of: at least once each.  Nil: those payments are taken back.
+    public init(
+        psp: any PaymentServiceProvider, reader: PaymentCardReader = PaymentCardReader(),
+        pauses: [Duration] = [.milliseconds(500), .seconds(2), .seconds(5)], reversalPause: Duration = .seconds(30),
+        decided: (@Sendable (UnsettledPayment, PaymentResult) async -> Void)? = nil
+    ) {
+        self.psp = psp
+        self.reader = reader
+        self.pauses = pauses
+        self.reversalPause = reversalPause
+        self.decided = decided
+        journal = PaymentJournal(folder: reader.terminal.folder.appending(path: "payments"))
+    }
+
+    deinit { sweep?.cancel() }
+
+    /// Fetches a token, records that its merchant accepts the terms if need be, and prepares the reader.
+    ///
+    /// Called while it is under way, it waits for the end of that.  What an earlier run of the program has left unsettled is
+    /// settled before, as far as the payment service answers: see ``unsettledPayments``.
+    ///
+    /// - Throws: `PaymentCardReaderError`; what the payment service throws; `PaymentServiceError.noAnswer` if it has given no
+    ///   token within a minute.
+    public func initialize() async throws {
+        guard !isSuspended else { throw PaymentCardReaderError.backgroundRequestNotAllowed }
+        let preparation =
+            preparation
+            ?? Task {
+                await settleLeftovers()
+                return try await prepare()
+            }
+        self.preparation = preparation
+        defer { if self.preparation == preparation { self.preparation = nil } }
+        let session = try await preparation.value
+        guard !isSuspended else { throw PaymentCardReaderError.backgroundRequestNotAllowed }
+        if self.session !== session { preparations += 1 }
+        self.session = session
+    }
+
+    private nonisolated func prepare() async throws -> PaymentCardReaderSession {
+        let token = PaymentCardReader.Token(rawValue: try await psp.fetchReaderToken(within: .seconds(60)))
+        try await reader.acceptTerms(of: token)
+        return try await reader.prepare(using: token)
+    }
+
+    // MARK: Reads
+
+    /// Waits for a card.  Cancelling the task ends the wait.
+    ///
+    /// - Returns: a card that can pay.
+    /// - Throws: ``TapToPayError/notInitialized``, `PaymentCardReaderSession.ReadError`, `PaymentCardReaderError`.
+    public func read(_ request: PaymentCardTransactionRequest) async throws -> PaymentCardReadResult {
+        let id = UUID()
+        let read = Task { try await readCard(request) }
+        reads[id] = read
+        defer { reads[id] = nil }
+        return try await withTaskCancellationHandler {
+            try await read.value
+        } onCancel: {
+            read.cancel()
+        }
+    }
+
+    private func readCard(_ request: PaymentCardTransactionRequest) async throws -> PaymentCardReadResult {
+        do {
+            return try await currentSession().readPaymentCard(request).successful()
+        } catch PaymentCardReaderSession.ReadError.readerSessionExpired {
+            try await initializeOrLeave()
+        } catch PaymentCardReaderSession.ReadError.readerTokenExpired {
+            try await initializeOrLeave()
+        } catch PaymentCardReaderSession.ReadError.noReaderSession {
+            // Somebody has prepared the reader meanwhile.
+            try await initializeOrLeave()
+        }
+        return try await currentSession().readPaymentCard(request).successful()
+    }
+
+    /// As ``initialize()``, which goes on where the task is cancelled, and is not waited for any longer.
+    private func initializeOrLeave() async throws {
+        let initialization = Task { try await initialize() }
+        let (end, continuation) = AsyncStream.makeStream(of: Void.self)
+        Task {
+            _ = await initialization.result
+            continuation.finish()
+        }
+        for await _ in end {}
+        guard !Task.isCancelled else { throw PaymentCardReaderSession.ReadError.readCancelled }
+        try await initialization.value
+    }
+
+    /// Ends the wait for a card, also one that has not begun because the reader is being made ready.
+    ///
+    /// - Returns: whether it did, when that is certain.  A read whose card has been detected goes on to its end.
+    @discardableResult public func cancelRead() async -> Bool {
+        let reads = Array(reads.values)
+        for read in reads { read.cancel() }
+        var isCancelled = false
+        for read in reads {
+            guard case .failure(PaymentCardReaderSession.ReadError.readCancelled) = await read.result else { continue }
+            isCancelled = true
+        }
+        return isCancelled
+    }
+
+    private func currentSession() throws -> PaymentCardReaderSession {
+        guard !Task.isCancelled else { throw PaymentCardReaderSession.ReadError.readCancelled }
+        guard !isSuspended else { throw PaymentCardReaderSession.ReadError.readFromBackgroundError }
+        guard let session else { throw TapToPayError.notInitialized }
+        return session
+    }
+
+    // MARK: Sleep
+
+    /// Ends the wait for a card: the machine goes to sleep.  No card is read until ``resume()``.
+    public func suspend() async {
+        isSuspended = true
+        let ended = session
+        session = nil
+        for read in reads.values { read.cancel() }
+        _ = try? await ended?.cancelRead()
+    }
+
+    /// The machine is awake: as ``initialize()``.
+    public func resume() async throws {
+        isSuspended = false
+        try await initialize()
+    }
+}
+
+extension PaymentServiceProvider {
+    /// - Throws: ``PaymentServiceError/noAnswer(_:)`` when the time is over.
+    func fetchReaderToken(within limit: Duration) async throws -> String {
+        do {
+            return try await withTimeLimit(limit) { try await fetchReaderToken() }
+        } catch let error as CardError where error.kind == .readerTimeout {
+            throw PaymentServiceError.noAnswer("no reader token within \(limit)")
+        }
+    }
+}
+
+extension PaymentCardReader {
+    /// Records that the merchant of `token` accepts the terms, if that is not recorded.
+    func acceptTerms(of token: Token) async throws {
+        guard try await !isAccountLinked(using: token) else { return }
+        do { try await linkAccount(using: token) } catch PaymentCardReaderError.accountAlreadyLinked {}
+    }
+}
+
+extension PaymentCardReadResult {
+    /// - Throws: `ReadError` for a card that did not pay, which `PaymentCardReader.Options.includeErrorInReadResult` makes a
+    ///   result.
+    func successful() throws -> PaymentCardReadResult {
+        switch outcome {
+        case .success: self
+        case .cardDeclined: throw PaymentCardReaderSession.ReadError.paymentCardDeclined
+        case .failure: throw PaymentCardReaderSession.ReadError.paymentReadFailed
+        }
+    }
+}

@@ -1,0 +1,127 @@
+import CardReaderAdapter
+import Foundation
+import ProximityReader
+import SmartCardSimulator
+import SmartCardUSB
+import TestSupport
+import Testing
+import USBTestSupport
+
+/// The service with the real psp-sandbox behind it, and a software ACR122U before it: what a kiosk has, but for the money.
+@Suite(.timeLimit(.minutes(10))) struct SandboxTests {
+    private struct Bench {
+        let bus = SoftwareUSBBus()
+        let device = SoftwareACR122U()
+        let program: Program
+        let address: String
+        let sandbox: SandboxPaymentProcessor
+        let service: ContactlessReaderService
+        let events: Seen<CardReaderEvent>
+        let folder = FileManager.default.temporaryDirectory.appending(path: "sandbox-\(UUID().uuidString)")
+
+        init() async throws {
+            program = try Program([Program.built("psp-sandbox"), "--port", "0", "--late", "0"])
+            try await program.wait(for: "address") { $0.output.contains("\n") }
+            let line = try #require(program.output.split(separator: "\n").first, "\(program.error)")
+            address = String(try #require(line.split(separator: " ").last))
+            sandbox = SandboxPaymentProcessor(try #require(URL(string: address)), patience: .seconds(120))
+            var limits = ContactlessReaderService.TimeLimits()
+            limits.processor = .seconds(240)
+            service = ContactlessReaderService(
+                processor: sandbox,
+                backend: MachineReaders(
+                    try .forVirtualCards(in: folder, tokenKeys: TestPaymentService.keySet), usb: USBReaders(on: bus),
+                    usesPCSC: false), limits: limits)
+            events = Seen(service.readerEvents)
+            bus.plug(device)
+            try service.start(sandbox, discoveryMethod: .usb)
+            for try await list in service.discoveredReaders {
+                if let reader = list.first { try await service.connect(reader, options: nil) }
+            }
+        }
+
+        func end() {
+            program.signal(SIGKILL)
+            try? FileManager.default.removeItem(at: folder)
+        }
+
+        /// Presents Visa's published test card when the reader waits for one, and takes it away at the end.
+        func tap<Result: Sendable>(_ call: @escaping @Sendable () async throws -> Result) async throws -> Result {
+            let count = events.all.count { $0.text == "waiting 4" }
+            let task = Task { try await call() }
+            try await wait(for: "wait for a card") { events.all.count { $0.text == "waiting 4" } == count + 1 }
+            device.insert(try #require(VirtualCards.named("visa")))
+            let result = await task.result
+            device.remove()
+            return try result.get()
+        }
+
+        func pay(_ amount: String) async throws -> PaymentIntent {
+            let parameters = PaymentIntentParameters(amount: try #require(Decimal(string: amount)), currency: "eur")
+            return try await tap { [service] in try await service.capturePayment(parameters) }
+        }
+
+        /// What psp-sandbox has booked, as it says to curl: kind, amount, status.
+        func books() async throws -> [String] {
+            let outcome = try await Program.run(["curl", "-s", "-m", "100", "\(address)/payments"])
+            let payments = try JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [[String: Any]] ?? []
+            return payments.map { "\($0["kind"] ?? "") \($0["amount"] ?? "") \($0["status"] ?? "")" }
+        }
+    }
+
+    @Test("the real psp-sandbox takes, captures, takes back and gives back, each once")
+    func sandbox() async throws {
+        let bench = try await Bench()
+        defer { bench.end() }
+        let paid = try await bench.tap { [bench] in
+            try await bench.service.collectPayment(
+                PaymentIntentParameters(amount: 12.34, currency: "eur"),
+                onProcessing: { _ in bench.device.remove() }, capture: { try await bench.sandbox.capture($0) })
+        }
+        #expect(paid.status == .succeeded && paid.amount == 1234)
+        guard case .cardPresent(let details) = paid.paymentMethod() else { throw AdapterBench.Missing() }
+        // TEST: 4761 7390 0101 0010
+        #expect(details.last4 == "0010" && details.brand == .visa)
+
+        // Its answer is lost: nobody pays twice, and the second question gets the first one's answer.
+        #expect(
+            await failure { _ = try await bench.pay("10.96") } == "paymentCapture(underlyingError: requestTimedOut)")
+        #expect(
+            await failure {
+                _ = try await bench.service.capturePayment(PaymentIntentParameters(amount: 1, currency: "eur"))
+            } == "intentCreation(underlyingError: paymentOutcomeUnknown)")
+        #expect(try await bench.service.retryActivePaymentIntent().status == .requiresCapture)
+        // The same, taken back.
+        #expect(await failure { _ = try await bench.pay("20.96") } != nil)
+        try await bench.service.cancelPaymentIntent()
+        #expect(await bench.service.activePaymentIntent == nil)
+        let reversed = try await bench.pay("7.00")
+        try await bench.sandbox.cancel(reversed)
+        #expect(try await bench.sandbox.retrieve(reversed).status == .canceled)
+        #expect(await failure { _ = try await bench.sandbox.capture(reversed) } != nil)
+
+        #expect(
+            await failure { _ = try await bench.pay("10.51") }?.contains("insufficientFunds") == true)
+        #expect(
+            await failure { _ = try await bench.pay("10.13") } == "paymentCapture(underlyingError: invalidAmount)")
+        let refund = RefundParameters(chargeId: paid.charges[0].id, amount: 5, currency: "eur")
+        #expect(try await bench.tap { try await bench.service.refundPayment(parameters: refund) } == "success")
+        let declined = RefundParameters(chargeId: paid.charges[0].id, amount: 5.14, currency: "eur")
+        let error = await failure {
+            _ = try await bench.tap { try await bench.service.refundPayment(parameters: declined) }
+        }
+        #expect(error?.contains("invalidAccount") == true && error?.contains("shouldRetry: false") == true)
+
+        #expect(
+            try await bench.books() == [
+                "payment 12.34 approved", "payment 10.96 approved", "payment 20.96 declined", "payment 7.00 declined",
+                "payment 10.51 declined", "refund 5.00 approved", "refund 5.14 declined",
+            ])
+        bench.program.signal(SIGKILL)
+        _ = try await bench.program.outcome()
+        #expect(
+            await failure { _ = try await bench.pay("1.00") }
+                == "paymentCapture(underlyingError: notConnectedToInternet)")
+        bench.device.remove()
+    }
+}

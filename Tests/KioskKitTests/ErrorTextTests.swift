@@ -1,0 +1,54 @@
+import Foundation
+import KioskKit
+import Testing
+
+/// What a person reads of each error of KioskKit's.
+@Suite struct ErrorTextTests {
+    private static let service: [PaymentServiceError] = [
+        .noAnswer("the line is dead"), .refused(code: "merchant", message: "No such merchant."),
+        .notAuthorised("its key has expired"),
+    ]
+    private static let tap: [TapToPayError] = [
+        .notInitialized, .noCardData, .notRecorded("the disk is full"), .takenBack, .outcomeUnknown(key: "KEY-1"),
+    ]
+    private static let failures: [TapFailure] = [
+        .unanswered, .timedOut, .service("the line is dead"), .outcomeUnknown(key: "KEY-1"),
+    ]
+
+    // A case that is added is to be listed above: these do not compile without it.
+    private static func isListed(_ error: PaymentServiceError) -> Bool {
+        switch error {
+        case .noAnswer, .refused, .notAuthorised: service.contains(error)
+        }
+    }
+    private static func isListed(_ error: TapToPayError) -> Bool {
+        switch error {
+        case .notInitialized, .noCardData, .notRecorded, .takenBack, .outcomeUnknown: tap.contains(error)
+        }
+    }
+    private static func isListed(_ error: TapFailure) -> Bool {
+        switch error {
+        case .unanswered, .timedOut, .service, .outcomeUnknown: failures.contains(error)
+        }
+    }
+
+    @Test("each error has a text of its own, in words, that says what to do next")
+    func texts() {
+        #expect(Self.service.allSatisfy(Self.isListed) && Self.tap.allSatisfy(Self.isListed))
+        #expect(Self.failures.allSatisfy(Self.isListed))
+        let texts = (Self.service as [any Error] + Self.tap as [any Error]).map(\.localizedDescription)
+        #expect(Set(texts).count == texts.count)
+        for text in texts {
+            #expect(text.hasSuffix("."))
+            #expect(text.firstMatch(of: #/\b[a-z]+[A-Z]|\(\)/#) == nil, "\(text)")
+            #expect(text.split(separator: #/[.:] (?=[A-Z])/#).count >= 2, "\(text)")
+        }
+        for (text, part) in zip(texts, ["the line is dead", "No such merchant", "its key has expired", "", "", "disk"])
+        {
+            #expect(part.isEmpty || text.contains(part))
+        }
+        let failures = Self.failures.map(\.description)
+        #expect(Set(failures).count == failures.count && failures.allSatisfy { !$0.isEmpty })
+        #expect(failures[3].contains("KEY-1"))
+    }
+}

@@ -1,0 +1,202 @@
+import Foundation
+import KioskKit
+import ProximityReader
+import SmartCardSimulator
+import TestSupport
+import Testing
+
+/// Payments of a program that is killed: payment-worker, whose payment service is a file.
+@Suite(.timeLimit(.minutes(5))) struct PaymentJournalTests {
+    private let folder = Folder()
+    private let key = UUID().uuidString
+
+    /// Removed with the test.
+    private final class Folder: Sendable {
+        let url = FileManager.default.temporaryDirectory.appending(path: "journal-\(UUID().uuidString)")
+        init() { try? FileManager.default.createDirectory(at: url, withIntermediateDirectories: true) }
+        deinit { try? FileManager.default.removeItem(at: url) }
+    }
+
+    private func work(_ arguments: String...) async throws -> Program.Outcome {
+        try await Program.run([Program.built("payment-worker"), folder.url.path, key] + arguments)
+    }
+
+    /// What the payment service has done, in its order.
+    private var books: [String] {
+        let text = (try? String(contentsOf: folder.url.appending(path: "books"), encoding: .utf8)) ?? ""
+        return text.split(separator: "\n").map { String($0.replacing(" \(key)", with: "")) }
+    }
+
+    private var journal: URL { folder.url.appending(path: "state/payments") }
+    private var entries: [String] { (try? FileManager.default.contentsOfDirectory(atPath: journal.path)) ?? [] }
+
+    @Test("a payment that was answered is settled: nothing is left, and the next run takes nothing back")
+    func answered() async throws {
+        #expect(try await work("pay").status == 0)
+        #expect(entries == [])
+        let next = try await work("start")
+        #expect(next.status == 0 && next.output == "")
+        #expect(books == ["charged"])
+    }
+
+    @Test(
+        "killed between the request and the answer, a program takes the payment back when it starts again",
+        arguments: [("asked", []), ("booked", ["charged"])])
+    func killed(_ point: String, _ before: [String]) async throws {
+        #expect(try await work("pay", point).status == 128 + SIGKILL)
+        #expect(books == before)
+        let entry = try #require(entries.first)
+        #expect(entries.count == 1 && entry.hasSuffix(".asked"))
+        let file = journal.appending(path: entry)
+        let text = try String(contentsOf: file, encoding: .utf8)
+        #expect(text.contains(key) && text.contains("12.34") && text.contains("EUR"))
+        #expect(!text.contains("SEALED-CARD-DATA"))
+        func mode(_ path: String) throws -> Int? {
+            try FileManager.default.attributesOfItem(atPath: path)[.posixPermissions] as? Int
+        }
+        #expect(try mode(file.path) == 0o600 && mode(journal.path) == 0o700)
+
+        #expect(try await work("start").output == "")
+        #expect(books == before + ["reversed"])
+        #expect(entries == [])
+        _ = try await work("start")
+        #expect(books == before + ["reversed"], "once")
+    }
+
+    @Test(
+        "killed while it takes a payment back, it goes on when it starts again",
+        arguments: [("reversing", ["charged"]), ("reversed", ["charged", "reversed"])])
+    func killedReversing(_ point: String, _ before: [String]) async throws {
+        #expect(try await work("reverse", point).status == 128 + SIGKILL)
+        #expect(books == before)
+        #expect(entries.count == 1 && entries.allSatisfy { $0.hasSuffix(".reversal") })
+        // Killed once more, at the same point, and then with the payment service gone.
+        #expect(try await work("start", point).status == 128 + SIGKILL)
+        #expect(try await work("start", "down").output.hasPrefix("unsettled \(key)"))
+        #expect(entries.count == 1)
+        #expect(try await work("start").output == "")
+        #expect(books.last == "reversed" && books.filter { $0 == "charged" }.count == 1)
+        #expect(entries == [])
+    }
+
+    @Test("who wants to know is told what was decided, and it is not taken back; what was not decided is")
+    func reported() async throws {
+        _ = try await work("pay", "booked")
+        #expect(try await work("report").output == "decided \(key) approved\n")
+        #expect(books == ["charged"] && entries == [])
+        try FileManager.default.removeItem(at: folder.url.appending(path: "books"))
+        _ = try await work("pay", "asked")
+        #expect(try await work("report").output == "")
+        #expect(books == ["reversed"] && entries == [])
+    }
+
+    @Test("a payment that another process has in hand is left to it, until that is gone")
+    func inHand() async throws {
+        let paying = try Program([Program.built("payment-worker"), folder.url.path, key, "pay", "held"])
+        try await wait(for: "charge") { books == ["charged"] }
+        #expect(try await work("start").output == "")
+        #expect(books == ["charged"] && entries.count == 1)
+        kill(paying.pid, SIGKILL)
+        _ = try await paying.outcome(timeout: .seconds(60))
+        _ = try await work("start")
+        #expect(books == ["charged", "reversed"] && entries == [])
+    }
+
+    @Test("the store's key is wrapped by systemd's credential where there is one; where there is none, the log says so")
+    func credential() async throws {
+        func worker(_ directory: URL?) async throws -> String {
+            let environment = directory.map { ["CREDENTIALS_DIRECTORY": $0.path] } ?? [:]
+            let outcome = try await Program.run(
+                [Program.built("payment-worker"), folder.url.path, key, "credential"], environment: environment)
+            #expect(outcome.status == 0)
+            return outcome.output + outcome.error
+        }
+        let warning = "the store's key is not wrapped"
+        let without = try await worker(nil)
+        #expect(without.contains("wrapped: false") && without.contains(warning))
+        let credentials = folder.url.appending(path: "credentials")
+        try FileManager.default.createDirectory(at: credentials, withIntermediateDirectories: false)
+        let other = try await worker(credentials)
+        #expect(other.contains("wrapped: false") && other.contains(warning))
+        // TEST
+        let file = credentials.appending(path: "swift-contactless-store")
+        try Data(0..<32).write(to: file)
+        let with = try await worker(credentials)
+        #expect(with.contains("wrapped: true") && !with.contains(warning) && !with.contains("error"))
+        try Data(0..<31).write(to: file)
+        let short = try await worker(credentials)
+        #expect(short.contains("wrapped: false") && short.contains("error:") && short.contains("credential"))
+    }
+
+    @Test("where nothing can be written down, the payment service is not asked")
+    func noDisk() async throws {
+        let bench = try await KioskBench()
+        try bench.insert()
+        let card = try await bench.service.read(PaymentCardTransactionRequest(amount: 1, currencyCode: "EUR"))
+        // A file where the folder must be.
+        try Data().write(to: bench.reader.terminal.folder.appending(path: "payments"))
+        do {
+            _ = try await bench.service.authorise(card, amount: 1, currency: "EUR")
+            Issue.record("no error")
+        } catch TapToPayError.notRecorded(let reason) {
+            #expect(reason.contains("Not a directory"))
+        }
+        #expect(await bench.psp.calls.isEmpty)
+        // What has to be taken back is tried all the same.
+        #expect(try await bench.service.reverse("some-key"))
+        #expect(await bench.psp.reversals == ["some-key"])
+    }
+
+    @Test("a reversal that is not confirmed is asked for again until it is, though nobody waits for it")
+    func reversalLater() async throws {
+        let bench = try await KioskBench()
+        await bench.psp.failReversals(3)
+        #expect(try await bench.service.reverse("some-key") == false)
+        #expect(await bench.service.unsettledPayments.map(\.id) == ["some-key"])
+        try await wait(for: "reversal") { await bench.psp.reversals == ["some-key"] }
+        try await wait(for: "end") { await bench.service.unsettledPayments.isEmpty }
+    }
+
+    @Test("a payment that is taken back while it is asked for is not approved, whatever the answer says")
+    func takenBackMeanwhile() async throws {
+        let bench = try await KioskBench(script: [.held])
+        try bench.insert()
+        let card = try await bench.service.read(PaymentCardTransactionRequest(amount: 1, currencyCode: "EUR"))
+        let asking = Task { try await bench.service.authorise(card, amount: 1, currency: "EUR") }
+        try await wait(for: "call") { await bench.psp.calls.count == 1 }
+        #expect(try await bench.service.reverse(card.id))
+        #expect(await bench.psp.reversals == [card.id])
+        await bench.psp.release()
+        await #expect(throws: TapToPayError.takenBack) { _ = try await asking.value }
+        #expect(await bench.service.unsettledPayments.isEmpty)
+    }
+
+    @Test("a payment that is being taken back is not asked for again; what was not answered can be resolved")
+    func takenBack() async throws {
+        let bench = try await KioskBench(script: [.lost, .lost, .lost])
+        try bench.insert()
+        let card = try await bench.service.read(PaymentCardTransactionRequest(amount: 1, currencyCode: "EUR"))
+        await #expect(throws: TapToPayError.outcomeUnknown(key: card.id)) {
+            _ = try await bench.service.authorise(card, amount: 1, currency: "EUR")
+        }
+        #expect(await bench.service.unsettledPayments.map(\.amount) == [1])
+        await bench.psp.setResult(PaymentResult(id: "p", status: .declined), for: card.id)
+        #expect(try await bench.service.resolve(card.id)?.status == .declined)
+        #expect(await bench.service.unsettledPayments.isEmpty)
+        #expect(await bench.psp.reversals.isEmpty)
+
+        await bench.psp.setResult(nil, for: card.id)
+        await bench.psp.setScript([.lost, .lost, .lost])
+        _ = try? await bench.service.authorise(card, amount: 1, currency: "EUR")
+        await bench.psp.failReversals(3)
+        await #expect(throws: PaymentServiceError.noAnswer("the reversal was not confirmed")) {
+            _ = try await bench.service.resolve(card.id)
+        }
+        await bench.psp.failReversals(1_000_000)
+        let calls = await bench.psp.calls.count
+        await #expect(throws: TapToPayError.takenBack) {
+            _ = try await bench.service.authorise(card, amount: 1, currency: "EUR")
+        }
+        #expect(await bench.psp.calls.count == calls)
+    }
+}
