@@ -93,19 +93,20 @@ let package = Package(
             dependencies: [
                 "CSystemBus", "CWipedHeap", "EMVContactless", "CardEncryption", "SmartCard", "SmartCardPN532",
                 "SmartCardPCSC", "SmartCardUSB",
-                .product(name: "GRDB", package: "GRDB.swift"), jwtKit,
+                .product(name: "GRDB", package: "GRDB.swift"),
+                .product(name: "GRDBSQLite", package: "GRDB.swift"), jwtKit,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"), crypto, logging,
             ],
             swiftSettings: settings),
         .target(
-            name: "KioskKit", dependencies: ["ProximityReader", "SmartCard", crypto],
+            name: "KioskKit", dependencies: ["ProximityReader", "SmartCard", crypto, logging],
             swiftSettings: settings),
         .systemLibrary(name: "CCUPS", providers: [.apt(["libcups2-dev"])]),
         .target(
             name: "CardReaderAdapter",
             dependencies: [
-                "CCUPS", "EMVContactless", "ProximityReader", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
+                "CCUPS", "EMVContactless", "ProximityReader", "SmartCard", "SmartCardPCSC", "SmartCardUSB", logging,
             ],
             swiftSettings: settings),
         .target(
@@ -181,7 +182,7 @@ let package = Package(
             name: "benchmarks",
             dependencies: [
                 "CBaseline", "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardTrace", "SmartCardSimulator",
-                "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader", crypto,
+                "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader", "KioskKit", crypto,
                 .product(name: "JWTKit", package: "jwt-kit"),
             ],
             path: "Benchmarks/benchmarks", swiftSettings: settings),
@@ -240,7 +241,7 @@ let package = Package(
             path: "Tests/ProximityReaderTests/tainted-terminal", swiftSettings: settings),
         // What ProximityReaderTests kill while it stores and forwards.
         .executableTarget(
-            name: "store-worker", dependencies: ["ProximityReader", crypto],
+            name: "store-worker", dependencies: ["KioskKit", "ProximityReader", crypto],
             path: "Tests/ProximityReaderTests/store-worker", swiftSettings: settings),
         .testTarget(
             name: "ProximityReaderTests",
@@ -254,19 +255,22 @@ let package = Package(
         .target(
             name: "IntegrationPatterns", dependencies: ["KioskKit", "ProximityReader"],
             path: "Tests/KioskKitTests/IntegrationPatterns"),
+        // What KioskKitTests kill while it pays.
+        .executableTarget(
+            name: "payment-worker", dependencies: ["KioskKit", "ProximityReader"],
+            path: "Tests/KioskKitTests/payment-worker", swiftSettings: settings),
         .testTarget(
             name: "KioskKitTests",
             dependencies: [
-                "KioskKit", "IntegrationPatterns", "ProximityReader", "CardEncryption", "EMVContactless", "SmartCard",
-                "SmartCardSimulator",
-                "TestSupport", crypto, jwtKit,
+                "payment-worker", "KioskKit", "IntegrationPatterns", "ProximityReader", "CardEncryption",
+                "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", crypto, jwtKit,
             ],
-            exclude: ["IntegrationPatterns"], swiftSettings: settings),
+            exclude: ["IntegrationPatterns", "payment-worker"], swiftSettings: settings),
         .testTarget(
             name: "CardReaderAdapterTests",
             dependencies: [
-                "CardReaderAdapter", "EMVContactless", "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts",
-                "SmartCardUSB", "TestSupport",
+                "CUMockdev", "CardReaderAdapter", "EMVContactless", "SmartCard", "SmartCardSimulator",
+                "SmartCardSimulatorHosts", "SmartCardUSB", "TestSupport",
                 "CardReaderCombine", "CardEncryption", "ProximityReader", "SmartCardPCSC", "USBTestSupport", jwtKit,
                 .product(name: "OpenCombine", package: "OpenCombine"),
             ],

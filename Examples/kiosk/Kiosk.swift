@@ -133,18 +133,7 @@ struct Kiosk: AsyncParsableCommand {
             switch state {
             case .confirmingPayment(let payment, let confirmation):
                 print("  Asking the payment service…")
-                let outcome: TapOutcome
-                do {
-                    let result = try await service.authorise(
-                        payment.card, amount: payment.amount, currency: payment.currencyCode)
-                    outcome = TapOutcome(result)
-                } catch {
-                    outcome = TapOutcome(error)
-                }
-                // Nobody waits for it any more.
-                if !confirmation.complete(outcome), outcome == .approved {
-                    try? await service.psp.reverse(idempotencyKey: payment.card.id)
-                }
+                await service.authorise(payment, answering: confirmation)
             case .completed(.approved):
                 print("  Approved")
                 return true

@@ -127,10 +127,15 @@ public struct TLVList: Sendable {
         }
         if let failure { throw failure }
         self.bytes = bytes
-        nodes = [Node](unsafeUninitializedCapacity: count) { nodes, initialized in
-            initialized = count
-            bytes.withUnsafeBufferPointer { Self.read($0, padding, into: nodes) }
-        }
+        // Of no elements the standard library writes the count to storage that all empty arrays share, which the thread
+        // sanitizer takes for a race.
+        nodes =
+            count == 0
+            ? []
+            : [Node](unsafeUninitializedCapacity: count) { nodes, initialized in
+                initialized = count
+                bytes.withUnsafeBufferPointer { Self.read($0, padding, into: nodes) }
+            }
         range = 0..<nodes.count
     }
 

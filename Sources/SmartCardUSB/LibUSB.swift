@@ -216,6 +216,15 @@ private final class LibUSBLink: USBLink {
         submit(0x00, timeout, completion) { transfer in transfer.fill([0x21, request] + words) }
     }
 
+    func request(
+        _ request: UInt8, value: UInt16, reading count: Int, timeout: Duration, _ completion: @escaping Completion
+    ) {
+        let words = [value, UInt16(interface), UInt16(clamping: count)].flatMap { [UInt8($0 & 0xFF), UInt8($0 >> 8)] }
+        submit(0x00, timeout, completion) { transfer in
+            transfer.fill([0xA1, request] + words + [UInt8](repeating: 0, count: Int(UInt16(clamping: count))))
+        }
+    }
+
     private func submit(
         _ endpoint: UInt8, _ timeout: Duration?, _ completion: @escaping Completion,
         prepare: (LibUSBTransfer) -> Bool
@@ -363,9 +372,12 @@ private final class LibUSBTransfer: @unchecked Sendable {
         let completion = pending?.completion
         pending = nil
         USBUse.add(transfers: -1)
-        let isIn = pointer.pointee.endpoint & 0x80 != 0
-        let count = min(max(Int(pointer.pointee.actual_length), 0), buffer.count)
-        let bytes = isIn ? Array(buffer.prefix(count)) : []
+        // A control transfer's data stand behind its setup packet, which says which way they go.
+        let isControl = UInt32(pointer.pointee.type) == LIBUSB_TRANSFER_TYPE_CONTROL.rawValue
+        let data = isControl ? buffer.dropFirst(8) : buffer[...]
+        let isIn = (isControl ? buffer.first ?? 0 : pointer.pointee.endpoint) & 0x80 != 0
+        let count = min(max(Int(pointer.pointee.actual_length), 0), data.count)
+        let bytes = isIn ? Array(data.prefix(count)) : []
         return (completion, Self.result(pointer.pointee.status, bytes))
     }
 

@@ -41,6 +41,10 @@ package protocol USBLink: AnyObject, Sendable {
     /// A class request to the interface, without data (USB 2.0, 9.3).
     func request(_ request: UInt8, value: UInt16, timeout: Duration, _ completion: @escaping Completion)
 
+    /// A class request to the interface that reads at most `count` bytes.
+    func request(
+        _ request: UInt8, value: UInt16, reading count: Int, timeout: Duration, _ completion: @escaping Completion)
+
     /// Ends the transfer at `endpoint`, if there is one: it completes with ``USBStatus/interrupted``.
     func cancel(_ endpoint: UInt8)
 
@@ -55,6 +59,11 @@ package protocol USBLink: AnyObject, Sendable {
 }
 
 extension USBLink {
+    /// Of what has no such requests.
+    package func request(
+        _ request: UInt8, value: UInt16, reading count: Int, timeout: Duration, _ completion: @escaping Completion
+    ) { completion(.failure(.notSupported)) }
+
     func close() async {
         await withCheckedContinuation { continuation in close { continuation.resume() } }
     }

@@ -3,9 +3,9 @@ public import Testing
 
 /// The sanitizer that a test process is built with, if any: what it does to a process, some tests cannot go with.
 ///
-/// - The address sanitizer makes `mlock` do nothing; its search for leaks, which ends every program, cannot go on under a
-///   debugger, and so not under strace.
-/// - Both reserve terabytes of addresses, which a core dump and a limit of memory would count.
+/// - Both make `mlock` do nothing, and reserve terabytes of addresses, which a core dump and a limit of memory would count.
+/// - The address sanitizer's search for leaks, which ends every program, cannot go on under a debugger, and so not under
+///   strace.
 public enum Sanitizer: String, Sendable {
     case address
     case thread

@@ -333,6 +333,70 @@ struct RunningSandbox {
         #expect(try await sandbox.ask("batches", json, key: id, reader: "reader-1").status == 200)
     }
 
+    @Test("a reader that is enrolled is believed by its own key alone; with --enrolled-only no other is")
+    func enrolment() async throws {
+        let sandbox = try await RunningSandbox("--enrolled-only")
+        let sealed = [try await seal(sandbox, units: "000000001234"), try await seal(sandbox, units: "000000000100")]
+        let terminal = try await Terminal()
+        let (id, json) = try await terminal.batch([("r0", sealed[0])])
+        #expect(code(try await sandbox.ask("batches", json, key: id, reader: "reader-1")) == "not_enrolled")
+        // The batch has the certificates; what else is in it is not looked at.
+        #expect(code(try await sandbox.ask("terminals", json, key: nil)) == "header_missing")
+        #expect(try await sandbox.ask("terminals", json, reader: "reader-1").status == 200)
+        #expect(try await sandbox.ask("batches", json, key: id, reader: "reader-1").status == 200)
+        // Another terminal under this one's name: neither its batches nor its certificates.
+        let other = try await Terminal().batch([("r1", sealed[1])])
+        #expect(code(try await sandbox.ask("batches", other.json, key: other.id, reader: "reader-1")) == "signature")
+        #expect(try await sandbox.ask("terminals", other.json, reader: "reader-1").status == 409)
+        #expect(try await sandbox.ask("terminals", json, reader: "reader-1").status == 200)
+        #expect(try await sandbox.ask("terminals", #"{"leafCertificate":"AAAA"}"#, reader: "reader-9").status == 422)
+    }
+
+    @Test("a key is certified for a request by openssl, and openssl verifies the certificate")
+    func authority() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "authority-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        func path(_ name: String) -> String { folder.appending(path: name).path }
+        func request(_ algorithm: [String], _ subject: String) async throws -> Data {
+            let made = try await Program.run(
+                ["openssl", "req", "-new", "-nodes", "-subj", subject, "-outform", "DER", "-out", path("request")]
+                    + ["-keyout", path("key"), "-newkey"] + algorithm)
+            #expect(made.status == 0, "\(made)")
+            return try Data(contentsOf: URL(filePath: path("request")))
+        }
+        let sandbox = try await RunningSandbox()
+        func enrol(_ request: Data, _ reader: String) async throws -> RunningSandbox.Answer {
+            try await sandbox.ask(
+                "terminals", #"{"certificateRequest":"\#(request.base64EncodedString())"}"#, reader: reader)
+        }
+        let curve = ["ec", "-pkeyopt", "ec_paramgen_curve:P-256"]
+        var good = try await request(curve, "/CN=Terminal 7")
+        let answer = try await enrol(good, "reader-7")
+        let authority = try #require((answer.body["intermediateCertificate"] as? [String])?.first)
+        for (name, text) in [("leaf", answer.body["leafCertificate"] as? String ?? ""), ("authority", authority)] {
+            try #require(Data(base64Encoded: text)).write(to: URL(filePath: path(name + ".der")))
+            let pem = try await Program.run(
+                ["openssl", "x509", "-inform", "DER", "-in", path(name + ".der"), "-out", path(name + ".pem")])
+            #expect(pem.status == 0, "\(pem)")
+        }
+        let verified = try await Program.run(
+            ["openssl", "verify", "-x509_strict", "-CAfile", path("authority.pem"), path("leaf.pem")])
+        #expect(verified.status == 0, "\(verified)")
+        let shown = try await Program.run(["openssl", "x509", "-in", path("leaf.pem"), "-noout", "-subject", "-pubkey"])
+        let key = try await Program.run(["openssl", "pkey", "-in", path("key"), "-pubout"])
+        #expect(shown.output.contains("Terminal 7") && shown.output.contains(key.output), "\(shown)")
+        // A batch with another key's certificate is none of this reader's.
+        let sealed = try await seal(sandbox, units: "000000001234")
+        let (id, json) = try await Terminal().batch([("r0", sealed)])
+        #expect(code(try await sandbox.ask("batches", json, key: id, reader: "reader-7")) == "signature")
+        // Of another curve; changed after it was signed.
+        let foreign = try await request(["ec", "-pkeyopt", "ec_paramgen_curve:P-384"], "/CN=Terminal 8")
+        #expect(code(try await enrol(foreign, "reader-8")) == "certificate_request")
+        good[good.count - 1] ^= 1
+        #expect(code(try await enrol(good, "reader-8")) == "certificate_request")
+    }
+
     @Test("…13 has its batch refused; what can be opened by nobody here has so, too")
     func refusedBatches() async throws {
         let sandbox = try await RunningSandbox()
@@ -394,6 +458,37 @@ struct RunningSandbox {
         let mode = try FileManager.default.attributesOfItem(atPath: books.path)[.posixPermissions] as? Int
         #expect(mode == 0o600)
         #expect(!String(decoding: try Data(contentsOf: books), as: UTF8.self).contains("4761739001010010"))
+    }
+
+    @Test("a line that did not fit into the books is not there, and does not spoil the next")
+    func shortWrite() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "books-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let books = folder.appending(path: "books")
+        let arguments = ["--books", books.path, "--card-data-key", folder.appending(path: "key").path]
+        let sandbox = try await RunningSandbox(arguments)
+        func pay(_ key: String) async throws -> Int {
+            let sealed = try await seal(sandbox, units: "000000001234")
+            return try await sandbox.post("payments", charge(sealed, "12.34"), key: key).status
+        }
+        func size() throws -> Int {
+            try FileManager.default.attributesOfItem(atPath: books.path)[.size] as? Int ?? 0
+        }
+        #expect(try await pay("one") == 200)
+        let length = try size()
+        func limit(_ bytes: String) async throws {
+            let set = try await Program.run(["prlimit", "--pid", "\(sandbox.pid)", "--fsize=\(bytes):unlimited"])
+            #expect(set.status == 0, "\(set)")
+        }
+        try await limit("\(length + 20)")
+        #expect(try await pay("two") == 500)
+        #expect(try size() == length)
+        try await limit("unlimited")
+        #expect(try await pay("three") == 200)
+        try await sandbox.kill()
+        let again = try await RunningSandbox(arguments)
+        #expect(try await again.payments().map { $0["idempotencyKey"] as? String } == ["one", "three"])
     }
 
     @Test("what was decided is told by its key; a reversal takes it back, also before it comes")

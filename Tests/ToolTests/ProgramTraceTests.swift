@@ -36,14 +36,12 @@ import Testing
 
         var testDescription: String { rawValue }
 
-        var isInstalled: Bool {
-            switch self {
-            case .linked: true
-            case .openSC: Program.isInstalled("opensc-tool")
-            case .scriptor: Program.isInstalled("scriptor")
-            case .python: FileManager.default.fileExists(atPath: "/usr/lib/python3/dist-packages/smartcard")
-            case .java: Self.javaLauncher != nil
-            }
+        /// What is missing for those but Java.
+        static var obstacle: String? {
+            if !Program.isInstalled("opensc-tool") { return "opensc is not installed" }
+            if !Program.isInstalled("scriptor") { return "pcsc-tools is not installed" }
+            let hasPython = FileManager.default.fileExists(atPath: "/usr/lib/python3/dist-packages/smartcard")
+            return hasPython ? nil : "python3-pyscard is not installed"
         }
 
         /// One that compiles.
@@ -99,8 +97,16 @@ import Testing
     @Test(
         "programs in every language are recorded and replayed, and notice nothing",
         .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"),
-        arguments: Client.allCases.filter(\.isInstalled))
-    func everyLanguage(_ client: Client) async throws {
+        .enabled(if: Client.obstacle == nil, "\(Client.obstacle ?? "")"),
+        arguments: Client.allCases.filter { $0 != .java })
+    func everyLanguage(_ client: Client) async throws { try await recordAndReplay(client) }
+
+    @Test(
+        "so are programs in Java", .enabled(if: Client.javaLauncher != nil, "a compiler of Java is not installed"),
+        .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"))
+    func java() async throws { try await recordAndReplay(.java) }
+
+    private func recordAndReplay(_ client: Client) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let (command, trace) = (try command(client), path("x.apdu"))
         let plain = try await withCard(command)
@@ -123,7 +129,8 @@ import Testing
 
     @Test(
         "a program that departs from the trace ends with 1, and is shown beside it",
-        .enabled(if: ReaderProbeTests.hasService && Client.scriptor.isInstalled, "\(ReaderProbeTests.needsService)"))
+        .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"),
+        .enabled(if: Client.obstacle == nil, "\(Client.obstacle ?? "")"))
     func mismatch() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let trace = path("x.apdu")
@@ -138,6 +145,26 @@ import Testing
         let failed = try await Program.run(
             [tool, "replay", trace, "--"] + ["sh", "-c", "\"$@\" && exit 9", "sh"] + command(.scriptor))
         #expect(failed.status == 9, "\(failed)")
+    }
+
+    @Test(
+        "scriptor plays the script that is made of a trace, and the card answers as it did",
+        .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"),
+        .enabled(if: Client.obstacle == nil, "\(Client.obstacle ?? "")"))
+    func exportedScript() async throws {
+        defer { try? FileManager.default.removeItem(at: directory) }
+        let (trace, script) = (path("x.apdu"), path("y.script"))
+        let commands = try file("x.script", Self.selectPPSE + "\n00A4040007A000000003101000\n80CA9F3600\n")
+        #expect(try await withCard([tool, "record", "-o", trace, "--", "scriptor", "-p", "T=1", commands]).status == 0)
+        #expect(try await Program.run([tool, "convert", trace, script]).status == 0)
+        let played = try await withCard(["scriptor", "-p", "T=1", script])
+        let output = played.output.filter { !$0.isWhitespace }
+        let exchanges = try Trace(path: trace).exchanges()
+        #expect(played.status == 0 && exchanges.count == 3, "\(played)")
+        for exchange in exchanges {
+            guard case .bytes(let answer)? = exchange.answer else { throw TraceError(.notATrace) }
+            #expect(output.contains(">\(exchange.command.hex)<\(answer.hex):"), "\(played)")
+        }
     }
 
     @Test("the exit status, the input and the output are the program's")
@@ -187,7 +214,7 @@ import Testing
 
     @Test(
         "another library that stands in for the same functions is called once, before or behind",
-        .enabled(if: hasCompiler, "no cc with the headers of PC/SC"), arguments: [true, false])
+        .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"), arguments: [true, false])
     func otherInterposer(_ isBehind: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let other = try await compile(
@@ -227,7 +254,7 @@ import Testing
 
     @Test(
         "libpcsclite is still there for a plug-in when the program has closed it",
-        .enabled(if: hasCompiler, "no cc with the headers of PC/SC"))
+        .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"))
     func closedLibrary() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let plugin = try await compile(
@@ -263,7 +290,7 @@ import Testing
 
     @Test(
         "calls behind the last one that was told of are missed",
-        .enabled(if: hasCompiler, "no cc with the headers of PC/SC"))
+        .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"))
     func closedDescriptors() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let program = try await compile(
@@ -346,7 +373,7 @@ import Testing
 
     @Test(
         "who leaves a call is recorded on, and who fails to disconnect still has the card",
-        .enabled(if: hasCompiler, "no cc with the headers of PC/SC"))
+        .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"))
     func leftCalls() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let outcome = try await recorded(
@@ -371,7 +398,7 @@ import Testing
 
     @Test(
         "a reader that was unplugged and is there again is recorded as it is then",
-        .enabled(if: hasCompiler, "no cc with the headers of PC/SC"))
+        .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"))
     func replugged() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let outcome = try await recorded(
@@ -392,7 +419,7 @@ import Testing
 
     @Test(
         "a second reader's trace goes where no other is, and that is said",
-        .enabled(if: hasCompiler, "no cc with the headers of PC/SC"))
+        .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"))
     func occupied() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let other = try file("x-2.apdu", "another recording")
@@ -408,7 +435,7 @@ import Testing
 
     @Test(
         "no call is lost where many threads begin at once behind a fork",
-        .enabled(if: hasCompiler, "no cc with the headers of PC/SC"))
+        .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"))
     func threadsOfAChild() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let outcome = try await recorded(
@@ -486,7 +513,7 @@ import Testing
 
     private static let hasPerl =
         FileManager.default.fileExists(
-            atPath: "/usr/lib/\(machine)-linux-gnu/perl5") && Client.scriptor.isInstalled
+            atPath: "/usr/lib/\(machine)-linux-gnu/perl5") && Program.isInstalled("scriptor")
     private static let machine: String = {
         var names = utsname()
         uname(&names)
@@ -533,7 +560,9 @@ import Testing
         }
     }
 
-    @Test("escape commands, errors and resets are in the trace", .enabled(if: hasPerl, "no Perl with PC/SC"))
+    @Test(
+        "escape commands, errors and resets are in the trace", .enabled(if: hasPerl, "Perl with PC/SC is not installed")
+    )
     func everyCall() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let outcome = try await perl(
@@ -551,7 +580,7 @@ import Testing
         #expect(events.suffix(3) == [.note("control code 42000D48: 2 bytes"), .reset, .disconnected(.powerOff)])
     }
 
-    @Test("each reader has a trace of its own", .enabled(if: hasPerl, "no Perl with PC/SC"))
+    @Test("each reader has a trace of its own", .enabled(if: hasPerl, "Perl with PC/SC is not installed"))
     func severalReaders() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let outcome = try await perl(
@@ -564,7 +593,7 @@ import Testing
         #expect(mode == 0o600)
     }
 
-    @Test("a program that forks is recorded on both sides", .enabled(if: hasPerl, "no Perl with PC/SC"))
+    @Test("a program that forks is recorded on both sides", .enabled(if: hasPerl, "Perl with PC/SC is not installed"))
     func forks() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let outcome = try await perl(
@@ -583,7 +612,8 @@ import Testing
     }
 
     @Test(
-        "a program that takes the library's descriptor for itself keeps it", .enabled(if: hasPerl, "no Perl with PC/SC")
+        "a program that takes the library's descriptor for itself keeps it",
+        .enabled(if: hasPerl, "Perl with PC/SC is not installed")
     )
     func descriptors() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -602,7 +632,7 @@ import Testing
         #expect(try exchanges() == ["apdu 00000001 019000"])
     }
 
-    @Test("a program goes on when its recorder dies", .enabled(if: hasPerl, "no Perl with PC/SC"))
+    @Test("a program goes on when its recorder dies", .enabled(if: hasPerl, "Perl with PC/SC is not installed"))
     func recorderDies() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let done = path("done")

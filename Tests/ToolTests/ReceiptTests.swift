@@ -17,6 +17,10 @@ import Testing
     /// The example without what stands at `path`, or with another value there.
     private static func example(_ path: String, _ value: Any? = nil) async throws -> String {
         func change(_ object: Any, _ path: ArraySlice<Substring>) -> Any {
+            if var list = object as? [Any], let index = path.first.flatMap({ Int($0) }), list.indices.contains(index) {
+                list[index] = change(list[index], path.dropFirst())
+                return list
+            }
             guard var object = object as? [String: Any], let key = path.first else { return object }
             object[String(key)] = path.count == 1 ? value : object[String(key)].map { change($0, path.dropFirst()) }
             return object
@@ -53,10 +57,13 @@ import Testing
                 --------------------------------
                 Anwendung            VISA CREDIT
                 AID               A0000000031010
+                Konto                     Credit
                 Autorisierung             831000
+                Modus                Herausgeber
                 Antwortcode                   00
-                Kryptogramm     3866196A29768AC9
+                ARQC            3866196A29768AC9
                 TVR                   0000000000
+                IAD               06010A03A00000
                 TSI                         0000
                 Keine Prüfung des Karteninhabers
                 --------------------------------
@@ -94,8 +101,13 @@ import Testing
     @Test(
         "what is wrong with a receipt is told, with what to do, and without the values",
         arguments: [
-            ("merchant.name", "no merchant name"), ("parameters.card.emv.aid", "no application identifier"),
-            ("parameters.card.last4", "no last four digits"), ("parameters.time", "no date and time"),
+            ("merchant.name", "no merchant name"), ("merchant.address", "no location"),
+            ("merchant.terminal_id", "no terminal number"), ("order.line_items", "no line items"),
+            ("order.totals", "no subtotal"), ("payment_intent.created", "payment_intent has no created"),
+            ("\(card).receipt.dedicated_file_name", "no application identifier"),
+            ("\(card).receipt.account_type", "no account type"), ("\(card).last4", "has no last4"),
+            ("\(card).read_method", "no entry mode"),
+            ("payment_intent.charges.0.paymentMethod", "no card that was present"),
         ])
     func missing(_ path: String, _ text: String) async throws {
         let outcome = try await Self.run("show", "-", input: Self.example(path))
@@ -103,13 +115,51 @@ import Testing
         #expect(outcome.error.contains(text) && outcome.error.split(separator: "\n").count == 2, "\(outcome)")
     }
 
+    /// Where the example has what the payment service tells of the card.
+    private static let card = "payment_intent.charges.0.paymentMethod.cardPresent.details"
+
+    @Test("a receipt that was kept is shown as well")
+    func kept() async throws {
+        let receipt = """
+            {
+              "merchant": {
+                "name": "Diner", "address": ["1 Main St"], "country": "US", "merchant_id": "1", "terminal_id": "2"
+              },
+              "parameters": {
+                "type": "sale", "amount": 500, "currency": "USD", "time": "2026-11-22T14:05:09-05:00",
+                "card": {"brand": "visa", "last4": "0010", "entry_mode": "magnetic_stripe"}
+              },
+              "line_items": [{"title": "Coffee", "amount": 500}], "cart_totals": {"subtotal": 500}
+            }
+            """
+        let outcome = try await Self.run("show", "-", input: receipt)
+        #expect(outcome.status == 0 && outcome.output.contains(/AMOUNT PAID +5.00 USD/), "\(outcome)")
+    }
+
+    @Test("a refund has a receipt of its own; what is not paid has none")
+    func refund() async throws {
+        let refund = try await Self.example("refund", ["amount": 1000, "date": "2026-11-23T13:05:09Z"])
+        let outcome = try await Self.run("show", "-", input: refund)
+        #expect(outcome.status == 0 && outcome.output.contains(/AMOUNT REFUNDED +10.00 EUR/), "\(outcome)")
+        #expect(outcome.output.contains("2026-11-23 14:05:09"), "\(outcome)")
+        for status in ["canceled", "requires_payment_method"] {
+            let unpaid = try await Self.run("show", "-", input: Self.example("payment_intent.status", status))
+            #expect(unpaid.status == 2 && unpaid.error.contains("is not paid"), "\(unpaid)")
+        }
+        let zone = try await Self.run("show", "-", input: Self.example("time_zone", "Europe/Nowhere"))
+        #expect(zone.status == 2 && zone.error.contains("time_zone is not what it should be"), "\(zone)")
+    }
+
     @Test func malformed() async throws {
         let number = "4761739001010010"  // Visa's published test account number.  TEST.
         for (input, text) in [
-            (try await Self.example("parameters.card.last4", number), "last four digits"),
-            (try await Self.example("parameters.amount", "12.34"), "parameters.amount is of another type"),
-            (try await Self.example("parameters.currency", number), "currency"), ("{", "no receipt"),
-            ("", "no receipt"),
+            (try await Self.example("\(Self.card).last4", number), "last four digits"),
+            (try await Self.example("payment_intent.amount", "12.34"), "payment_intent.amount is of another type"),
+            (try await Self.example("payment_intent.charges.0.currency", number), "currency"),
+            (try await Self.example("merchant.country", "Germany"), "country"),
+            (try await Self.example("\(Self.card).brand", "unknown"), "no card brand"),
+            ("{", "standard input is no transaction: it is no JSON"),
+            ("", "no transaction"),
         ] {
             let outcome = try await Self.run("show", "-", input: input)
             #expect(outcome.status == 2 && outcome.error.contains(text), "\(outcome)")
@@ -150,16 +200,54 @@ import Testing
         let example = try await Self.example()
         let outcome = try await Self.run("print", "-", "--printer", address, "--columns", "32", input: example)
         #expect(outcome.status == 0 && outcome.output.isEmpty, "\(outcome)")
-        let rendered = try await Self.run("render", "-", "--format", "escpos", "--columns", "32", input: example)
+        let file = FileManager.default.temporaryDirectory.appending(path: "receipt-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }
+        let rendered = try await Self.run(
+            "render", "-", "--format", "escpos", "--columns", "32", "-o", file.path, input: example)
+        #expect(rendered.status == 0, "\(rendered)")
         try await printer.wait(for: "receipt") { $0.output.split(separator: "\n").count == 2 }
-        // Bytes above 7F are not UTF-8, and so the beginning is compared.
-        let beginning = rendered.output.utf8.prefix { $0 < 0x80 }.map {
-            String(0x100 + UInt16($0), radix: 16).dropFirst()
-        }
-        .joined()
-        #expect(printer.output.split(separator: "\n")[1].hasPrefix(beginning) && beginning.count > 20)
+        let bytes = try Data(contentsOf: file).map { String(0x100 + UInt16($0), radix: 16).dropFirst() }.joined()
+        // To the cut: GS V 66 0.
+        #expect(printer.output.split(separator: "\n")[1] == bytes && bytes.hasSuffix("1d564200"))
         let status = try await Self.run("status", "--printer", address)
         #expect(status.status == 0 && status.output == "ready\n", "\(status)")
+    }
+
+    @Test("code pages are those that are named, with their numbers")
+    func codePages() async throws {
+        let (printer, address) = try await Self.runPrinter("12")
+        let outcome = try await Self.run(
+            "print", "-", "--printer", address, "--code-page", "CP1252=71", "--cut", "none", input: Self.example())
+        #expect(outcome.status == 0, "\(outcome)")
+        try await printer.wait(for: "receipt") { $0.output.split(separator: "\n").count == 2 }
+        // Caf, ESC t 71, é as Windows has it.
+        #expect(printer.output.contains("4361661b7447e9"), "\(printer.output)")
+        for wrong in ["cp1", "cp858=256", "cp858=", "cp858=1=2"] {
+            let refused = try await Self.run(
+                "print", "-", "--printer", address, "--code-page", wrong, input: Self.example())
+            #expect(refused.status == 2 && refused.error.contains("--code-page"), "\(refused)")
+        }
+    }
+
+    @Test(
+        "an option that means nothing where it stands is refused, with the place where it does",
+        arguments: [
+            (["print", "--printer", "ipp://127.0.0.1:1/ipp/print", "--columns", "32"], "--columns"),
+            (["print", "--printer", "ipp://127.0.0.1:1/ipp/print", "--cut", "none"], "--cut"),
+            (["print", "--printer", "ipp://127.0.0.1:1/ipp/print", "--drawer"], "--drawer"),
+            (["print", "--printer", "ipp://127.0.0.1:1/ipp/print", "--code-page", "cp437"], "--code-page"),
+            (["print", "--printer", "ipp://127.0.0.1:1/ipp/print", "--answers", "none"], "--answers"),
+            (["print", "--printer", "tcp://127.0.0.1:1", "--page", "a4"], "--page"),
+            (["render", "--format", "text", "--page", "a4"], "--page"), (["render", "--drawer"], "--drawer"),
+            (["render", "--format", "html", "--columns", "32"], "--columns"),
+            (["render", "--format", "pdf", "--cut", "full"], "--cut"),
+            (["render", "--format", "escpos", "--page", "a4"], "--page"),
+        ])
+    func optionsWithoutMeaning(_ arguments: [String], _ option: String) async throws {
+        let outcome = try await Program.run([Self.tool] + arguments + ["-"], input: Self.example())
+        #expect(outcome.status == 2 && outcome.output.isEmpty, "\(outcome)")
+        let lines = outcome.error.split(separator: "\n")
+        #expect(lines.count == 2 && lines[0].contains("\(option) means nothing for"), "\(outcome)")
     }
 
     @Test("what keeps a printer from printing has an exit status of its own")
@@ -175,6 +263,13 @@ import Testing
             let outcome = try await Self.run("print", "-", "--printer", absent, input: Self.example())
             #expect(outcome.status == 3 && outcome.error.contains("no printer"), "\(outcome)")
         }
+        let file = FileManager.default.temporaryDirectory.appending(path: "receipt-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try Data("precious".utf8).write(to: file)
+        let ordinary = try await Self.run(
+            "print", "-", "--printer", file.path, "--answers", "none", input: Self.example())
+        #expect(ordinary.status == 3 && ordinary.error.contains("no printer"), "\(ordinary)")
+        #expect(try String(contentsOf: file, encoding: .utf8) == "precious")
         for wrong in ["printer", "usb:1", "tcp://", "usb:12345:1", "http://host/"] {
             let outcome = try await Self.run("status", "--printer", wrong)
             #expect(outcome.status == 2, "\(outcome)")

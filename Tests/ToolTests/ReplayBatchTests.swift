@@ -135,7 +135,8 @@ import Testing
         """
 
     @Test(
-        "the JUnit report is XML whatever the traces are called and say", .enabled(if: Program.isInstalled("python3")))
+        "the JUnit report is XML whatever the traces are called and say",
+        .enabled(if: Program.isInstalled("python3"), "python3 is not installed"))
     func junit() async throws {
         try await withTraces {
             let name = "a<b>&\"c'\u{1B}]]>ü\n.apdu"

@@ -58,16 +58,18 @@ import Testing
 
     @Test(
         "the workflow is YAML, runs the script that is beside it, and its parts are all there",
-        .enabled(if: Program.isInstalled("python3")))
+        .enabled(
+            if: FileManager.default.fileExists(atPath: "/usr/lib/python3/dist-packages/yaml"),
+            "python3-yaml is not installed"))
     func workflow() async throws {
         let text = try String(contentsOfFile: "\(recipe)/traces.yml", encoding: .utf8)
         #expect(text.contains("run: Tests/replay-traces Tests/Traces ${{ matrix.shard }}"))
         #expect(text.contains("shard: [1/3, 2/3, 3/3]") && text.contains("report_paths: traces.xml"))
         let parsed = try await Program.run([
-            "python3", "-c",
-            "import sys\ntry: import yaml\nexcept ImportError: sys.exit(0)\nprint(list(yaml.safe_load(open(sys.argv[1]))['jobs']))",
+            "/usr/bin/python3", "-c",
+            "import sys, yaml\nprint(list(yaml.safe_load(open(sys.argv[1]))['jobs']))",
             "\(recipe)/traces.yml",
         ])
-        #expect(parsed.status == 0 && ["", "['replay']\n"].contains(parsed.output), "\(parsed)")
+        #expect(parsed.status == 0 && parsed.output == "['replay']\n", "\(parsed)")
     }
 }

@@ -79,6 +79,59 @@ import Testing
         }
     }
 
+    /// The account number can be had from the certificate (EMV Book 2, 6.4), though the objects have another one.
+    @Test("a certificate that was forgotten is found where everything else has been redacted")
+    func forgottenCertificate() async throws {
+        try await withDirectory { folder in
+            let (clear, redacted, mixed) = ("\(folder)/clear", "\(folder)/redacted", "\(folder)/mixed")
+            let config = "\(folder)/config.json"
+            try Self.configurations["offline"]?.write(toFile: config, atomically: true, encoding: .utf8)
+            let paid = try await run(
+                "pay", "--card", "visa-offline", "--amount", "12.34", "--config", config, "-o", clear)
+            #expect(paid.status == 0, "\(paid)")
+            #expect(try await run("redact", clear, "-o", redacted).status == 0)
+            #expect(try await run("verify", redacted).status == 0)
+            let before = try String(contentsOfFile: clear, encoding: .utf8).split(separator: "\n")
+            var lines = try String(contentsOfFile: redacted, encoding: .utf8).split(separator: "\n")
+            let event = try #require(lines.firstIndex { $0.contains(" redacted ") })
+            let told = lines.remove(at: event)
+            let number = try #require(lines.firstIndex { $0.contains(" < ") && $0.contains("9F4681") })
+            let line = lines[number]
+            let place = try #require(line.range(of: "9F4681")).lowerBound
+            let start = line.distance(from: line.startIndex, to: place)
+            let count = 8 + 2 * (Int(line.dropFirst(start + 6).prefix(2), radix: 16) ?? 0)
+            lines[number] =
+                line.prefix(start) + before[number].dropFirst(start).prefix(count) + line.dropFirst(start + count)
+            lines.insert(told, at: event)
+            try (lines.joined(separator: "\n") + "\n").write(toFile: mixed, atomically: true, encoding: .utf8)
+            let verified = try await run("verify", mixed)
+            #expect(verified.status == 1 && verified.output.contains("certificate"), "\(verified)")
+            #expect(verified.output.split(separator: "\n").count == 1, "\(verified)")
+        }
+    }
+
+    /// What redaction takes out by default, and what on request (GENERATE AC without CDOL: all of its data).
+    @Test("verify tells of PINs, names and keys, and with --cryptograms of these")
+    func leftovers() async throws {
+        try await withDirectory { folder in
+            let events = [
+                "> apdu 0020008008241234FFFFFFFFFF", "< apdu 9000", "> apdu 80CA5F2000", "< apdu 444F452F4A414E459000",
+                "> apdu 80D8008103A0A1A2", "< apdu 9000", "> apdu 80AE400008A1A2A3A4A5A6A7A800", "< apdu 9000",
+            ]
+            let file = "\(folder)/x.apdu"
+            try ("apdu-trace 1\n" + events.map { "0.000000000 \($0)\n" }.joined())
+                .write(toFile: file, atomically: true, encoding: .utf8)
+            let expected = ["line 2: a PIN in the clear", "line 5: a name in the clear", "line 6: a key in the clear"]
+            let verified = try await run("verify", file)
+            #expect(verified.status == 1 && verified.output.split(separator: "\n").map(String.init) == expected)
+            let all = try await run("verify", "--cryptograms", file).output.split(separator: "\n").map(String.init)
+            #expect(all == expected + ["line 8: a cryptogram in the clear"])
+            #expect(try await run("redact", "--cryptograms", file, "-o", file, "--force").status == 0)
+            #expect(try await run("verify", "--cryptograms", file).status == 0)
+            #expect(try await run("verify", "--cryptograms", "--clear", file).status == 2)
+        }
+    }
+
     /// The commands of a reader of EMV Book 3, with the values of its test: SDA; DDA; CDA.
     @Test(
         "static, dynamic and combined signatures are made anew",

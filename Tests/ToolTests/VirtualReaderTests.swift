@@ -126,7 +126,9 @@ struct VirtualReaderTests {
     /// A program asks its device file after the device has left, and one opens the file at the last moment: what umockdev's
     /// library does then is done by hand (src/libumockdev-preload.c: `remote_emulate`; a request is three words, the first 1
     /// for an ioctl; 5 asks for memory, 3 gives the result and errno).
-    @Test("who has the device file of a reader that has left is told so", .enabled(if: Program.isInstalled("python3")))
+    @Test(
+        "who has the device file of a reader that has left is told so",
+        .enabled(if: Program.isInstalled("python3"), "python3 is not installed"))
     func fileOfAReaderThatHasLeft() async throws {
         let socket = temporaryPath("control")
         let outcome = try await run(

@@ -57,6 +57,16 @@ package final class SoftwareUSBBus: USBBus {
         announce()
     }
 
+    package var isWatched: Bool { state.withLock { !$0.watchers.isEmpty } }
+
+    /// Ends the streams of changes, as a failure of the library would.
+    package func endWatches() {
+        for watcher in state.withLock({ state in
+            defer { state.watchers = [] }
+            return state.watchers
+        }) { watcher.finish() }
+    }
+
     private func announce() {
         for watcher in state.withLock({ $0.watchers }) { watcher.yield() }
     }

@@ -53,26 +53,14 @@ struct Batch: Decodable, Sendable {
 
     private static let maximumCount = 10_000
 
-    /// - Throws: ``Sandbox/Refusal`` if a signature is not that of the leaf certificate, or that is not the intermediate
-    ///   certificate's.
-    func verify() async throws {
+    /// - Parameter trust: of the terminal; nil for one that is not enrolled: the last certificate is trusted as it comes.
+    /// - Throws: ``Sandbox/Refusal`` if a signature is not that of the leaf certificate, or that is not the terminal's.
+    func verify(_ trust: Terminals.Trust?) async throws {
         do {
-            guard let leaf = Data(base64Encoded: leafCertificate).map(Array.init),
-                let authority = intermediateCertificate.last.flatMap({ Data(base64Encoded: $0) }).map(Array.init)
-            else { throw Failure.certificate }
-            let certificate = try Certificate(derEncoded: leaf)
-            // A terminal's certificates are its own making.  A payment service takes the last of them in when it sets the
-            // terminal up; here it is trusted as it comes.
-            var verifier = Verifier(
-                rootCertificates: CertificateStore([try Certificate(derEncoded: authority)])
-            ) { RFC5280Policy() }
-            let others = try intermediateCertificate.dropLast().map { text in
-                guard let bytes = Data(base64Encoded: text) else { throw Failure.certificate }
-                return try Certificate(derEncoded: Array(bytes))
-            }
-            guard
-                case .validCertificate = await verifier.validate(
-                    leaf: certificate, intermediates: CertificateStore(others)),
+            let certificate = try Certificate(base64: leafCertificate)
+            guard let root = try trust?.root ?? intermediateCertificate.last.map(Certificate.init(base64:)),
+                await certificate.isVouchedFor(by: root, through: intermediateCertificate.dropLast()),
+                trust.map({ $0.key == certificate.publicKey }) ?? true,
                 let key = P256.Signing.PublicKey(certificate.publicKey)
             else { throw Failure.certificate }
             func verify(_ signature: String, _ form: String) throws {
@@ -86,7 +74,10 @@ struct Batch: Decodable, Sendable {
         } catch {
             throw Sandbox.Refusal(
                 status: 422, code: "signature",
-                message: "A signature is not the leaf certificate's, or that is not the intermediate certificate's.")
+                message: """
+                    A signature is not the leaf certificate's, or that is not the intermediate certificate's or the enrolled \
+                    terminal's.
+                    """)
         }
     }
 

@@ -17,6 +17,8 @@ final class Books {
     private var order: [String] = []
     private var keys: [String: String] = [:]
     private var descriptor: Int32 = -1
+    /// Whether the file ends with a line that was cut off and could not be taken away.
+    private var isTorn = false
 
     struct Failure: Error, CustomStringConvertible {
         let description: String
@@ -58,9 +60,14 @@ final class Books {
         if descriptor >= 0 {
             var line = try JSONEncoder().encode(entry)
             line.append(0x0A)
+            let length = lseek(descriptor, 0, SEEK_END)
+            guard !isTorn, length >= 0 else { throw Failure(description: "the books end with a line that was cut off") }
             let count = line.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
             guard count == line.count, fsync(descriptor) == 0 else {
-                throw Failure(description: "the books cannot be written: \(String(cString: strerror(errno)))")
+                let reason = count >= 0 && count < line.count ? "no space" : String(cString: strerror(errno))
+                // Nobody could read what is written behind it.
+                isTorn = ftruncate(descriptor, length) != 0
+                throw Failure(description: "the books cannot be written: \(reason)")
             }
         }
         note(entry)

@@ -30,10 +30,13 @@ struct PSPSandbox: AsyncParsableCommand {
                                    nothing was, nothing will be
               POST /batches        a StoreAndForwardBatch
                                    {"deletionToken", "payments"}
+              POST /terminals      enrols a reader: {"certificateRequest"}, or
+                                   {"leafCertificate", "intermediateCertificate": […]}
+                                   {"leafCertificate", "intermediateCertificate": […]}
               GET  /payments       everything that was decided so far
 
-            cardData is PaymentCardReadResult.paymentCardData; amount, currency and type must be what the card was read \
-            for. status is "approved" or "declined". All that concerns a payment needs the header Idempotency-Key: a \
+            cardData is PaymentCardReadResult.paymentCardData, which must be a JWE: envelopes of DUKPT are not opened here. \
+            amount, currency and type must be what the card was read for. status is "approved" or "declined". All that concerns a payment needs the header Idempotency-Key: a \
             key that is known gets the answer of the first time, and nothing else is done. In a batch each payment's id \
             is its key. What is refused is answered {"error": {"code", "message"}} with a status of 400 and above, and \
             has done nothing; with 409 something was done before.
@@ -41,9 +44,14 @@ struct PSPSandbox: AsyncParsableCommand {
             BATCHES
               They need the header Reader-Identifier: which reader the deletion token is for. Each payment must be \
             signed by the key of the leaf certificate, so must the batch, and the leaf certificate by the intermediate \
-            one. That is trusted as it comes: a real service knows its terminals'. Payments that can never be decided \
+            one. That is trusted as it comes where the reader is not enrolled, which a real service would not allow, nor does \
+            this one with --enrolled-only. Payments that can never be decided \
             are missing in the answer and in the token: those that are sealed for another key, and those that came \
             before with another id.
+              POST /terminals enrols the reader of the header Reader-Identifier: from then on its batches must be signed by the \
+            key of that leaf certificate, until this service ends. The certificates are those of the terminal's batches; or \
+            they are issued here, by a test authority whose key is published, for a PKCS #10 request in DER and Base64 such as \
+            openssl req -new makes.
               The deletion token is a JSON web token with iss, aud (the Reader-Identifier), jti, bid (the batch's id), \
             cnt (its count), hash, iat, exp, and ids if not all may be deleted; another one each time. The hash is \
             SHA-256, in Base64url, of the batch's canonical form: the lines "swift-contactless batch 1", id, count, and \
@@ -90,6 +98,9 @@ struct PSPSandbox: AsyncParsableCommand {
                 + "Without it, all is forgotten at the end.", valueName: "file"))
     var books: String?
 
+    @Flag(help: "Take batches only of readers that are enrolled.")
+    var enrolledOnly = false
+
     @Flag(help: "Print the address and nothing else.")
     var quiet = false
 
@@ -103,10 +114,12 @@ struct PSPSandbox: AsyncParsableCommand {
 
     func run() async throws {
         signal(SIGPIPE, SIG_IGN)
+        // Books that may not grow are an answer, not an end.
+        signal(SIGXFSZ, SIG_IGN)
         let keys = try await SandboxKeys(cardDataKey: try key())
         let sandbox: Sandbox
         do {
-            sandbox = Sandbox(keys: keys, books: try Books(books))
+            sandbox = Sandbox(keys: keys, books: try Books(books), needsEnrolment: enrolledOnly)
         } catch {
             Self.complain("\(error)")
             throw ExitCode(1)

@@ -76,6 +76,25 @@ struct Routes: HTTPHandler {
             let payment = try await sandbox.reverse(try key(of: request))
             log("reversal of \(payment.idempotencyKey)")
             return try json(Decision(payment: payment))
+        case (.POST, "/terminals"):
+            let reader = request.headers[HTTPHeader("Reader-Identifier")] ?? ""
+            guard (1...255).contains(reader.utf8.count) else {
+                throw Sandbox.Refusal(
+                    status: 400, code: "header_missing",
+                    message: "Send the header Reader-Identifier, of 1 to 255 bytes.")
+            }
+            let enrolment = try decode(Enrolment.self, body)
+            let certificates: Terminals.Certificates
+            if let request = enrolment.certificateRequest {
+                certificates = try await sandbox.enrol(reader, request: request)
+            } else {
+                certificates = Terminals.Certificates(
+                    leafCertificate: enrolment.leafCertificate ?? "",
+                    intermediateCertificate: enrolment.intermediateCertificate ?? [])
+                try await sandbox.enrol(reader, with: certificates)
+            }
+            log("reader \(reader) is enrolled")
+            return try json(certificates)
         case (.POST, "/batches"):
             let batch = try decode(Batch.self, body)
             let reader = request.headers[HTTPHeader("Reader-Identifier")]
@@ -141,6 +160,11 @@ struct Routes: HTTPHandler {
     }
 
     private struct TokenRequest: Decodable { let merchant: String? }
+    private struct Enrolment: Decodable {
+        let certificateRequest: String?
+        let leafCertificate: String?
+        let intermediateCertificate: [String]?
+    }
     private struct Decision: Encodable {
         let payment: Sandbox.Payment?
         enum CodingKeys: CodingKey { case payment }

@@ -66,10 +66,26 @@ actor Sandbox {
     private let books: Books
     /// By idempotency key: the batch's hash.
     private var batches: [String: SHA256Digest] = [:]
+    private var terminals = Terminals()
+    /// Whether batches come from terminals alone that are enrolled.
+    private let needsEnrolment: Bool
 
-    init(keys: SandboxKeys, books: sending Books) {
+    init(keys: SandboxKeys, books: sending Books, needsEnrolment: Bool) {
         self.keys = keys
         self.books = books
+        self.needsEnrolment = needsEnrolment
+    }
+
+    // MARK: Terminals
+
+    func enrol(_ reader: String, with certificates: Terminals.Certificates) async throws {
+        var terminals = terminals
+        try await terminals.enrol(reader, with: certificates)
+        self.terminals = terminals
+    }
+
+    func enrol(_ reader: String, request: String) throws -> Terminals.Certificates {
+        try terminals.enrol(reader, request: request)
     }
 
     /// Every payment and refund, the first first.
@@ -158,7 +174,11 @@ actor Sandbox {
                     message: "Send the headers Idempotency-Key and Reader-Identifier, of 1 to 255 bytes.")
             }
             try batch.check()
-            try await batch.verify()
+            guard !needsEnrolment || terminals[reader] != nil else {
+                throw Refusal(
+                    status: 422, code: "not_enrolled", message: "This reader is not enrolled: POST /terminals first.")
+            }
+            try await batch.verify(terminals[reader])
             let hash = SHA256.hash(data: Data(batch.canonicalForm.utf8))
             guard batches[key] ?? hash == hash else { throw Self.reusedKey }
             let (payments, delivery) = try decide(batch)
