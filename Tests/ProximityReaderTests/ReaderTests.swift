@@ -203,6 +203,34 @@ private final class Desk: CardReader {
         #expect(await log.names.firstIndex(of: "readyForTap") ?? 0 > log.names.firstIndex(of: "removeCard") ?? 0)
     }
 
+    @Test("a card that is left on the reader is waited for, whatever reads were refused or cancelled meanwhile")
+    func leftBehindOthers() async throws {
+        var options = PaymentCardReader.Options()
+        options.returnReadResultImmediately = true
+        let bench = try await Bench(options: options) {
+            $0.storeAndForward = .init(
+                limits: ["EUR": .init(perPayment: 100, total: 100)], maximumCount: 1, maximumAge: .seconds(3600))
+        }
+        _ = try await bench.reader.prepare(using: bench.token())
+        let session = try await bench.reader.prepareStoreAndForward()
+        let log = await EventLog(bench.reader)
+        try bench.insert("visa")
+        #expect(try await session.readPaymentCard(purchase).outcome == .success)
+        await expect("readerMemoryFull") { _ = try await session.readPaymentCard(purchase) }
+        let online = try await bench.reader.prepare(using: bench.token())
+        let cancelled = Task { try await online.readPaymentCard(purchase) }
+        try await log.wait(for: "removeCard", 2)
+        cancelled.cancel()
+        await expect("readCancelled") { _ = try await cancelled.value }
+        await log.clear()
+        let last = Task { try await online.readPaymentCard(purchase) }
+        try await log.wait(for: "removeCard")
+        try await Task.sleep(for: .milliseconds(500))
+        #expect(await !log.names.contains("readyForTap"))
+        try bench.present("visa")
+        #expect(try await last.value.outcome == .success)
+    }
+
     @Test("a read returns when the card is gone, or if wanted while it is there")
     func returning() async throws {
         for isImmediate in [false, true] {

@@ -70,6 +70,7 @@ final class AttachedReader: Sendable {
                     await body(PN532Field(chip))
                 }
             } catch let error as CardError where !isFieldUp.withLock({ $0 }) {
+                logger.warning("the reader's field cannot be brought up: \(error)")
                 throw PaymentCardReaderSession.ReadError(error, isFieldUp: false)
             }
         }

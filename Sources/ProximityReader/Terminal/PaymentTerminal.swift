@@ -27,6 +27,8 @@ package actor PaymentTerminal {
 
     /// The reader, for as long as it is there.
     private var attached: AttachedReader?
+    /// Finds it, whoever asks for it meanwhile.
+    private var finding: Task<AttachedReader, any Error>?
     /// Looks for the reader while it is gone.
     private var search: Task<Void, Never>?
     private var sleepWatch: Task<Void, Never>?
@@ -126,6 +128,15 @@ package actor PaymentTerminal {
     /// The reader, looked for if it is not there.
     private func attachedReader() async throws -> AttachedReader {
         if let attached { return attached }
+        let finding = finding ?? Task { try await findReader() }
+        self.finding = finding
+        await finding.ended()
+        try Task.checkCancellation()
+        return try await finding.value
+    }
+
+    private func findReader() async throws -> AttachedReader {
+        defer { finding = nil }
         let found = try await AttachedReader(configuration.reader.find(), answersWithin: configuration.answerTime) {
             [weak self] in await self?.readerLeft($0)
         }
@@ -365,6 +376,8 @@ package actor PaymentTerminal {
                 read = Read(id: id, session: session, answer: Answer(caller))
                 let task = Task {
                     await perform(id, transaction, request, preferring: preferred, options, in: session, after: before)
+                    // One that was refused or cancelled has not waited for it, and who comes next does.
+                    await before?.value
                 }
                 read?.task = task
                 lastRead = task
@@ -554,7 +567,9 @@ package actor PaymentTerminal {
         switch error {
         case is PaymentCardReaderSession.ReadError, is PaymentCardReaderError: return error
         case is CancellationError: return PaymentCardReaderSession.ReadError.readCancelled
-        case let error as CardError: return PaymentCardReaderSession.ReadError(error)
+        case let error as CardError:
+            logger.warning("the reader: \(error)")
+            return PaymentCardReaderSession.ReadError(error)
         default:
             // Another's error may say anything.
             logger.error("the card's data could not be sealed or stored: \(type(of: error))")
@@ -566,12 +581,12 @@ package actor PaymentTerminal {
     private static let removalTime = Duration.seconds(5)
 }
 
-extension Task where Success == Void, Failure == Never {
+extension Task {
     /// Waits until it has ended, or the task that waits is cancelled.
     fileprivate func ended() async {
         let (end, continuation) = AsyncStream.makeStream(of: Void.self)
         Task<Void, Never> {
-            await self.value
+            _ = await self.result
             continuation.finish()
         }
         for await _ in end {}
