@@ -129,13 +129,15 @@ private final class Desk: CardReader {
         await expect("unsupported") { _ = try await bench.reader.prepare(using: bench.token()) }
         try process.perform("plug")
         try process.perform("insert visa")
-        // pcscd takes a while to see it.
+        // pcscd takes a while to see it, and another until its driver carries commands.
         var result: PaymentCardReadResult?
         let end = ContinuousClock.now + .seconds(90)
         while result == nil, ContinuousClock.now < end {
             do {
                 result = try await session.readPaymentCard(purchase)
-            } catch PaymentCardReaderSession.ReadError.readerNotAvailable {
+            } catch PaymentCardReaderSession.ReadError.readerNotAvailable,
+                PaymentCardReaderSession.ReadError.readerInitializationFailed
+            {
                 try await Task.sleep(for: .milliseconds(200))
             }
         }
