@@ -225,13 +225,6 @@ public struct StoredPaymentFile: StoredPaymentStore {
     }
 
     public func replace(with payments: [StoredPayment]) throws {
-        let new = url.appendingPathExtension("new")
-        guard FileManager.default.createFile(atPath: new.path, contents: nil, attributes: [.posixPermissions: 0o600])
-        else { throw CocoaError(.fileWriteUnknown) }
-        let file = try FileHandle(forWritingTo: new)
-        try file.write(contentsOf: JSONEncoder().encode(payments))
-        try file.synchronize()
-        try file.close()
-        guard rename(new.path, url.path) == 0 else { throw CocoaError(.fileWriteUnknown) }
+        try PrivateFile.replace(url, with: JSONEncoder().encode(payments))
     }
 }

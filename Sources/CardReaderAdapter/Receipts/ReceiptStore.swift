@@ -19,20 +19,7 @@ public struct ReceiptStore: Sendable {
         let data = try encoder.encode(content)
         try FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-        // Nobody else may read it, not even while it is written: Data's own way leaves that to the umask.
-        let new = folder.appending(path: ".\(UUID().uuidString)", directoryHint: .notDirectory)
-        let descriptor = open(new.path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
-        guard descriptor >= 0 else { throw CocoaError(.fileWriteNoPermission, userInfo: [:]) }
-        let handle = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
-        do {
-            try handle.write(contentsOf: data)
-            try handle.synchronize()
-            try handle.close()
-            guard rename(new.path, file.path) == 0 else { throw CocoaError(.fileWriteUnknown, userInfo: [:]) }
-        } catch {
-            unlink(new.path)
-            throw error
-        }
+        try PrivateFile.replace(file, with: data)
     }
 
     /// - Throws: ``ReceiptStoreError/noReceipt(order:)`` where none was saved, ``ReceiptStoreError/corrupt(order:reason:)`` where

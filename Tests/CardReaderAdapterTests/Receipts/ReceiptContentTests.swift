@@ -491,6 +491,17 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == ["1001.json"])
     }
 
+    @Test("B10: what cannot be saved leaves nothing behind")
+    func b10Refused() throws {
+        let folder = try TemporaryFolder()
+        try FileManager.default.createDirectory(
+            at: folder.url.appending(path: "1001.json"), withIntermediateDirectories: true)
+        #expect(throws: CocoaError.self) {
+            try ReceiptStore(folder: folder.url).save(Sample.content(), order: "1001")
+        }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == ["1001.json"])
+    }
+
     @Test("B10: a file that is missing and one that is broken are told apart")
     func b10Broken() throws {
         let folder = try TemporaryFolder()
