@@ -181,8 +181,9 @@ let package = Package(
         .executableTarget(
             name: "benchmarks",
             dependencies: [
-                "CBaseline", "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardTrace", "SmartCardSimulator",
-                "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader", "KioskKit", crypto,
+                "CBaseline", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "SmartCardTrace",
+                "SmartCardSimulator", "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader",
+                "KioskKit", crypto,
                 .product(name: "JWTKit", package: "jwt-kit"),
             ],
             path: "Benchmarks/benchmarks", swiftSettings: settings),

@@ -13,10 +13,8 @@ struct Benchmarks {
         try startWithMockBus()
         let part = CommandLine.arguments.dropFirst().first ?? ""
         let all: [(String, () async throws -> Void)] = [
-            ("tlv", tlv), ("kernel", kernel), ("layers", layers), ("terminal", terminal), ("trace", trace),
-            ("import", importing), ("store", store),
-            ("usb", usb),
-            ("pcsc", pcsc),
+            ("tlv", tlv), ("kernel", kernel), ("rrp", rrp), ("layers", layers), ("terminal", terminal),
+            ("trace", trace), ("import", importing), ("store", store), ("usb", usb), ("pcsc", pcsc),
         ]
         for (name, run) in all where part.isEmpty || name.contains(part) { try await run() }
         if !Limit.areKept { exit(1) }

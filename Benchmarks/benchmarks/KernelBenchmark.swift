@@ -4,43 +4,72 @@ import SmartCard
 import SmartCardSimulator
 
 extension Benchmarks {
-    /// What a whole transaction costs the host: Entry Point, Kernel 3 and fast dynamic data authentication, with a card
-    /// that costs nothing.
+    /// What a whole transaction costs the host: Entry Point, kernel and offline data authentication, with a card that costs
+    /// nothing.
     static func kernel() throws {
-        let entryPoint = EntryPoint(
-            configuration: try offlineConfiguration(), kernels: Kernels.all, keys: try virtualKeys())
-        let transaction = try transaction()
-        guard let card = VirtualCards.named("visa-offline") else { throw CardError(.other, "no card visa-offline") }
-        card.reset()
-        var responses: [ResponseAPDU] = []
-        let first = try play(entryPoint, transaction) { command in
-            let response = try ResponseAPDU(card.exchange(command.bytes) ?? [])
-            responses.append(response)
-            return response
+        let visa = try PlayedTransaction("visa-offline")
+        let mastercard = try PlayedTransaction("mastercard-advance")
+        let times = try paired(times: 501) {
+            try visa.play()
+        } _: {
+            try mastercard.play()
         }
-        guard first.outcome.kind == .approved else { throw CardError(.other, "not approved: \(first.outcome.reason)") }
+        print(
+            "kernel: a transaction approved offline, Kernel 3 with \(visa.count) APDUs, Kernel 2 with \(mastercard.count)"
+        )
+        report(times, per: 1, "Kernel 3 with fDDA", "Kernel 2 with relay resistance and CDA", limit: nil)
+        for (name, times, played, most) in [
+            ("Kernel 3", times.baseline, visa, 200), ("Kernel 2", times.ours, mastercard, nil),
+        ] as [(String, [Double], PlayedTransaction, Int?)] {
+            let allocations = try played.allocations()
+            print(
+                "kernel: \(name): \(microseconds(median(times)))" + Limit.verdict(.milliseconds(1), median(times))
+                    + ", \(allocations) allocations"
+                    + (most.map { Limit.verdict("\($0)", isKept: allocations <= $0) } ?? ""))
+        }
+    }
 
-        var times: [Double] = []
-        var allocations: [Double] = []
-        for _ in 0..<501 {
-            let start = ContinuousClock.now
-            let before = baseline_allocations()
+    /// A transaction whose responses are known: the first time they come from a virtual card.
+    private struct PlayedTransaction {
+        private let entryPoint: EntryPoint
+        private let transaction: Transaction
+        private let responses: [ResponseAPDU]
+        private let final: FinalOutcome
+
+        var count: Int { responses.count }
+
+        init(_ name: String) throws {
+            entryPoint = EntryPoint(
+                configuration: try offlineConfiguration(), kernels: Kernels.all, keys: try virtualKeys())
+            transaction = try Benchmarks.transaction()
+            guard let card = VirtualCards.named(name) else { throw CardError(.other, "no card \(name)") }
+            card.reset()
+            var responses: [ResponseAPDU] = []
+            final = try Benchmarks.play(entryPoint, transaction) { command in
+                let response = try ResponseAPDU(card.exchange(command.bytes) ?? [])
+                responses.append(response)
+                return response
+            }
+            self.responses = responses
+            guard final.outcome.kind == .approved else {
+                throw CardError(.other, "not approved: \(final.outcome.reason)")
+            }
+        }
+
+        func play() throws {
             var next = 0
-            let final = try play(entryPoint, transaction) { _ in
+            let final = try Benchmarks.play(entryPoint, transaction) { _ in
                 defer { next += 1 }
                 return responses[next]
             }
-            allocations.append(Double(baseline_allocations() - before))
-            times.append(nanoseconds(ContinuousClock.now - start))
-            guard final == first else { throw CardError(.other, "another outcome: \(final.outcome.reason)") }
+            guard final == self.final else { throw CardError(.other, "another outcome: \(final.outcome.reason)") }
         }
-        print(
-            "kernel: a transaction of Kernel 3 with fDDA, \(responses.count) APDUs, approved offline: \(microseconds(median(times)))"
-                + Limit.verdict(.milliseconds(1), median(times))
-        )
-        print(
-            "kernel: \(Int(median(allocations))) allocations"
-                + Limit.verdict("200", isKept: median(allocations) <= 200))
+
+        func allocations() throws -> Int {
+            let before = baseline_allocations()
+            try play()
+            return baseline_allocations() - before
+        }
     }
 
     private static func play(

@@ -64,8 +64,9 @@ public final class PCSCCard: CardConnection {
         guard command.count <= cscard_max_buffer_size_extended() else {
             throw CardError(.tooLong, "\(command.count) bytes")
         }
+        let stopwatch = ExchangeStopwatch.current
         let answer = try await whileHeldByOthers(atMost: sharingTimeout) {
-            try await perform(.transmit) { handle throws(PCSCStatus) in try handle.transmit(command) }
+            try await perform(.transmit) { handle throws(PCSCStatus) in try handle.transmit(command, stopwatch) }
         }
         guard !answer.isEmpty else { throw CardError(.noAnswer, "the driver reports success with no data") }
         return answer
@@ -175,8 +176,9 @@ public final class PCSCCard: CardConnection {
         guard input.count <= cscard_max_buffer_size_extended() else {
             throw CardError(.tooLong, "\(input.count) bytes")
         }
+        let stopwatch = ExchangeStopwatch.current
         return try await whileHeldByOthers(atMost: sharingTimeout) {
-            try await perform(.control) { handle throws(PCSCStatus) in try handle.control(code, input) }
+            try await perform(.control) { handle throws(PCSCStatus) in try handle.control(code, input, stopwatch) }
         }
     }
 

@@ -204,7 +204,7 @@ struct SCardHandle: ~Copyable {
     }
 
     /// - Returns: the answer, of any length, zero included.
-    mutating func transmit(_ command: [UInt8]) throws(PCSCStatus) -> [UInt8] {
+    mutating func transmit(_ command: [UInt8], _ stopwatch: ExchangeStopwatch?) throws(PCSCStatus) -> [UInt8] {
         let pci =
             switch transmissionProtocol {
             case .t0: cscard_pci_t0()
@@ -212,15 +212,17 @@ struct SCardHandle: ~Copyable {
             case .raw: cscard_pci_raw()
             }
         var count = DWORD(buffer.count)
-        let status = ProcessExit.guarded {
+        let status = timed(stopwatch) {
             SCardTransmit(raw, pci, command, DWORD(command.count), nil, buffer.baseAddress, &count)
         }
         return try take(count, status)
     }
 
-    mutating func control(_ code: UInt32, _ input: [UInt8]) throws(PCSCStatus) -> [UInt8] {
+    mutating func control(
+        _ code: UInt32, _ input: [UInt8], _ stopwatch: ExchangeStopwatch?
+    ) throws(PCSCStatus) -> [UInt8] {
         var count = DWORD()
-        let status = ProcessExit.guarded {
+        let status = timed(stopwatch) {
             SCardControl(
                 raw, DWORD(code), input, DWORD(input.count), buffer.baseAddress, DWORD(buffer.count), &count)
         }
@@ -279,6 +281,16 @@ extension SCardContext {
         } catch {
             throw CardError(error, during: .establish)
         }
+    }
+}
+
+/// Calls the library, and tells the stopwatch how long that took if there is an answer.
+private func timed(_ stopwatch: ExchangeStopwatch?, _ call: () -> LONG) -> LONG {
+    ProcessExit.guarded {
+        let start = ContinuousClock.now
+        let status = call()
+        if PCSCStatus(status) == .success { stopwatch?.add(ContinuousClock.now - start) }
+        return status
     }
 }
 

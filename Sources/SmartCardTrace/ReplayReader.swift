@@ -30,7 +30,8 @@ public final class ReplayReader: CardReader {
         case lenient
     }
 
-    /// How long an answer takes.
+    /// How long an answer takes.  An `ExchangeStopwatch` is told what was recorded, whatever this is: a kernel that goes by it
+    /// decides as it did then.
     public enum Timing: Hashable, Sendable {
         case none
         /// As long as it took when it was recorded, times this; below zero is zero.
@@ -302,6 +303,7 @@ private final class Player: Sendable {
             let text = ReplayScript.Exchange.text(layer, command, isHidden: hidden.contains(exchange.event))
             throw mismatch { _, _ in "the trace ends before the answer to \(text)" }
         }
+        ExchangeStopwatch.current?.add(exchange.duration)
         return try answer.get()
     }
 

@@ -20,6 +20,8 @@ final class CCIDPipe: Sendable {
         // Unchecked: what varies is touched with the pipe's lock held.
         let timeout: Duration
         let delivery = Delivery<Outcome>()
+        /// That of the task that sends the command.
+        let stopwatch = ExchangeStopwatch.current
         /// Held until the job is over or forgotten.
         var deviceTurn: USBTurn.Hold?
 
@@ -32,6 +34,10 @@ final class CCIDPipe: Sendable {
         let slot: UInt8
         var isWriting = false
         var isReading = false
+        /// Just before the command was handed to libusb.  Not when it had been written: a thread that learns late of that would
+        /// make the card faster than it is, and a kernel refuses a card that answers too soon, while it asks again one that
+        /// answers late.
+        var start = ContinuousClock.now
         var readDeadline = ContinuousClock.now
         var lastDeadline = ContinuousClock.now
         var abort = Abort.none
@@ -227,7 +233,9 @@ final class CCIDPipe: Sendable {
             maximumAnswer: function.descriptor.maximumAnswer, quirks: quirks)
         let now = ContinuousClock.now
         (job.next, job.exchange) = (nil, exchange)
-        (job.readDeadline, job.lastDeadline) = (now + job.timeout, now + max(timeouts.total, job.timeout))
+        (job.start, job.readDeadline, job.lastDeadline) = (
+            now, now + job.timeout, now + max(timeouts.total, job.timeout)
+        )
         (job.isWriting, job.isReading) = (true, true)
         return .write(exchange.message, job.timeout)
     }
@@ -252,6 +260,7 @@ final class CCIDPipe: Sendable {
     }
 
     private func read(_ result: Result<[UInt8], USBStatus>, _ job: Job) {
+        let end = ContinuousClock.now
         change(job) { state in
             let step: CCIDExchange.Step?
             switch result {
@@ -264,7 +273,9 @@ final class CCIDPipe: Sendable {
             }
             job.isReading = false
             switch step {
-            case .done(let answer): received(answer, job)
+            case .done(let answer):
+                job.stopwatch?.add(end - job.start)
+                received(answer, job)
             case .failed(let kind, let detail): job.end(.failure(CardError(kind, detail)))
             case .read:
                 if let left = left(until: job.readDeadline, job) { return .read(left) }

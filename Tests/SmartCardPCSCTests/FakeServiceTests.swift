@@ -1,3 +1,4 @@
+import Glibc
 import SmartCard
 import SmartCardPCSC
 import Synchronization
@@ -210,6 +211,50 @@ extension PCSCTests {
             let response = try await card.transmit(CommandAPDU(cla: 0, ins: 0xCA, p1: 0x9F, p2: 0x7F, ne: 256))
             #expect(response.data == [0x02, 0x00, 0xCA, 0x9F, 0x7F, 0x00])
             #expect(response.status == 0x9000)
+        }
+
+        /// That of SCardTransmit: the task has seen the answer half a second later.
+        @Test func theTimeOfAnExchange() async throws {
+            let host = HeldUpHost()
+            let (daemon, card) = try await card { _, _ in
+                host.holdUp(for: 500)
+                usleep(20_000)
+                return .data([0x90, 0x00])
+            }
+            defer { daemon.stop() }
+            let stopwatch = ExchangeStopwatch()
+            let around = try await withTaskExecutorPreference(host) {
+                try await ContinuousClock().measure {
+                    _ = try await stopwatch.time { try await card.transmit(.readRecord(1, sfi: 1)) }
+                }
+            }
+            #expect(around >= .milliseconds(500))
+            #expect(stopwatch.elapsed >= .milliseconds(20) && stopwatch.elapsed < .milliseconds(300))
+        }
+
+        /// By escape: that of SCardControl alone, without the connecting and without what the driver has refused.
+        @Test func theTimeOfACommandToTheReader() async throws {
+            let daemon = try fakeService([acr122u]) {
+                $0.connect = { _, _, _ in
+                    usleep(400_000)
+                    return .status(0)
+                }
+                $0.transmit = { _, _ in
+                    usleep(400_000)
+                    return .status(0x8010_0016)
+                }
+                $0.control = { code, _ in
+                    guard code == 0x4200_0001 else { return .status(0x8010_0016) }
+                    usleep(20_000)
+                    return .data(Self.firmware)
+                }
+            }
+            defer { daemon.stop() }
+            let stopwatch = ExchangeStopwatch()
+            _ = try await stopwatch.time {
+                try await PCSCReader(name: acr122u.name).transmitToReader(Self.getFirmware)
+            }
+            #expect(stopwatch.elapsed >= .milliseconds(20) && stopwatch.elapsed < .milliseconds(300))
         }
 
         @Test func extendedLengthBothWays() async throws {

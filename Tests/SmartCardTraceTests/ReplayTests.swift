@@ -275,6 +275,17 @@ import Testing
         await #expect { try await reader.transmitToReader(firmware) } throws: { ($0 as? CardError)?.kind == .noAnswer }
     }
 
+    /// 11 ms, as the trace has it.
+    @Test("a stopwatch is told what was recorded", arguments: [ReplayReader.Timing.none, .recorded(scale: 3)])
+    func recordedTime(_ timing: ReplayReader.Timing) async throws {
+        let trace = try Trace(
+            text: "apdu-trace 1\n1.000000000 > apdu 00A4040000\n1.011000000 < apdu 9000\n")
+        let card = try await ReplayReader(trace, timing: timing).connect()
+        let stopwatch = ExchangeStopwatch()
+        _ = try await stopwatch.time { try await card.transmit(command("00A4040000")) }
+        #expect(stopwatch.elapsed == .milliseconds(11))
+    }
+
     @Test("with the timing of the recording an answer takes at least its time")
     func timing() async throws {
         let trace = try Trace(

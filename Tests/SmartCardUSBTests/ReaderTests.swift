@@ -47,6 +47,39 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
 
 /// The driver over software readers in this process.
 @Suite struct ReaderTests {
+    // MARK: Time
+
+    /// From the command's way to libusb to its answer: the task has seen that half a second later, and had waited for its
+    /// turn.
+    @Test func theTimeOfAnExchange() async throws {
+        let host = HeldUpHost()
+        let device = SoftwareACR122U()
+        let visa = try #require(VirtualCards.named("visa"))
+        device.insert(LateCard(visa, instruction: 0xA4, takes: 100) { host.holdUp(for: 500) })
+        let reader = try await firstReader(on: SoftwareUSBBus(device))
+        let card = try await reader.connect()
+        func exchange() async throws -> (stopwatch: Duration, around: Duration) {
+            let stopwatch = ExchangeStopwatch()
+            let around = try await ContinuousClock().measure {
+                _ = try await stopwatch.time { try await card.transmit(selectPPSE) }
+            }
+            return (stopwatch.elapsed, around)
+        }
+        let times = try await withTaskExecutorPreference(host) {
+            async let first = exchange()
+            async let second = exchange()
+            return try await [first, second]
+        }
+        #expect(times.allSatisfy { $0.around >= .milliseconds(500) })
+        #expect(
+            times.allSatisfy { $0.stopwatch >= .milliseconds(100) && $0.stopwatch < .milliseconds(350) }, "\(times)")
+        // Nor has what is addressed to the reader itself.
+        let stopwatch = ExchangeStopwatch()
+        _ = try await stopwatch.time { try await reader.transmitToReader(bytes("FF 00 40 0E 04 01 00 02 00")) }
+        #expect(stopwatch.elapsed >= .milliseconds(200))
+        await reader.close()
+    }
+
     // MARK: Sharing and life time
 
     @Test func readersOfOneNameShareAClaim() async throws {

@@ -10,7 +10,8 @@ public struct ContactlessTerminal: Sendable {
     public struct Exchange: Hashable, Sendable {
         /// CLA, INS, P1 and P2.
         public let header: [UInt8]
-        /// From the call to its return: the card's, the reader's and the transport's time together.
+        /// The card's, the reader's and the bus's time together, as the transport has measured it (`ExchangeStopwatch`); if
+        /// there was no response, from the call to its return.
         public let duration: Duration
         /// nil if there was no response.
         public let status: StatusWord?
@@ -78,7 +79,6 @@ public struct ContactlessTerminal: Sendable {
         var channel: (any CardChannel)?
         var onlineRequest: FinalOutcome?
         var event = preProcessing ? EntryPoint.Event.startA(transaction) : .startB(transaction)
-        let clock = ContinuousClock()
         while true {
             try Task.checkCancellation()
             let step = entryPoint.next(event)
@@ -99,19 +99,19 @@ public struct ContactlessTerminal: Sendable {
                     case .communicationError(let error): event = .communicationError(error)
                     }
                 case .send(let command):
-                    let start = clock.now
+                    let stopwatch = ExchangeStopwatch()
                     var status: StatusWord?
                     defer {
                         exchanges.append(
                             Exchange(
                                 header: [command.cla, command.ins, command.p1, command.p2],
-                                duration: clock.now - start, status: status))
+                                duration: stopwatch.elapsed, status: status))
                     }
                     do {
                         guard let channel else { throw CardError(.cardAbsent) }
-                        let response = try await channel.transmit(command)
+                        let response = try await stopwatch.time { try await channel.transmit(command) }
                         status = response.status
-                        event = .response(response, after: clock.now - start)
+                        event = .response(response, after: stopwatch.elapsed)
                     } catch let error as CardError {
                         guard let communicationError = CommunicationError(error) else { throw error }
                         event = .communicationError(communicationError)

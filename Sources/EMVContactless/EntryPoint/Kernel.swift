@@ -16,7 +16,7 @@ public enum KernelEvent: Sendable {
     /// Comes first, and once.
     case start
     /// The response to the command that the kernel sent, and how long it took from the command's first to the response's
-    /// last byte, as far as the host can tell.
+    /// last byte, as far as the transport can tell.
     case response(ResponseAPDU, after: Duration)
     /// There is no response: the card left the field, timed out, or broke the protocol (Book A, L1RSP).
     case communicationError(CommunicationError)

@@ -254,8 +254,8 @@ private final class VirtualSlot: Sendable {
             guard let message = try? await interruptIn.next(by: nil) else { break }
             // NotifySlotChange (USB CCID 1.10, 6.3.1): bit 0 is presence.  Only a hint, except that the slot has been
             // empty, however short.
-            guard message.count >= 2, message[0] == 0x50 else { continue }
-            if message[1] & 0x01 == 0 { show(.empty) }
+            guard message.bytes.count >= 2, message.bytes[0] == 0x50 else { continue }
+            if message.bytes[1] & 0x01 == 0 { show(.empty) }
             await look()
         }
         let streams = state.withLock { state in
@@ -307,6 +307,7 @@ private final class VirtualSlot: Sendable {
             return state.sequence
         }
         let command = CCIDCommand(kind: kind, sequence: sequence, data: data).bytes
+        let start = ContinuousClock.now
         device.transferOut(endpoint: SoftwareACR122U.Endpoint.bulkOut, command)
 
         let limit = ContinuousClock.now + timeout * 10
@@ -315,8 +316,8 @@ private final class VirtualSlot: Sendable {
         while strangers < 10 {
             device.willTransferIn(endpoint: SoftwareACR122U.Endpoint.bulkIn)
             guard let frame = try await bulkIn.next(by: deadline) else { break }
-            guard let answer = CCIDAnswer(frame) else {
-                throw CardError(.malformedAnswer, "\(frame.count) bytes that are no CCID message")
+            guard let answer = CCIDAnswer(frame.bytes) else {
+                throw CardError(.malformedAnswer, "\(frame.bytes.count) bytes that are no CCID message")
             }
             // Some firmware answers to long messages with the bSeq before (acsccid, c90e443).
             guard answer.sequence == sequence || answer.sequence == sequence &- 1 && command.count > 64 else {
@@ -326,7 +327,11 @@ private final class VirtualSlot: Sendable {
             guard answer.kind == kind.answer else {
                 throw CardError(.malformedAnswer, "\([kind.rawValue].hex) answered by \([answer.kind.rawValue].hex)")
             }
-            guard answer.commandStatus == .timeExtension else { return answer }
+            guard answer.commandStatus == .timeExtension else {
+                // Not when this task has come to see it.
+                ExchangeStopwatch.current?.add(frame.due - start)
+                return answer
+            }
             deadline = min(ContinuousClock.now + timeout * max(Int(answer.error), 1), limit)
         }
         throw strangers > 0 ? CardError(.malformedAnswer, "an answer to another command") : CardError(.readerTimeout)
@@ -335,8 +340,10 @@ private final class VirtualSlot: Sendable {
 
 /// What has come from one IN endpoint.  One task at a time reads it.
 private final class Inbox: Sendable {
+    typealias Frame = (bytes: [UInt8], due: ContinuousClock.Instant)
+
     private struct State {
-        var frames: [(bytes: [UInt8], due: ContinuousClock.Instant)] = []
+        var frames: [Frame] = []
         var isClosed = false
         var reader: CheckedContinuation<Void, Never>?
         /// Something has happened that a reader has not looked at.
@@ -344,7 +351,7 @@ private final class Inbox: Sendable {
     }
 
     private enum Sight {
-        case frame([UInt8])
+        case frame(Frame)
         case waiting(until: ContinuousClock.Instant?)
         case closed
     }
@@ -371,17 +378,17 @@ private final class Inbox: Sendable {
     /// The next frame, once it is due; nil when the deadline passes first.
     ///
     /// - Throws: `CardError` of kind `readerGone`; `CancellationError`.
-    func next(by deadline: ContinuousClock.Instant?) async throws -> [UInt8]? {
+    func next(by deadline: ContinuousClock.Instant?) async throws -> Frame? {
         while true {
             try Task.checkCancellation()
             let now = ContinuousClock.now
             let sight: Sight = state.withLock { state in
                 if state.isClosed { return .closed }
                 guard let first = state.frames.first else { return .waiting(until: nil) }
-                return first.due <= now ? .frame(state.frames.removeFirst().bytes) : .waiting(until: first.due)
+                return first.due <= now ? .frame(state.frames.removeFirst()) : .waiting(until: first.due)
             }
             switch sight {
-            case .frame(let bytes): return bytes
+            case .frame(let frame): return frame
             case .closed: throw CardError(.readerGone)
             case .waiting(let due):
                 if let deadline, deadline <= now { return nil }
