@@ -50,23 +50,6 @@ final class EMVCard: VirtualCard {
         case application(Int)
     }
 
-    struct Transaction {
-        /// What the terminal has told, by tag.
-        var terminal: [TLVTag: [UInt8]]
-        /// The values for the PDOL as they came, without template 83.
-        let options: [UInt8]
-        /// What GET PROCESSING OPTIONS was answered with.
-        let response: EMVApplication.Response
-        var named: [NamedValue: [UInt8]]
-        /// How often EXCHANGE RELAY RESISTANCE DATA has been, and what the signature has of the last.
-        var relays = 0
-        var relayData: [UInt8] = []
-        /// The operator whose slot of data the terminal has asked for; nil without integrated data storage.
-        var storageOperator: [UInt8]?
-        /// Whether GENERATE AC has been, or what takes its place.
-        var isDone = false
-    }
-
     /// A cryptogram that the terminal may not have received.
     struct Recoverable {
         /// What the terminal told with it.
@@ -242,17 +225,17 @@ final class EMVCard: VirtualCard {
             terminal: values, options: Array(template.value), response: response, named: application.keyValues)
         transaction.named[.afl] = application.afl
         transaction.named[.atc] = Self.bytes(state.counters[index])
-        Self.draw(&transaction, from: transaction.options)
-        Self.name(kind, &transaction)
+        transaction.draw(from: transaction.options)
+        transaction.name(kind)
         if let storage = state.storages[index] { Self.read(storage, &transaction) }
         if response.objects.names.contains(.cryptogram) {
-            transaction.named[.cryptogram] = Self.cryptogram(application, response, transaction)
+            transaction.named[.cryptogram] = transaction.cryptogram(application, in: response)
         }
         if response.objects.names.union(application.recordObjects.names).contains(.signedDynamicData) {
-            transaction.named[.signedDynamicData] = Self.fastSignature(kind, application, transaction)
+            transaction.named[.signedDynamicData] = transaction.fastSignature(application, kind)
         }
         state.transaction = transaction
-        state.requests[index] = Self.request(kind, transaction)
+        state.requests[index] = transaction.request(kind)
         return ResponseAPDU(data: response.encoded(transaction.named), status: status)
     }
 
@@ -269,10 +252,8 @@ final class EMVCard: VirtualCard {
         let status = status(of: .internalAuthenticate, index, &state)
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
 
-        Self.draw(&transaction, from: command.data)
-        // EMV Book 2, 6.5.1: the ICC Dynamic Number with its length, and hashed behind it what the command brought.
-        transaction.named[.signedDynamicData] = application.authentication?.signedDynamicData(
-            format: 0x05, dynamicData: Self.counted(transaction.named[.dynamicNumber]), terminalData: command.data)
+        transaction.draw(from: command.data)
+        transaction.named[.signedDynamicData] = transaction.dynamicSignature(application, command.data)
         return ResponseAPDU(data: response.encoded(transaction.named), status: status)
     }
 
@@ -312,32 +293,22 @@ final class EMVCard: VirtualCard {
             return ResponseAPDU(status: 0x6F00)
         }
         if kind == .tc { state.balances[index]? -= Self.number(transaction.terminal[0x9F02] ?? []) ?? 0 }
-        Self.draw(&transaction, from: command.data)
-        Self.name(kind, &transaction)
-        transaction.named[.cryptogram] = Self.cryptogram(application, response, transaction)
+        transaction.draw(from: command.data)
+        transaction.name(kind)
+        transaction.named[.cryptogram] = transaction.cryptogram(application, in: response)
         if response.objects.names.contains(.signedDynamicData) {
             // DS Summary 2 and 3: before and after.
             let summaries = transaction.storageOperator.map { _ in
                 (storage?.summary ?? []) + (state.storages[index]?.summary ?? [])
             }
-            transaction.named[.signedDynamicData] = Self.combinedSignature(
-                application, response, transaction, Array(head), (summaries ?? []) + transaction.relayData)
+            transaction.named[.signedDynamicData] = transaction.combinedSignature(
+                application, of: response, Array(head), (summaries ?? []) + transaction.relayData)
         }
         state.transaction = transaction
-        state.requests[index] = Self.request(kind, transaction)
+        state.requests[index] = transaction.request(kind)
         let data = response.encoded(transaction.named)
         state.recoverable[index] = Recoverable(terminal: transaction.terminal, response: data)
         return ResponseAPDU(data: data, status: status)
-    }
-
-    /// What the issuer may answer: an ARQC, and nothing else.
-    private static func request(
-        _ kind: EMVApplication.Cryptogram, _ transaction: Transaction
-    ) -> IssuerUpdate.Request? {
-        guard kind == .arqc, let cryptogram = transaction.named[.cryptogram] else { return nil }
-        return IssuerUpdate.Request(
-            cryptogram: cryptogram, atc: transaction.named[.atc] ?? [],
-            unpredictableNumber: transaction.terminal[0x9F37] ?? [])
     }
 
     // MARK: EXTERNAL AUTHENTICATE (EMV Book 3, 6.5.4)
@@ -424,81 +395,6 @@ final class EMVCard: VirtualCard {
             number = number * 100 + UInt64(byte >> 4) * 10 + UInt64(byte & 0x0F)
         }
         return number
-    }
-
-    // MARK: What a card works out
-
-    private static func name(_ kind: EMVApplication.Cryptogram, _ transaction: inout Transaction) {
-        transaction.named[.cid] = [kind.rawValue]
-        // CVR: bits 8 and 7 = 10, no second GENERATE AC; bits 6 and 5 the cryptogram as in the CID (VIS, Annex A; M/Chip,
-        // CVR byte 1).
-        transaction.named[.acType] = [0x80 | kind.rawValue >> 2]
-    }
-
-    /// Numbers that no reader can tell, and yet the same each time for the same counter and command, so that a test finds
-    /// them again.
-    static func draw(_ transaction: inout Transaction, from data: [UInt8]) {
-        let numbers = RSAKey.sha1((transaction.named[.atc] ?? []) + data) ?? [UInt8](repeating: 0, count: 20)
-        transaction.named[.unpredictableNumber] = Array(numbers[0..<4])
-        transaction.named[.dynamicNumber] = Array(numbers[4..<12])
-    }
-
-    /// The Application Cryptogram over what the terminal sent, else what the response has, else what the response to GET
-    /// PROCESSING OPTIONS had.
-    private static func cryptogram(
-        _ application: EMVApplication, _ response: EMVApplication.Response, _ transaction: Transaction
-    ) -> [UInt8]? {
-        let named = transaction.named
-        return application.cryptogram? { tag in
-            tag == 0x9F36
-                ? named[.atc]
-                : transaction.terminal[tag] ?? response.objects.value(of: tag, named)
-                    ?? transaction.response.objects.value(of: tag, named)
-        }
-    }
-
-    /// The signature of fDDA (EMV Contactless Book C-3, Annex C): the ATC is the ICC Dynamic Number; format 05 goes with
-    /// an offline approval, 95 with an online authorisation.
-    private static func fastSignature(
-        _ kind: EMVApplication.Cryptogram, _ application: EMVApplication, _ transaction: Transaction
-    ) -> [UInt8]? {
-        let objects = transaction.response.objects + application.recordObjects
-        let hashed =
-            [0x9F37, 0x9F02, 0x5F2A].map { transaction.terminal[$0] ?? [] } + [
-                objects.value(of: 0x9F69, transaction.named) ?? []
-            ]
-        return application.authentication?.signedDynamicData(
-            format: kind == .tc ? 0x05 : 0x95, dynamicData: counted(transaction.named[.atc]),
-            terminalData: Array(hashed.joined()))
-    }
-
-    /// The signature of CDA (EMV Book 2, 6.6.1).
-    ///
-    /// - Parameters:
-    ///   - data: the values for CDOL1.
-    ///   - more: what the ICC Dynamic Data have of data storage and relay resistance (EMV Contactless Book C-2).
-    private static func combinedSignature(
-        _ application: EMVApplication, _ response: EMVApplication.Response, _ transaction: Transaction, _ data: [UInt8],
-        _ more: [UInt8]
-    ) -> [UInt8]? {
-        let named = transaction.named
-        // Transaction Data Hash Code: what both commands brought, and the response but for the signature.
-        let others = response.objects.filter {
-            guard case .primitive(0x9F4B, _) = $0 else { return true }
-            return false
-        }
-        guard let hash = RSAKey.sha1(transaction.options + data + others.encoded(named)) else { return nil }
-        return application.authentication?.signedDynamicData(
-            format: 0x05,
-            dynamicData: counted(named[.dynamicNumber]) + (named[.cid] ?? []) + (named[.cryptogram] ?? []) + hash
-                + more,
-            terminalData: transaction.terminal[0x9F37] ?? [])
-    }
-
-    /// The bytes with their number before them.
-    private static func counted(_ bytes: [UInt8]?) -> [UInt8] {
-        guard let bytes else { return [0] }
-        return [UInt8(truncatingIfNeeded: bytes.count)] + bytes
     }
 
     private static func bytes(_ counter: UInt16) -> [UInt8] {

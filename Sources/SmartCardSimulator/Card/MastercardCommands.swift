@@ -22,7 +22,7 @@ extension EMVCard {
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
         transaction.relays += 1
         var drawn = transaction
-        Self.draw(&drawn, from: [UInt8(truncatingIfNeeded: transaction.relays)] + command.data)
+        drawn.draw(from: [UInt8(truncatingIfNeeded: transaction.relays)] + command.data)
         transaction.named[.relayEntropy] = drawn.named[.unpredictableNumber]
         transaction.relayData = command.data + response.values(transaction.named)
         state.transaction = transaction
