@@ -12,9 +12,9 @@ extension CommandAPDU {
     ///
     /// - Parameters:
     ///   - referenceControl: P1; 00 asks for an AAC, 40 for a TC, 80 for an ARQC.
-    ///   - data: what the CDOL asks for, at most 252 bytes; of more only the first 252 are sent.
+    ///   - data: what the CDOL asks for, and the DSDOL of Kernel 2, at most 255 bytes; of more only those are sent.
     public static func generateAC(referenceControl: UInt8, data: [UInt8]) -> CommandAPDU {
-        CommandAPDU(unchecked: (0x80, 0xAE, referenceControl, 0x00), data: Array(data.prefix(252)), ne: 256)
+        CommandAPDU(unchecked: (0x80, 0xAE, referenceControl, 0x00), data: Array(data.prefix(255)), ne: 256)
     }
 
     /// EXTERNAL AUTHENTICATE (EMV Book 3, 6.5.4).

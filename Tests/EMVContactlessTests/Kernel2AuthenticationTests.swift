@@ -117,7 +117,7 @@ import Testing
             [template(0x77, "82 02 18 81  94 04 10 01 01 00")] + answers + [
                 ShortCard().record, MChipCard.cryptogram("80"),
             ])
-        let numbers = ["11223344", "55667788", "99AABBCC"].prefix(tries)
+        let numbers = ["55667788", "99AABBCC", "DDEEFF00"].prefix(tries)
         #expect(run.commands[1...tries].map(\.self) == numbers.map { "80EA000004\($0)00" })
         #expect(run[record: 0x95] == "80000000" + results)
         #expect(run[record: 0x9F37] == numbers.last)
@@ -125,6 +125,18 @@ import Testing
         let milliseconds = (Int(measured, radix: 16) ?? 0) / 10
         let discretionary = "0\(tries - 1)52445187" + String(("000" + "\(milliseconds)").suffix(3))
         #expect(run[record: 0x57] == "5413330089010434D3112201" + discretionary + "F")
+    }
+
+    /// S3.61: what the card has been told with the PDOL, it may have passed on already.
+    @Test func entropyIsFresh() throws {
+        var bench = Kernel2Bench()
+        bench.fci = "9F 38 03  9F 37 04"
+        let run = try bench.run(
+            template(0x77, "82 02 18 81  94 04 10 01 01 00"), "80 0A AA BB CC DD 000A 0050 0018 90 00",
+            ShortCard().record, MChipCard.cryptogram("80"))
+        #expect(run.commands[0] == joined("80A8000006", "8304", "11223344", "00"))
+        #expect(run.commands[1] == joined("80EA000004", "55667788", "00"))
+        #expect(run[record: 0x9F37] == "55667788")
     }
 
     @Test(arguments: [
@@ -156,7 +168,7 @@ import Testing
             ([10_000], Kernel2Vectors.relayOfAnother, .endApplication), ([10_000], Kernel2Vectors.tc, .endApplication),
         ] as [([Int], String, Outcome.Kind)])
     func relayResistanceIsSigned(_ times: [Int], _ answer: String, _ kind: Outcome.Kind) throws {
-        var bench = try Kernel2Bench.signing
+        var bench = try Kernel2Bench.signing.relaying
         bench.relayTimes = times
         var card = MChipCard()
         card.aip = "19 81"

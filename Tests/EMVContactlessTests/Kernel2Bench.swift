@@ -12,7 +12,7 @@ struct Kernel2Bench {
     var amount: UInt64 = 12_34
     var amountOther: UInt64 = 0
     var unpredictableNumber = "11 22 33 44"
-    var furtherUnpredictableNumbers = ["55 66 77 88", "99 AA BB CC"]
+    var furtherUnpredictableNumbers = ["55 66 77 88", "99 AA BB CC", "DD EE FF 00"]
     var transactionLimit: UInt64? = 10_000_00
     var floorLimit: UInt64?
     var cvmRequiredLimit: UInt64? = 50_00
@@ -49,6 +49,14 @@ struct Kernel2Bench {
         }
     }
 
+    /// With the numbers that the card has signed after relay resistance; 9F37 was another one before.
+    var relaying: Kernel2Bench {
+        var bench = self
+        bench.unpredictableNumber = "FE DC BA 98"
+        bench.furtherUnpredictableNumbers = ["11 22 33 44", "55 66 77 88", "99 AA BB CC"]
+        return bench
+    }
+
     func activation() throws -> KernelActivation {
         let name = try wire("A0 00 00 00 04 10 10")
         let aid = try #require(AID(name))
@@ -56,11 +64,10 @@ struct Kernel2Bench {
         let time = try #require(TerminalTime(day, hour: hour))
         let currency = try #require(Currency["EUR"])
         let unpredictableNumber = try wire(unpredictableNumber)
-        var transaction = try #require(
+        let transaction = try #require(
             Transaction(
                 kind, amount: amount, amountOther: amountOther, currency: currency, time: time,
                 unpredictableNumber: unpredictableNumber))
-        transaction.furtherUnpredictableNumbers = try furtherUnpredictableNumbers.map { try wire($0) }
         let combination = Combination(
             aid: aid, kernel: 2, transactionLimit: transactionLimit, floorLimit: floorLimit,
             cvmRequiredLimit: cvmRequiredLimit)
@@ -75,6 +82,7 @@ struct Kernel2Bench {
         return KernelActivation(
             combination: combination, indicators: PreProcessingIndicators(combination, transaction), name: name,
             selectResponse: ResponseAPDU(data: template, status: .success), transaction: transaction,
+            furtherUnpredictableNumbers: try furtherUnpredictableNumbers.map { try wire($0) },
             terminalData: terminalData,
             offlineDataAuthentication: OfflineDataAuthentication(keys: keys, environment: .test, aid: aid, date: day),
             tornTransactions: tornTransactions)

@@ -4,17 +4,17 @@ import Testing
 
 /// Mag-stripe mode (EMV Contactless Book C-2, 6: S7, S78, S13 and S14).  The expected digits are placed by hand.
 @Suite struct Kernel2MagStripeTests {
-    /// CVC3 4660 and 3000, the 66th transaction; the unpredictable number is 287454020, the last three digits of it are used.
+    /// CVC3 4660 and 3000, the 66th transaction; the number for 9F6A is 1432778632, the last three digits of it are used.
     @Test func digitsArePlaced() throws {
         let run = try Kernel2Bench().run(try MagStripeCard().read + [MagStripeCard.checksum()])
         #expect(run.outcome.kind == .onlineRequest && run.outcome.cvm == .noCVM, "\(run.outcome.reason)")
         // The default UDOL asks for 9F6A alone.
-        #expect(run.commands == ["80A800000383012200", "00B2010C00", "802A8E800400000020" + "00"])
-        // From the end: 3 digits; 660 of the CVC3 in 1 to 3; 020 in 4 to 6; 066 of the counter in 9 to 11.
-        #expect(run[record: 0x9F6B] == joined("5413330089010434D3112201", "9066990206603", "F"))
+        #expect(run.commands == ["80A800000383012200", "00B2010C00", "802A8E800400000632" + "00"])
+        // From the end: 3 digits; 660 of the CVC3 in 1 to 3; 632 in 4 to 6; 066 of the counter in 9 to 11.
+        #expect(run[record: 0x9F6B] == joined("5413330089010434D3112201", "9066996326603", "F"))
         // 000 of the CVC3.
         let track1 = String(decoding: try #require(run.outcome.dataRecord?[0x56]), as: UTF8.self)
-        #expect(track1 == "B5413330089010434^TAPPER/TESSA^3112201" + "9066990200003")
+        #expect(track1 == "B5413330089010434^TAPPER/TESSA^3112201" + "9066996320003")
         // DD Card: what the card gave.
         #expect(run[discretionary: 0xDF812B] == "9999999999999F")
         #expect(run[discretionary: 0xDF812A] == String(repeating: "39", count: 13))
@@ -29,12 +29,12 @@ import Testing
         // 9F65, 9F66, 9F67; discretionary data
         // No unpredictable digits and no counter: CVC3 60 in 4 and 5; the last digit is 0.
         ("00 30", "00 00", "00", "9999999609990"),
-        // Eight unpredictable digits in 1 to 8: 287454020, without the first digit; CVC3 4660 in 9 to 12.
-        ("1E 00", "01 FE", "00", "4660874540208"),
+        // Eight unpredictable digits in 1 to 8: 1432778632, without the first two; CVC3 4660 in 9 to 12.
+        ("1E 00", "01 FE", "00", "4660327786328"),
         // CVC3 in five positions, with a zero before it; one unpredictable digit in 6, and five of the counter.
-        ("00 3E", "0F C0", "05", "9000660046601"),
+        ("00 3E", "0F C0", "05", "9000662046601"),
         // They may be anywhere: CVC3 in 1, 3, 5; number in 2, 4; counter in 6, 8.
-        ("00 2A", "01 54", "02", "9999696626002"),
+        ("00 2A", "01 54", "02", "9999696636202"),
     ])
     func magStripePositions(_ checksum: String, _ map: String, _ counter: String, _ expected: String) throws {
         var card = MagStripeCard()
@@ -49,16 +49,16 @@ import Testing
         var card = MagStripeCard()
         card.more = "9F 69 0B  9F 6A 04  9F 7E 01  9F 02 06  9C 01"
         let run = try Kernel2Bench().run(card.read + [MagStripeCard.checksum()])
-        #expect(run.commands.last == joined("802A8E800C", "00000020", "01", "000000001234", "00", "00"))
+        #expect(run.commands.last == joined("802A8E800C", "00000632", "01", "000000001234", "00", "00"))
         // Above the limit a device is told that its holder has to be verified.
         card.aip = "02 00"
         var bench = Kernel2Bench()
         bench.amount = 50_00
         let device = try bench.run(card.read + [MagStripeCard.checksum("DF 4B 03 00 10 00")])
-        #expect(device.commands.last == joined("802A8E800C", "00000020", "03", "000000005000", "00", "00"))
+        #expect(device.commands.last == joined("802A8E800C", "00000632", "03", "000000005000", "00", "00"))
         #expect(device.outcome.cvm == .confirmationCodeVerified && device.outcome.receipt)
         // nUN' = 3 + 5: the device has verified its holder.
-        #expect(device[record: 0x9F6B] == "5413330089010434D31122019066990206608F")
+        #expect(device[record: 0x9F6B] == "5413330089010434D31122019066996326608F")
     }
 
     /// S13.24 to S13.26 and S14.32 to S14.34

@@ -128,6 +128,44 @@ import Testing
         #expect(failed.outcome.kind == .onlineRequest)
     }
 
+    /// What PUT DATA has no room for is not written, and not cut off: that fails, as if the card had refused it.
+    @Test func whatCannotBeWritten() throws {
+        var bench = Kernel2Bench()
+        let long = TLVTag(0x9F75).encode([UInt8](repeating: 0xAA, count: 256)).hex
+        bench.data = ["FF8102": "9F7602AA01" + long, "FF8103": long + "9F7602AA01"]
+        let run = try bench.run(try ShortCard().read + ["90 00", MChipCard.cryptogram("80")])
+        #expect(run.instructions == "A8 B2 DA AE" && run.commands[2] == "80DA9F7602AA01")
+        #expect(run[discretionary: 0xDF810F] == nil && run[discretionary: 0xDF810E] == nil)
+        #expect(run.outcome.kind == .onlineRequest)
+    }
+
+    /// A message is held for 99999.9 s at the most, whatever is configured.
+    @Test func longestHoldTime() throws {
+        var bench = Kernel2Bench()
+        bench.data = ["DF812D": "999999999999999999"]
+        let run = try bench.run("90 00")
+        #expect(run.outcome.userInterfaceRequest?.holdTime == 99_999_900)
+    }
+
+    /// Neither the kernel nor what holds it tells card data to a log.
+    @Test func whatIsPrinted() throws {
+        var kernel = Kernel2(try Kernel2Bench().activation())
+        var event = KernelEvent.start
+        for response in try ShortCard().read {
+            _ = kernel.next(event)
+            event = .response(try ResponseAPDU(wire(response)), after: .milliseconds(1))
+        }
+        _ = kernel.next(event)
+        #expect("\(kernel)" == "Kernel 2, S9")
+        var dumped = ""
+        dump(kernel, to: &dumped)
+        dump(try Kernel2Bench().activation(), to: &dumped)
+        dump(EntryPoint(configuration: .test, kernels: Kernels.all), to: &dumped)
+        let printed = dumped + String(reflecting: kernel) + "\(kernel.customMirror.children.map { $0 })"
+        for digits in ["5413330089010434", "84, 19, 51", "[84, 19", "D3112201"] { #expect(!printed.contains(digits)) }
+        #expect(printed.split(separator: "\n").count < 12)
+    }
+
     /// 9F5D byte 2 bit 3: the card notices that the field is off, for DF8130.
     @Test func fieldOffDetection() throws {
         var bench = Kernel2Bench()

@@ -7,6 +7,7 @@ import Testing
     /// A terminal of the operator 1011121314151617, which answers once what it writes.
     private func bench(_ answer: DataRecord? = nil, version: Int = 1) throws -> Kernel2Bench {
         var bench = try Kernel2Bench.signing
+        if version == 2 { bench = bench.relaying }
         bench.data = ["DF810D": "02", "9F5C": "1011121314151617"]
         bench.discretionary = "9F 5D 03 0\(version) 00 00  9F 5E 09 54 13 33 00 89 01 04 34 01"
         bench.answers = answer.map { [$0] } ?? []
@@ -78,6 +79,41 @@ import Testing
         #expect(run.error == error, "\(run.outcome.reason)")
         // What the card may have written is handed out, unless it has certainly not.
         #expect((run.outcome.dataRecord != nil) == (error != "000C0000001C"))
+    }
+
+    /// The summaries count as the card has signed them; anybody can put others into a record.
+    @Test(arguments: [
+        // Answer, DF8101 and DF8102 of the record, error
+        (Kernel2Vectors.storageRead, "DF 81 02 08 C1 C2 C3 C4 C5 C6 C7 C8", "00010000001C"),
+        (Kernel2Vectors.tc, "DF 81 01 08 A1 A2 A3 A4 A5 A6 A7 A8", "00010000001C"),
+        (
+            Kernel2Vectors.tc, "DF 81 01 08 A1 A2 A3 A4 A5 A6 A7 A8  DF 81 02 08 C1 C2 C3 C4 C5 C6 C7 C8",
+            "00010000001C"
+        ),
+    ])
+    func unsignedSummaries(_ answer: String, _ unsigned: String, _ error: String) throws {
+        var card = MChipCard()
+        card.options = Self.slot + Self.summary1 + unsigned
+        card.more = Self.dsdol
+        let run = try bench(writing("40", "80")).run(card.read + [answer.answered])
+        #expect(run.error == error, "\(run.outcome.reason)")
+    }
+
+    /// A command holds 255 bytes: what is asked for beyond is not cut off.
+    @Test(arguments: [("D1 D2 D3", true), ("D1 D2 D3 D4", false)])
+    func longestCommand(_ term: String, _ isSent: Bool) throws {
+        var card = MChipCard()
+        card.options = Self.slot + Self.summary1
+        // CDOL1 asks for 252 bytes, DSDOL for DS ODS Term.
+        card.record =
+            try TLVList(wire(card.record)).filter { $0.tag != 0x8C }
+            .map { $0.tag.encode($0.value).hex }.joined() + "8C 03 9F 02 FC"
+        card.more = "9F 5B 03  DF 63 10"
+        let answer = try answer((0xDF62, "80"), (0xDF63, term), (0xDF8108, "40"), (0xDF810A, "80"))
+        let run = try bench(answer).run(card.read + (isSent ? ["69 85"] : []))
+        #expect(run.error == (isSent ? "00030069851C" : "00060000001C"), "\(run.outcome.reason)")
+        #expect(run.commands.last?.hasPrefix("80AE5000FF".filter { _ in isSent }) == true)
+        if isSent { #expect(run.commands.last?.hasSuffix("1234D1D2D300") == true) }
     }
 
     /// GAC.5 to GAC.13: which cryptogram the terminal writes with.
@@ -154,12 +190,19 @@ import Testing
         bench.data = ["DF8110": ""]
         bench.answers = [
             try answer(
-                (0xDF8110, "01"), (0x9F02, "00 00 00 00 00 01"), (0x95, "FF FF FF FF FF"), (0x5F24, "99 12 31"),
+                (0xDF8110, "01"), (0xDF8121, "FF FF FF FF FF"), (0xDF812D, "99 99 99 99 99 99 99 99 99"),
+                (0xDF8118, "00"), (0xDF8119, "00"), (0x9F02, "00 00 00 00 00 01"), (0x95, "FF FF FF FF FF"),
+                (0x5F24, "99 12 31"),
                 (0x9F37, "00 00 00 00"), (0x9F53, "52"))
         ]
         let run = try bench.run(try ShortCard().read + [MChipCard.cryptogram("80")])
         #expect(run.exchanges == [DataExchange(dataNeeded: [0xDF8110])])
         #expect(run[record: 0x9F02] == "000000001234" && run[record: 0x95] == "8000000001")
         #expect(run[record: 0x5F24] == "311231" && run[record: 0x9F37] == "11223344" && run[record: 0x9F53] == "52")
+        // The denial codes are those of the configuration: it goes online.
+        #expect(run.outcome.kind == .onlineRequest && run[record: 0x9F33] == "E00808")
+        // A value of another length is none.
+        bench.answers = [try answer((0xDF8110, "01"), (0x9F53, "52 52"))]
+        #expect(try bench.run(try ShortCard().read + [MChipCard.cryptogram("80")])[record: 0x9F53] == nil)
     }
 }

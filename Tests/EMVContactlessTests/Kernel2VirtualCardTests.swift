@@ -428,10 +428,9 @@ import Testing
             let day = try #require(CalendarDate(year: 2026, month: 11, day: 21))
             let time = try #require(TerminalTime(day, hour: 12))
             let currency = try #require(Currency["EUR"])
-            var transaction = try #require(
+            let transaction = try #require(
                 Transaction(
                     .purchase, amount: amount, currency: currency, time: time, unpredictableNumber: [1, 2, 3, 4]))
-            transaction.furtherUnpredictableNumbers = [[5, 6, 7, 8], [9, 10, 11, 12]]
             var entryPoint = EntryPoint(
                 configuration: configuration, kernels: [2: Kernel2.self], keys: try keys ?? Self.keys())
             var answers = answers[...]

@@ -37,6 +37,13 @@ import Testing
                 sequenceCounter: counter))
     }
 
+    /// The traces were recorded when a card that was presented again was told the same number again.
+    private struct SameNumber: RandomNumberGenerator {
+        private let value: UInt64
+        init(_ number: [UInt8]) { value = number.reduce(0) { $0 << 8 | UInt64($1) } << 32 }
+        mutating func next() -> UInt64 { value }
+    }
+
     @Test("there are traces")
     func thereAreTraces() { #expect(Self.files.count >= 5) }
 
@@ -44,10 +51,13 @@ import Testing
         let trace = try Trace(path: path)
         let meta = trace.meta
         let reader = ReplayReader(trace)
+        let transaction = try transaction(meta)
         let terminal = ContactlessTerminal(
-            EntryPoint(configuration: configuration, kernels: Kernels.all, keys: keys))
+            EntryPoint(
+                configuration: configuration, kernels: Kernels.all, keys: keys,
+                random: SameNumber(transaction.unpredictableNumber)))
         let field = CardReaderField(reader)
-        let final = try await terminal.perform(transaction(meta), in: field) { _ in }.final
+        let final = try await terminal.perform(transaction, in: field) { _ in }.final
         await field.release(.leave)
         try reader.checkPlayedThrough()
         #expect(final.outcome.kind.rawValue == meta["outcome.kind"])

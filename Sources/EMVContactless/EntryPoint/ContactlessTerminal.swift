@@ -73,7 +73,6 @@ public struct ContactlessTerminal: Sendable {
     ) async throws -> Report {
         var entryPoint = entryPoint
         entryPoint.tornTransactions = tornTransactions.current
-        let transaction = transaction.withFurtherUnpredictableNumbers()
         var exchanges: [Exchange] = []
         var notes: [String] = []
         var channel: (any CardChannel)?
@@ -178,16 +177,5 @@ public struct ContactlessTerminal: Sendable {
             }
             return nil
         }
-    }
-}
-
-extension Transaction {
-    /// With random numbers of the system's, unless there are some.
-    fileprivate func withFurtherUnpredictableNumbers() -> Transaction {
-        var transaction = self
-        if furtherUnpredictableNumbers.isEmpty {
-            transaction.furtherUnpredictableNumbers = (0..<2).map { _ in (0..<4).map { _ in .random(in: 0...255) } }
-        }
-        return transaction
     }
 }

@@ -66,6 +66,7 @@ public struct EntryPoint: Sendable {
     private let keys: CAPublicKeys
     private let exceptionFile: any ExceptionFile
     private let preferredApplications: [AID]
+    private var random: any RandomNumberGenerator & Sendable
 
     private enum State: Sendable {
         case idle
@@ -80,6 +81,8 @@ public struct EntryPoint: Sendable {
     /// The one that was activated last.
     private var kernel: (any Kernel)?
     private var transaction: Transaction?
+    /// The transaction's own, until it has been used.
+    private var unpredictableNumber: [UInt8]?
     /// The combinations for the transaction, with what pre-processing found.
     private var combinations: [(combination: Combination, indicators: PreProcessingIndicators)] = []
     private var candidates = CandidateList()
@@ -99,10 +102,13 @@ public struct EntryPoint: Sendable {
     ///   - keys: whose signatures it trusts.
     ///   - preferredApplications: of a card that has several, those that the reader takes before all others, whatever the
     ///     card prefers; the most wanted first.
+    ///   - random: where the unpredictable numbers come from, but for the first, which is the transaction's.  A generator
+    ///     whose numbers can be foretold is for tests.
     public init(
         configuration: ReaderConfiguration, kernels: [KernelIdentifier: any Kernel.Type] = [:],
         keys: CAPublicKeys = CAPublicKeys(), exceptionFile: any ExceptionFile = NoExceptionFile(),
-        preferredApplications: [AID] = []
+        preferredApplications: [AID] = [],
+        random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
     ) {
         self.configuration = configuration
         // Book B, 3.1.1.7: the terminal's floor limit, where a combination does not have another one.
@@ -115,6 +121,7 @@ public struct EntryPoint: Sendable {
         self.keys = keys
         self.exceptionFile = exceptionFile
         self.preferredApplications = preferredApplications
+        self.random = random
     }
 
     /// - Returns: what to do next.  An event that does not follow from the step before ends the transaction.
@@ -177,6 +184,7 @@ public struct EntryPoint: Sendable {
 extension EntryPoint {
     private mutating func begin(_ transaction: Transaction) {
         self.transaction = transaction
+        unpredictableNumber = transaction.unpredictableNumber
         candidates = CandidateList()
         selected = nil
         onlineResponse = nil
@@ -304,7 +312,7 @@ extension EntryPoint {
 
 extension EntryPoint {
     private mutating func activateKernel() -> Step.Action {
-        guard let selected, let transaction,
+        guard let selected, var transaction,
             let indicators = combinations.first(where: { $0.combination == selected.candidate.combination })?.indicators
         else { return end("no combination is selected") }
         // 3.4.1.1
@@ -312,18 +320,27 @@ extension EntryPoint {
             return process(Outcome(.selectNext, reason: "this reader does not have \(selected.kernel)"))
         }
         let combination = selected.candidate.combination
+        // What a card has been told before is no secret from the next one.
+        transaction.unpredictableNumber = unpredictableNumber ?? drawUnpredictableNumber()
+        unpredictableNumber = nil
         var data = configuration.terminal.merging(combination.data) { $1 }.merging(transaction.dataObjects) { $1 }
         data[0x9F06] = combination.aid.bytes
         data[0x9F66] = indicators.terminalTransactionQualifiers?.bytes
         // 3.4.1.2, 3.4.1.3
         let activation = KernelActivation(
             combination: combination, indicators: indicators, name: selected.candidate.name,
-            selectResponse: selected.response, transaction: transaction, terminalData: data,
+            selectResponse: selected.response, transaction: transaction,
+            furtherUnpredictableNumbers: (0..<3).map { _ in drawUnpredictableNumber() }, terminalData: data,
             offlineDataAuthentication: OfflineDataAuthentication(
                 keys: keys, environment: configuration.environment, aid: combination.aid, date: transaction.time.date),
             exceptionFile: exceptionFile, onlineResponse: onlineResponse, tornTransactions: tornTransactions)
         self.kernel = kernel.init(activation)
         return tellKernel(.start, 0)
+    }
+
+    private mutating func drawUnpredictableNumber() -> [UInt8] {
+        let number = UInt32(truncatingIfNeeded: random.next() >> 32)
+        return (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
     }
 
     private mutating func tellKernel(_ event: KernelEvent, _ commands: Int) -> Step.Action {
@@ -405,6 +422,13 @@ extension EntryPoint {
         default: return end("nothing to start again")
         }
     }
+}
+
+/// It holds the account data of its kernel in the clear, and prints without them.
+extension EntryPoint: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "Entry Point" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
 }
 
 extension Outcome {

@@ -51,7 +51,10 @@ public struct KernelActivation: Sendable {
     public let name: [UInt8]
     /// The response to the SELECT of the application, with its FCI.
     public let selectResponse: ResponseAPDU
+    /// With the unpredictable number of this activation.
     public let transaction: Transaction
+    /// Others that no card has been told, 4 bytes each.  Kernel 2 takes up to three of them.
+    public let furtherUnpredictableNumbers: [[UInt8]]
     /// What the terminal has for a card that asks, by tag: its own, the combination's and the transaction's data, and the
     /// TTQ as pre-processing left it.
     public let terminalData: [TLVTag: [UInt8]]
@@ -66,7 +69,7 @@ public struct KernelActivation: Sendable {
 
     public init(
         combination: Combination, indicators: PreProcessingIndicators, name: [UInt8], selectResponse: ResponseAPDU,
-        transaction: Transaction, terminalData: [TLVTag: [UInt8]],
+        transaction: Transaction, furtherUnpredictableNumbers: [[UInt8]], terminalData: [TLVTag: [UInt8]],
         offlineDataAuthentication: OfflineDataAuthentication, exceptionFile: any ExceptionFile = NoExceptionFile(),
         onlineResponse: OnlineResponse? = nil, tornTransactions: TornTransactionLog = TornTransactionLog()
     ) {
@@ -75,12 +78,20 @@ public struct KernelActivation: Sendable {
         self.name = name
         self.selectResponse = selectResponse
         self.transaction = transaction
+        self.furtherUnpredictableNumbers = furtherUnpredictableNumbers
         self.terminalData = terminalData
         self.offlineDataAuthentication = offlineDataAuthentication
         self.exceptionFile = exceptionFile
         self.onlineResponse = onlineResponse
         self.tornTransactions = tornTransactions
     }
+}
+
+/// The answer to the SELECT may hold account data: it prints as its combination, `activation of Kernel 2`.
+extension KernelActivation: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "activation of \(combination.kernel)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
 }
 
 /// What came back from the issuer.

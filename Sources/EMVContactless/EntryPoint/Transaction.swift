@@ -22,11 +22,9 @@ public struct Transaction: Hashable, Sendable {
     public let currency: Currency
     /// Tags 9A and 9F21, in the terminal's time zone.
     public let time: TerminalTime
-    /// Tag 9F37, 4 bytes.
-    public let unpredictableNumber: [UInt8]
-    /// Others, 4 bytes each, for a kernel that has to ask a card anew: Kernel 2 takes up to two.  Without them it does not
-    /// ask anew.  ``ContactlessTerminal`` supplies them where there are none.
-    public var furtherUnpredictableNumbers: [[UInt8]] = []
+    /// Tag 9F37, 4 bytes, when a kernel is activated for the first time.  Each activation after that has one that
+    /// ``EntryPoint`` draws.
+    public internal(set) var unpredictableNumber: [UInt8]
     /// Tag 9F41, eight digits.
     public let sequenceCounter: UInt32
 

@@ -32,6 +32,14 @@ struct CardData: Sendable {
     }
 }
 
+/// It holds account data in the clear, and prints as a number.
+extension CardData: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// `12 data objects`
+    var description: String { "\(values.count) data objects" }
+    var debugDescription: String { description }
+    var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
+}
+
 /// A primitive data object that the card gave twice.
 struct RedundantData: Error, Hashable, Sendable {
     let tag: TLVTag

@@ -57,8 +57,8 @@ extension DataElement {
             DF61   | DS Digest H                                                                   | b   | 8     | kernel
             DF62   | DS ODS Info                                                                   | b   | 1     | terminal
             DF63   | DS ODS Term                                                                   | b   | 0-160 | terminal
-            DF8101 | DS Summary 2                                                                  | b   | 8-16  | card
-            DF8102 | DS Summary 3                                                                  | b   | 8-16  | card
+            DF8101 | DS Summary 2                                                                  | b   | 8-16  | kernel
+            DF8102 | DS Summary 3                                                                  | b   | 8-16  | kernel
             DF8104 | Balance Read Before Gen AC                                                    | n   | 6     | kernel
             DF8105 | Balance Read After Gen AC                                                     | n   | 6     | kernel
             DF8106 | Data Needed                                                                   | b   | var   | kernel

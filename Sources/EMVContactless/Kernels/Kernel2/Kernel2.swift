@@ -65,7 +65,7 @@ public struct Kernel2: Kernel {
     var isExchangeDue = false
     /// The command that follows the terminal's answer.
     var pendingCommand: CommandAPDU?
-    /// Unpredictable numbers for further tries of the relay resistance protocol.
+    /// Unpredictable numbers that the card has not been told: for the tries of the relay resistance protocol, or 9F6A.
     var furtherUnpredictableNumbers: [[UInt8]]
 
     /// Reader Contactless Transaction Limit: DF8124 or DF8125.
@@ -92,7 +92,7 @@ public struct Kernel2: Kernel {
     public init(_ activation: KernelActivation) {
         self.activation = activation
         tornTransactions = activation.tornTransactions
-        furtherUnpredictableNumbers = activation.transaction.furtherUnpredictableNumbers
+        furtherUnpredictableNumbers = activation.furtherUnpredictableNumbers
         data = Kernel2Data(activation)
     }
 
@@ -181,4 +181,11 @@ public struct Kernel2: Kernel {
         pendingCommand = command
         return exchangeData()
     }
+}
+
+/// It holds account data in the clear, and prints as its state: `Kernel 2, S4`.
+extension Kernel2: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "Kernel 2, \(state.rawValue)" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
 }

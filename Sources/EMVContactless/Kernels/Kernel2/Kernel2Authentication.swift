@@ -86,19 +86,16 @@ extension Kernel2 {
 
     /// S910.70 to S910.78
     mutating func concludeTransaction() -> KernelStep {
-        guard let object = toWriteAfter.first else { return concludeAfterCard() }
-        toWriteAfter.removeFirst()
-        return send(.putData(object.tag, object.value), then: .waitingForPutDataAfterCryptogram)
+        if toWriteAfter.isEmpty { return concludeAfterCard() }
+        guard let command = Self.putData(&toWriteAfter) else { return concludeAfterPutData() }
+        return send(command, then: .waitingForPutDataAfterCryptogram)
     }
 
     /// S15.2 to S15.9: the first that fails ends it.
     mutating func takePutDataAfterCryptogram(_ response: ResponseAPDU) -> KernelStep {
         guard response.status == .success else { return concludeAfterPutData() }
-        if let object = toWriteAfter.first {
-            toWriteAfter.removeFirst()
-            return send(.putData(object.tag, object.value), then: .waitingForPutDataAfterCryptogram)
-        }
-        data[0xDF810E] = [0x80]
+        if let command = Self.putData(&toWriteAfter) { return send(command, then: .waitingForPutDataAfterCryptogram) }
+        if toWriteAfter.isEmpty { data[0xDF810E] = [0x80] }
         return concludeAfterPutData()
     }
 

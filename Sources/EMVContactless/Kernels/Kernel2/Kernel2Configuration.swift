@@ -98,6 +98,8 @@ struct Kernel2Data: Sendable {
         set { values[tag] = newValue }
     }
 
+    var count: Int { values.count }
+
     func isPresent(_ tag: TLVTag) -> Bool { values[tag] != nil }
     /// Whether it is there, without a value.
     func isEmpty(_ tag: TLVTag) -> Bool { values[tag]?.isEmpty == true }
@@ -166,6 +168,14 @@ struct Kernel2Data: Sendable {
     }
 }
 
+/// It holds account data in the clear, and prints as a number.
+extension Kernel2Data: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    /// `12 data objects`
+    var description: String { "\(count) data objects" }
+    var debugDescription: String { description }
+    var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
+}
+
 /// The data objects that the kernel looks into, as what they are.
 extension Kernel2 {
     var verificationResults: TerminalVerificationResults {
@@ -184,7 +194,7 @@ extension Kernel2 {
     var exceedsCVMLimit: Bool { amount > data.amount(0xDF8126) ?? 0 }
 
     /// Message Hold Time, DF812D, three bytes of digits, in milliseconds.
-    var messageHoldTime: Int { Int(data.amount(0xDF812D) ?? 0) * 100 }
+    var messageHoldTime: Int { Int(min(data.amount(0xDF812D) ?? 0, 999_999)) * 100 }
 
     /// Hold Time Value, DF8130, in milliseconds: for how long the field is off.
     var holdTime: Int { data.number(0xDF8130) * 100 }

@@ -32,6 +32,9 @@ extension Kernel2 {
         do throws(Kernel2Data.Malformed) {
             let related = try data.related(to: data[0x8C] ?? [])
             data[0xDF8107] = related
+            guard related.count + storage.count <= 255 else {
+                throw Kernel2Data.Malformed(reason: "with the DSDOL it asks for more than a command holds")
+            }
             return .generateAC(referenceControl: control, data: related + storage)
         } catch {
             throw notThisCard(.cardDataError, "CDOL1: \(error.reason)")

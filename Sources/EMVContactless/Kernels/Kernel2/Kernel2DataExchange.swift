@@ -38,7 +38,7 @@ extension Kernel2 {
 
     /// Takes what the terminal may set (UpdateWithDetData).
     mutating func takeTerminalObjects(_ objects: DataRecord) {
-        for object in objects.elements where Self.mayBeSet(object.tag) { data[object.tag] = object.value }
+        for object in objects.elements where Self.mayBeSet(object) { data[object.tag] = object.value }
         let lists: Set<TLVTag> = [0xDF8112, 0xFF8102, 0xFF8103]
         if objects.elements.contains(where: { lists.contains($0.tag) }) { takeTerminalLists() }
     }
@@ -52,21 +52,33 @@ extension Kernel2 {
         func elements(_ tag: TLVTag) -> [DataRecord.Element] {
             defer { if data[tag] != nil { data[tag] = nil } }
             guard let list = data[tag], let objects = try? TLVList(list) else { return [] }
-            // PUT DATA has one or two bytes for the tag.
-            return objects.filter { $0.tag.length <= 2 }.map { .init($0.tag, Array($0.value)) }
+            return objects.map { .init($0.tag, Array($0.value)) }
         }
         toWriteBefore += elements(0xFF8102)
         toWriteAfter += elements(0xFF8103)
     }
 
-    /// What is the terminal's to say while the card is there, but for what the transaction began with.
-    private static func mayBeSet(_ tag: TLVTag) -> Bool {
+    /// Takes the first object off the list.
+    ///
+    /// - Returns: nil if there is none, or PUT DATA has no room for it: one or two bytes for the tag, 255 for the value.
+    ///   Such a one stays in the list, and so does what follows it, as if the card had refused it.
+    static func putData(_ list: inout [DataRecord.Element]) -> CommandAPDU? {
+        guard let object = list.first, object.tag.length <= 2, object.value.count <= 255 else { return nil }
+        list.removeFirst()
+        return .putData(object.tag, object.value)
+    }
+
+    /// What is the terminal's to say while the card is there: neither what the transaction began with nor what configures the
+    /// kernel.
+    private static func mayBeSet(_ object: DataRecord.Element) -> Bool {
         let fixed: Set<TLVTag> = [
-            0x9F02, 0x9F03, 0x5F2A, 0x5F36, 0x9A, 0x9F21, 0x9C, 0x9F37, 0x95, 0x9B, 0x9F33, 0x9F34, 0x9F1A, 0x9F35,
+            0x9F02, 0x9F03, 0x5F2A, 0x5F36, 0x9A, 0x9F06, 0x9F21, 0x9C, 0x9F37, 0x95, 0x9B, 0x9F33, 0x9F34,
         ]
-        guard !fixed.contains(tag) else { return false }
-        if requestable.contains(tag) || defaults[tag] != nil { return true }
-        return DataElement[tag, .mastercard]?.source == .terminal
+        if requestable.contains(object.tag) { return true }
+        guard !fixed.contains(object.tag), defaults[object.tag] == nil,
+            let element = DataElement[object.tag, .mastercard], element.source == .terminal
+        else { return false }
+        return object.value.isEmpty || element.length.contains(object.value.count)
     }
 
     // MARK: What the terminal wants to read

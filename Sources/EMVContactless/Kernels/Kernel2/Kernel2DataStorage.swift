@@ -92,22 +92,24 @@ extension Kernel2 {
 
     /// S910.8 to S910.19, S11.47 to S11.61: whether the card signed what was read, and what it wrote.
     ///
-    /// - Parameter summaries: DS Summary 2 and 3, as they were signed.
+    /// - Parameter summaries: DS Summary 2 and 3, as they were signed.  What the card says of them elsewhere does not count.
     mutating func checkDataStorage(_ summaries: [[UInt8]]) throws(Termination) {
         // S11.47 to S11.49
         if let torn = recovering?.data, (torn[0xDF8128]?.first ?? 0) & 0x40 != 0, torn[0x9F7D] != data[0x9F7D] {
             throw notThisCard(.dataStorageReadError, "the data storage is not as it was before")
         }
-        if let second = summaries.first { data[0xDF8101] = second }
-        guard let second = data[0xDF8101] else { throw notThisCard(.cardDataMissing, "DS Summary 2 is not signed") }
+        guard let second = summaries.first else { throw notThisCard(.cardDataMissing, "DS Summary 2 is not signed") }
+        data[0xDF8101] = second
         guard second == data[0x9F7D] else {
             throw notThisCard(.dataStorageReadError, "the data storage is not what was read")
         }
         var status: UInt8 = 0x80
         data[0xDF810B] = [status]
         guard writesDataStorage else { return }
-        if summaries.count > 1 { data[0xDF8102] = summaries[1] }
-        guard let third = data[0xDF8102] else { throw notThisCard(.cardDataMissing, "DS Summary 3 is not signed") }
+        guard let third = summaries.dropFirst().first else {
+            throw notThisCard(.cardDataMissing, "DS Summary 3 is not signed")
+        }
+        data[0xDF8102] = third
         if third != second {
             status |= 0x40
             data[0xDF810B] = [status]

@@ -3,6 +3,9 @@ import SmartCard
 /// Kernel activation, GET PROCESSING OPTIONS and the choice of the mode (EMV Contactless Book C-2, 6: S1, S2 and S3).
 extension Kernel2 {
     mutating func initiate() throws(Termination) -> KernelStep {
+        guard furtherUnpredictableNumbers.count >= 3 else {
+            throw Termination(outcome: outcome(.endApplication, reason: "there are no unpredictable numbers"))
+        }
         tornTransactions.removeAll(olderThan: data.number(0xDF811C), at: activation.transaction.time)
         // S1.7 and S1.8
         do {
@@ -109,7 +112,7 @@ extension Kernel2 {
         transactionLimit = data.amount(verifiesOnDevice ? 0xDF8125 : 0xDF8124) ?? 0
         // S3.60 to S3.65
         if data.byte(0x82, at: 1) & 0x01 != 0, configuration.contains(.relayResistance) {
-            return exchangeRelayResistanceData(activation.transaction.unpredictableNumber)
+            return exchangeRelayResistanceData()
         }
         verificationResults.insert(.relayResistanceProtocolNotPerformed)
         return try beginReading()

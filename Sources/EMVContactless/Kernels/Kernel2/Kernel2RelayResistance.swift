@@ -3,8 +3,10 @@ import SmartCard
 /// The relay resistance protocol (EMV Contactless Book C-2, 3.10 and 6.6, SR1): whether the card is where it seems to be, by
 /// the time that it takes to answer.  All times are in units of 100 microseconds.
 extension Kernel2 {
-    /// S3.60 to S3.65, and SR1.23 to SR1.27.
-    mutating func exchangeRelayResistanceData(_ entropy: [UInt8]) -> KernelStep {
+    /// S3.61 to S3.64, and SR1.23 to SR1.27: each time with a number that the card has not been told, in the PDOL or before,
+    /// so that nobody can have asked a card far away already.
+    mutating func exchangeRelayResistanceData() -> KernelStep {
+        let entropy = furtherUnpredictableNumbers.removeFirst()
         data[0x9F37] = entropy
         data[0xDF8301] = entropy
         return send(.exchangeRelayResistanceData(entropy), then: .waitingForRelayResistanceData)
@@ -41,9 +43,9 @@ extension Kernel2 {
         let isLate = measured > most + data.number(0xDF8133)
         // SR1.22 to SR1.27
         let tries = data.byte(0xDF8307)
-        if isLate, tries < 2, !furtherUnpredictableNumbers.isEmpty {
+        if isLate, tries < 2 {
             data[0xDF8307] = [tries + 1]
-            return exchangeRelayResistanceData(furtherUnpredictableNumbers.removeFirst())
+            return exchangeRelayResistanceData()
         }
         // SR1.28 and SR1.29
         if isLate { verificationResults.insert(.relayResistanceTimeLimitsExceeded) }

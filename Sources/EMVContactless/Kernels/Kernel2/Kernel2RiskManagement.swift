@@ -76,9 +76,8 @@ extension Kernel2 {
         // S456.39 and 7.8
         cryptogramType = analyse()
         // S456.42 and S456.50
-        if let object = toWriteBefore.first {
-            toWriteBefore.removeFirst()
-            return send(.putData(object.tag, object.value), then: .waitingForPutDataBeforeCryptogram)
+        if let command = Self.putData(&toWriteBefore) {
+            return send(command, then: .waitingForPutDataBeforeCryptogram)
         }
         return try requestCryptogram()
     }
@@ -117,11 +116,10 @@ extension Kernel2 {
     /// S12.2 to S12.12: the first that fails ends it.
     mutating func takePutDataBeforeCryptogram(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
         guard response.status == .success else { return try requestCryptogram() }
-        if let object = toWriteBefore.first {
-            toWriteBefore.removeFirst()
-            return send(.putData(object.tag, object.value), then: .waitingForPutDataBeforeCryptogram)
+        if let command = Self.putData(&toWriteBefore) {
+            return send(command, then: .waitingForPutDataBeforeCryptogram)
         }
-        data[0xDF810F] = [0x80]
+        if toWriteBefore.isEmpty { data[0xDF810F] = [0x80] }
         return try requestCryptogram()
     }
 }

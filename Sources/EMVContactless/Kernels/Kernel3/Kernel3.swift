@@ -121,3 +121,10 @@ public struct Kernel3: Kernel {
         return KernelStep(.send(command))
     }
 }
+
+/// It holds account data in the clear, and prints without them.
+extension Kernel3: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
+    public var description: String { "Kernel 3" }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
+}
