@@ -102,8 +102,9 @@ struct Kernel2Bench {
         while true {
             let before = kernel.state
             let step = kernel.next(event)
-            // What the terminal answers on the way to a command changes no state.
-            if kernel.state != before || !isPending { run.transitions.insert(Transition(before, kernel.state)) }
+            if let signal = Self.signal(event, isPending: isPending) {
+                run.transitions.insert(Transition(before.rawValue, signal, kernel.state.rawValue))
+            }
             isPending = false
             run.requests += step.userInterfaceRequests
             switch step.action {
@@ -129,6 +130,16 @@ struct Kernel2Bench {
         }
     }
 
+    /// The signal of Book C-2 that an event stands for; nil for a terminal that has nothing to say and is not waited for.
+    private static func signal(_ event: KernelEvent, isPending: Bool) -> String? {
+        switch event {
+        case .start: "ACT"
+        case .response: "RA"
+        case .communicationError: "L1RSP"
+        case .terminalData(let objects): objects.elements.isEmpty ? isPending ? nil : "TIMEOUT" : "DET"
+        }
+    }
+
     struct Run {
         /// In hexadecimal.
         var commands: [String] = []
@@ -147,12 +158,14 @@ struct Kernel2Bench {
         subscript(discretionary tag: TLVTag) -> String? { outcome.discretionaryData?[tag]?.hex }
     }
 
-    /// From one state of the kernel to the next one that waits for something.
+    /// From one state of the kernel, by a signal, to the next one that waits for something.
     struct Transition: Hashable, CustomStringConvertible {
-        let description: String
+        /// State, signal, state.
+        let parts: [String]
 
-        init(_ from: Kernel2.State, _ to: Kernel2.State) { description = "\(from.rawValue) \(to.rawValue)" }
-        init(_ description: String) { self.description = description }
+        var description: String { parts.joined(separator: " ") }
+
+        init(_ from: String, _ signal: String, _ to: String) { parts = [from, signal, to] }
     }
 }
 

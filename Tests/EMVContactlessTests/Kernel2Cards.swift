@@ -84,6 +84,14 @@ extension Kernel2Bench {
         return bench
     }
 
+    /// A terminal that reads what the card does not give, and says something when it is told so.
+    static func speaking(_ data: [String: String?] = [:]) throws -> Kernel2Bench {
+        var bench = Kernel2Bench()
+        bench.data = data.merging(["DF8112": "9F6E"]) { $1 }
+        bench.answers = [try answer((0xDF8110, "01"))]
+        return bench
+    }
+
     /// A terminal that writes so many objects before GENERATE AC, and after it.
     static func writing(before: Int = 0, after: Int = 0) -> Kernel2Bench {
         func list(_ count: Int) -> String { (0..<count).map { "9F7\($0 + 5)02AA0\($0)" }.joined() }

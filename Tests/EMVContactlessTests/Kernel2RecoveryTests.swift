@@ -89,6 +89,49 @@ import Testing
         #expect(!"\(second.outcome)".contains("5413330089010434"))
     }
 
+    /// FF8101, in the order of AS350PLUS_SP, MPP_Kernel.c, MPP_S9_11: of a card that has given all that belongs to it, after
+    /// relay resistance and with its data storage written.
+    @Test func tornRecord() throws {
+        var bench = try Kernel2Bench.signing
+        bench.data = [
+            "DF811D": "01", "DF8104": "", "DF810D": "02", "9F5C": "1011121314151617", "9F53": "52",
+            "9F1E": "3132333435363738",
+        ]
+        bench.discretionary = "9F 5D 03 01 02 00  9F 5E 09 54 13 33 00 89 01 04 34 01"
+        bench.answers = [
+            try answer(
+                (0xDF62, "80"), (0xDF63, "D1"), (0xDF8108, "40"), (0xDF8109, "01 02 03 04 05 06 07 08"),
+                (0xDF810A, "80"))
+        ]
+        var card = MChipCard()
+        card.aip = "19 81"
+        card.iccCertificate = Kernel2Vectors.iccCertificateRelay
+        card.options = "9F 5F 01 20  9F 7F 04 C0 C1 C2 C3  9F 7D 08 A1 A2 A3 A4 A5 A6 A7 A8"
+        card.more = "9F 5B 03 DF 63 01  9F 51 03 9F 37 04"
+        let relay = "80 0A  AA BB CC DD  00 0A  00 50  00 18 90 00"
+        let balance = "9F 50 06 00 00 00 01 23 45 90 00"
+        let first = try bench.run([card.processingOptions, relay] + card.records + [balance, "-"])
+        #expect(first.instructions == "A8 EA B2 B2 B2 CA AE")
+        // The log has room for one: the next one puts it out.
+        bench.tornTransactions = try #require(first.outcome.tornTransactions)
+        bench.amount = 1
+        let second = try bench.run([card.processingOptions, relay] + card.records + [balance, "-"])
+        // EXCHANGE RELAY RESISTANCE DATA has the unpredictable number.
+        let number = first.commands[1].dropFirst(10).dropLast(2)
+        #expect(
+            second[discretionary: 0xFF8101]
+                == bytes(
+                    """
+                    9F0206 000000001234  9F0306 000000000000  5A08 5413330089010434  5F3401 01  DF810406 000000012345
+                    DF81071A 000000001234 0276 0000000002 0978 261121 00 \(number) 1F0302  9F3403 1F0302
+                    DF811304 \(number)  9F7D08 A1A2A3A4A5A6A7A8  DF812801 C0  9F1E08 3132333435363738  DF811101 22
+                    DF811401 50  9F3303 E00808  9F1A02 0276  9F3501 22  9505 0000000002  9F5301 52  5F2A02 0978
+                    9A03 261121  9F2103 120000  9C01 00  9F3704 \(number)  DF830104 \(number)  DF830204 AABBCCDD
+                    DF830302 000A  DF830402 0050  DF830502 0018  DF830602 003A  DF830701 00
+                    """
+                ).hex)
+    }
+
     /// At each command of a transaction: the card is asked for again, and the transaction goes on as if nothing had happened;
     /// lost at GENERATE AC it is recovered, and no cryptogram is made twice.
     @Test(.timeLimit(.minutes(5)), arguments: 0..<5, [false, true])
