@@ -6,7 +6,12 @@ import Testing
 @Suite struct Kernel2MagStripeTests {
     /// CVC3 4660 and 3000, the 66th transaction; the number for 9F6A is 1432778632, the last three digits of it are used.
     @Test func digitsArePlaced() throws {
-        let run = try Kernel2Bench().run(try MagStripeCard().read + [MagStripeCard.checksum()])
+        var bench = Kernel2Bench()
+        bench.fci += "50 0A 4D 41 53 54 45 52 43 41 52 44  9F 12 02 4D 43  9F 11 01 01"
+        var card = MagStripeCard()
+        let reference = "51 30 30 31 33 50 52 5A 38 37 36 34 33 35 36 31 58 4B 32 35 42 4D 38 37 32 48 4A 47 36"
+        card.more = "9F 24 1D" + reference
+        let run = try bench.run(try card.read + [MagStripeCard.checksum()])
         #expect(run.outcome.kind == .onlineRequest && run.outcome.cvm == .noCVM, "\(run.outcome.reason)")
         // The default UDOL asks for 9F6A alone.
         #expect(run.commands == ["80A800000383012200", "00B2010C00", "802A8E800400000632" + "00"])
@@ -19,7 +24,9 @@ import Testing
         #expect(run[discretionary: 0xDF812B] == "9999999999999F")
         #expect(run[discretionary: 0xDF812A] == String(repeating: "39", count: 13))
         #expect(run[record: 0x9F6D] == "0001" && run[record: 0x84] == "A0000000041010")
-        #expect(run.outcome.dataRecord?.elements.map(\.tag) == [0x84, 0x9F6D, 0x56, 0x9F6B])
+        // Table 4.10
+        #expect(
+            run.outcome.dataRecord?.elements.map(\.tag) == [0x50, 0x9F12, 0x84, 0x9F11, 0x9F6D, 0x9F24, 0x56, 0x9F6B])
         #expect(run.requests.map(\.message) == [.clearDisplay])
         #expect(!"\(run.outcome)".contains("5413330089010434"))
     }
@@ -150,6 +157,8 @@ import Testing
         #expect(run.outcome.kind == .endApplication && run.outcome.start == .b)
         #expect(run.requests.map(\.message) == [.clearDisplay, .seePhone])
         #expect(run.requests.last?.status == .notReady && run.requests.last?.holdTime == 1300)
+        let again = UserInterfaceRequest(.seePhone, .readyToRead, languagePreference: ["de", "en"])
+        #expect(run.outcome.userInterfaceRequestOnRestart == again)
         #expect(run.outcome.fieldOff == 1300)
     }
 

@@ -69,11 +69,24 @@ import Testing
         if isOnceMore {
             #expect(run.outcome.kind == .endApplication && run.outcome.start == .b && run.outcome.cvm == nil)
             #expect(run.requests.last?.message == message && run.requests.last?.holdTime == 1300)
-            #expect(run.outcome.userInterfaceRequestOnRestart?.status == .readyToRead)
+            #expect(run.requests.last?.status == .notReady)
+            // The same message stays until the device is presented again.
+            let again = UserInterfaceRequest(message, .readyToRead, languagePreference: ["de", "en"])
+            #expect(run.outcome.userInterfaceRequestOnRestart == again)
             #expect(run.outcome.dataRecord != nil && run.outcome.fieldOff == 1300)
         } else {
             #expect(run.outcome.kind == .onlineRequest && run.outcome.userInterfaceRequest?.message == message)
         }
+    }
+
+    /// S15.10: after PUT DATA the phone's message tells that the card has been read.
+    @Test func seePhoneAfterPutData() throws {
+        let run = try Kernel2Bench.writing(after: 1).run(
+            try ShortCard().read + [MChipCard.cryptogram("80", "DF 4B 03 00 01 00"), "90 00"])
+        #expect(run.requests.map(\.message) == [.seePhone])
+        #expect(run.requests.map(\.status) == [.cardReadSuccessfully])
+        #expect(run.outcome.userInterfaceRequestOnRestart?.message == .seePhone)
+        #expect(run[discretionary: 0xDF810E] == "80")
     }
 
     /// 7.5 with the terminal's capabilities above and below the limit, DF8118 and DF8119.
@@ -178,10 +191,11 @@ import Testing
 
     @Test(arguments: [
         // Answer to GET PROCESSING OPTIONS, error
-        ("80 08 18 80 10 01 01 00 10 02 90 00", "00060000001C"), ("80 04 18 80 10 01 90 00", "00040000001C"),
+        ("80 08 18 80 10 01 01 00 10 02 90 00", "00040000001C"), ("80 04 18 80 10 01 90 00", "00040000001C"),
         ("77 04 82 02 18 80 90 00", "00010000001C"), ("70 04 82 02 18 80 90 00", "00040000001C"),
         ("77 0A 82 02 18 80 94 04 10 02 01 00 90 00", "00060000001C"),  // records 2 to 1
         ("77 08 82 02 18 80 82 02 18 80 90 00", "00040000001C"),
+        ("77 0C 82 02 18 80 94 06 10 01 01 00 10 02 90 00", "00040000001C"),
         ("77 0B 82 03 18 80 00 94 04 10 01 01 00 90 00", "00040000001C"), ("90 00", "00040000001C"),
     ])
     func optionsThatMakeNoSense(_ answer: String, _ error: String) throws {
@@ -207,6 +221,33 @@ import Testing
     func recordsThatMakeNoSense(_ answer: String, _ error: String) throws {
         let run = try Kernel2Bench().run(try ShortCard().processingOptions, answer)
         #expect(run.error == error, "\(run.outcome.reason)")
+    }
+
+    /// 4.5.4: a tag that nobody knows may come twice; what the terminal has to say makes it malformed, but for the private
+    /// class.
+    @Test(arguments: [
+        ("DF 7E 01 AA  DF 7E 01 BB", "0000000000FF"), ("9F 02 06 00 00 00 00 00 01", "00040000001C"),
+        ("95 05 00 00 00 00 00", "00040000001C"), ("9F 33 03 E0 00 00", "00040000001C"),
+        ("DF 81 21 05 00 00 00 00 00", "0000000000FF"), ("5F 34 01 01  5F 34 01 01", "00040000001C"),
+    ])
+    func whatACardMayGive(_ more: String, _ error: String) throws {
+        var card = ShortCard()
+        card.more = more
+        let isRead = error == "0000000000FF"
+        let run = try Kernel2Bench().run(card.read + (isRead ? [MChipCard.cryptogram("80")] : []))
+        #expect(run.error == error, "\(run.outcome.reason)")
+    }
+
+    /// One that the terminal has set without a value counts, and then only once.
+    @Test func whatTheTerminalKnows() throws {
+        var bench = Kernel2Bench()
+        bench.data = ["DF7E": "", "DF8112": "DF7E"]
+        var card = ShortCard()
+        card.more = "DF 7E 01 AA"
+        let run = try bench.run(card.read + [MChipCard.cryptogram("80")])
+        #expect(run.exchanges.map(\.dataToSend.encoded.hex) == ["DF7E01AA"])
+        card.more += "DF 7E 01 BB"
+        #expect(try bench.run(card.read).error == "00040000001C")
     }
 
     /// S456.16

@@ -1,8 +1,9 @@
-import EMVContactless
 import SmartCard
 import SmartCardSimulator
 import Synchronization
 import Testing
+
+@testable import EMVContactless
 
 /// Torn transactions (EMV Contactless Book C-2, 3.8), and cards that leave at one command or another.
 @Suite struct Kernel2RecoveryTests {
@@ -49,6 +50,40 @@ import Testing
         let lost = try bench.run(try ShortCard().read + ["-"])
         #expect(lost.outcome.tornTransactions == bench.tornTransactions && lost.error == "010000000021")
     }
+
+    /// S11.5, S11.11, S11.12, S11.91: a card that may have written with the torn transaction (DF8128: C0).
+    @Test func tornWhileItWasWritten() throws {
+        let torn = try #require(try lost.outcome.tornTransactions)
+        var data = try #require(torn.record(like: Self.account)).data
+        data[0xDF8128] = [0xC0]
+        var bench = Kernel2Bench()
+        let time = try bench.activation().transaction.time
+        _ = bench.tornTransactions.add(TornTransactionLog.Record(data: data, time: time), maximum: 2)
+        bench.unpredictableNumber = "FF EE DD CC"
+        // Torn once more, it stays beside the new one.
+        let again = try bench.run(try ShortCard().read + ["69 85", "-"])
+        #expect(again.outcome.tornTransactions?.count == 2 && again[discretionary: 0xFF8101] == nil)
+        // Where there is no room for both, the oldest is handed out.
+        bench.data = ["DF811D": "01"]
+        let full = try bench.run(try ShortCard().read + ["69 85", "-"])
+        #expect(full.outcome.tornTransactions?.count == 1)
+        #expect(full[discretionary: 0xFF8101]?.contains("DF812801C0") == true)
+        // Forgotten, it is handed out with an error, and not with a cryptogram.
+        let made = try bench.run(try ShortCard().read + ["69 85", MChipCard.cryptogram("80")])
+        #expect(made.outcome.kind == .onlineRequest && made[discretionary: 0xFF8101] == nil)
+        let refused = try bench.run(try ShortCard().read + ["69 85", "69 85"])
+        #expect(refused.error == "00030069851C" && refused.outcome.tornTransactions?.isEmpty == true)
+        #expect(refused[discretionary: 0xFF8101]?.contains("DF812801C0") == true)
+    }
+
+    /// What a torn transaction is found by.
+    private static let account: DataRecord = {
+        let values: [(TLVTag, String)] = [
+            (0x5A, "5413330089010434"), (0x5F34, "01"), (0x9F02, "000000001234"), (0x9F03, "000000000000"),
+            (0x5F2A, "0978"), (0x9C, "00"),
+        ]
+        return DataRecord(values.map { .init($0, (try? [UInt8](hex: $1)) ?? []) })
+    }()
 
     /// S10.13 to S10.18
     @Test(arguments: [("70 00", "00040000001C"), ("77 03 9F 27 00", "00010000001C"), ("00", "00040000001C")])

@@ -86,6 +86,8 @@ public struct Kernel2: Kernel {
     var tornTransactions: TornTransactionLog
     /// Torn Temp Record: the transaction that the card is asked to recover.
     var recovering: TornTransactionLog.Record?
+    /// The same, when the card has made a new cryptogram instead (S11.5).
+    var forgotten: TornTransactionLog.Record?
     /// Torn Record, FF8101: one that nobody is going to recover any more.
     var abandoned: DataRecord?
 
@@ -161,8 +163,7 @@ public struct Kernel2: Kernel {
         case .waitingForProcessingOptions:
             throw Termination(
                 outcome: outcome(
-                    .tryAgain, start: .b, onRestart: UserInterfaceRequest(.presentCardAgain, .readyToRead),
-                    error: ErrorIndication(l1: error), reason: "communication error"))
+                    .tryAgain, start: .b, error: ErrorIndication(l1: error), reason: "communication error"))
         case .waitingForCryptogram: throw tornTransaction(error)
         case .waitingForCryptogramAfterRecovery: throw tornTransactionAfterRecovery(error)
         // S15.1: the cryptogram is there.

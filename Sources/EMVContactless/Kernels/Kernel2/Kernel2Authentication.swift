@@ -101,13 +101,15 @@ extension Kernel2 {
 
     /// S15.9.1 to S15.13
     mutating func concludeAfterPutData() -> KernelStep {
+        // S15.10 and S15.11
+        if asksForSecondTap { return seePhone(.cardReadSuccessfully) }
         shown.append(UserInterfaceRequest(.clearDisplay, .cardReadSuccessfully))
         return concludeAfterCard()
     }
 
     /// S910.71 to S910.75, and S910.78.1 to S910.81
     private mutating func concludeAfterCard() -> KernelStep {
-        if asksForSecondTap { return seePhone("the cardholder has to confirm on the device") }
+        if asksForSecondTap { return seePhone() }
         let request: UserInterfaceRequest
         let kind: Outcome.Kind
         let reason: String

@@ -124,7 +124,8 @@ struct Kernel2Data: Sendable {
     /// Takes the primitive objects of a response, those inside of templates as well (Book C-2, 4.5.4,
     /// ParseAndStoreCardResponse).
     ///
-    /// What the terminal or the kernel has to supply is ignored (EMV Book 3, 7.5).
+    /// An object that is not known counts where the terminal has set it without a value, and is ignored elsewhere.  What the
+    /// terminal or the kernel has to supply makes the response malformed; of private class, it is ignored.
     mutating func store(_ objects: TLVList) throws(Malformed) {
         for object in objects.flattened where !object.tag.isConstructed {
             try store(object.tag, Array(object.value))
@@ -135,8 +136,11 @@ struct Kernel2Data: Sendable {
     mutating func store(_ tag: TLVTag, _ value: [UInt8]) throws(Malformed) {
         let element = DataElement[tag, .mastercard]
         switch element?.source {
-        case .terminal, .issuer, .kernel: return
-        case .card, nil: break
+        case .card: break
+        case nil: guard isPresent(tag) else { return }
+        case .terminal, .issuer, .kernel:
+            guard !Self.terminals.contains(tag) else { throw Malformed(reason: "\(tag) is not the card's to give") }
+            return
         }
         guard self[tag] == nil else { throw Malformed(reason: "the card gives \(tag) twice") }
         if Self.measured.contains(tag), let element, !value.isEmpty, !element.length.contains(value.count) {
@@ -144,6 +148,13 @@ struct Kernel2Data: Sendable {
         }
         values[tag] = value
     }
+
+    /// Those of the book's data dictionary that no card gives, but for the private class.
+    private static let terminals: Set<TLVTag> = [
+        0x5F2A, 0x5F36, 0x95, 0x9A, 0x9C, 0x9F01, 0x9F02, 0x9F03, 0x9F09, 0x9F15, 0x9F16, 0x9F1A, 0x9F1C, 0x9F1D,
+        0x9F1E, 0x9F21, 0x9F33, 0x9F34, 0x9F35, 0x9F37, 0x9F40, 0x9F4E, 0x9F53, 0x9F5C, 0x9F6A, 0x9F6D, 0x9F7C,
+        0x9F7E,
+    ]
 
     /// The card's objects that the kernel looks into.
     private static let measured: Set<TLVTag> = [

@@ -91,9 +91,11 @@ extension Kernel2 {
         tagsToRead.removeAll { data[$0] != nil }
     }
 
-    /// The rest is not going to come: it is sent without a value (S456.21, S78.12).
+    /// The rest is not going to come: of what the book knows it is sent without a value (S456.21, S78.12).
     mutating func collectAllReadTags() {
-        for tag in tagsToRead { exchange.dataToSend[tag] = data[tag] ?? [] }
+        for tag in tagsToRead where data[tag] != nil || DataElement[tag, .mastercard] != nil {
+            exchange.dataToSend[tag] = data[tag] ?? []
+        }
         tagsToRead = []
         if !exchange.dataToSend.elements.isEmpty { isExchangeDue = true }
     }

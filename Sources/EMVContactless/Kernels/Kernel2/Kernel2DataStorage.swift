@@ -95,7 +95,7 @@ extension Kernel2 {
     /// - Parameter summaries: DS Summary 2 and 3, as they were signed.  What the card says of them elsewhere does not count.
     mutating func checkDataStorage(_ summaries: [[UInt8]]) throws(Termination) {
         // S11.47 to S11.49
-        if let torn = recovering?.data, (torn[0xDF8128]?.first ?? 0) & 0x40 != 0, torn[0x9F7D] != data[0x9F7D] {
+        if let torn = recovering?.data, torn.mayHaveBeenWritten, torn[0x9F7D] != data[0x9F7D] {
             throw notThisCard(.dataStorageReadError, "the data storage is not as it was before")
         }
         guard let second = summaries.first else { throw notThisCard(.cardDataMissing, "DS Summary 2 is not signed") }
@@ -119,10 +119,11 @@ extension Kernel2 {
         }
     }
 
-    /// S910.61 and S910.62, without a data record.
+    /// S910.61 and S910.62, S11.101: without a data record, and without a torn one.
     private var writeFailed: Termination {
         var kernel = self
         kernel.writesDataStorage = false
+        kernel.forgotten = nil
         return kernel.notThisCard(.dataStorageWriteError, "the card has not written")
     }
 }

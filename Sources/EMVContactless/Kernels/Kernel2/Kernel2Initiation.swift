@@ -81,6 +81,9 @@ extension Kernel2 {
                 try data.store(0x94, Array(template.value.dropFirst(2)))
             default: throw Kernel2Data.Malformed(reason: "neither template 77 nor 80")
             }
+            guard (data[0x94]?.count ?? 0) % 4 == 0 else {
+                throw Kernel2Data.Malformed(reason: "the AFL has not four bytes an entry")
+            }
         } catch {
             let reason = (error as? Kernel2Data.Malformed)?.reason ?? "\(error)"
             throw notThisCard(.parsingError, "GET PROCESSING OPTIONS: \(reason)")

@@ -131,7 +131,7 @@ extension Kernel2 {
     /// The device gives no checksum, and says why: the cardholder has to do something, or it declines (S13.41 to S13.45,
     /// S14.19.1 to S14.23).
     private mutating func withoutChecksum() -> KernelStep {
-        if asksForSecondTap { return seePhone("the cardholder has to confirm on the device") }
+        if asksForSecondTap { return seePhone() }
         return KernelStep(
             .outcome(
                 outcome(

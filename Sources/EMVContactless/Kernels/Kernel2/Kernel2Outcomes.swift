@@ -55,8 +55,11 @@ extension Kernel2 {
         _ error: ErrorIndication.Level2, status: StatusWord? = nil, l1: CommunicationError? = nil, _ reason: String
     ) -> Termination {
         let message = UserInterfaceRequest.Message.insertSwipeOrTryAnotherCard
+        var kernel = self
+        // S11.91 and S11.92
+        if let forgotten, forgotten.data.mayHaveBeenWritten { kernel.abandoned = forgotten.data }
         return Termination(
-            outcome: outcome(
+            outcome: kernel.outcome(
                 .endApplication,
                 request: UserInterfaceRequest(message, .notReady, holdTime: messageHoldTime),
                 hasDataRecord: writesDataStorage,
@@ -109,16 +112,22 @@ extension Kernel2 {
         return UserInterfaceRequest(.notAuthorised, .notReady, holdTime: messageHoldTime)
     }
 
-    /// The cardholder has to do something on the device, and present it again (S910.78.1 to S910.80, S13.44, S14.22).
+    /// The cardholder has to do something on the device, and present it again (S910.78.1 to S910.80, S13.44, S14.22).  The
+    /// phone's message stays until then.
     ///
     /// The field goes off for the hold time also where the card has no say in it, so that the device is not read over and
     /// over meanwhile.
-    mutating func seePhone(_ reason: String) -> KernelStep {
-        shown.append(phoneMessage)
+    ///
+    /// - Parameter status: what the message tells before; nil: as the phone message table has it.
+    mutating func seePhone(_ status: UserInterfaceRequest.Status? = nil) -> KernelStep {
+        var message = phoneMessage
+        if let status { message.status = status }
+        shown.append(message)
+        (message.status, message.holdTime) = (.readyToRead, 0)
         cvm = nil
         var outcome = outcome(
-            .endApplication, start: .b,
-            onRestart: UserInterfaceRequest(.presentCardAgain, .readyToRead), hasDataRecord: true, reason: reason)
+            .endApplication, start: .b, onRestart: message, hasDataRecord: true,
+            reason: "the cardholder has to confirm on the device")
         outcome.fieldOff = holdTime
         return KernelStep(.outcome(outcome))
     }
@@ -149,7 +158,7 @@ extension Kernel2 {
         0x9F02, 0x9F03, 0x9F26, 0x5F24, 0x82, 0x50, 0x5A, 0x5F34, 0x9F12, 0x9F36, 0x9F07, 0x9F09, 0x9F27, 0x9F34, 0x84,
         0x9F1E, 0x9F10, 0x9F11, 0x9F24, 0x9F33, 0x9F1A, 0x9F35, 0x95, 0x57, 0x9F53, 0x5F2A, 0x9A, 0x9C, 0x9F37,
     ]
-    private static let magStripeRecord: [TLVTag] = [0x50, 0x9F12, 0x84, 0x9F11, 0x9F6D, 0x56, 0x9F6B]
+    private static let magStripeRecord: [TLVTag] = [0x50, 0x9F12, 0x84, 0x9F11, 0x9F6D, 0x9F24, 0x56, 0x9F6B]
     private static let emvDiscretionaryData: [TLVTag] = [
         0x9F5D, 0x9F42, 0xDF8105, 0xDF8104, 0xDF8102, 0xDF810B, 0xDF810E, 0xDF810F, 0x9F6E,
     ]

@@ -32,7 +32,8 @@ extension Kernel2 {
 
     /// S11.11 to S11.16
     mutating func tornTransactionAfterRecovery(_ error: CommunicationError) -> Termination {
-        forgetRecovered()
+        // One that the card may have written with stays in the log.
+        if let recovering, !recovering.data.mayHaveBeenWritten { tornTransactions.remove(recovering) }
         logTornTransaction()
         return presentAgain(error)
     }
@@ -42,14 +43,6 @@ extension Kernel2 {
         data[0xDF8113] = try? data.related(to: data[0x9F51] ?? [])
         let record = TornTransactionLog.Record(data: tornRecordData, time: activation.transaction.time)
         if let oldest = tornTransactions.add(record, maximum: data.number(0xDF811D)) { abandoned = oldest.data }
-    }
-
-    /// Takes the transaction out of the log that the card does not recover; where the card may have written with it, it is
-    /// handed out (S11.5, S11.11, S11.12, S11.91 and S11.92).
-    private mutating func forgetRecovered() {
-        guard let recovering else { return }
-        tornTransactions.remove(recovering)
-        if (recovering.data[0xDF8128]?.first ?? 0) & 0x40 != 0 { abandoned = recovering.data }
     }
 
     mutating func takeRecoveredCryptogram(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
@@ -75,11 +68,17 @@ extension Kernel2 {
 
     mutating func takeCryptogramAfterRecovery(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
         // S11.5
-        forgetRecovered()
+        if let recovering { tornTransactions.remove(recovering) }
+        forgotten = recovering
         // S11.6 and S11.7
         guard response.status == .success else { throw notThisCard(response, to: "GENERATE AC") }
         try storeCryptogram(response)
         // S11.22
         return try continueWithCryptogram()
     }
+}
+
+extension DataRecord {
+    /// DF8128 bit 7 of a torn record: the card was to write with the cryptogram that it did not give.
+    var mayHaveBeenWritten: Bool { (self[0xDF8128]?.first ?? 0) & 0x40 != 0 }
 }

@@ -52,8 +52,8 @@ extension Kernel2 {
         // SR1.30 and SR1.31
         let tolerance = data.number(0xDF8137)
         let isMismatch =
-            estimated != 0 && expected != 0
-            && (estimated * 100 / expected < tolerance || expected * 100 / estimated < tolerance)
+            estimated == 0 || expected == 0 || estimated * 100 / expected < tolerance
+            || expected * 100 / estimated < tolerance
         if isMismatch || max(0, measured - least) > data.number(0xDF8136) {
             verificationResults.insert(.relayResistanceThresholdExceeded)
         }
