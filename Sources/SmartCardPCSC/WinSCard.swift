@@ -287,9 +287,10 @@ extension SCardContext {
 /// Calls the library, and tells the stopwatch how long that took if there is an answer.
 private func timed(_ stopwatch: ExchangeStopwatch?, _ call: () -> LONG) -> LONG {
     ProcessExit.guarded {
+        guard let stopwatch else { return call() }
         let start = ContinuousClock.now
         let status = call()
-        if PCSCStatus(status) == .success { stopwatch?.add(ContinuousClock.now - start) }
+        if PCSCStatus(status) == .success { stopwatch.add(ContinuousClock.now - start) }
         return status
     }
 }

@@ -37,15 +37,17 @@ final class CCIDPipe: Sendable {
         /// Just before the command was handed to libusb.  Not when it had been written: a thread that learns late of that would
         /// make the card faster than it is, and a kernel refuses a card that answers too soon, while it asks again one that
         /// answers late.
-        var start = ContinuousClock.now
-        var readDeadline = ContinuousClock.now
-        var lastDeadline = ContinuousClock.now
+        var start: ContinuousClock.Instant
+        var readDeadline: ContinuousClock.Instant
+        var lastDeadline: ContinuousClock.Instant
         var abort = Abort.none
         var result: Result<CCIDAnswer, CardError>?
 
         init(_ command: CCIDCommand, _ apdu: APDUExchange?, timeout: Duration, deviceTurn: USBTurn.Hold?) {
             (next, self.apdu, slot) = (command, apdu, command.slot)
             (self.timeout, self.deviceTurn) = (timeout, deviceTurn)
+            let now = ContinuousClock.now
+            (start, readDeadline, lastDeadline) = (now, now, now)
         }
 
         /// Whether ``next`` can go out.
@@ -260,7 +262,7 @@ final class CCIDPipe: Sendable {
     }
 
     private func read(_ result: Result<[UInt8], USBStatus>, _ job: Job) {
-        let end = ContinuousClock.now
+        let end = job.stopwatch.map { _ in ContinuousClock.now }
         change(job) { state in
             let step: CCIDExchange.Step?
             switch result {
@@ -274,7 +276,7 @@ final class CCIDPipe: Sendable {
             job.isReading = false
             switch step {
             case .done(let answer):
-                job.stopwatch?.add(end - job.start)
+                if let end { job.stopwatch?.add(end - job.start) }
                 received(answer, job)
             case .failed(let kind, let detail): job.end(.failure(CardError(kind, detail)))
             case .read:
