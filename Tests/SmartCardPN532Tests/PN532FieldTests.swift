@@ -89,12 +89,12 @@ import Testing
         #expect(report.outcome.kind == .onlineRequest && report.exchanges.count == 7)
     }
 
-    /// InDataExchange through direct transmit: the card's time, though the host sees the answer half a second later.
+    /// InDataExchange through direct transmit: the card's time, though the host sees the answer a second later.
     @Test func theTimeOfAnExchange() async throws {
         let host = HeldUpHost()
         let reader = VirtualReader(SoftwareACR122U())
         let advance = try #require(VirtualCards.named("mastercard-advance"))
-        reader.device.insert(LateCard(advance, instruction: 0xEA, takes: 20) { host.holdUp(for: 500) })
+        reader.device.insert(LateCard(advance, instruction: 0xEA, takes: 20) { host.holdUp(for: 1000) })
         let transaction = try transaction()
         let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: [2: Kernel2.self]))
         let report = try await withTaskExecutorPreference(host) {
@@ -103,7 +103,7 @@ import Testing
             }
         }
         let times = report.exchanges.filter { $0.header[1] == 0xEA }.map(\.duration)
-        #expect(!times.isEmpty && times.allSatisfy { $0 >= .milliseconds(20) && $0 < .milliseconds(300) }, "\(times)")
+        #expect(!times.isEmpty && times.allSatisfy { $0 >= .milliseconds(20) && $0 < .milliseconds(800) }, "\(times)")
     }
 
     /// A card that goes in the middle is a card that goes, and no fault of the reader's.
