@@ -18,6 +18,14 @@ import Testing
         #expect(run.outcome.kind == .declined)
     }
 
+    /// Without numbers that no card was told there is no transaction: it does not begin.
+    @Test func withoutNumbers() throws {
+        var bench = Kernel2Bench()
+        bench.furtherUnpredictableNumbers.removeLast()
+        let run = try bench.run()
+        #expect(run.outcome.kind == .endApplication && run.outcome.start == nil && run.commands.isEmpty)
+    }
+
     /// S3.4, S3.5: before the card has told anything.
     @Test func lostAtProcessingOptions() throws {
         let run = try Kernel2Bench().run("-")

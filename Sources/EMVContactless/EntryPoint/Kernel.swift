@@ -53,7 +53,8 @@ public struct KernelActivation: Sendable {
     public let selectResponse: ResponseAPDU
     /// With the unpredictable number of this activation.
     public let transaction: Transaction
-    /// Others that no card has been told, 4 bytes each.  Kernel 2 takes up to three of them.
+    /// Others that no card has been told, 4 bytes each.  Kernel 2 takes up to three of them, and
+    /// ends the application without.
     public let furtherUnpredictableNumbers: [[UInt8]]
     /// What the terminal has for a card that asks, by tag: its own, the combination's and the transaction's data, and the
     /// TTQ as pre-processing left it.
