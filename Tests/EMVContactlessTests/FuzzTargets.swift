@@ -44,10 +44,12 @@ public enum FuzzTargets {
     static let maximumCommands = 2 * EntryPoint.maximumActivations * (2 * EntryPoint.maximumCandidates + 160)
 
     /// What the first four bytes choose: kind, amount and start of the transaction, an ATM, what Kernel 2 exchanges with the
-    /// terminal, the floor limit, and what is other than in the test configuration in byte 1 of the TTQ.  Four bytes of 00 are the test configuration's purchase of 12.34.
+    /// terminal, the card behind the hostile one, the floor limit, and what is other than in the test configuration in byte 1 of
+    /// the TTQ.  Four bytes of 00 are the test configuration's purchase of 12.34, with no other card.
     struct Bench {
         var kind = Transaction.Kind.purchase
         var amount: UInt64
+        var card: (any VirtualCard)?
         /// Begins at Start B, without pre-processing.
         var startsAtB: Bool
         var configuration = ReaderConfiguration.test
@@ -59,7 +61,8 @@ public enum FuzzTargets {
             if choice & 0x20 != 0 { data[0xDF8112] = [0x9F, 0x50, 0x9F, 0x70, 0x9F, 0x75, 0x5F, 0x24] }
             if choice & 0x40 != 0 {
                 data[0xDF810D] = [0x02]
-                data[0x9F5C] = [0x10, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x17]
+                // The operator that has a slot in mastercard-storage.
+                data[0x9F5C] = [0x81, 0x99, 0x82, 0x99, 0x83, 0x99, 0x84, 0x99]
             }
             if choice & 0x80 != 0 {
                 (data[0xDF8104], data[0xDF8105]) = ([], [])
@@ -74,6 +77,14 @@ public enum FuzzTargets {
             12_34, 0, 1_00, 49_99, 50_00, 9_999_99, 10_000_00, Transaction.maximumAmount,
         ]
         private static let floorLimits: [UInt64?] = [0, nil, 12_34, 10_000_00]
+        /// Bits 4 to 8 of the second byte; no other card first.
+        private static let cards: [String?] = [
+            nil, "mastercard-storage", "mastercard-storage-rrp", "mastercard-torn", "mastercard-torn-lost",
+            "mastercard-advance", "mastercard-online", "mastercard-decline", "mastercard-phone",
+            "mastercard-phone-ready", "mastercard-balance", "mastercard-stripe", "mastercard-stripe-phone",
+            "mastercard-odd-keys", "maestro", "emv-cda", "visa-offline", "visa-oda-online", "visa-odd-keys",
+            "visa-update", "visa-signature",
+        ]
 
         init(_ bytes: some Collection<UInt8>) {
             let choice = (Array(bytes.prefix(4)) + [0, 0, 0, 0]).prefix(4)
@@ -81,6 +92,7 @@ public enum FuzzTargets {
             startsAtB = choice[0] & 0x04 != 0
             let isATM = choice[0] & 0x08 != 0
             amount = Self.amounts[Int(choice[1] & 0x07)]
+            card = Self.cards[Int(choice[1] >> 3) % Self.cards.count].flatMap { VirtualCards.named($0) }
             if isATM {
                 configuration.terminal[0x9F35] = [0x14]
                 configuration.terminal[0x9F40] = [0xE0, 0x00, 0xF0, 0xA0, 0x01]
@@ -98,12 +110,29 @@ public enum FuzzTargets {
         }
     }
 
+    /// Those that were published, and those that the virtual cards are certified by.
+    private static let keys: CAPublicKeys = {
+        var keys = CAPublicKeys.published
+        for key in VirtualCards.certificationAuthorityKeys {
+            guard
+                let key = try? CAPublicKey(
+                    environment: .test, rid: key.rid, index: key.index, modulus: key.modulus, exponent: key.exponent,
+                    checksum: key.checksum)
+            else { preconditionFailure("a key of the virtual cards") }
+            keys.insert(key)
+        }
+        return keys
+    }()
+
     /// A transaction, as ``Bench`` has it of the first bytes, and a card: what it answers to Entry Point and the kernels.  It
     /// comes to an end, after a bounded number of commands.
-    public static func transaction(_ bytes: [UInt8]) throws(Finding) {
+    public static func transaction(_ bytes: [UInt8]) throws(Finding) { try transaction(bytes, kernels: Kernels.all) }
+
+    /// With other kernels than those that there are.
+    static func transaction(_ bytes: [UInt8], kernels: [KernelIdentifier: any Kernel.Type]) throws(Finding) {
         let bench = Bench(bytes)
         do { try bench.configuration.validate() } catch { throw Finding(description: "\(error)") }
-        let entryPoint = EntryPoint(configuration: bench.configuration, kernels: Kernels.all, keys: .published)
+        let entryPoint = EntryPoint(configuration: bench.configuration, kernels: kernels, keys: keys)
         guard let date = CalendarDate(year: 2026, month: 11, day: 21), let time = TerminalTime(date),
             let currency = Currency["EUR"],
             let transaction = Transaction(
@@ -111,7 +140,7 @@ public enum FuzzTargets {
                 amountOther: bench.kind == .purchaseWithCashback ? bench.amount / 2 : 0, currency: currency, time: time,
                 unpredictableNumber: [1, 2, 3, 4])
         else { throw Finding(description: "no transaction") }
-        var card = HostileCard(bytes.dropFirst(4))
+        var card = HostileCard(bytes.dropFirst(4), before: bench.card)
         let result = card.play(entryPoint, transaction, startsAtB: bench.startsAtB)
         guard result.final != nil else { throw Finding(description: "no end") }
         guard result.commands <= maximumCommands else { throw Finding(description: "\(result.commands) commands") }

@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import Synchronization
 import TestSupport
 import Testing
 
@@ -36,7 +37,7 @@ import Testing
         for neutral in [[], [0], [0, 0, 0, 0, 0xFF]] as [[UInt8]] {
             let bench = FuzzTargets.Bench(neutral)
             #expect(bench.kind == .purchase && bench.amount == 12_34 && !bench.startsAtB)
-            #expect(bench.configuration == .test)
+            #expect(bench.configuration == .test && bench.card == nil)
         }
         let other = FuzzTargets.Bench([0x0F, 0x04, 0x03, 0x01])
         #expect(other.kind == .refund && other.amount == 50_00 && other.startsAtB)
@@ -45,6 +46,15 @@ import Testing
         #expect(other.configuration.combinations[0].kernel3.checksUsageAtATM)
         #expect(other.configuration.combinations[0].terminalTransactionQualifiers?.bytes.first == 0x37)
         #expect(Set((0...3).map { FuzzTargets.Bench([$0]).kind }) == Set(Transaction.Kind.allCases))
+        #expect((1...20).allSatisfy { FuzzTargets.Bench([0, $0 << 3]).card != nil })
+    }
+
+    /// Those for transactions take Kernel 2 to each of its states.
+    @Test func publishedInputsReachEveryState() throws {
+        for input in try FuzzCorpus("transaction").inputs {
+            try FuzzTargets.transaction(input, kernels: [2: WatchedKernel2.self, 3: Kernel3.self])
+        }
+        #expect(WatchedKernel2.states.withLock { $0 } == Set(Kernel2.State.allCases))
     }
 
     /// What is refused as a finding would be one.
@@ -52,4 +62,22 @@ import Testing
         #expect("\(FuzzTargets.Finding(description: "no end"))" == "no end")
         #expect(FuzzTargets.maximumCommands < EntryPoint.maximumCommands * EntryPoint.maximumActivations * 2)
     }
+}
+
+/// Kernel 2, which notes the states that it is in.
+private struct WatchedKernel2: Kernel {
+    static let states = Mutex<Set<Kernel2.State>>([])
+    private var kernel: Kernel2
+
+    init(_ activation: KernelActivation) {
+        kernel = Kernel2(activation)
+        note()
+    }
+
+    mutating func next(_ event: KernelEvent) -> KernelStep {
+        defer { note() }
+        return kernel.next(event)
+    }
+
+    private func note() { Self.states.withLock { _ = $0.insert(kernel.state) } }
 }

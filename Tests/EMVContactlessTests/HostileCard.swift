@@ -1,15 +1,20 @@
 import EMVContactless
 import SmartCard
+import SmartCardSimulator
 
 /// A card that does whatever a string of bytes tells it, from plausible answers to nonsense, against Entry Point and
-/// the kernels.  A fuzzer writes the string.
+/// the kernels; or somebody between them and another card, which signs what it says.  A fuzzer writes the string.
 struct HostileCard {
     private var bytes: ArraySlice<UInt8>
+    /// The other card.
+    private let card: (any VirtualCard)?
 
     /// Whether a Mastercard application was selected last.
     private var isMastercard = false
 
-    init(_ bytes: some Collection<UInt8>) { self.bytes = ArraySlice(bytes) }
+    init(_ bytes: some Collection<UInt8>, before card: (any VirtualCard)? = nil) {
+        (self.bytes, self.card) = (ArraySlice(bytes), card)
+    }
 
     /// What came of a transaction: how many commands there were, and the outcomes; nil if it had no end.
     struct Result {
@@ -76,7 +81,8 @@ struct HostileCard {
     private mutating func take(_ count: Int) -> [UInt8] { (0..<count).map { _ in take() } }
 
     private mutating func activate() -> EntryPoint.Event {
-        switch take() & 0x1F {
+        card?.reset()
+        return switch take() & 0x1F {
         case 0x1D: .collision
         case 0x1E: .collisionOver
         case 0x1F: .communicationError(.timeout)
@@ -85,6 +91,7 @@ struct HostileCard {
     }
 
     private mutating func answer(_ command: CommandAPDU) -> EntryPoint.Event {
+        if let card { return passOn(command, card) }
         // RECOVER AC: a card that has nothing to recover.
         if command.ins == 0xD0, take() & 0x03 == 0 { return response([], 0x6985) }
         let data: [UInt8]
@@ -95,6 +102,27 @@ struct HostileCard {
         default: data = plausible(command)
         }
         return response(data, 0x9000)
+    }
+
+    /// What the other card answers, as it is up to 7F; then changed, cut off, with another status, not at all, or replaced.
+    private mutating func passOn(_ command: CommandAPDU, _ card: any VirtualCard) -> EntryPoint.Event {
+        let whim = take()
+        // FF: the command does not get there.
+        guard whim != 0xFF, let bytes = card.exchange(command.bytes), var response = try? ResponseAPDU(bytes) else {
+            return .communicationError(.timeout)
+        }
+        switch whim {
+        case 0x80...0xBF where !response.data.isEmpty:
+            var data = response.data
+            data[Int(take()) % data.count] ^= whim & 0x3F
+            response = ResponseAPDU(data: data, status: response.status)
+        case 0xC0...0xCF: response = ResponseAPDU(data: response.data.dropLast(Int(take())), status: response.status)
+        case 0xD0...0xDF: response = ResponseAPDU(data: response.data, status: StatusWord(take(), take()))
+        case 0xE0...0xEF: return .communicationError(.timeout)
+        case 0xF0...0xFE: response = ResponseAPDU(data: plausible(command), status: 0x9000)
+        default: break
+        }
+        return .response(response, after: card.processingTime(of: command.bytes))
     }
 
     private func response(_ data: [UInt8], _ status: StatusWord) -> EntryPoint.Event {
