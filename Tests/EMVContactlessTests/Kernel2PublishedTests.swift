@@ -286,7 +286,7 @@ import Testing
         /// What the terminal was set to, as far as the commands show it.
         let data: [String: String]
         /// The answers to GET PROCESSING OPTIONS and READ RECORD.
-        let answers: [String]
+        var answers: [String]
         let commands: [String]
         let kind: Outcome.Kind
         let cvm: Outcome.CVM
@@ -409,39 +409,15 @@ import Testing
         #expect(run.error == "00020000001C" && run.outcome.dataRecord == nil)
     }
 
-    /// Online PIN for 90.00.  The commands are those that were published, but for one byte: CVM Results name the method as the
-    /// card's list does, 42 (Book C-2, 7.5), where the published reader left out the bit for what follows a failure and sent
-    /// 02.  The card has signed that, and so its answer does not hold for this terminal.
-    @Test func publishedWithOtherResults() throws {
-        var bench = Kernel2Bench()
-        bench.fci = """
-            50 09 4D 43 20 43 52 45 44 49 54  5F 2D 08 65 6E 66 72 65 73 64 65  87 01 01  9F 11 01 01
-            9F 12 0A 4D 41 53 54 45 52 43 41 52 44
-            """
-        bench.discretionary = "9F 4D 02 0B 0A"
-        (bench.date, bench.hour, bench.amount, bench.floorLimit) = ("20 03 16", 0, 90_00, 100_00)
-        bench.unpredictableNumber = "AB AB AB AB"
-        bench.data = ["9F1A": "0056", "9F35": "22", "5F2A": "0840"]
-        bench.keys = .published
-        let published = Self.all[1]
-        var answers = try responses(
-            published, "77 16  82 02 59 80  94 10 08 01 01 00  10 01 02 01  18 01 02 00  20 01 02 00")
-        // The signature for static data authentication, which Kernel 2 has not.
-        answers.insert(
-            """
-            7072937082465FAEEBF34F2AA29923378B47DB8C2F29CE64951319862F3C6B70D7B4152169E3D8C06F547B7E1C128F47
-            DE2FC1ED5EE3C22EFB818D353E3D2AB972527AE3CF2FE9AE2E80974E5E42E9D97BBFEC2678EB2189112255B378B0DC7C
-            398A80913303B6FA106820963E1FCAE5C7B8012D
-            90 00
-            """, at: 4)
-        let run = try bench.run(answers)
-        var results = bytes(published.cdol1)
-        results[results.count - 3] = 0x42
-        #expect(
-            run.commands == [
-                "80A8000002830000", "00B2011400", "00B2021400", "00B2011C00", "00B2021C00", "00B2012400", "00B2022400",
-                "80AE90002B" + results.hex + "00",
-            ])
+    /// With the card's own list, CVM Results name the method as that does, 42 (Book C-2, 7.5).  The card has signed 02, and so its
+    /// answer does not hold for this terminal.
+    @Test func replayedWithTheCardsOwnList() throws {
+        var replay = Self.replays[1]
+        replay.answers[2] = replay.published.records[1].bytes
+        let run = try replay.run(replay.amount)
+        let last = try #require(replay.commands.last)
+        #expect(last.hasSuffix("02030000"))
+        #expect(run.commands == replay.commands.dropLast() + [last.dropLast(8) + "42030000"])
         #expect(run.outcome.isAuthentic == false, "\(run.outcome.reason)")
     }
 
