@@ -31,17 +31,13 @@ import Testing
         let time = try #require(TerminalTime(date, hour: numbers[3], minute: numbers[4], second: numbers[5]))
         let counter = try #require(UInt32(value("counter")))
         let number = try [UInt8](hex: value("number"))
-        return try #require(
+        var transaction = try #require(
             Transaction(
                 kind, amount: amount, amountOther: other, currency: currency, time: time, unpredictableNumber: number,
                 sequenceCounter: counter))
-    }
-
-    /// The traces were recorded when a card that was presented again was told the same number again.
-    private struct SameNumber: RandomNumberGenerator {
-        private let value: UInt64
-        init(_ number: [UInt8]) { value = number.reduce(0) { $0 << 8 | UInt64($1) } << 32 }
-        mutating func next() -> UInt64 { value }
+        transaction.furtherUnpredictableNumbers =
+            try meta["transaction.further-numbers"]?.split(separator: " ").map { try [UInt8](hex: String($0)) } ?? []
+        return transaction
     }
 
     @Test("there are traces")
@@ -53,9 +49,7 @@ import Testing
         let reader = ReplayReader(trace)
         let transaction = try transaction(meta)
         let terminal = ContactlessTerminal(
-            EntryPoint(
-                configuration: configuration, kernels: Kernels.all, keys: keys,
-                random: SameNumber(transaction.unpredictableNumber)))
+            EntryPoint(configuration: configuration, kernels: Kernels.all, keys: keys))
         let field = CardReaderField(reader)
         let final = try await terminal.perform(transaction, in: field) { _ in }.final
         await field.release(.leave)

@@ -49,6 +49,21 @@ import Testing
         }
     }
 
+    @Test(
+        "the numbers that were drawn for relay resistance and mag-stripe mode are those of the trace",
+        arguments: ["mastercard-advance", "mastercard-stripe"])
+    func drawnNumbers(_ card: String) async throws {
+        try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(atPath: folder) }
+        let paid = try await run(["pay", "--card", card, "--amount", "12.34", "-o", "\(folder)/card.apdu"])
+        #expect(paid.status == 0, "\(paid)")
+        let exact = try await run(["replay", "--exact", folder])
+        #expect(exact.status == 0 && exact.output == "1 trace: 1 as recorded\n", "\(exact)")
+        let key = "transaction.further-numbers"
+        try write(text("card.apdu").replacing(key, with: "transaction.other-numbers"), to: "card.apdu")
+        #expect(try await run(["replay", "--exact", folder]).status == 1)
+    }
+
     @Test("another outcome, other commands and a file that is no trace each have their own words, and fail")
     func failing() async throws {
         try await withTraces {

@@ -25,7 +25,9 @@ struct PayCommand: AsyncParsableCommand {
             recorder.record(event)
         }
         let report = try await run.perform(on: recorder.recording(base), patience: readerOptions.patience)
-        for event in RecordedTransaction.events(report.final) { recorder.record(event) }
+        for event in RecordedTransaction.drawn(report) + RecordedTransaction.events(report.final) {
+            recorder.record(event)
+        }
         if let failure = recorder.failure { throw failure }
         guard output.output != "-" else { return }
         try OutcomeReport(report).print(json: json)

@@ -47,7 +47,7 @@ enum RecordedTransaction {
             }
             return value
         }
-        let transaction = Transaction(
+        var transaction = Transaction(
             try value("type", default: .purchase) { word in kinds.first { $0.word == word }?.kind },
             amount: try value("amount") { UInt64($0) },
             amountOther: try value("amount-other", default: 0) { UInt64($0) },
@@ -55,6 +55,9 @@ enum RecordedTransaction {
             time: try value("time", time(_:)),
             unpredictableNumber: try value("number", default: [0, 0, 0, 0]) { try? [UInt8](hex: $0) },
             sequenceCounter: try value("counter", default: 1) { UInt32($0) })
+        transaction?.furtherUnpredictableNumbers = try value("further-numbers", default: []) { text in
+            try? text.split(separator: " ").map { try [UInt8](hex: String($0)) }
+        }
         guard let transaction else {
             throw ToolError.usage("the trace's transaction is none", "Check its amounts, number and counter.")
         }
@@ -73,6 +76,12 @@ enum RecordedTransaction {
         guard isOne, numbers.count == 6, let date = CalendarDate(year: numbers[0], month: numbers[1], day: numbers[2])
         else { return nil }
         return TerminalTime(date, hour: numbers[3], minute: numbers[4], second: numbers[5])
+    }
+
+    /// The line for what was drawn on the way.
+    static func drawn(_ report: ContactlessTerminal.Report) -> [TraceEvent.What] {
+        let numbers = report.furtherUnpredictableNumbers.map(\.hex).joined(separator: " ")
+        return numbers.isEmpty ? [] : [.meta(key: "transaction.further-numbers", value: numbers)]
     }
 
     /// The lines for what came of it.  Account data and what a card computes is not among them.

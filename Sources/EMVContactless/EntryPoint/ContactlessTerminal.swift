@@ -29,6 +29,9 @@ public struct ContactlessTerminal: Sendable {
         public fileprivate(set) var exchanges: [Exchange] = []
         /// Why what happened happened: sentences without card data.
         public fileprivate(set) var notes: [String] = []
+        /// The numbers that were drawn for cards after the transaction's own, in their order: of 4 bytes, and not all of them
+        /// are sent.
+        public fileprivate(set) var furtherUnpredictableNumbers: [[UInt8]] = []
 
         /// That of ``final``.
         public var outcome: Outcome { final.outcome }
@@ -78,6 +81,11 @@ public struct ContactlessTerminal: Sendable {
         var channel: (any CardChannel)?
         var onlineRequest: FinalOutcome?
         var event = preProcessing ? EntryPoint.Event.startA(transaction) : .startB(transaction)
+        func report(_ final: FinalOutcome) -> Report {
+            Report(
+                final: final, onlineRequest: onlineRequest, exchanges: exchanges, notes: notes,
+                furtherUnpredictableNumbers: entryPoint.furtherUnpredictableNumbers)
+        }
         while true {
             try Task.checkCancellation()
             let step = entryPoint.next(event)
@@ -127,7 +135,7 @@ public struct ContactlessTerminal: Sendable {
                             to: final, authorise, in: field, notes: &notes, show: show),
                         final.outcome.isRestarted(by: response)
                     else {
-                        return Report(final: final, onlineRequest: onlineRequest, exchanges: exchanges, notes: notes)
+                        return report(final)
                     }
                     onlineRequest = final
                     event = .onlineResponse(response)
@@ -139,7 +147,7 @@ public struct ContactlessTerminal: Sendable {
                     (error as? CardError)?.kind == .cardAbsent
                         ? "the card was not presented again for the issuer's message"
                         : "the card was not told the issuer's message to its end: \(Self.text(of: error))")
-                return Report(final: onlineRequest, onlineRequest: onlineRequest, exchanges: exchanges, notes: notes)
+                return report(onlineRequest)
             }
         }
     }

@@ -83,6 +83,8 @@ public struct EntryPoint: Sendable {
     private var transaction: Transaction?
     /// The transaction's own, until it has been used.
     private var unpredictableNumber: [UInt8]?
+    /// Those after it, in their order.
+    private(set) var furtherUnpredictableNumbers: [[UInt8]] = []
     /// The combinations for the transaction, with what pre-processing found.
     private var combinations: [(combination: Combination, indicators: PreProcessingIndicators)] = []
     private var candidates = CandidateList()
@@ -185,6 +187,7 @@ extension EntryPoint {
     private mutating func begin(_ transaction: Transaction) {
         self.transaction = transaction
         unpredictableNumber = transaction.unpredictableNumber
+        furtherUnpredictableNumbers = []
         candidates = CandidateList()
         selected = nil
         onlineResponse = nil
@@ -339,8 +342,11 @@ extension EntryPoint {
     }
 
     private mutating func drawUnpredictableNumber() -> [UInt8] {
-        let number = UInt32(truncatingIfNeeded: random.next() >> 32)
-        return (0..<4).map { UInt8(truncatingIfNeeded: number >> (24 - 8 * $0)) }
+        let given = transaction?.furtherUnpredictableNumbers.dropFirst(furtherUnpredictableNumbers.count).first
+        let drawn = withUnsafeBytes(of: UInt32(truncatingIfNeeded: random.next() >> 32).bigEndian) { Array($0) }
+        let number = given.flatMap { $0.count == 4 ? $0 : nil } ?? drawn
+        furtherUnpredictableNumbers.append(number)
+        return number
     }
 
     private mutating func tellKernel(_ event: KernelEvent, _ commands: Int) -> Step.Action {

@@ -25,6 +25,9 @@ public struct Transaction: Hashable, Sendable {
     /// Tag 9F37, 4 bytes, when a kernel is activated for the first time.  Each activation after that has one that
     /// ``EntryPoint`` draws.
     public internal(set) var unpredictableNumber: [UInt8]
+    /// Those of 4 bytes that ``EntryPoint`` takes before it draws any, in their order: what
+    /// ``ContactlessTerminal/Report/furtherUnpredictableNumbers`` told of a transaction that is to be repeated.
+    public var furtherUnpredictableNumbers: [[UInt8]] = []
     /// Tag 9F41, eight digits.
     public let sequenceCounter: UInt32
 
