@@ -132,6 +132,7 @@ import Testing
             ("02 00", 1_00, [], "", .endApplication, "00010000001C"),
             ("02 00", 1_00, ["9F61"], "DF 4B 03 00 00 00", .declined, "0000000000FF"),
             ("02 00", 60_00, [], "DF 4B 03 00 00 00", .endApplication, "00060000001C"),
+            ("02 00", 60_00, ["9F60"], "DF 4B 03 00 00 00", .endApplication, "00010000001C"),
         ] as [(String, UInt64, Set<String>, String, Outcome.Kind, String)])
     func checksumsThatAreNone(
         _ aip: String, _ amount: UInt64, _ without: Set<String>, _ more: String, _ kind: Outcome.Kind, _ error: String

@@ -67,7 +67,7 @@ import Testing
         let run = try Kernel2Bench().run(
             try ShortCard().read + [MChipCard.cryptogram("80", "DF 4B 03 \(information)")])
         if isOnceMore {
-            #expect(run.outcome.kind == .endApplication && run.outcome.start == .b && run.outcome.cvm == nil)
+            #expect(run.outcome.kind == .endApplication && run.outcome.start == .b && run.outcome.cvm == .noCVM)
             #expect(run.requests.last?.message == message && run.requests.last?.holdTime == 1300)
             #expect(run.requests.last?.status == .notReady)
             // The same message stays until the device is presented again.

@@ -96,7 +96,9 @@ extension Kernel2 {
             guard data[0xDF4B] != nil else { throw notThisCard(.cardDataMissing, "the card does not give 9F61") }
             return withoutChecksum()
         }
-        // S13.14.5 to S13.23
+        // S13.14.5
+        try requireChecksumOfTrack1()
+        // S13.15 to S13.23
         try completeTracks()
         // S13.24 to S13.26
         cvm = Self.magStripeCVM(data.byte(exceedsCVMLimit ? 0xDF811E : 0xDF812C))
@@ -112,11 +114,13 @@ extension Kernel2 {
         }
         // S14.15, S14.19.1 to S14.23
         guard data[0x9F61] != nil else { return withoutChecksum() }
+        // S14.16
+        try requireChecksumOfTrack1()
         // S14.20 to S14.21.1
         guard hasVerifiedOnDevice || !exceedsCVMLimit else {
             throw notThisCard(.cardDataError, "the device has not verified the cardholder")
         }
-        // S14.16, S14.24 to S14.31
+        // S14.24 to S14.31
         try completeTracks()
         // S14.32 to S14.34
         cvm = hasVerifiedOnDevice ? .confirmationCodeVerified : .noCVM
@@ -140,11 +144,14 @@ extension Kernel2 {
                     hasDataRecord: true, reason: "the device gives no checksum")))
     }
 
-    /// S13.15 to S13.23, S14.16 and S14.25 to S14.31
-    private mutating func completeTracks() throws(Termination) {
+    private func requireChecksumOfTrack1() throws(Termination) {
         guard data[0x56] == nil || data[0x9F60] != nil else {
             throw notThisCard(.cardDataMissing, "the card does not give 9F60")
         }
+    }
+
+    /// S13.15 to S13.23, S14.25 to S14.31
+    private mutating func completeTracks() throws(Termination) {
         // nUN', which tells the issuer whether the device has verified the cardholder.
         let indicator = hasVerifiedOnDevice ? (unpredictableDigits + 5) % 10 : unpredictableDigits
         func digits(_ positions: TLVTag, _ checksum: TLVTag, _ counter: TLVTag, _ checksumPositions: TLVTag)

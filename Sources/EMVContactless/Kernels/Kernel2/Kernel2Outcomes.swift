@@ -124,7 +124,6 @@ extension Kernel2 {
         if let status { message.status = status }
         shown.append(message)
         (message.status, message.holdTime) = (.readyToRead, 0)
-        cvm = nil
         var outcome = outcome(
             .endApplication, start: .b, onRestart: message, hasDataRecord: true,
             reason: "the cardholder has to confirm on the device")
