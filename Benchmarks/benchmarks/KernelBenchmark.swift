@@ -107,9 +107,11 @@ extension Benchmarks {
     private static func transaction() throws -> Transaction {
         guard let date = CalendarDate(year: 2026, month: 11, day: 21), let time = TerminalTime(date),
             let currency = Currency["EUR"],
-            let transaction = Transaction(
+            var transaction = Transaction(
                 .purchase, amount: 1234, currency: currency, time: time, unpredictableNumber: [1, 2, 3, 4])
         else { throw CardError(.other, "no transaction") }
+        // The same each time: the card has signed them.
+        transaction.furtherUnpredictableNumbers = [[5, 6, 7, 8], [9, 10, 11, 12], [13, 14, 15, 16]]
         return transaction
     }
 }
