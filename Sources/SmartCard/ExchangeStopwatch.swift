@@ -39,6 +39,9 @@ public final class ExchangeStopwatch: Sendable {
     /// What ``time(isolation:_:)`` has measured last; zero before.
     public var elapsed: Duration { state.withLock { $0.elapsed } }
 
+    /// What transports have told since ``time(isolation:_:)`` began; nil: nothing.
+    package var told: Duration? { state.withLock { $0.told } }
+
     /// Called by a transport, on any thread, for each exchange that was answered, before the answer is handed on.
     public func add(_ duration: Duration) {
         state.withLock { $0.told = ($0.told ?? .zero) + duration }

@@ -12,6 +12,8 @@ public final class TraceRecorder: Sendable {
         var writer: TraceWriter
         var failure: (any Error)?
         var slot: SlotState?
+        /// Of the event that was written last.
+        var time = Duration.zero
 
         mutating func write(_ event: TraceEvent) {
             do {
@@ -34,21 +36,43 @@ public final class TraceRecorder: Sendable {
     public var failure: (any Error)? { state.withLock { $0.failure } }
 
     /// Writes an event of this moment, such as a note.
-    public func record(_ what: TraceEvent.What) {
+    public func record(_ what: TraceEvent.What) { record(what, at: nil) }
+
+    /// - Parameter time: since the beginning, no earlier than the event before and no later than now; nil: now.
+    /// - Returns: that time.
+    @discardableResult
+    fileprivate func record(_ what: TraceEvent.What, at time: Duration?) -> Duration {
         state.withLock { state in
-            guard state.failure == nil else { return }
+            // Read under the lock, so that no later event is written first.
+            let now = ContinuousClock.now - start
+            guard state.failure == nil else { return now }
             // Each program that watches the slot is told of the same change.
             switch what {
             case .slot(let slot):
-                guard slot != state.slot else { return }
+                guard slot != state.slot else { return now }
                 state.slot = slot
             // What is seen after that is news, whatever it is.
             case .failed(.slot, _): state.slot = nil
             default: break
             }
-            // Read under the lock, so that no later event is written first.
-            state.write(TraceEvent(at: ContinuousClock.now - start, what))
+            state.time = min(max(time ?? now, state.time), now)
+            state.write(TraceEvent(at: state.time, what))
+            return state.time
         }
+    }
+
+    /// Records an exchange.  Its answer has the time at which the transport had it, where an `ExchangeStopwatch` is told of
+    /// that: what goes by that time then does so again when the trace is replayed.
+    fileprivate func recordingExchange<Answer>(
+        _ layer: TraceEvent.Layer, _ command: [UInt8], answer bytes: (Answer) -> [UInt8],
+        _ body: () async throws -> Answer
+    ) async throws -> Answer {
+        let stopwatch = ExchangeStopwatch.current
+        let before = stopwatch?.told ?? .zero
+        let sent = record(.sent(layer, command), at: nil)
+        let answer = try await recordingFailure(of: .exchange(layer), body)
+        record(.received(layer, bytes(answer)), at: (stopwatch?.told).map { sent + $0 - before })
+        return answer
     }
 
     /// `reader`, recorded: its identity, what its slot holds as far as somebody watches, connections and what passes
@@ -60,13 +84,7 @@ public final class TraceRecorder: Sendable {
 
     /// `channel`, recorded.
     public func recording(_ channel: any CardChannel) -> any CardChannel {
-        RecorderLayer(channel) { [self] event in
-            switch event {
-            case .command(let command): record(.sent(.apdu, command.bytes))
-            case .response(let response): record(.received(.apdu, response.bytes))
-            case .failure(let error): record(.failed(.exchange(.apdu), .init(error)))
-            }
-        }
+        RecordedChannel(base: channel, recorder: self)
     }
 
     /// Records the failure of `operation`, if `body` fails.
@@ -119,12 +137,18 @@ private struct RecordedReader: CardReader {
     func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
         try await turn.take()
         defer { turn.pass() }
-        recorder.record(.sent(.escape, command))
-        let answer = try await recorder.recordingFailure(of: .exchange(.escape)) {
+        return try await recorder.recordingExchange(.escape, command, answer: { $0 }) {
             try await base.transmitToReader(command)
         }
-        recorder.record(.received(.escape, answer))
-        return answer
+    }
+}
+
+private struct RecordedChannel: CardChannel {
+    let base: any CardChannel
+    let recorder: TraceRecorder
+
+    func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        try await recorder.recordingExchange(.apdu, command.bytes, answer: \.bytes) { try await base.transmit(command) }
     }
 }
 

@@ -286,6 +286,28 @@ import Testing
         #expect(stopwatch.elapsed == .milliseconds(11))
     }
 
+    /// A transport that has its answer after 11 ms, to a host that is held up for 40 more.
+    private struct LateChannel: CardChannel {
+        func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+            ExchangeStopwatch.current?.add(.milliseconds(11))
+            try await Task.sleep(for: .milliseconds(51))
+            return try ResponseAPDU([0x90, 0x00])
+        }
+    }
+
+    @Test("an answer is recorded when its transport had it, if somebody measures", arguments: [false, true])
+    func timeOfTheTransport(_ isMeasured: Bool) async throws {
+        let recording = try Recording()
+        let card = recording.recorder.recording(LateChannel())
+        func exchange() async throws { for _ in 0..<2 { _ = try await card.transmit(command("00A4040000")) } }
+        if isMeasured { try await ExchangeStopwatch().time(exchange) } else { try await exchange() }
+        let times = try recording.trace().events.map(\.time)
+        try #require(times.count == 4)
+        for (sent, received) in [(times[0], times[1]), (times[2], times[3])] {
+            #expect(isMeasured ? received - sent == .milliseconds(11) : received - sent >= .milliseconds(51))
+        }
+    }
+
     @Test("with the timing of the recording an answer takes at least its time")
     func timing() async throws {
         let trace = try Trace(

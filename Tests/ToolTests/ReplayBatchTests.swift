@@ -50,7 +50,8 @@ import Testing
     }
 
     @Test(
-        "the numbers that were drawn for mag-stripe mode are those of the trace", arguments: ["mastercard-stripe"])
+        "the numbers that were drawn for relay resistance and mag-stripe mode are those of the trace",
+        arguments: ["mastercard-advance", "mastercard-stripe"])
     func drawnNumbers(_ card: String) async throws {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
