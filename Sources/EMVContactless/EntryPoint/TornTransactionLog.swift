@@ -10,15 +10,13 @@ public struct TornTransactionLog: Hashable, Sendable {
     struct Record: Hashable, Sendable {
         let data: DataRecord
         let time: TerminalTime
-
-        /// The account and its sequence number.
-        fileprivate var account: [[UInt8]?] { [data[0x5A], data[0x5F34]] }
-        /// Amounts, currency and type.
-        fileprivate var purpose: [[UInt8]?] { [data[0x9F02], data[0x9F03], data[0x5F2A], data[0x9C]] }
     }
 
     /// The oldest first.
     private var records: [Record] = []
+
+    /// The account and its sequence number; amounts, currency and type.
+    private static let identity: [TLVTag] = [0x5A, 0x5F34, 0x9F02, 0x9F03, 0x5F2A, 0x9C]
 
     public init() {}
 
@@ -31,8 +29,7 @@ public struct TornTransactionLog: Hashable, Sendable {
     /// Book C-2 compares the account alone (S456.45), and has the recovered amounts in the data record.  Who asks for an
     /// amount here gets that amount approved, or none.
     func record(like data: DataRecord) -> Record? {
-        let sought = Record(data: data, time: .midnight)
-        return records.last { $0.account == sought.account && $0.purpose == sought.purpose }
+        records.last { record in Self.identity.allSatisfy { record.data[$0] == data[$0] } }
     }
 
     /// - Returns: the oldest one, if there was no room for it any more.
@@ -69,14 +66,6 @@ public final class TornTransactions: Sendable {
 }
 
 extension TerminalTime {
-    /// Any time: for what is compared without it.
-    fileprivate static let midnight: TerminalTime = {
-        guard let day = CalendarDate(year: 2000, month: 1, day: 1), let time = TerminalTime(day) else {
-            preconditionFailure("there is such a day")
-        }
-        return time
-    }()
-
     fileprivate func seconds(since other: TerminalTime) -> Int { secondsOfEra - other.secondsOfEra }
 
     private var secondsOfEra: Int {
