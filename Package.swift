@@ -303,3 +303,28 @@ let package = Package(
     ],
     swiftLanguageModes: [.v6]
 )
+
+// `ONLY=KioskKitTests swift test` builds and tests one module, with what it stands on and nothing else.
+if let names = Context.environment["ONLY"] {
+    var kept: Set<String> = []
+    var next = names.split(separator: ",").map(String.init)
+    while let name = next.popLast() {
+        guard kept.insert(name).inserted, let target = package.targets.first(where: { $0.name == name }) else {
+            continue
+        }
+        next += target.dependencies.compactMap { dependency in
+            switch dependency {
+            case .byNameItem(let name, _), .targetItem(let name, _): name
+            default: nil
+            }
+        }
+    }
+    package.targets.removeAll { !kept.contains($0.name) }
+    package.products.removeAll { product in
+        switch product {
+        case let library as Product.Library: !kept.isSuperset(of: library.targets)
+        case let executable as Product.Executable: !kept.isSuperset(of: executable.targets)
+        default: true
+        }
+    }
+}
