@@ -44,6 +44,21 @@ indirect enum JSON: Hashable {
     var object: [Text: JSON]? { if case .object(let members) = self { members } else { nil } }
     var array: [JSON]? { if case .array(let items) = self { items } else { nil } }
 
+    /// As a JSON text: members in the order of their names' bytes, no spaces.
+    var written: String {
+        switch self {
+        case .null: "null"
+        case .boolean(let value): value ? "true" : "false"
+        case .number(let text): text
+        case .string(let text): Self.quoted(text.string)
+        case .array(let items): "[" + items.map(\.written).joined(separator: ",") + "]"
+        case .object(let members):
+            "{"
+                + members.sorted { $0.key.string.utf8.lexicographicallyPrecedes($1.key.string.utf8) }
+                .map { Self.quoted($0.key.string) + ":" + $0.value.written }.joined(separator: ",") + "}"
+        }
+    }
+
     /// A string with its quotation marks, as a JSON text has it; no control character is left as it is.
     static func quoted(_ text: String) -> String {
         var out = "\""

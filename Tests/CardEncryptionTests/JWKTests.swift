@@ -85,4 +85,122 @@ struct JWKTests {
             try JWEPrivateKey(jwk: "{\(Self.rsa)\(numbers)}", algorithm: .rsaOAEP256)
         }
     }
+
+    // MARK: Keys in tokens and sets
+
+    /// Claims of a token, with `card_data_key` between them.
+    private static func claims(_ key: String, more: String = "") -> String {
+        #"{"iss":"https://psp.example","exp":1800000000.5,\#(more)"card_data_key":\#(key)}"#
+    }
+
+    @Test func aKeyIsReadFromTheClaimsOfAToken() throws {
+        let key = #"{\#(Self.ec),"alg":"ECDH-ES","kid":"a\"\u00e9","x5c":["AA"],"more":[{"n":-1.5e3},null,true,false]}"#
+        let jwk = try #require(try JWK(member: "card_data_key", of: Self.claims(key).utf8))
+        #expect(try JWERecipient(jwk).keyID == "a\"\u{E9}" && jwk.keyID == "a\"\u{E9}")
+        // As it is written, it is read again.
+        #expect(try JWK(jwk.description) == jwk)
+        #expect(try JWERecipient(jwk: jwk.description).algorithm == .ecdhES)
+        #expect(try JWK(member: "card_data_key", of: #"{"iss":"a"}"#.utf8) == nil)
+    }
+
+    @Test func whatIsWrittenIsInOneOrder() throws {
+        let jwk = try JWK(#" { "kty" : "oct" , "b" : [ { "z" : "\u0007\\" , "a" : 1e5 } ] , "B" : null } "#)
+        #expect(jwk.description == #"{"B":null,"b":[{"a":1e5,"z":"\u0007\\"}],"kty":"oct"}"#)
+    }
+
+    @Test(
+        arguments: [
+            claims("{\(ec),\(ec)}"), claims(#"{\#(ec),"more":{"a":1,"\u0061":2}}"#),
+            claims("{\(ec)}", more: #""card_data_key":{},"#), claims("{\(ec)}", more: #""iss":"https://psp.example","#),
+        ])
+    func claimsThatNameSomethingTwiceAreRefused(claims: String) {
+        let error = #expect(throws: JWKError.self) { try JWK(member: "card_data_key", of: claims.utf8) }
+        guard case .json(_, due: "a name that was not there before") = error?.reason else {
+            Issue.record("\(String(describing: error))")
+            return
+        }
+    }
+
+    @Test(
+        arguments: [
+            (claims("null"), JWKError(.malformed, "card_data_key")),
+            (claims(JSON.quoted("{\(ec)}")), JWKError(.malformed, "card_data_key")),
+            (claims(#"{\#(ec),"d":"AA"}"#), JWKError(.privateKey, "d")),
+            ("[]", JWKError(.json(0, due: "an object"))),
+        ])
+    func claimsWithoutAPublicKeyAreRefused(claims: String, error: JWKError) {
+        #expect(throws: error) { try JWK(member: "card_data_key", of: claims.utf8) }
+    }
+
+    @Test func textsAreBounded() throws {
+        let space = String(repeating: " ", count: JWK.maximumLength - 2)
+        #expect(try JWK(member: "card_data_key", of: "{\(space)}".utf8) == nil)
+        let error = JWKError(.tooLong(JWK.maximumLength + 1))
+        #expect(throws: error) { try JWK(member: "card_data_key", of: "{\(space) }".utf8) }
+        #expect(throws: error) { try JWK("{\(space) }") }
+        #expect(throws: error) { try JWK.set("{\(space) }") }
+    }
+
+    /// JWK and thumbprint: RFC 7638, section 3.1; RFC 9449, sections 4.1 and 6.1; RFC 8037, appendix A.3.
+    static let thumbprints = [
+        (
+            #"""
+            {"kty":"RSA","n":"0vx7agoebGcQSuuPiLJXZptN9nndrQmbXEps2aiAFbWhM78LhWx4cbbfAAtVT86zwu1RK7aPFFxuhDR1L6tSoc_\#
+            BJECPebWKRXjBZCiFV4n3oknjhMstn64tZ_2W-5JsGY4Hc5n9yBXArwl93lqt7_RN5w6Cf0h4QyQ5v-65YGjQR0_FDW2QvzqY368QQMicA\#
+            taSqzs8KJZgnYb9c7d0zgdAZHzu6qMQvRL5hajrn1n91CbOpbISD08qNLyrdkt-bFTWhAI4vMQFh6WeZu0fM4lFd2NcRwr3XPksINHaQ-G\#
+            _xBniIqbw0Ls1jF44-csFCur-kEgU8awapJzKnqDKgw","e":"AQAB","alg":"RS256","kid":"2011-04-29"}
+            """#, "NzbLsXh8uDCcd-6MNwXF4W_7noWXFZAfHkxZsRGC9Xs"
+        ),
+        (
+            #"""
+            {"kty":"EC","x":"l8tFrhx-34tV3hRICRDY9zCkDlpBhF42UQUfWVAWBFs",\#
+            "y":"9VE4jf_Ok_o64zbTTlcuNJajHmt6v9TDVrU0CdvGRDA","crv":"P-256"}
+            """#, "0ZcOCORZNYy-DWpqq30jZyJGHTN0d2HglBV3uiguA4I"
+        ),
+        (
+            #"{"kty":"OKP","crv":"Ed25519","x":"11qYAYKxCrfVS_7TyWQHOg7hcvPapiMlrwIaaPcHURo"}"#,
+            "kPrK_qmxVWaYVA9wwBF6Iuo3vVzz7TxHCTwXBygrS4k"
+        ),
+    ]
+
+    @Test(arguments: thumbprints)
+    func aKeyHasTheThumbprintThatItsSpecificationHas(text: String, thumbprint: String) throws {
+        #expect(try JWK(text).thumbprint() == thumbprint)
+    }
+
+    @Test func aSetsKeysHaveTheirThumbprintsHoweverTheSetIsWritten() throws {
+        let spaced =
+            #"{"keys" : [ {"use":"sig",\#(Self.y) , "kid":"other", "crv":"P\u002d256",\#(Self.x),"\u006bty":"EC"} ]}"#
+        let keys = try JWK.set(#"{"keys":[\#(Self.thumbprints[0].0),{\#(Self.ec)}],"more":1}"#)
+        #expect(try keys.map { try $0.thumbprint() }.first == Self.thumbprints[0].1)
+        #expect(try JWK.set(spaced).map { try $0.thumbprint() } == [keys[1].thumbprint()])
+        #expect(try JWK.set(#"{"keys":[]}"#).isEmpty)
+    }
+
+    @Test(
+        arguments: [
+            ("{}", JWKError(.malformed, "keys")), (#"{"keys":{}}"#, JWKError(.malformed, "keys")),
+            (#"{"keys":[7]}"#, JWKError(.malformed, "keys")),
+            (#"{"keys":[],"keys":[]}"#, JWKError(.json(11, due: "a name that was not there before"))),
+            (#"{"keys":[{\#(ec),"d":"AA"}]}"#, JWKError(.privateKey, "d")),
+            (#"{"keys":[{"kty":"oct","k":"AA"}]}"#, JWKError(.privateKey, "k")),
+        ])
+    func otherSetsAreRefused(text: String, error: JWKError) {
+        #expect(throws: error) { try JWK.set(text) }
+    }
+
+    /// Two texts that mean the same key, and have two thumbprints, would be a way around a list of keys.
+    @Test(
+        arguments: [
+            (#"{"kty":"oct"}"#, JWKError(.keyType, "kty")), ("{}", JWKError(.keyType, "kty")),
+            (#"{"kty":"EC","crv":"P-257",\#(x),\#(y)}"#, JWKError(.curve, "crv")),
+            (#"{"kty":"EC","crv":"P-256",\#(x)}"#, JWKError(.malformed, "y")),
+            (#"{"kty":"EC","crv":"P-256",\#(x),"y":"AAAA"}"#, JWKError(.malformed, "y")),
+            (#"{"kty":"EC","crv":"P-256",\#(y),\#(x.dropLast())="}"#, JWKError(.malformed, "x")),
+            (#"{"kty":"RSA","n":"AP0","e":"AQAB"}"#, JWKError(.malformed, "n")),
+        ])
+    func aKeyThatIsWrittenInAnotherWayHasNoThumbprint(text: String, error: JWKError) throws {
+        let jwk = try JWK(text)
+        #expect(throws: error) { try jwk.thumbprint() }
+    }
 }

@@ -36,7 +36,7 @@ public final class JWEPrivateKey: Sendable {
     ///
     /// - Parameter algorithm: as in ``JWERecipient/init(jwk:algorithm:)``.
     public init(jwk text: some StringProtocol, algorithm: JWEAlgorithm? = nil) throws(JWKError) {
-        let jwk = try JWK(text, algorithm: algorithm, isPrivate: true)
+        let jwk = try JWEKey(JWK.object(text.utf8), algorithm: algorithm, isPrivate: true)
         self.algorithm = jwk.algorithm
         keyID = jwk.keyID
         switch jwk.algorithm {

@@ -14,22 +14,26 @@ public struct JWERecipient: Sendable {
         case rsa(_RSA.Encryption.PublicKey)
     }
 
-    /// The longest text of a JWK that is taken, in bytes.
-    public static let maximumJWKLength = 1 << 16
-
     /// The key of a JWK (RFC 7517): on P-256, or of RSA with 2048 bits and more.
     ///
     /// - Parameter algorithm: which one to use; nil for what `alg` of the key says.  Both must agree where there are both, and
     ///   `use` and `key_ops`, where there are, must permit it.
-    /// - Throws: ``JWKError``, also for a private key.
-    public init(jwk text: some StringProtocol, algorithm: JWEAlgorithm? = nil) throws(JWKError) {
-        let jwk = try JWK(text, algorithm: algorithm, isPrivate: false)
+    /// - Throws: ``JWKError``.
+    public init(_ jwk: JWK, algorithm: JWEAlgorithm? = nil) throws(JWKError) {
+        let jwk = try JWEKey(jwk.members, algorithm: algorithm, isPrivate: false)
         self.algorithm = jwk.algorithm
         keyID = jwk.keyID
         switch jwk.algorithm {
         case .ecdhES, .ecdhESA256KW: key = .p256(try P256Point(jwk: jwk.members).key)
         case .rsaOAEP256: key = .rsa(try jwk.publicRSAKey())
         }
+    }
+
+    /// The key of a text that is a JWK, as ``init(_:algorithm:)`` takes it.
+    ///
+    /// - Throws: ``JWKError``, also for a private key.
+    public init(jwk text: some StringProtocol, algorithm: JWEAlgorithm? = nil) throws(JWKError) {
+        try self.init(JWK(text), algorithm: algorithm)
     }
 
     /// Seals card data to this key, with a new content key and a new initialisation vector each time.
