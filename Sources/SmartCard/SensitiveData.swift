@@ -62,22 +62,41 @@ public enum SensitiveData {
         }
     }
 
-    /// `digits`, an account number and perhaps what follows it on a track, with `*` for what must not be shown: all
-    /// but the first six and last four digits of the account number, and everything behind the separator.
+    /// An account number (ISO/IEC 7812-1, 4: 8 to 19 digits) with `*` for what must not be shown.  The one truncation of
+    /// this package: a number that is cut here in one way and there in another gives away more than either (PCI SSC,
+    /// FAQ 1091 and 1117).
+    ///
+    /// The first six and the last four digits are shown, which is what PCI DSS 3.4.1 and FAQ 1091 permit for every brand and
+    /// length of payment cards, 13 digits and more; of a shorter one the last four, which is never more than half of it.  What
+    /// has less than 8 digits is no account number, and nothing is shown of it.
+    ///
+    ///     4761739001010010   ->   476173******0010
+    ///     476173900101       ->   ********0101
+    ///
+    /// - Parameter digits: in ASCII.  A number in the clear is never made a string for this, which would leave it behind.
+    package static func truncated(_ digits: some Collection<UInt8>) -> String {
+        let (first, last) =
+            switch digits.count {
+            case 13...: (6, 4)
+            case 8...: (0, 4)
+            default: (0, 0)
+            }
+        let hidden = [UInt8](repeating: UInt8(ascii: "*"), count: digits.count - first - last)
+        return String(decoding: digits.prefix(first) + hidden + digits.suffix(last), as: UTF8.self)
+    }
+
+    /// `digits`, an account number and perhaps what follows it on a track, with `*` for what must not be shown: of the
+    /// account number all but the first six and last four digits, or less where it is short (PCI SSC, FAQ 1091), and
+    /// everything behind the separator.
     ///
     /// The separator is `D` or `=`; a trailing `F` is filling and stays.
     public static func maskingAccountNumber(_ digits: String) -> String {
-        let end = digits.firstIndex { !("0"..."9" ~= $0) } ?? digits.endIndex
-        let number = digits[..<end]
-        // Of a number too short to hide anything between its ends, nothing is shown.
-        let shown =
-            number.count >= 12
-            ? number.prefix(6) + String(repeating: "*", count: number.count - 10) + number.suffix(4)
-            : Substring(String(repeating: "*", count: number.count))
-        guard end < digits.endIndex else { return String(shown) }
+        let end = digits.utf8.firstIndex { !(0x30...0x39).contains($0) } ?? digits.endIndex
+        let shown = truncated(digits.utf8[..<end])
+        guard end < digits.endIndex else { return shown }
         let rest = digits[end...]
-        if rest.allSatisfy({ $0 == "F" }) { return String(shown + rest) }
-        return String(shown + rest.prefix(1)) + String(repeating: "*", count: rest.count - 1)
+        if rest.allSatisfy({ $0 == "F" }) { return shown + rest }
+        return shown + rest.prefix(1) + String(repeating: "*", count: rest.count - 1)
     }
 
     /// The BER-TLV in `data` with its primitive values masked, as `70[ 5A:476173******0010 ]`; nil if `data` is not
@@ -164,8 +183,8 @@ public enum SensitiveData {
         (2...6).contains(digits.first ?? 0) || digits.starts(with: [8, 1]) || digits.starts(with: [9, 7, 9, 2])
     }
 
-    /// The Luhn formula (ISO/IEC 7812-1, Annex B).
-    private static func checks(_ digits: ArraySlice<UInt8>) -> Bool {
+    /// The Luhn formula (ISO/IEC 7812-1, Annex B), of digits that are each 0 to 9.
+    package static func checks(_ digits: some BidirectionalCollection<UInt8>) -> Bool {
         digits.reversed().enumerated().reduce(0) { sum, next in
             let doubled = Int(next.element) * (next.offset % 2 + 1)
             return sum + doubled / 10 + doubled % 10

@@ -51,6 +51,20 @@ struct TrackTests {
         }
     }
 
+    @Test(
+        "A number prints in one way, whatever prints it",
+        arguments: [
+            ("12345678", "****5678"), ("123456789012", "********9012"), ("1234567890123", "123456***0123"),
+            ("1234567890123456789", "123456*********6789"),
+        ])
+    func truncated(_ digits: String, _ shown: String) throws {
+        let pan = try #require(PAN(digits: digits))
+        let packed = try [UInt8](hex: digits.count.isMultiple(of: 2) ? digits : digits + "F")
+        #expect(pan.masked == shown)
+        #expect(SensitiveData.masked(packed, of: 0x5A).prefix(digits.count) == shown)
+        #expect("\(Annotation(try #require(try TLVList([0x5A, UInt8(packed.count)] + packed).first)))".contains(shown))
+    }
+
     @Test("Track 2: separator searched, filling dropped")
     func track2() throws {
         let sixteen = try Track2([UInt8](hex: "4761739001010010 D 2512 201 12345678901 F".replacing(" ", with: "")))

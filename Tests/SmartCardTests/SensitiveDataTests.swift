@@ -6,12 +6,30 @@ import Testing
         ("4761739001010010", "476173******0010"),
         ("4761739001010010D2212201", "476173******0010D*******"),
         ("4761739001010010=2212201", "476173******0010=*******"),
-        ("541333008901FFFF", "541333**8901FFFF"),
+        ("541333008901FFFF", "********8901FFFF"),
         ("541333FF", "******FF"),
         ("", ""),
     ])
     func accountNumbers(_ digits: String, _ shown: String) {
         #expect(SensitiveData.maskingAccountNumber(digits) == shown)
+    }
+
+    /// ISO/IEC 7812-1, 4: 8 to 19 digits.  PCI SSC, FAQ 1091, in what all brands permit: of 13 to 19 digits the first six and
+    /// the last four; of less, which no brand has, not more than half.
+    @Test(arguments: [
+        ("", ""), ("1", "*"), ("1234567", "*******"),
+        ("12345678", "****5678"), ("123456789", "*****6789"), ("1234567890", "******7890"),
+        ("12345678901", "*******8901"), ("123456789012", "********9012"),
+        ("1234567890123", "123456***0123"), ("12345678901234", "123456****1234"),
+        ("123456789012345", "123456*****2345"), ("1234567890123456", "123456******3456"),
+        ("12345678901234567", "123456*******4567"), ("123456789012345678", "123456********5678"),
+        ("1234567890123456789", "123456*********6789"),
+    ])
+    func truncation(_ digits: String, _ shown: String) {
+        #expect(SensitiveData.maskingAccountNumber(digits) == shown)
+        #expect(shown.count == digits.count)
+        let count = shown.count { $0 != "*" }
+        #expect(count <= 10 && (digits.count >= 13 || 2 * count <= digits.count))
     }
 
     @Test func constructedObjectsAreMaskedInside() {

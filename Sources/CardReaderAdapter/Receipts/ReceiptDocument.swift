@@ -1,5 +1,6 @@
 import EMVContactless
 import Foundation
+import SmartCard
 
 /// A receipt as lines with a meaning, in one language, before it is text, HTML, bytes for a printer or PDF.
 ///
@@ -183,8 +184,8 @@ enum AccountNumbers {
     /// `text` with all but the last four digits of what may be an account number replaced by `*`, and with what follows
     /// it on a track.
     ///
-    /// That is 13 to 19 digits with a Luhn check digit that begin with 2 to 6, as numbers of card networks do; one of space,
-    /// hyphen, point or slash may stand between two of them.
+    /// That is 13 to 19 digits with a Luhn check digit that begin as numbers of card networks do; one of space, hyphen, point
+    /// or slash may stand between two of them.
     static func masked(in text: String) -> String {
         var characters = Array(text)
         let digits = characters.indices.compactMap { index in
@@ -207,25 +208,19 @@ enum AccountNumbers {
     private static func end(
         of digits: [(index: Int, value: Int)], from start: Int, in characters: [Character]
     ) -> Int? {
-        guard (2...6).contains(digits[start].value) else { return nil }
         var last = start
         while last + 1 < digits.count, last - start < 18,
             isGap(characters[(digits[last].index + 1)..<digits[last + 1].index])
         {
             last += 1
         }
-        return stride(from: last + 1, through: start + 13, by: -1).first { isValid(digits[start..<$0].map(\.value)) }
+        return stride(from: last + 1, through: start + 13, by: -1).first { end in
+            SensitiveData.isAccountNumber(digits[start..<end].map { UInt8($0.value) }[...])
+        }
     }
 
     private static func isGap(_ between: ArraySlice<Character>) -> Bool {
         between.count <= 1 && between.allSatisfy { " -./‐‑–·_\n".contains($0) }
-    }
-
-    private static func isValid(_ digits: [Int]) -> Bool {
-        let sum = digits.reversed().enumerated().reduce(0) { sum, digit in
-            sum + (digit.offset % 2 == 0 ? digit.element : digit.element * 2 - (digit.element > 4 ? 9 : 0))
-        }
-        return sum % 10 == 0
     }
 
     /// Behind the separator of track 2, `=` or `D`, to the next space; behind that of track 1, `^`, to the sentinel.

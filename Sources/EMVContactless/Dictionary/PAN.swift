@@ -2,7 +2,7 @@ import SmartCard
 
 /// A primary account number (ISO/IEC 7812-1): 8 to 19 digits.
 ///
-/// It prints as its first six and last four digits only, also in a debugger, a dump or a failed expectation.  Whoever
+/// It prints as ``masked`` only, also in a debugger, a dump or a failed expectation.  Whoever
 /// needs the whole number asks for ``digits``.
 public struct PAN: Hashable, Sendable {
     /// In ASCII.  A short string would be kept in place, and left behind on the stack; an array is wiped where the heap is.
@@ -28,18 +28,11 @@ public struct PAN: Hashable, Sendable {
     }
 
     /// Whether the last digit is the check digit of the others (ISO/IEC 7812-1, Annex B).
-    public var isLuhnValid: Bool {
-        var sum = 0
-        for (index, character) in ascii.reversed().enumerated() {
-            let digit = Int(character) - 0x30
-            let weighted = index % 2 == 0 ? digit : digit * 2
-            sum += weighted > 9 ? weighted - 9 : weighted
-        }
-        return sum % 10 == 0
-    }
+    public var isLuhnValid: Bool { SensitiveData.checks(ascii.map { $0 - 0x30 }) }
 
-    /// The first six and last four digits with `*` between: `476173******0010`.
-    public var masked: String { SensitiveData.maskingAccountNumber(digits) }
+    /// The first six and last four digits with `*` between: `476173******0010`; the last four where there are less than 13
+    /// digits: `********0101`.
+    public var masked: String { SensitiveData.truncated(ascii) }
 }
 
 extension PAN: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {

@@ -7,7 +7,7 @@ import SmartCard
 package struct StoredCard: Codable, Hashable, Sendable {
     /// HMAC-SHA-256 of the account number's digits, the first half, in hexadecimal digits.
     let reference: String
-    /// `476173******0010`; of numbers that have less than 13 digits, `*******0010`.
+    /// As ``PAN/masked`` has it: `476173******0010`.
     let masked: String
 
     init(reference: String, masked: String) {
@@ -18,10 +18,7 @@ package struct StoredCard: Codable, Hashable, Sendable {
     /// - Parameter key: the device's.
     package init(_ number: PAN, key: SymmetricKey) {
         reference = Data(HMAC<SHA256>.authenticationCode(for: number.ascii, using: key)).prefix(16).hex
-        let digits = number.ascii
-        let shown = digits.count < 13 ? 0 : 6
-        let hidden = [UInt8](repeating: UInt8(ascii: "*"), count: digits.count - shown - 4)
-        masked = String(decoding: digits.prefix(shown) + hidden + digits.suffix(4), as: UTF8.self)
+        masked = number.masked
     }
 }
 
