@@ -26,23 +26,23 @@ import Testing
         arguments: [
             ("02 00", .onlinePIN, "020000", "0000040000"),  // R
             ("42 00", .onlinePIN, "420000", "0000040000"),
-            ("1E 00", .obtainSignature, "1E0000", "0000000000"),  // R
-            ("1F 00", .noCVM, "1F0002", "0000000000"),  // R
+            ("1E 00", .signature, "1E0000", "0000000000"),  // R
+            ("1F 00", .none, "1F0002", "0000000000"),  // R
             // Fail: there is nothing behind it, whatever bit 7 says (10.5).
-            ("00 00", .noCVM, "000001", "0000800000"),
-            ("40 00 1F 00", .noCVM, "400001", "0000800000"),  // R
+            ("00 00", .none, "000001", "0000800000"),
+            ("40 00 1F 00", .none, "400001", "0000800000"),  // R
             // Offline PINs, in the clear and enciphered, and with a signature
-            ("01 00", .noCVM, "3F0001", "0000900000"), ("03 00", .noCVM, "3F0001", "0000900000"),
-            ("04 00", .noCVM, "3F0001", "0000900000"), ("05 00", .noCVM, "3F0001", "0000900000"),
+            ("01 00", .none, "3F0001", "0000900000"), ("03 00", .none, "3F0001", "0000900000"),
+            ("04 00", .none, "3F0001", "0000900000"), ("05 00", .none, "3F0001", "0000900000"),
             ("41 00 42 03 1E 03 1F 03", .onlinePIN, "420300", "0000140000"),
             // Reserved, a scheme's and an issuer's own codes, biometrics, and the one that stands for none performed
-            ("1D 00", .noCVM, "3F0001", "0000C00000"), ("20 00", .noCVM, "3F0001", "0000C00000"),
-            ("30 00", .noCVM, "3F0001", "0000C00000"), ("06 00", .noCVM, "3F0001", "0000C00000"),
-            ("3F 00", .noCVM, "3F0001", "0000C00000"),
-            ("70 00 1F 00", .noCVM, "1F0002", "0000400000"),  // R
-            ("70 00 30 00 1F 00", .noCVM, "3F0001", "0000C00000"),
+            ("1D 00", .none, "3F0001", "0000C00000"), ("20 00", .none, "3F0001", "0000C00000"),
+            ("30 00", .none, "3F0001", "0000C00000"), ("06 00", .none, "3F0001", "0000C00000"),
+            ("3F 00", .none, "3F0001", "0000C00000"),
+            ("70 00 1F 00", .none, "1F0002", "0000400000"),  // R
+            ("70 00 30 00 1F 00", .none, "3F0001", "0000C00000"),
             // The card's preference decides.
-            ("5E 00 02 00", .obtainSignature, "5E0000", "0000000000"),
+            ("5E 00 02 00", .signature, "5E0000", "0000000000"),
             ("02 00 1E 00", .onlinePIN, "020000", "0000040000"),
         ] as [(String, Outcome.CVM, String, String)])
     func methods(_ rules: String, _ method: Outcome.CVM, _ results: String, _ findings: String) throws {
@@ -71,7 +71,7 @@ import Testing
         let verification = try perform(rules, capability: .noCVM)
         #expect(verification.results.bytes.hex == results)
         #expect(verification.findings.bytes.hex == findings)
-        #expect(verification.method == .noCVM)
+        #expect(verification.method == .none)
     }
 
     @Test func noCVMHasToBeSupported() throws {
@@ -101,7 +101,7 @@ import Testing
             for condition in UInt8.min...UInt8.max where !(6...9).contains(condition) {
                 let verification = try perform("1E \([condition].hex)", kind: kind, terminalType: type)
                 #expect(
-                    (verification.method == .obtainSignature) == satisfied.contains(condition),
+                    (verification.method == .signature) == satisfied.contains(condition),
                     "\(condition) \(String(describing: type))")
                 if !satisfied.contains(condition) {
                     #expect(verification.results.bytes.hex == "3F0001")  // R
@@ -123,7 +123,7 @@ import Testing
             func isObtained(_ currency: String?) throws -> Bool {
                 try perform(
                     "1E 0\(condition)", amounts: "00 00 13 88  00 00 27 10", amount: amount, currency: currency
-                ).method == .obtainSignature
+                ).method == .signature
             }
             #expect(try isObtained("09 78") == satisfied.contains(condition))
             // Another currency, or none known
@@ -136,19 +136,19 @@ import Testing
     @Test func amountsAreBinary() throws {
         #expect(
             try perform("1E 06 1F 00", amounts: "FF FF FF FF 00 00 00 00", amount: 42_949_672_94).method
-                == .obtainSignature)
+                == .signature)
         #expect(
-            try perform("1E 06 1F 00", amounts: "FF FF FF FF 00 00 00 00", amount: 42_949_672_95).method == .noCVM)
+            try perform("1E 06 1F 00", amounts: "FF FF FF FF 00 00 00 00", amount: 42_949_672_95).method == .none)
         #expect(
             try perform("1E 08 1F 00", amounts: "00 00 00 00 FF FF FF FF", amount: 42_949_672_94).method
-                == .obtainSignature)
+                == .signature)
     }
 
     /// Book 3, 7.5 and 10.5: no list, or one without rules.
     @Test func noList() throws {
         let without = try perform("")
         #expect(without.results.bytes.hex == "3F0000")  // R
-        #expect(without.findings == .iccDataMissing && without.status == [] && without.method == .noCVM)
+        #expect(without.findings == .iccDataMissing && without.status == [] && without.method == .none)
         let none = CardholderVerification(
             nil, for: try purchase(1), applicationCurrency: nil, terminalType: 0x22, capability: Self.all)
         #expect(none == without)
@@ -160,9 +160,9 @@ import Testing
     /// Book C-2, 7.5, CVM.1 to CVM.4
     @Test func onDevice() {
         let required = CardholderVerification.onDevice(isRequired: true)
-        #expect(required.method == .confirmationCodeVerified && required.results.bytes.hex == "010002")
+        #expect(required.method == .deviceCVM && required.results.bytes.hex == "010002")
         let notRequired = CardholderVerification.onDevice(isRequired: false)
-        #expect(notRequired.method == .noCVM && notRequired.results.bytes.hex == "3F0002")
+        #expect(notRequired.method == .none && notRequired.results.bytes.hex == "3F0002")
         #expect(required.findings == [] && notRequired.findings == [])
     }
 

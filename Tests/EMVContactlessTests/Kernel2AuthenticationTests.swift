@@ -187,7 +187,7 @@ import Testing
         card.aip = "1B 80"
         card.iccCertificate = Kernel2Vectors.iccCertificateDevice
         let run = try Kernel2Bench.signing.run(card.read + [Kernel2Vectors.onDevice.answered])
-        #expect(run.outcome.kind == .approved && run.outcome.cvm == .noCVM, "\(run.outcome.reason)")
+        #expect(run.outcome.kind == .approved && run.outcome.cvm == Outcome.CVM.none, "\(run.outcome.reason)")
         #expect(run[record: 0x9F34] == "3F0002")
 
         var above = Kernel2Bench()
@@ -195,7 +195,7 @@ import Testing
         card.aip = "1A 80"
         let declined = try above.run(card.read + [MChipCard.cryptogram("00")])
         #expect(declined.commands.last?.hasPrefix("80AE00") == true)
-        #expect(declined.outcome.cvm == .confirmationCodeVerified && declined.outcome.receipt)
+        #expect(declined.outcome.cvm == .deviceCVM && declined.outcome.receipt)
         #expect(declined[record: 0x9F34] == "010002")
     }
 }

@@ -12,7 +12,7 @@ import Testing
         let reference = "51 30 30 31 33 50 52 5A 38 37 36 34 33 35 36 31 58 4B 32 35 42 4D 38 37 32 48 4A 47 36"
         card.more = "9F 24 1D" + reference
         let run = try bench.run(try card.read + [MagStripeCard.checksum()])
-        #expect(run.outcome.kind == .onlineRequest && run.outcome.cvm == .noCVM, "\(run.outcome.reason)")
+        #expect(run.outcome.kind == .onlineRequest && run.outcome.cvm == Outcome.CVM.none, "\(run.outcome.reason)")
         // The default UDOL asks for 9F6A alone.
         #expect(run.commands == ["80A800000383012200", "00B2010C00", "802A8E800400000632" + "00"])
         // From the end: 3 digits; 660 of the CVC3 in 1 to 3; 632 in 4 to 6; 066 of the counter in 9 to 11.
@@ -63,7 +63,7 @@ import Testing
         bench.amount = 50_00
         let device = try bench.run(card.read + [MagStripeCard.checksum("DF 4B 03 00 10 00")])
         #expect(device.commands.last == joined("802A8E800C", "00000632", "03", "000000005000", "00", "00"))
-        #expect(device.outcome.cvm == .confirmationCodeVerified && device.outcome.receipt)
+        #expect(device.outcome.cvm == .deviceCVM && device.outcome.receipt)
         // nUN' = 3 + 5: the device has verified its holder.
         #expect(device[record: 0x9F6B] == "5413330089010434D31122019066996326608F")
     }
@@ -72,12 +72,13 @@ import Testing
     @Test(
         arguments: [
             // AIP, amount, DF811E and DF812C, more of the answer; CVM, receipt
-            ("00 00", 49_99, "10", "00", "", .noCVM, false), ("00 00", 50_00, "10", "00", "", .obtainSignature, true),
+            ("00 00", 49_99, "10", "00", "", Outcome.CVM.none, false),
+            ("00 00", 50_00, "10", "00", "", .signature, true),
             ("00 00", 50_00, "20", "00", "", .onlinePIN, true),
-            ("00 00", 49_99, "10", "10", "", .obtainSignature, true),
+            ("00 00", 49_99, "10", "10", "", .signature, true),
             ("00 00", 49_99, "10", "F0", "", nil, false),
-            ("02 00", 49_99, "10", "10", "DF 4B 03 00 00 00", .noCVM, false),
-            ("02 00", 49_99, "10", "10", "DF 4B 03 00 10 00", .confirmationCodeVerified, false),
+            ("02 00", 49_99, "10", "10", "DF 4B 03 00 00 00", Outcome.CVM.none, false),
+            ("02 00", 49_99, "10", "10", "DF 4B 03 00 10 00", .deviceCVM, false),
         ] as [(String, UInt64, String, String, String, Outcome.CVM?, Bool)])
     func magStripeCVM(
         _ aip: String, _ amount: UInt64, _ required: String, _ notRequired: String, _ more: String,

@@ -67,7 +67,8 @@ import Testing
         let run = try Kernel2Bench().run(
             try ShortCard().read + [MChipCard.cryptogram("80", "DF 4B 03 \(information)")])
         if isOnceMore {
-            #expect(run.outcome.kind == .endApplication && run.outcome.start == .b && run.outcome.cvm == .noCVM)
+            #expect(
+                run.outcome.kind == .endApplication && run.outcome.start == .b && run.outcome.cvm == Outcome.CVM.none)
             #expect(run.requests.last?.message == message && run.requests.last?.holdTime == 1300)
             #expect(run.requests.last?.status == .notReady)
             // The same message stays until the device is presented again.
@@ -92,10 +93,10 @@ import Testing
     /// 7.5 with the terminal's capabilities above and below the limit, DF8118 and DF8119.
     @Test(
         arguments: [
-            (49_99, "60", "08", .noCVM, "1F0302", "E00808", false),
+            (49_99, "60", "08", Outcome.CVM.none, "1F0302", "E00808", false),
             (50_00, "60", "08", .onlinePIN, "420300", "E06008", true),
-            (50_00, "20", "08", .obtainSignature, "1E0300", "E02008", true),
-            (50_00, "00", "08", .noCVM, "3F0001", "E00008", true),
+            (50_00, "20", "08", .signature, "1E0300", "E02008", true),
+            (50_00, "00", "08", Outcome.CVM.none, "3F0001", "E00008", true),
         ] as [(UInt64, String, String, Outcome.CVM, String, String, Bool)])
     func mchipCVM(
         _ amount: UInt64, _ required: String, _ notRequired: String, _ cvm: Outcome.CVM, _ results: String,

@@ -18,7 +18,7 @@ import Testing
                     "00"),
             ])
         #expect(run.outcome.kind == .onlineRequest && run.outcome.start == nil)
-        #expect(run.outcome.cvm == .noCVM && !run.outcome.receipt && run.outcome.isAuthentic == nil)
+        #expect(run.outcome.cvm == Outcome.CVM.none && !run.outcome.receipt && run.outcome.isAuthentic == nil)
         #expect(run.outcome.userInterfaceRequest?.message == .authorising)
         #expect(run.outcome.userInterfaceRequest?.status == .notReady)
         #expect(run.requests.map(\.message) == [.clearDisplay])
@@ -30,7 +30,7 @@ import Testing
     @Test(
         arguments: [
             // Amount, CVM, P1 of GENERATE AC
-            (12_34, .noCVM), (49_99, .noCVM), (50_00, .onlinePIN),
+            (12_34, Outcome.CVM.none), (49_99, Outcome.CVM.none), (50_00, .onlinePIN),
         ] as [(UInt64, Outcome.CVM)])
     func mastercardGoesOnline(_ amount: UInt64, _ cvm: Outcome.CVM) throws {
         let card = try #require(VirtualCards.named("mastercard"))

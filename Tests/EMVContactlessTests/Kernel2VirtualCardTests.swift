@@ -10,41 +10,44 @@ import Testing
     @Test(
         arguments: [
             // Card, amount, outcome, cardholder verification, instructions of each presentation
-            ("emv-cda", 12_34, .approved, .noCVM, ["A4 A4 A8 B2 B2 B2 AE"]),
-            ("emv-cda", 25_01, .onlineRequest, .noCVM, ["A4 A4 A8 B2 B2 B2 AE"]),
+            ("emv-cda", 12_34, .approved, Outcome.CVM.none, ["A4 A4 A8 B2 B2 B2 AE"]),
+            ("emv-cda", 25_01, .onlineRequest, Outcome.CVM.none, ["A4 A4 A8 B2 B2 B2 AE"]),
             ("emv-cda", 60_00, .onlineRequest, .onlinePIN, ["A4 A4 A8 B2 B2 B2 AE"]),
             // It authenticates nothing offline.
-            ("mastercard", 12_34, .onlineRequest, .noCVM, ["A4 A4 A8 B2 AE"]),
-            ("mastercard-online", 12_34, .onlineRequest, .noCVM, ["A4 A4 A8 B2 B2 B2 AE"]),
+            ("mastercard", 12_34, .onlineRequest, Outcome.CVM.none, ["A4 A4 A8 B2 AE"]),
+            ("mastercard-online", 12_34, .onlineRequest, Outcome.CVM.none, ["A4 A4 A8 B2 B2 B2 AE"]),
             // An AAC without signature, though one was asked for; the card has contacts (S910.74).
-            ("mastercard-decline", 12_34, .tryAnotherInterface, .noCVM, ["A4 A4 A8 B2 B2 B2 AE"]),
-            ("mastercard-cda-fails", 12_34, .endApplication, .noCVM, ["A4 A4 A8 B2 B2 B2 AE"]),
-            ("mastercard-odd-keys", 12_34, .approved, .noCVM, ["A4 A4 A8 B2 B2 B2 AE"]),
-            ("mastercard-padded-keys", 12_34, .approved, .noCVM, ["A4 A4 A8 B2 B2 B2 AE"]),
-            ("mastercard-advance", 12_34, .approved, .noCVM, ["A4 A4 A8 EA B2 B2 B2 AE"]),
-            ("mastercard-rrp-slow", 12_34, .onlineRequest, .noCVM, ["A4 A4 A8 EA EA EA B2 B2 B2 AE"]),
+            ("mastercard-decline", 12_34, .tryAnotherInterface, Outcome.CVM.none, ["A4 A4 A8 B2 B2 B2 AE"]),
+            ("mastercard-cda-fails", 12_34, .endApplication, Outcome.CVM.none, ["A4 A4 A8 B2 B2 B2 AE"]),
+            ("mastercard-odd-keys", 12_34, .approved, Outcome.CVM.none, ["A4 A4 A8 B2 B2 B2 AE"]),
+            ("mastercard-padded-keys", 12_34, .approved, Outcome.CVM.none, ["A4 A4 A8 B2 B2 B2 AE"]),
+            ("mastercard-advance", 12_34, .approved, Outcome.CVM.none, ["A4 A4 A8 EA B2 B2 B2 AE"]),
+            ("mastercard-rrp-slow", 12_34, .onlineRequest, Outcome.CVM.none, ["A4 A4 A8 EA EA EA B2 B2 B2 AE"]),
             ("mastercard-rrp-early", 12_34, .endApplication, nil, ["A4 A4 A8 EA"]),
-            ("mastercard-rrp-mismatch", 12_34, .onlineRequest, .noCVM, ["A4 A4 A8 EA B2 B2 B2 AE"]),
+            ("mastercard-rrp-mismatch", 12_34, .onlineRequest, Outcome.CVM.none, ["A4 A4 A8 EA B2 B2 B2 AE"]),
             ("mastercard-rrp-wrong", 12_34, .endApplication, nil, ["A4 A4 A8 EA"]),
-            ("mastercard-torn", 12_34, .approved, .noCVM, ["A4 A4 A8 B2 B2 B2 AE", "A4 A4 A8 B2 B2 B2 D0"]),
-            ("mastercard-torn-lost", 12_34, .approved, .noCVM, ["A4 A4 A8 B2 B2 B2 AE", "A4 A4 A8 B2 B2 B2 AE"]),
-            ("mastercard-balance", 12_34, .approved, .noCVM, ["A4 A4 A8 B2 B2 B2 AE"]),
-            ("mastercard-stripe", 12_34, .onlineRequest, .noCVM, ["A4 A4 A8 B2 2A"]),
-            ("mastercard-stripe", 60_00, .onlineRequest, .obtainSignature, ["A4 A4 A8 B2 2A"]),
-            ("mastercard-stripe-wide", 12_34, .onlineRequest, .noCVM, ["A4 A4 A8 B2 2A"]),
+            ("mastercard-torn", 12_34, .approved, Outcome.CVM.none, ["A4 A4 A8 B2 B2 B2 AE", "A4 A4 A8 B2 B2 B2 D0"]),
             (
-                "mastercard-stripe-phone", 60_00, .onlineRequest, .confirmationCodeVerified,
-                ["A4 A4 A8 B2 2A", "A4 A4 A8 B2 2A"]
-            ),
-            ("mastercard-storage", 12_34, .approved, .noCVM, ["A4 A4 A8 B2 B2 B2 AE"]),
-            ("mastercard-storage-rrp", 12_34, .approved, .noCVM, ["A4 A4 A8 EA B2 B2 B2 AE"]),
-            (
-                "mastercard-phone", 60_00, .onlineRequest, .confirmationCodeVerified,
+                "mastercard-torn-lost", 12_34, .approved, Outcome.CVM.none,
                 ["A4 A4 A8 B2 B2 B2 AE", "A4 A4 A8 B2 B2 B2 AE"]
             ),
-            ("mastercard-phone-ready", 60_00, .onlineRequest, .confirmationCodeVerified, ["A4 A4 A8 B2 B2 B2 AE"]),
-            ("mastercard-phone-ready", 12_34, .onlineRequest, .noCVM, ["A4 A4 A8 B2 B2 B2 AE"]),
-            ("maestro", 12_34, .approved, .noCVM, ["A4 A4 A8 B2 B2 B2 AE"]),
+            ("mastercard-balance", 12_34, .approved, Outcome.CVM.none, ["A4 A4 A8 B2 B2 B2 AE"]),
+            ("mastercard-stripe", 12_34, .onlineRequest, Outcome.CVM.none, ["A4 A4 A8 B2 2A"]),
+            ("mastercard-stripe", 60_00, .onlineRequest, .signature, ["A4 A4 A8 B2 2A"]),
+            ("mastercard-stripe-wide", 12_34, .onlineRequest, Outcome.CVM.none, ["A4 A4 A8 B2 2A"]),
+            (
+                "mastercard-stripe-phone", 60_00, .onlineRequest, .deviceCVM,
+                ["A4 A4 A8 B2 2A", "A4 A4 A8 B2 2A"]
+            ),
+            ("mastercard-storage", 12_34, .approved, Outcome.CVM.none, ["A4 A4 A8 B2 B2 B2 AE"]),
+            ("mastercard-storage-rrp", 12_34, .approved, Outcome.CVM.none, ["A4 A4 A8 EA B2 B2 B2 AE"]),
+            (
+                "mastercard-phone", 60_00, .onlineRequest, .deviceCVM,
+                ["A4 A4 A8 B2 B2 B2 AE", "A4 A4 A8 B2 B2 B2 AE"]
+            ),
+            ("mastercard-phone-ready", 60_00, .onlineRequest, .deviceCVM, ["A4 A4 A8 B2 B2 B2 AE"]),
+            ("mastercard-phone-ready", 12_34, .onlineRequest, Outcome.CVM.none, ["A4 A4 A8 B2 B2 B2 AE"]),
+            ("maestro", 12_34, .approved, Outcome.CVM.none, ["A4 A4 A8 B2 B2 B2 AE"]),
             ("maestro", 60_00, .onlineRequest, .onlinePIN, ["A4 A4 A8 B2 B2 B2 AE"]),
         ] as [(String, UInt64, Outcome.Kind, Outcome.CVM?, [String])])
     func personalities(

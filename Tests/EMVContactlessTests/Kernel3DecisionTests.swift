@@ -50,7 +50,7 @@ import Testing
         (bench.kind, bench.floorLimit, bench.cvmRequiredLimit) = (.refund, floorLimit, 0)
         let run = try bench.run(processingOptions(cryptogram: "00"))
         #expect(run.outcome.kind == expected)
-        #expect(run.outcome.cvm == .noCVM)
+        #expect(run.outcome.cvm == Outcome.CVM.none)
         #expect(!run.outcome.reason.contains("approved offline"))
         #expect(run.outcome.dataRecord?[0x9C] == [0x20])
         // What goes online goes online.
@@ -239,18 +239,18 @@ import Testing
         arguments: [
             // TTQ byte 1: 34 online PIN, 32 signature, 36 both, 30 neither; CTQ; whether the reader requires a CVM
             // 5.7.1.1: no CTQ
-            ("36 00 C0 00", nil, true, .obtainSignature), ("34 00 C0 00", nil, true, .onlinePIN),
-            ("32 00 C0 00", nil, true, .obtainSignature), ("30 00 C0 00", nil, true, nil),
-            ("36 00 C0 00", nil, false, .noCVM), ("30 00 C0 00", nil, false, .noCVM),
+            ("36 00 C0 00", nil, true, .signature), ("34 00 C0 00", nil, true, .onlinePIN),
+            ("32 00 C0 00", nil, true, .signature), ("30 00 C0 00", nil, true, nil),
+            ("36 00 C0 00", nil, false, Outcome.CVM.none), ("30 00 C0 00", nil, false, Outcome.CVM.none),
             // 5.7.1.2: online PIN before all others, if the reader has it
             ("36 00 C0 00", "C0 80", false, .onlinePIN), ("36 00 C0 00", "80 00", true, .onlinePIN),
-            ("32 00 C0 00", "C0 00", true, .obtainSignature), ("32 00 C0 00", "C0 80", true, .confirmationCodeVerified),
+            ("32 00 C0 00", "C0 00", true, .signature), ("32 00 C0 00", "C0 80", true, .deviceCVM),
             // the device's before the signature
-            ("36 00 C0 00", "00 80", true, .confirmationCodeVerified),
-            ("30 00 C0 00", "00 80", true, .confirmationCodeVerified),
-            ("36 00 C0 00", "40 80", false, .confirmationCodeVerified),
-            ("36 00 C0 00", "40 00", true, .obtainSignature), ("32 00 C0 00", "40 00", false, .obtainSignature),
-            ("34 00 C0 00", "40 00", false, .noCVM), ("36 00 C0 00", "00 00", false, .noCVM),
+            ("36 00 C0 00", "00 80", true, .deviceCVM),
+            ("30 00 C0 00", "00 80", true, .deviceCVM),
+            ("36 00 C0 00", "40 80", false, .deviceCVM),
+            ("36 00 C0 00", "40 00", true, .signature), ("32 00 C0 00", "40 00", false, .signature),
+            ("34 00 C0 00", "40 00", false, Outcome.CVM.none), ("36 00 C0 00", "00 00", false, Outcome.CVM.none),
             // 5.7.1.3: it was required, and there was none
             ("36 00 C0 00", "00 00", true, nil), ("34 00 C0 00", "40 00", true, nil),
             ("32 00 C0 00", "80 00", true, nil),
@@ -263,7 +263,7 @@ import Testing
         (bench.qualifiers, bench.cvmRequiredLimit) = (reader, isRequired ? 1 : nil)
         let outcome = try bench.run(processingOptions(qualifiers: card)).outcome
         #expect(outcome.kind == (expected == nil ? .declined : .onlineRequest), "\(outcome.reason)")
-        #expect(outcome.cvm == expected ?? .noCVM)
+        #expect(outcome.cvm == expected ?? Outcome.CVM.none)
         // What is required of whom goes to the card.
         #expect(try bench.activation().indicators.terminalTransactionQualifiers?.contains(.cvmRequired) == isRequired)
     }
@@ -271,15 +271,15 @@ import Testing
     /// 5.7.1.2: 9F69 repeats the CTQ, or the issuer will see them.
     @Test(
         arguments: [
-            ("9F 69 07 01 CA FE BA BE 00 80", .confirmationCodeVerified),
-            ("9F 69 08 01 CA FE BA BE 00 80 FF", .confirmationCodeVerified),
+            ("9F 69 07 01 CA FE BA BE 00 80", .deviceCVM),
+            ("9F 69 08 01 CA FE BA BE 00 80 FF", .deviceCVM),
             ("9F 69 07 01 CA FE BA BE 00 00", nil), ("9F 69 07 01 CA FE BA BE 40 80", nil),
             ("9F 69 06 01 CA FE BA BE 00", nil), ("9F 69 05 01 CA FE BA BE", nil),
         ] as [(String, Outcome.CVM?)])
     func confirmationCodes(_ related: String, _ expected: Outcome.CVM?) throws {
         let outcome = try Kernel3Bench().run(processingOptions(qualifiers: "00 80", related)).outcome
         #expect(outcome.kind == (expected == nil ? .declined : .onlineRequest))
-        #expect(outcome.cvm == expected ?? .noCVM)
+        #expect(outcome.cvm == expected ?? Outcome.CVM.none)
     }
 
     /// Of a card that approves offline the signature has to cover them.
@@ -287,7 +287,7 @@ import Testing
         var card = SigningCard(qualifiers: "00 80")
         (card.related, card.signature) = (Kernel3Vectors.confirmedRelated, Kernel3Vectors.confirmedSignature)
         let approved = try Kernel3Bench.signing.run(card.responses).outcome
-        #expect(approved.kind == .approved && approved.cvm == .confirmationCodeVerified)
+        #expect(approved.kind == .approved && approved.cvm == .deviceCVM)
         // CTQ that were changed on their way
         card = SigningCard(qualifiers: "00 80")
         #expect(try Kernel3Bench.signing.run(card.responses).outcome.kind == .declined)

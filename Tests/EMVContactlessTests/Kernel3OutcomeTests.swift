@@ -7,7 +7,7 @@ import Testing
     /// Annex B, and the order of the objects in it.
     @Test func approved() throws {
         let outcome = try Kernel3Bench.signing.run(SigningCard().responses).outcome
-        #expect(outcome.kind == .approved && outcome.cvm == .noCVM)
+        #expect(outcome.kind == .approved && outcome.cvm == Outcome.CVM.none)
         #expect(outcome.start == nil && outcome.onlineResponseData == nil && outcome.fieldOff == nil)
         #expect(
             outcome.userInterfaceRequest
@@ -39,16 +39,18 @@ import Testing
 
     @Test func approvedWithSignature() throws {
         let outcome = try Kernel3Bench.signing.run(SigningCard(qualifiers: "40 00").responses).outcome
-        #expect(outcome.kind == .approved && outcome.cvm == .obtainSignature)
+        #expect(outcome.kind == .approved && outcome.cvm == .signature)
         #expect(outcome.userInterfaceRequest?.message == .approvedSign)
     }
 
     @Test func declined() throws {
-        let outcome = try Kernel3Bench().run(processingOptions(cryptogram: "00")).outcome
+        var outcome = try Kernel3Bench().run(processingOptions(cryptogram: "00")).outcome
+        #expect(outcome.receiptFacts != nil)
+        outcome.receiptFacts = nil
         #expect(
             outcome
                 == Outcome(
-                    .declined, cvm: .noCVM,
+                    .declined, cvm: Outcome.CVM.none,
                     userInterfaceRequest: UserInterfaceRequest(
                         .notAuthorised, .cardReadSuccessfully, languagePreference: ["de", "en"]),
                     reason: "the card declines"))

@@ -66,7 +66,7 @@ import Testing
                 "00B2011C00", "00B2011400", "00B2031400",
             ])
         #expect(run.outcome.kind == .approved, "\(run.outcome.reason)")
-        #expect(run.outcome.cvm == .noCVM)
+        #expect(run.outcome.cvm == Outcome.CVM.none)
 
         // Another amount is not the one that was signed.
         bench.amount = 2_01

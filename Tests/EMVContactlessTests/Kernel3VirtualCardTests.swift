@@ -10,24 +10,24 @@ import Testing
     @Test(
         arguments: [
             // Card, amount, outcome, cardholder verification, instructions
-            ("visa", 12_34, .onlineRequest, .noCVM, "A4 A4 A8 B2"),
-            ("visa-decline", 12_34, .declined, .noCVM, "A4 A4 A8 B2"),
-            ("visa-offline", 50_00, .approved, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
-            ("visa-offline", 50_01, .onlineRequest, .noCVM, "A4 A4 A8 B2"),
-            ("visa-oda-online", 12_34, .onlineRequest, .noCVM, "A4 A4 A8 B2"),
-            ("visa-sda-online", 12_34, .onlineRequest, .noCVM, "A4 A4 A8 B2"),
+            ("visa", 12_34, .onlineRequest, Outcome.CVM.none, "A4 A4 A8 B2"),
+            ("visa-decline", 12_34, .declined, Outcome.CVM.none, "A4 A4 A8 B2"),
+            ("visa-offline", 50_00, .approved, Outcome.CVM.none, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-offline", 50_01, .onlineRequest, Outcome.CVM.none, "A4 A4 A8 B2"),
+            ("visa-oda-online", 12_34, .onlineRequest, Outcome.CVM.none, "A4 A4 A8 B2"),
+            ("visa-sda-online", 12_34, .onlineRequest, Outcome.CVM.none, "A4 A4 A8 B2"),
             ("visa-online-pin", 12_34, .onlineRequest, .onlinePIN, "A4 A4 A8 B2 B2 B2 B2"),
-            ("visa-signature", 12_34, .approved, .obtainSignature, "A4 A4 A8 B2 B2 B2 B2"),
-            ("visa-cdcvm", 12_34, .approved, .confirmationCodeVerified, "A4 A4 A8 B2 B2 B2 B2"),
-            ("visa-oda-fails", 12_34, .declined, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
-            ("visa-oda-fails-online", 12_34, .onlineRequest, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-signature", 12_34, .approved, .signature, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-cdcvm", 12_34, .approved, .deviceCVM, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-oda-fails", 12_34, .declined, Outcome.CVM.none, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-oda-fails-online", 12_34, .onlineRequest, Outcome.CVM.none, "A4 A4 A8 B2 B2 B2 B2"),
             ("visa-oda-fails-switch", 12_34, .tryAnotherInterface, nil, "A4 A4 A8 B2 B2 B2 B2"),
-            ("visa-expired", 12_34, .declined, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
-            ("visa-expired-online", 12_34, .onlineRequest, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
-            ("visa-switch-cash", 12_34, .approved, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
-            ("visa-switch-cashback", 12_34, .approved, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
-            ("visa-odd-keys", 12_34, .approved, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
-            ("visa-odd-records", 12_34, .approved, .noCVM, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-expired", 12_34, .declined, Outcome.CVM.none, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-expired-online", 12_34, .onlineRequest, Outcome.CVM.none, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-switch-cash", 12_34, .approved, Outcome.CVM.none, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-switch-cashback", 12_34, .approved, Outcome.CVM.none, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-odd-keys", 12_34, .approved, Outcome.CVM.none, "A4 A4 A8 B2 B2 B2 B2"),
+            ("visa-odd-records", 12_34, .approved, Outcome.CVM.none, "A4 A4 A8 B2 B2 B2 B2"),
             ("visa-msd", 12_34, .endApplication, nil, "A4 A4 A8 B2"),
             ("visa-without-ttq", 12_34, .endApplication, nil, "A4 A4"),
             ("blocked", 12_34, .endApplication, nil, "A4 A4"),
@@ -127,7 +127,7 @@ import Testing
     @Test func phone() throws {
         let play = try Play("phone", amount: 60_00, cvmRequiredLimit: 50_00)
         #expect(play.final.outcome.kind == .onlineRequest)
-        #expect(play.final.outcome.cvm == .confirmationCodeVerified)
+        #expect(play.final.outcome.cvm == .deviceCVM)
         #expect(play.instructions == ["A4 A4 A8", "A4 A4 A8 B2"])
         #expect(play.fieldOff == [1300])
         #expect(

@@ -258,8 +258,8 @@ import Testing
     @Test(
         "a PIN that has to be verified online, and a card that is not good now, keep a payment from being stored",
         arguments: [
-            (nil, .notExpired, nil, true), (.noCVM, .notExpired, .active, true),
-            (.confirmationCodeVerified, .notExpired, nil, true), (.obtainSignature, .notExpired, nil, false),
+            (nil, .notExpired, nil, true), (Outcome.CVM.none, .notExpired, .active, true),
+            (.deviceCVM, .notExpired, nil, true), (.signature, .notExpired, nil, false),
             (nil, .unknown, nil, false), (nil, nil, nil, false),
             (.onlinePIN, .notExpired, nil, false), (nil, .expired, nil, false), (nil, .invalid, nil, false),
             (nil, .notExpired, .inactive, false), (nil, .notExpired, .invalid, false),

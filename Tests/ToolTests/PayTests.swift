@@ -36,7 +36,7 @@ import Testing
         let outcome = try await pay("--virtual", "--amount", "12.34", "--json")
         #expect(outcome.status == 0 && outcome.error.isEmpty, "\(outcome)")
         let report = try json(outcome)
-        #expect(report["outcome"] as? String == "onlineRequest" && report["cvm"] as? String == "noCVM")
+        #expect(report["outcome"] as? String == "onlineRequest" && report["cvm"] as? String == "none")
         #expect(report["aid"] as? String == "A0000000031010" && report["kernel"] as? Int == 3)
         #expect(report["amount"] as? Int == 1234 && report["currency"] as? String == "EUR")
         #expect(report["type"] as? String == "purchase")
@@ -118,7 +118,7 @@ import Testing
         #expect(exchanges.last?["command"] as? String == "00820000" && exchanges.last?["status"] as? String == "6300")
         let record = try #require(answered["dataRecord"] as? [[String: Any]])
         #expect(record.contains { $0["tag"] as? String == "9F26" })
-        #expect(answered["cvm"] as? String == "noCVM")
+        #expect(answered["cvm"] as? String == "none")
         #expect(record.first { $0["tag"] as? String == "57" }?["value"] as? String != nil)
         #expect(!"\(answered)".contains(Self.account))
     }

@@ -90,13 +90,13 @@ import Testing
             // Whoever has written the file may have put an account number there: a published test number.
             try write(
                 good.replacing(" 95=0000000000", with: " 5A=4761739001010010 C1=4761739001010010")
-                    .replacing(#"outcome.cvm "noCVM""#, with: #"outcome.cvm "4761739001010010""#)
+                    .replacing(#"outcome.cvm "none""#, with: #"outcome.cvm "4761739001010010""#)
                     .replacing(#"outcome.aid "A0000000031010""#, with: #"outcome.aid "4761739001010010""#), to: "g.apdu"
             )
             let masked = try await run(["replay", "\(folder)/g.apdu", "--junit", "\(folder)/g.xml"])
             #expect(masked.status == 1 && masked.output.contains("5A=476173******0010 | -"), "\(masked)")
             #expect(try !masked.output.contains("4761739001010010") && !text("g.xml").contains("4761739001010010"))
-            #expect(masked.output.contains("outcome.cvm  (hidden) | noCVM"), "\(masked)")
+            #expect(masked.output.contains("outcome.cvm  (hidden) | none"), "\(masked)")
             // Of differences alone it is 1; one trace is one.
             let one = try await run(["replay", "\(folder)/a.apdu"])
             #expect(one.status == 1 && one.output.contains("1 trace: "), "\(one)")

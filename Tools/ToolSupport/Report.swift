@@ -36,7 +36,7 @@ package struct OrNull<Value: Encodable>: Encodable {
 extension OrNull: Sendable where Value: Sendable {}
 
 extension String {
-    /// `onlineRequest`: `online request`; `noCVM`: `no CVM`; `emvData`: `EMV data`
+    /// `onlineRequest`: `online request`; `emvData`: `EMV data`
     package var words: String {
         var words = ""
         for (character, next) in zip(self, Array(dropFirst()) + ["."]) {

@@ -35,6 +35,9 @@ public struct ContactlessTerminal: Sendable {
 
         /// That of ``final``.
         public var outcome: Outcome { final.outcome }
+        /// What a receipt has to state: that of the online request, where the card was told the issuer's answer; nil unless the
+        /// transaction was approved, declined or went online.
+        public var receiptFacts: ReceiptFacts? { outcome.receiptFacts ?? onlineRequest?.outcome.receiptFacts }
         /// All exchanges together.
         public var cardTime: Duration { exchanges.reduce(.zero) { $0 + $1.duration } }
     }

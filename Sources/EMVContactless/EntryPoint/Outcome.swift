@@ -17,6 +17,9 @@ public struct Outcome: Hashable, Sendable {
         /// The card has to be used through another interface.
         case tryAnotherInterface
         case endApplication
+
+        /// Whether the transaction has been decided, or the issuer decides it.
+        var isDecision: Bool { [.approved, .declined, .onlineRequest].contains(self) }
     }
 
     /// Where Entry Point goes on (Book B, 3).
@@ -39,13 +42,16 @@ public struct Outcome: Hashable, Sendable {
         case any
     }
 
-    /// How the cardholder has to be verified.
-    public enum CVM: String, Hashable, Sendable, CaseIterable {
+    /// How the cardholder is verified (Book A, table 6-1, CVM).
+    public enum CVM: String, Hashable, Sendable, CaseIterable, Codable {
+        /// The issuer verifies a PIN that the cardholder has yet to enter.
         case onlinePIN
-        /// On the cardholder's own device, already done.
-        case confirmationCodeVerified
-        case obtainSignature
-        case noCVM
+        /// The cardholder has yet to sign.
+        case signature
+        /// The cardholder's own device has verified the cardholder: "confirmation code verified".
+        case deviceCVM
+        /// The cardholder is not verified.  An optional `CVM` is compared with `CVM.none`, since a bare `.none` is its nil.
+        case none
     }
 
     public enum Interface: String, Hashable, Sendable {
@@ -68,6 +74,8 @@ public struct Outcome: Hashable, Sendable {
     public var dataRecord: DataRecord?
     /// What else the kernel has to tell.
     public var discretionaryData: DataRecord?
+    /// What a receipt has to state; nil unless the transaction is approved, declined or goes online.
+    public var receiptFacts: ReceiptFacts?
     /// Tag 5F25, which no book has in the data record; nil if the card did not give it.
     public var effectiveDate: [UInt8]?
     /// With ``Kind/tryAnotherInterface``; nil: not applicable.

@@ -15,7 +15,7 @@ public struct CardholderVerification: Hashable, Sendable {
         case kernel2
     }
 
-    /// What has to be done, or has been; also ``Outcome/CVM/noCVM`` where verification was not successful.
+    /// What has to be done, or has been; also ``Outcome/CVM/none`` where verification was not successful.
     public let method: Outcome.CVM
     /// Tag 9F34 (EMV Book 4, 6.3.4.5).
     public let results: CVMResults
@@ -35,7 +35,7 @@ public struct CardholderVerification: Hashable, Sendable {
     }
 
     /// For a card that does not support cardholder verification: AIP byte 1 bit 5 is 0.
-    public static let unsupported = Self(.noCVM, CVMResults(.notPerformed, .unknown), status: [])
+    public static let unsupported = Self(.none, CVMResults(.notPerformed, .unknown), status: [])
 
     /// For a card that is a device of the cardholder's, which verifies by itself (EMV Contactless Book C-2, 7.5, CVM.1 to
     /// CVM.4): AIP byte 1 bit 2, and the kernel is configured for it.
@@ -43,8 +43,8 @@ public struct CardholderVerification: Hashable, Sendable {
     /// - Parameter isRequired: whether the amount is above the reader's CVM required limit.
     public static func onDevice(isRequired: Bool) -> Self {
         isRequired
-            ? Self(.confirmationCodeVerified, CVMResults(CVMList.Rule(code: 0x01, condition: 0x00), .successful))
-            : Self(.noCVM, CVMResults(.notPerformed, .successful))
+            ? Self(.deviceCVM, CVMResults(CVMList.Rule(code: 0x01, condition: 0x00), .successful))
+            : Self(.none, CVMResults(.notPerformed, .successful))
     }
 
     /// Goes through the card's list (EMV Book 3, 10.5), for a card that supports cardholder verification.
@@ -60,7 +60,7 @@ public struct CardholderVerification: Hashable, Sendable {
     ) {
         // A list without rules is as good as none.  EMV Book 3, 7.5: that it is missing is told.
         guard let list, !list.rules.isEmpty else {
-            self.init(.noCVM, CVMResults(.notPerformed, .unknown), .iccDataMissing, status: [])
+            self.init(.none, CVMResults(.notPerformed, .unknown), .iccDataMissing, status: [])
             return
         }
         let conditions = Conditions(
@@ -77,10 +77,10 @@ public struct CardholderVerification: Hashable, Sendable {
                 self.init(.onlinePIN, CVMResults(rule, .unknown), findings.union(.onlineCVMCaptured))
                 return
             case .signature where isSupported:
-                self.init(.obtainSignature, CVMResults(rule, .unknown), findings)
+                self.init(.signature, CVMResults(rule, .unknown), findings)
                 return
             case .noCVM where isSupported:
-                self.init(.noCVM, CVMResults(rule, .successful), findings)
+                self.init(.none, CVMResults(rule, .successful), findings)
                 return
             case .fail: failure = CVMResults(rule, .failed)
             case .onlinePIN, .offlinePIN:
@@ -90,7 +90,7 @@ public struct CardholderVerification: Hashable, Sendable {
             }
             if !rule.continuesOnFailure || method == .fail && procedure == .book3 { break }
         }
-        self.init(.noCVM, failure, findings.union(.cardholderVerificationNotSuccessful))
+        self.init(.none, failure, findings.union(.cardholderVerificationNotSuccessful))
     }
 }
 

@@ -52,7 +52,7 @@ extension ProximityReaderSystem {
         /// How long after an online preparation payments may be stored.
         public var sessionLifetime: Duration
         /// How cardholders may be verified.  An online PIN cannot be verified later.
-        public var cardholderVerification: Set<Outcome.CVM> = [.noCVM, .confirmationCodeVerified]
+        public var cardholderVerification: Set<Outcome.CVM> = [.none, .deviceCVM]
         /// The terminal's action code for denial (EMV Book 3, 10.7): findings that keep a payment from being stored.
         ///
         /// Beside what the kernel has found out they are: dates, ``exceptionFile``, ``Limit/floorLimit`` (byte 4 bit 8),
@@ -113,7 +113,7 @@ extension ProximityReaderSystem.StoreAndForwardPolicy {
         guard applications.map({ $0.contains { name.starts(with: $0.bytes) } }) ?? true,
             cvm != .onlinePIN, cvm.map(cardholderVerification.contains) ?? true, denied.isEmpty
         else {
-            logger.notice("a payment is not stored: findings \(denied.bytes.hex), \(cvm.map { "\($0)" } ?? "no CVM")")
+            logger.notice("a payment is not stored: findings \(denied.bytes.hex), \(cvm.map { "\($0)" } ?? "no word on the CVM")")
             throw PaymentCardReaderSession.ReadError.readNotAllowed
         }
     }

@@ -112,6 +112,7 @@ public struct Kernel2: Kernel {
             outcome.userInterfaceRequest?.languagePreference = languages
             outcome.userInterfaceRequestOnRestart?.languagePreference = languages
             outcome.tornTransactions = tornTransactions
+            if outcome.kind.isDecision { outcome.receiptFacts = receiptFacts(outcome) }
             step.action = .outcome(outcome)
             state = .ended
         }

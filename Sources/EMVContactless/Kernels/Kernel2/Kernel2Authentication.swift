@@ -118,7 +118,7 @@ extension Kernel2 {
             kind = .approved
             reason = "approved offline"
             request = UserInterfaceRequest(
-                cvm == .obtainSignature ? .approvedSign : .approved, .notReady, holdTime: messageHoldTime,
+                cvm == .signature ? .approvedSign : .approved, .notReady, holdTime: messageHoldTime,
                 value: balance)
         case .arqc:
             kind = .onlineRequest

@@ -102,7 +102,7 @@ extension Kernel2 {
         try completeTracks()
         // S13.24 to S13.26
         cvm = Self.magStripeCVM(data.byte(exceedsCVMLimit ? 0xDF811E : 0xDF812C))
-        receipt = exceedsCVMLimit || cvm == .obtainSignature
+        receipt = exceedsCVMLimit || cvm == .signature
         return online("mag-stripe mode goes online")
     }
 
@@ -123,7 +123,7 @@ extension Kernel2 {
         // S14.24 to S14.31
         try completeTracks()
         // S14.32 to S14.34
-        cvm = hasVerifiedOnDevice ? .confirmationCodeVerified : .noCVM
+        cvm = hasVerifiedOnDevice ? .deviceCVM : Outcome.CVM.none
         receipt = hasVerifiedOnDevice && exceedsCVMLimit
         return online("mag-stripe mode goes online")
     }
@@ -179,8 +179,8 @@ extension Kernel2 {
     /// DF811E and DF812C: the upper half is that of the outcome parameter set.
     private static func magStripeCVM(_ capability: UInt8) -> Outcome.CVM? {
         switch capability & 0xF0 {
-        case 0x00: .noCVM
-        case 0x10: .obtainSignature
+        case 0x00: Outcome.CVM.none
+        case 0x10: .signature
         case 0x20: .onlinePIN
         default: nil
         }

@@ -131,6 +131,14 @@ extension Kernel2 {
         return KernelStep(.outcome(outcome))
     }
 
+    /// In mag-stripe mode there are neither a cryptogram nor verification results, whatever the kernel began with.
+    func receiptFacts(_ outcome: Outcome) -> ReceiptFacts? {
+        let isMagStripe = mode == .magStripe
+        return activation.receiptFacts(outcome.cvm) { tag in
+            isMagStripe && [0x9F26, 0x9F27, 0x95, 0x9F34].contains(tag) ? nil : data[tag]
+        }
+    }
+
     // MARK: Data record and discretionary data
 
     /// FF8105 (Book C-2, tables 4.7 and 4.10).

@@ -70,7 +70,7 @@ extension Kernel2 {
         data[0x9F34] = verification.results.bytes
         verificationResults.formUnion(verification.findings)
         cvm = verification.method
-        if cvm == .obtainSignature { receipt = true }
+        if cvm == .signature { receipt = true }
         // S456.37 and S456.38
         if amount > data.amount(0xDF8123) ?? 0 { verificationResults.insert(.floorLimitExceeded) }
         // S456.39 and 7.8

@@ -38,7 +38,7 @@ extension CardDecision {
         }
         _ = try mandatory(0x9F26, 8...8)
         _ = try mandatory(0x9F36, 2...2)
-        let issuerData = try mandatory(0x9F10, 1...32)
+        _ = try mandatory(0x9F10, 1...32)
         guard let track = try? Track2(try mandatory(0x57, 1...19)) else {
             throw card[0x57] == nil ? .missing(0x57) : .endApplication("57 is not a track")
         }
@@ -48,17 +48,19 @@ extension CardDecision {
             throw .endApplication("5A and 57 have different account numbers")
         }
 
-        // Book C-3, 5.4.3.1: bits 6 and 5 of byte 5 of the issuer application data, the second byte of Visa's card
-        // verification results, stand in for the cryptogram information data.
-        let information: UInt8
-        if let value = try optional(0x9F27, 1...1) {
-            information = value[0]
-        } else {
-            guard issuerData.count >= 5 else { throw .missing(0x9F27) }
-            information = (issuerData[4] & 0x30) << 2
-        }
+        _ = try optional(0x9F27, 1...1)
+        guard let information = card.cryptogramInformationData else { throw .missing(0x9F27) }
         cryptogram = ApplicationCryptogramType(cryptogramInformationData: information)
         qualifiers = try optional(0x9F6C, 2...2).flatMap { CardTransactionQualifiers($0) }
+    }
+}
+
+extension CardData {
+    /// Tag 9F27 (Book C-3, 5.4.3.1): bits 6 and 5 of byte 5 of the issuer application data, the second byte of Visa's card
+    /// verification results, stand in for it.
+    var cryptogramInformationData: UInt8? {
+        if let value = self[0x9F27] { return value[0] }
+        return self[0x9F10].flatMap { $0.count >= 5 ? ($0[4] & 0x30) << 2 : nil }
     }
 }
 

@@ -46,6 +46,7 @@ public struct Kernel3: Kernel {
         if case .outcome(var outcome) = step.action {
             outcome.userInterfaceRequest?.languagePreference = languagePreference
             outcome.userInterfaceRequestOnRestart?.languagePreference = languagePreference
+            if outcome.kind.isDecision { outcome.receiptFacts = receiptFacts(outcome) }
             step.action = .outcome(outcome)
             state = .finished
         }

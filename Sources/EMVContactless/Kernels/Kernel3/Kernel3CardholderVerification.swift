@@ -2,34 +2,34 @@ import SmartCard
 
 /// Cardholder verification (EMV Contactless Book C-3, 5.7).
 extension Kernel3 {
-    /// - Returns: the method, or ``Outcome/CVM/noCVM``.
+    /// - Returns: the method, or ``Outcome/CVM/none``.
     func verifyCardholder(_ decision: CardDecision, _ disposition: inout Disposition) -> Outcome.CVM {
-        guard disposition.decline == nil, !isRefundWithoutApproval(decision) else { return .noCVM }
+        guard disposition.decline == nil, !isRefundWithoutApproval(decision) else { return .none }
         let reader = terminalTransactionQualifiers
 
         guard let qualifiers = decision.qualifiers else {
-            guard reader.contains(.cvmRequired) else { return .noCVM }
+            guard reader.contains(.cvmRequired) else { return .none }
             // Book C-3, 5.7.1.1: the card has no say.
-            if reader.contains(.signature) { return .obtainSignature }
+            if reader.contains(.signature) { return .signature }
             if reader.contains(.onlinePIN) { return onlinePIN(&disposition) }
             disposition.requireDecline("the cardholder has to be verified, and the reader cannot")
-            return .noCVM
+            return .none
         }
 
         // Book C-3, 5.7.1.2
         if qualifiers.contains(.onlinePINRequired), reader.contains(.onlinePIN) { return onlinePIN(&disposition) }
         if qualifiers.contains(.consumerDeviceCVMPerformed) {
-            if isConfirmed(qualifiers, decision) { return .confirmationCodeVerified }
+            if isConfirmed(qualifiers, decision) { return .deviceCVM }
             disposition.requireDecline("that the device has verified the cardholder cannot be relied on")
-            return .noCVM
+            return .none
         }
-        if qualifiers.contains(.signatureRequired), reader.contains(.signature) { return .obtainSignature }
+        if qualifiers.contains(.signatureRequired), reader.contains(.signature) { return .signature }
 
         // Book C-3, 5.7.1.3
         if reader.contains(.cvmRequired) {
             disposition.requireDecline("the cardholder has to be verified, and card and reader have no way in common")
         }
-        return .noCVM
+        return .none
     }
 
     private func onlinePIN(_ disposition: inout Disposition) -> Outcome.CVM {

@@ -7,7 +7,7 @@ extension Kernel3 {
     func approved(_ cvm: Outcome.CVM, _ reason: String) -> Outcome {
         var outcome = Outcome(
             .approved, cvm: cvm,
-            userInterfaceRequest: request(cvm == .obtainSignature ? .approvedSign : .approved),
+            userInterfaceRequest: request(cvm == .signature ? .approvedSign : .approved),
             dataRecord: dataRecord, discretionaryData: discretionaryData, reason: reason)
         outcome.effectiveDate = card[0x5F25]
         return outcome
@@ -16,8 +16,8 @@ extension Kernel3 {
     /// Book C-3, 5.9.1.2.
     func declined(_ reason: String) -> Outcome {
         Outcome(
-            .declined, cvm: .noCVM, userInterfaceRequest: request(.notAuthorised), discretionaryData: discretionaryData,
-            reason: reason)
+            .declined, cvm: Outcome.CVM.none, userInterfaceRequest: request(.notAuthorised),
+            discretionaryData: discretionaryData, reason: reason)
     }
 
     /// Book C-3, 5.8.1.1 and 5.8.1.2.
@@ -47,6 +47,18 @@ extension Kernel3 {
             reason: update.isInterrupted
                 ? "the card left before all of the issuer's message had been passed on to it"
                 : "the issuer's message has been passed on to the card")
+    }
+
+    /// Book C-3 has no CVM results, 9F34.
+    func receiptFacts(_ outcome: Outcome) -> ReceiptFacts? {
+        activation.receiptFacts(outcome.cvm) { tag in
+            switch tag {
+            case 0x95: terminalValue(tag)
+            case 0x9F27: card.cryptogramInformationData.map { [$0] }
+            case 0x9F34: nil
+            default: card[tag]
+            }
+        }
     }
 
     private func request(_ message: UserInterfaceRequest.Message) -> UserInterfaceRequest {
