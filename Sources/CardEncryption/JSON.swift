@@ -1,5 +1,5 @@
 /// A JSON text (RFC 8259) as JOSE needs it: strict, in which no object names a member twice (RFC 7515, section 4).
-indirect enum JSON: Hashable {
+indirect enum JSON: Hashable, Sendable {
     case null
     case boolean(Bool)
     /// As it was written.
