@@ -106,7 +106,8 @@ let package = Package(
         .target(
             name: "CardReaderAdapter",
             dependencies: [
-                "CCUPS", "EMVContactless", "ProximityReader", "SmartCard", "SmartCardPCSC", "SmartCardUSB", logging,
+                "CCUPS", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
+                logging,
             ],
             swiftSettings: settings),
         .target(

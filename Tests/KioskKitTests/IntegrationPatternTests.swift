@@ -147,12 +147,6 @@ import struct KioskKit.PaymentResult
         #expect(psp.batches.charges.mapValues(\.count) == Dictionary(uniqueKeysWithValues: ids.map { ($0, 1) }))
     }
 
-    @Test("the session manager, which holds no session, bears every phase")
-    @MainActor func sessionManager() {
-        let manager = ReaderSessionManager()
-        for phase in [ScenePhase.background, .inactive, .active] { manager.handleScenePhase(phase) }
-    }
-
     /// SHA-256 of the guide's blocks, as they were taken from it, line for line: what is not ASCII, and spaces around a line, are
     /// left out, and so are lines without anything else.  Of block 1 the deinit is missing, of block 9 the view; 2 and 7 are of
     /// SwiftUI and loyalty, 3 is of another vendor's library.

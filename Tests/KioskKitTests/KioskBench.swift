@@ -26,6 +26,7 @@ struct KioskBench {
 
     init(
         options: PaymentCardReader.Options = .init(), script: [ScriptedService.Answer] = [], isPrepared: Bool = true,
+        disk: PaymentJournal.Disk = .init(),
         configure: @Sendable (inout ProximityReaderSystem.Configuration) -> Void = { _ in }
     ) async throws {
         let clock = Clock()
@@ -36,10 +37,37 @@ struct KioskBench {
         configure(&configuration)
         folder = Folder(configuration.folder)
         reader = PaymentCardReader(options: options, terminal: PaymentTerminal(configuration))
-        service = TapToPayService(
-            psp: psp, reader: reader, pauses: [.milliseconds(1), .milliseconds(1)],
-            reversalPause: .milliseconds(5))
+        service = Self.service(psp, reader, disk: disk)
         if isPrepared { try await service.initialize() }
+    }
+
+    private static func service(
+        _ psp: ScriptedService, _ reader: PaymentCardReader, settlingTime: Duration = .seconds(60),
+        disk: PaymentJournal.Disk = .init(), decided: (@Sendable (UnsettledPayment, PaymentResult) async -> Void)? = nil
+    ) -> TapToPayService {
+        TapToPayService(
+            psp: psp, reader: reader, pauses: [.milliseconds(1), .milliseconds(1)], reversalPause: .milliseconds(5),
+            settlingTime: settlingTime, disk: disk, decided: decided)
+    }
+
+    /// What a next run of the program has, started.
+    func nextRun(
+        settlingTime: Duration = .seconds(60),
+        decided: (@Sendable (UnsettledPayment, PaymentResult) async -> Void)? = nil
+    ) async throws -> TapToPayService {
+        let service = Self.service(psp, reader, settlingTime: settlingTime, decided: decided)
+        try await service.initialize()
+        return service
+    }
+
+    func readCard() async throws -> PaymentCardReadResult {
+        try insert()
+        return try await service.read(PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR"))
+    }
+
+    var journal: URL { reader.terminal.folder.appending(path: "payments") }
+    var entries: [String] {
+        ((try? FileManager.default.contentsOfDirectory(atPath: journal.path)) ?? []).sorted()
     }
 
     static func configuration(
@@ -70,6 +98,8 @@ struct KioskBench {
             }
         }
     }
+
+    struct Missing: Error {}
 
     func passTime(_ seconds: TimeInterval) { clock.advance(seconds) }
 
@@ -112,6 +142,7 @@ actor ScriptedService: PaymentServiceProvider {
     private var tokenLifetime: TimeInterval = 3600
     private var results: [String: PaymentResult] = [:]
     private var failures = 0
+    private var holdsReversals = false
     private var isReleased = false
     private var holdsTokens = false
     private var waiters: [CheckedContinuation<Void, Never>] = []
@@ -162,7 +193,11 @@ actor ScriptedService: PaymentServiceProvider {
     /// The next so many reversals are not answered.
     func failReversals(_ count: Int) { failures = count }
 
+    /// From now on reversals are answered after `release()`.
+    func holdReversals() { holdsReversals = true }
+
     func reverse(idempotencyKey: String) async throws {
+        if holdsReversals, !isReleased { await withCheckedContinuation { waiters.append($0) } }
         guard failures == 0 else {
             failures -= 1
             throw PaymentServiceError.noAnswer("the line is dead")

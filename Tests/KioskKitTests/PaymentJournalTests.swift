@@ -2,6 +2,7 @@ import Foundation
 import KioskKit
 import ProximityReader
 import SmartCardSimulator
+import Synchronization
 import TestSupport
 import Testing
 
@@ -46,7 +47,7 @@ import Testing
         #expect(try await work("pay", point).status == 128 + SIGKILL)
         #expect(books == before)
         let entry = try #require(entries.first)
-        #expect(entries.count == 1 && entry.hasSuffix(".asked"))
+        #expect(entries.count == 1 && entry.hasSuffix(".payment"))
         let file = journal.appending(path: entry)
         let text = try String(contentsOf: file, encoding: .utf8)
         #expect(text.contains(key) && text.contains("12.34") && text.contains("EUR"))
@@ -69,7 +70,7 @@ import Testing
     func killedReversing(_ point: String, _ before: [String]) async throws {
         #expect(try await work("reverse", point).status == 128 + SIGKILL)
         #expect(books == before)
-        #expect(entries.count == 1 && entries.allSatisfy { $0.hasSuffix(".reversal") })
+        #expect(entries.count == 1)
         // Killed once more, at the same point, and then with the payment service gone.
         #expect(try await work("start", point).status == 128 + SIGKILL)
         #expect(try await work("start", "down").output.hasPrefix("unsettled \(key)"))
@@ -100,6 +101,184 @@ import Testing
         _ = try await paying.outcome(timeout: .seconds(60))
         _ = try await work("start")
         #expect(books == ["charged", "reversed"] && entries == [])
+    }
+
+    @Test(
+        "killed between the decision and its end in the journal, the next run takes nothing back; who keeps books is told again"
+    )
+    func killedSettling() async throws {
+        #expect(try await work("pay", "removing").status == 128 + SIGKILL)
+        #expect(entries.count == 1 && books == ["charged"])
+        #expect(try await work("start").output == "")
+        #expect(entries == [] && books == ["charged"])
+        #expect(try await work("pay", "removing").status == 128 + SIGKILL)
+        #expect(try await work("report").output == "decided \(key) approved\n")
+        #expect(entries == [] && books == ["charged", "charged"], "which knows a key is not this test's")
+    }
+
+    /// A disk of which a test says what it takes.
+    private final class Faulty: Sendable {
+        let state = Mutex((write: Int32(0), remove: Int32(0)))
+        var disk: PaymentJournal.Disk {
+            var disk = PaymentJournal.Disk()
+            let (write, remove) = (disk.write, disk.remove)
+            disk.write = { [self] in
+                let failure = state.withLock { $0.write }
+                return failure == 0 ? write($0, $1, $2) : failure
+            }
+            disk.remove = { [self] in
+                let failure = state.withLock { $0.remove }
+                return failure == 0 ? remove($0) : failure
+            }
+            return disk
+        }
+    }
+
+    @Test("a payment whose entry cannot be removed is over all the same: the next run does not take it back")
+    func notRemoved() async throws {
+        let faulty = Faulty()
+        faulty.state.withLock { $0.remove = EROFS }
+        let bench = try await KioskBench(disk: faulty.disk)
+        #expect(
+            try await bench.service.authorise(try await bench.readCard(), amount: 12.34, currency: "EUR").status
+                == .approved)
+        #expect(bench.entries.count == 1)
+        // Nor is it told of again.
+        _ = try await bench.nextRun { _, _ in Issue.record("told again") }
+        #expect(await bench.psp.reversals == [] && bench.entries == [])
+    }
+
+    @Test("of a tap, too, the disk has the decision before anybody is told")
+    func settledBeforeCompleted() async throws {
+        let faulty = Faulty()
+        faulty.state.withLock { $0.remove = EROFS }
+        let bench = try await KioskBench(disk: faulty.disk)
+        try bench.insert()
+        for await state in TapTransactions(bench.service).processPayment(12.34, currencyCode: "EUR") {
+            switch state {
+            case .confirmingPayment(let payment, let confirmation):
+                Task { await bench.service.authorise(payment, answering: confirmation) }
+            case .completed(let outcome):
+                #expect(outcome == .approved)
+                let entry = try String(
+                    contentsOf: bench.journal.appending(path: try #require(bench.entries.first)), encoding: .utf8)
+                #expect(entry.split(separator: "\n").last == #"{"settled":{}}"#)
+            case .cancelled(let error): Issue.record("\(error)")
+            }
+        }
+        _ = try await bench.nextRun()
+        #expect(await bench.psp.reversals == [] && bench.entries == [])
+    }
+
+    @Test("a reversal that the disk does not take is told as an alarm, and no payment begins until it is written")
+    func reversalNotWritten() async throws {
+        let faulty = Faulty()
+        let bench = try await KioskBench(script: [.lost, .lost, .lost], disk: faulty.disk)
+        let card = try await bench.readCard()
+        _ = try? await bench.service.authorise(card, amount: 12.34, currency: "EUR")
+        await bench.psp.failReversals(.max)
+        faulty.state.withLock { $0.write = ENOSPC }
+        do {
+            try await bench.service.reverse(card.id)
+            Issue.record("no error")
+        } catch TapToPayError.notRecorded(let reason) {
+            #expect(reason.contains("No space left"))
+        }
+        let calls = await bench.psp.calls.count
+        let payment = UnsettledPayment(id: card.id, kind: .payment, amount: 12.34, currency: "EUR")
+        let summary = await bench.service.unsettledSummary
+        #expect(summary.reversals.map(\.id) == [payment.id] && summary.unanswered == [])
+        #expect(summary.isAskingInBackground && summary.alarms.count == 1)
+        guard case .reversalNotWritten(let open, let reason) = summary.alarms.first else { throw KioskBench.Missing() }
+        #expect(open.id == card.id && open.amount == 12.34 && reason.contains("No space left"))
+        await #expect(throws: TapToPayError.reversalNotRecorded(key: card.id)) {
+            _ = try await bench.service.charge(amount: 1, currency: "EUR")
+        }
+        let transactions = TapTransactions(bench.service)
+        for await state in transactions.processPayment(1, currencyCode: "EUR") {
+            guard case .cancelled(let error) = state else { throw KioskBench.Missing() }
+            #expect(error as? TapToPayError == .reversalNotRecorded(key: card.id))
+        }
+        #expect(await bench.psp.calls.count == calls)
+        // It is tried again without being asked to.
+        faulty.state.withLock { $0.write = 0 }
+        for await alarms in bench.service.journalAlarms where alarms.isEmpty { break }
+        #expect(await bench.service.unsettledSummary.reversals.count == 1, "not confirmed yet")
+        await bench.psp.setScript([])
+        bench.device.remove()
+        try bench.insert()
+        #expect(try await bench.service.charge(amount: 1, currency: "EUR").status == .approved)
+        await bench.psp.failReversals(0)
+        try await wait(for: "reversal") { await bench.service.unsettledPayments.isEmpty }
+        #expect(await bench.psp.reversals == [card.id])
+    }
+
+    @Test("an approval that the disk does not take is taken back, and nobody is told that it was one")
+    func decisionNotWritten() async throws {
+        let faulty = Faulty()
+        let bench = try await KioskBench(script: [.held], disk: faulty.disk)
+        let card = try await bench.readCard()
+        let asking = Task { try await bench.service.authorise(card, amount: 12.34, currency: "EUR") }
+        try await wait(for: "call") { await bench.psp.calls.count == 1 }
+        faulty.state.withLock { $0.write = EROFS }
+        await bench.psp.release()
+        do {
+            _ = try await asking.value
+            Issue.record("no error")
+        } catch TapToPayError.notRecorded(let reason) {
+            #expect(reason.contains("Read-only"))
+        }
+        #expect(await bench.psp.reversals == [card.id])
+        #expect(await bench.service.unsettledSummary.alarms == [])
+    }
+
+    @Test("what is no entry is told as an alarm and stays; a line that was never finished is none")
+    func damaged() async throws {
+        let faulty = Faulty()
+        let bench = try await KioskBench(script: [.lost, .lost, .lost], disk: faulty.disk)
+        let card = try await bench.readCard()
+        _ = try? await bench.service.authorise(card, amount: 12.34, currency: "EUR")
+        let name = try #require(bench.entries.first)
+        let good = try Data(contentsOf: bench.journal.appending(path: name))
+        try FileManager.default.removeItem(at: bench.journal.appending(path: name))
+        func put(_ data: Data, _ name: String) throws { try data.write(to: bench.journal.appending(path: name)) }
+        let other = name.replacing("payment", with: "")
+        try put(good.prefix(20), "a\(other.dropFirst())payment")
+        try put(Data(), "b.payment")
+        try put(good, "c.payment")
+        try put(good + Data("{\"gone\":{}}\n".utf8), "d.payment")
+        try put(Data(repeating: 0x0A, count: 1 << 20), "e.payment")
+        try put(Data("mine".utf8), "notes.txt")
+        try put(good + Data("{\"decided\":{\"_0\"".utf8), name)
+        let before = bench.entries
+        let service = try await bench.nextRun()
+        let alarms = await service.unsettledSummary.alarms
+        let files = alarms.map { alarm in
+            if case .unreadable(let file, _) = alarm { file } else { "" }
+        }
+        #expect(files == before.filter { $0 != name })
+        #expect(bench.entries == files)
+        #expect(await bench.psp.reversals == [card.id])
+    }
+
+    @Test(
+        "a payment service that never answers does not keep the reader from being ready: it is asked in the background")
+    func silentAtStart() async throws {
+        let bench = try await KioskBench(script: [.lost, .lost, .lost])
+        let card = try await bench.readCard()
+        do {
+            let last = try await bench.nextRun()
+            _ = try? await last.authorise(card, amount: 12.34, currency: "EUR")
+        }
+        #expect(bench.entries.count == 1)
+        await bench.psp.holdReversals()
+        let service = try await bench.nextRun(settlingTime: .milliseconds(50))
+        let summary = await service.unsettledSummary
+        #expect(summary.isAskingInBackground && summary.unanswered.isEmpty && summary.reversals.map(\.id) == [card.id])
+        await bench.psp.release()
+        try await wait(for: "reversal") { await service.unsettledPayments.isEmpty }
+        #expect(await bench.psp.reversals == [card.id] && bench.entries == [])
+        #expect(await !service.unsettledSummary.isAskingInBackground)
     }
 
     @Test("the store's key is wrapped by systemd's credential where there is one; where there is none, the log says so")

@@ -1,4 +1,5 @@
 package import EMVContactless
+import KioskKit
 import ProximityReader
 package import SmartCard
 package import SmartCardPCSC

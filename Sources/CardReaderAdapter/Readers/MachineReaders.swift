@@ -1,4 +1,5 @@
 import Foundation
+import KioskKit
 import Logging
 package import ProximityReader
 import SmartCard

@@ -1,4 +1,5 @@
 import Foundation
+import KioskKit
 import Synchronization
 
 // The reader that is connected: how it becomes so, how it leaves, and how it comes back.

@@ -1,4 +1,5 @@
 public import Foundation
+import KioskKit
 public import ProximityReader
 import Synchronization
 

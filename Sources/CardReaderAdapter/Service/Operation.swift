@@ -1,4 +1,5 @@
 import Foundation
+import KioskKit
 import Logging
 import Synchronization
 

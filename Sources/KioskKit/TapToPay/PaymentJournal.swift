@@ -1,3 +1,4 @@
+import CoreFoundation
 import Crypto
 public import Foundation
 import Glibc
@@ -22,101 +23,236 @@ public struct UnsettledPayment: Hashable, Sendable, Identifiable {
     public let currency: String?
     /// When it was written down, before the payment service was asked.
     public let time: Date
+
+    package init(id: String, kind: Kind?, amount: Decimal?, currency: String?, time: Date = Date()) {
+        (self.id, self.kind, self.amount, self.currency, self.time) = (id, kind, amount, currency, time)
+    }
+}
+
+/// Something about the journal of payments that a person has to look after.
+public enum JournalAlarm: Hashable, Sendable {
+    /// A payment has to be taken back, and the disk does not hold that.  No other payment begins until it does, or until the
+    /// payment service has confirmed the reversal: it is tried again and again.
+    case reversalNotWritten(UnsettledPayment, reason: String)
+    /// A file of the journal's folder is no entry: a payment may have to be taken back that nobody knows.
+    case unreadable(file: String, reason: String)
+}
+
+extension JournalAlarm: CustomStringConvertible {
+    public var description: String {
+        switch self {
+        case .reversalNotWritten(let payment, let reason):
+            "Payment \(payment.id) has to be taken back, and that cannot be written down: \(reason). Make room on the disk, and leave the program running."
+        case .unreadable(let file, let reason):
+            "\(file) is no entry of the journal: \(reason). Ask the payment service about the payments of its time, and move it away."
+        }
+    }
 }
 
 /// The payments that are not settled, on the disk before the payment service hears of them, and without card data.
 ///
 /// In a folder of mode 0700, each in a file of its own, that is locked (flock) by the process that has the payment in hand: whoever
-/// can lock it knows that the process has ended.  The name tells what is to be done, `KEY.asked` or `KEY.reversal`, where KEY
-/// is the SHA-256 of the idempotency key.
-final class PaymentJournal: Sendable {
-    fileprivate let folder: String
+/// can lock it knows that the process has ended.  Its name is `KEY.payment`, where KEY is the SHA-256 of the idempotency key.
+/// Each line is a JSON value: first the payment, then its states as it comes to them.  The last line counts; one without its
+/// end was never written.
+package final class PaymentJournal: Sendable {
+    /// Nil: in memory, for as long as the process lives.
+    fileprivate let folder: String?
+    fileprivate let disk: Disk
     /// Blocks for the disk.
     private let queue = DispatchQueue(label: "swift-contactless.journal")
+    private let state = Mutex<(alarms: [JournalAlarm], watchers: [UUID: AsyncStream<[JournalAlarm]>.Continuation])>(
+        ([], [:]))
 
-    init(folder: URL) { self.folder = folder.path }
+    package init(folder: URL?, disk: Disk = Disk()) { (self.folder, self.disk) = (folder?.path, disk) }
 
-    struct Failure: Error, CustomStringConvertible {
-        let description: String
+    deinit { state.withLock { $0.watchers.values }.forEach { $0.finish() } }
+
+    /// The calls that change an entry, so that a test can have them fail.  Each returns an errno, or 0.
+    package struct Disk: Sendable {
+        package var write: @Sendable (_ descriptor: Int32, _ bytes: [UInt8], _ offset: Int) -> Int32 = {
+            let count = pwrite($0, $1, $1.count, $2)
+            guard count == $1.count else { return count < 0 ? errno : ENOSPC }
+            return fsync($0) == 0 ? 0 : errno
+        }
+        package var remove: @Sendable (_ path: String) -> Int32 = { unlink($0) == 0 || errno == ENOENT ? 0 : errno }
+        package init() {}
+    }
+
+    package struct Failure: Error, CustomStringConvertible {
+        package let description: String
         init(_ code: Int32, _ path: String) { description = "\(path): \(String(cString: strerror(code)))" }
     }
 
-    enum State: String {
+    /// How far a payment has come.
+    package enum State: Codable, Hashable, Sendable {
+        /// The payment service is asked, and whoever has asked is told nothing: it may be taken back.
         case asked
+        /// It is decided, and from now on the application may be told: it is not taken back unless the application says so.
+        case decided(PaymentResult)
+        /// It is to be taken back, and the payment service has not confirmed that it is.
         case reversal
+        /// Nothing remains to be done.
+        case settled
     }
 
     /// Writes a payment down: it is on the disk when this returns.
     ///
+    /// - Parameter note: the application's own, without card data.
     /// - Throws: ``Failure``; nothing is written down then.
-    func begin(_ payment: UnsettledPayment, _ state: State) async throws -> OpenPayment {
-        try await onQueue { [self] in
-            if mkdir(folder, 0o700) == 0 {
-                try synchronise(URL(filePath: folder).deletingLastPathComponent().path)
-            } else if errno == ENOENT {
-                try FileManager.default.createDirectory(
-                    atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-                try synchronise(URL(filePath: folder).deletingLastPathComponent().path)
-            }
-            // Under its name when it is whole and locked.
-            let new = path(payment.id, "new")
-            unlink(new)
-            let descriptor = open(new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
-            guard descriptor >= 0 else { throw Failure(errno, new) }
-            let open = OpenPayment(payment, state, in: self, descriptor, isLeftover: false)
-            do {
-                guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw Failure(errno, new) }
-                let bytes = Array(try JSONEncoder().encode(Record(payment)))
-                let count = write(descriptor, bytes, bytes.count)
-                guard count == bytes.count else { throw Failure(count < 0 ? errno : ENOSPC, new) }
-                guard fsync(descriptor) == 0, rename(new, path(payment.id, state.rawValue)) == 0 else {
-                    throw Failure(errno, new)
-                }
-                try synchronise(folder)
-            } catch {
-                unlink(new)
-                unlink(path(payment.id, state.rawValue))
-                throw error
-            }
-            return open
-        }
+    package func begin(_ payment: UnsettledPayment, note: Data? = nil) async throws -> OpenPayment {
+        let open = OpenPayment(payment, .asked, note: note, in: self)
+        try await onQueue { try open.create() }
+        return open
+    }
+
+    /// A payment that nothing else is known of, to be taken back: it is on the disk after ``OpenPayment/willReverse()``.
+    func reversal(of key: String) -> OpenPayment {
+        OpenPayment(
+            UnsettledPayment(id: key, kind: nil, amount: nil, currency: nil), .reversal, note: nil, in: self)
     }
 
     /// Takes over what processes have left that are gone, the oldest first.
-    func leftovers() async throws -> [OpenPayment] {
+    ///
+    /// What is settled is removed.  What cannot be read stays, and is told by ``alarms``.
+    package func leftovers() async throws -> [OpenPayment] {
         try await onQueue { [self] in
+            guard let folder else { return [] }
             let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
-            return names.compactMap(takeOver).sorted { $0.payment.time < $1.payment.time }
+            let found = names.sorted().map { ($0, takeOver("\(folder)/\($0)")) }
+            tell(
+                found.compactMap { name, found in
+                    if case .unreadable(let reason) = found { .unreadable(file: name, reason: reason) } else { nil }
+                },
+                insteadOf: { if case .unreadable = $0 { true } else { false } })
+            return found.compactMap { if case .payment(let open) = $0.1 { open } else { nil } }
+                .sorted { $0.payment.time < $1.payment.time }
         }
     }
 
-    private func takeOver(_ name: String) -> OpenPayment? {
-        guard let state = name.split(separator: ".").last.flatMap({ State(rawValue: String($0)) }) else { return nil }
-        let path = folder + "/" + name
-        let descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW)
-        guard descriptor >= 0 else { return nil }
+    private enum Found {
+        case payment(OpenPayment)
+        /// In another process's hand, or settled.
+        case nothing
+        case unreadable(String)
+    }
+
+    private func takeOver(_ path: String) -> Found {
+        let descriptor = open(path, O_RDWR | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK)
+        guard descriptor >= 0 else {
+            return errno == ENOENT ? .nothing : .unreadable(String(cString: strerror(errno)))
+        }
         var (here, there) = (stat(), stat())
-        // Whoever had the lock until now may have renamed or removed it.
+        // Whoever had the lock until now may have removed it.
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, fstat(descriptor, &here) == 0, lstat(path, &there) == 0,
             here.st_ino == there.st_ino
         else {
             close(descriptor)
-            return nil
+            return .nothing
         }
-        guard let bytes = try? Data(contentsOf: URL(filePath: path)),
-            let record = try? JSONDecoder().decode(Record.self, from: bytes)
-        else {
+        guard !path.hasSuffix(".new") else {
+            // It never had its name: the payment service was not asked.
+            _ = disk.remove(path)
             close(descriptor)
-            logger.critical("\(path) is no payment: whether one has to be taken back is not known")
-            return nil
+            return .nothing
         }
-        return OpenPayment(record.payment, state, in: self, descriptor, isLeftover: true)
+        guard path.hasSuffix(".payment") else {
+            close(descriptor)
+            return .unreadable("its name is not one of the journal's")
+        }
+        let entry: (Record, [State], length: Int)
+        do { entry = try Self.read(descriptor, size: here.st_size) } catch {
+            close(descriptor)
+            return .unreadable("\(error)")
+        }
+        guard self.path(entry.0.key, "payment") == path else {
+            close(descriptor)
+            return .unreadable("its name is that of another payment")
+        }
+        let open = OpenPayment(
+            entry.0.payment, entry.1.last ?? .asked, note: entry.0.note, in: self,
+            file: .init(descriptor: descriptor, length: entry.length), isLeftover: true)
+        guard entry.1.last == .settled else { return .payment(open) }
+        _ = disk.remove(path)
+        return .nothing
+    }
+
+    /// No entry is longer.
+    private static let longest = 1 << 16
+
+    private static func read(_ descriptor: Int32, size: Int) throws -> (Record, [State], length: Int) {
+        guard size <= longest else { throw Damage(description: "it is longer than an entry can be") }
+        var bytes = [UInt8](repeating: 0, count: size)
+        guard pread(descriptor, &bytes, size, 0) == size else { throw Damage(description: "it cannot be read") }
+        // What has no end was being written.
+        guard let end = bytes.lastIndex(of: 0x0A) else { throw Damage(description: "it is cut off") }
+        let lines = bytes[...end].split(separator: 0x0A, omittingEmptySubsequences: false).dropLast()
+        guard let first = lines.first, let record = try? JSONDecoder().decode(Record.self, from: Data(first)) else {
+            throw Damage(description: "its first line is no payment")
+        }
+        let states = try lines.dropFirst().map { line in
+            guard let state = try? JSONDecoder().decode(State.self, from: Data(line)) else {
+                throw Damage(description: "a line of it is no state of a payment")
+            }
+            return state
+        }
+        return (record, states, end + 1)
+    }
+
+    private struct Damage: Error, CustomStringConvertible { let description: String }
+
+    // MARK: Alarms
+
+    /// Those that nobody has looked after yet.
+    package var alarms: [JournalAlarm] { state.withLock { $0.alarms } }
+
+    /// All of them: as they are now, then with each change; of those not taken yet the last is kept.
+    package var alarmUpdates: AsyncStream<[JournalAlarm]> {
+        let (stream, continuation) = AsyncStream.makeStream(
+            of: [JournalAlarm].self, bufferingPolicy: .bufferingNewest(1))
+        let id = UUID()
+        let alarms = state.withLock { state in
+            state.watchers[id] = continuation
+            return state.alarms
+        }
+        continuation.yield(alarms)
+        continuation.onTermination = { [weak self] _ in
+            Task { [weak self] in _ = self?.state.withLock { $0.watchers.removeValue(forKey: id) } }
+        }
+        return stream
+    }
+
+    fileprivate func raise(_ alarm: JournalAlarm?, of payment: UnsettledPayment) {
+        tell(alarm.map { [$0] } ?? []) { if case .reversalNotWritten(payment, _) = $0 { true } else { false } }
+    }
+
+    private func tell(_ new: [JournalAlarm], insteadOf isOld: (JournalAlarm) -> Bool) {
+        let (news, now, watchers) = state.withLock { state in
+            let before = state.alarms
+            state.alarms = before.filter { !isOld($0) } + new
+            let watchers = state.alarms == before ? [] : Array(state.watchers.values)
+            return (new.filter { !before.contains($0) }, state.alarms, watchers)
+        }
+        for alarm in news { logger.critical("\(alarm)") }
+        for watcher in watchers { watcher.yield(now) }
     }
 
     // MARK: Files
 
     fileprivate func path(_ key: String, _ suffix: String) -> String {
-        "\(folder)/\(SHA256.hash(data: Data(key.utf8)).map { String(format: "%02x", $0) }.joined()).\(suffix)"
+        let name = SHA256.hash(data: Data(key.utf8)).map { String(format: "%02x", $0) }.joined()
+        return "\(folder ?? "")/\(name).\(suffix)"
+    }
+
+    fileprivate func makeFolder(_ folder: String) throws {
+        let parent = URL(filePath: folder).deletingLastPathComponent().path
+        if mkdir(folder, 0o700) == 0 {
+            try synchronise(parent)
+        } else if errno == ENOENT {
+            try FileManager.default.createDirectory(
+                atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
+            try synchronise(parent)
+        }
     }
 
     /// Forces the names in a folder to the disk.
@@ -134,16 +270,18 @@ final class PaymentJournal: Sendable {
     }
 
     /// As it is in the file.
-    private struct Record: Codable {
+    fileprivate struct Record: Codable {
         let key: String
         let kind: UnsettledPayment.Kind?
         let amount: String?
         let currency: String?
         let time: Date
+        let note: Data?
 
-        init(_ payment: UnsettledPayment) {
+        init(_ payment: UnsettledPayment, note: Data?) {
             (key, kind, currency, time) = (payment.id, payment.kind, payment.currency, payment.time)
             amount = payment.amount?.description
+            self.note = note
         }
 
         var payment: UnsettledPayment {
@@ -155,59 +293,144 @@ final class PaymentJournal: Sendable {
 }
 
 /// A payment of the journal that this process has in hand.  Let go of before it is settled, it is a leftover.
-final class OpenPayment: Sendable {
-    let payment: UnsettledPayment
+package final class OpenPayment: Sendable {
+    package let payment: UnsettledPayment
+    package let note: Data?
     /// Whether another run of the program has asked for it.
-    let isLeftover: Bool
+    package let isLeftover: Bool
     private let journal: PaymentJournal
-    private let descriptor: Int32
-    /// What is to be done, nil: nothing any more; and whether it was, or is to be, taken back.
-    private let state: Mutex<(toDo: PaymentJournal.State?, isReversal: Bool)>
+    private let stand: Mutex<Stand>
 
-    fileprivate init(
-        _ payment: UnsettledPayment, _ state: PaymentJournal.State, in journal: PaymentJournal, _ descriptor: Int32,
-        isLeftover: Bool
-    ) {
-        (self.payment, self.journal, self.descriptor, self.isLeftover) = (payment, journal, descriptor, isLeftover)
-        self.state = Mutex((state, state == .reversal))
+    struct File {
+        let descriptor: Int32
+        /// To the end of the last line.
+        var length: Int
     }
 
-    deinit { close(descriptor) }
+    private struct Stand {
+        var state: PaymentJournal.State {
+            didSet { if state == .reversal { isReversal = true } }
+        }
+        var isReversal: Bool
+        /// The disk's; nil where there is no file.
+        var written: PaymentJournal.State?
+        var file: File?
+    }
 
+    fileprivate init(
+        _ payment: UnsettledPayment, _ state: PaymentJournal.State, note: Data?, in journal: PaymentJournal,
+        file: File? = nil, isLeftover: Bool = false
+    ) {
+        (self.payment, self.note, self.journal, self.isLeftover) = (payment, note, journal, isLeftover)
+        stand = Mutex(
+            Stand(state: state, isReversal: state == .reversal, written: file == nil ? nil : state, file: file))
+    }
+
+    deinit { if let file = stand.withLock({ $0.file }) { close(file.descriptor) } }
+
+    package var state: PaymentJournal.State { stand.withLock { $0.state } }
     /// Whether it has to be taken back, or has been.
-    var isReversal: Bool { state.withLock { $0.isReversal } }
+    package var isReversal: Bool { stand.withLock { $0.isReversal } }
+    /// Whether it has to be taken back and the disk does not hold that.
+    package var isUnwritten: Bool { stand.withLock { $0.state == .reversal && $0.written != .reversal } }
 
-    /// From now on it has to be taken back: on the disk when this returns.
+    /// It is decided: on the disk when this returns, and to be told then.
     ///
-    /// - Throws: ``PaymentJournal/Failure``; it is as before then.
-    func willReverse() async throws {
+    /// - Throws: ``PaymentJournal/Failure``; it is as before then.  ``TapToPayError/takenBack``.
+    package func decide(_ result: PaymentResult) async throws {
         try await journal.onQueue { [self] in
-            try state.withLock { state in
-                guard state.toDo == .asked else { return }
-                let path = journal.path(payment.id, "asked")
-                guard rename(path, journal.path(payment.id, "reversal")) == 0 else {
-                    throw PaymentJournal.Failure(errno, path)
-                }
-                state = (.reversal, true)
+            try stand.withLock { stand in
+                guard !stand.isReversal else { throw TapToPayError.takenBack }
+                try write(.decided(result), &stand)
+                stand.state = .decided(result)
             }
-            try journal.synchronise(journal.folder)
         }
     }
 
-    /// Nothing remains to be done: on the disk when this returns, unless the log says otherwise.
-    func settle() async {
+    /// From now on it has to be taken back, whatever this throws: on the disk when this returns.
+    ///
+    /// - Throws: ``PaymentJournal/Failure``; ``isUnwritten`` then, and ``PaymentJournal/alarms`` has it.
+    package func willReverse() async throws {
         do {
             try await journal.onQueue { [self] in
-                try state.withLock { state in
-                    guard let last = state.toDo else { return }
-                    let path = journal.path(payment.id, last.rawValue)
-                    guard unlink(path) == 0 || errno == ENOENT else { throw PaymentJournal.Failure(errno, path) }
-                    state.toDo = nil
+                try stand.withLock { stand in
+                    guard stand.state != .settled else { return }
+                    stand.state = .reversal
+                    guard stand.written != .reversal else { return }
+                    if stand.file == nil { try create(&stand) } else { try write(.reversal, &stand) }
                 }
-                try journal.synchronise(journal.folder)
+            }
+            journal.raise(nil, of: payment)
+        } catch {
+            journal.raise(.reversalNotWritten(payment, reason: "\(error)"), of: payment)
+            throw error
+        }
+    }
+
+    /// Nothing remains to be done: the entry says so and is removed, unless the log says otherwise.
+    package func settle() async {
+        do {
+            try await journal.onQueue { [self] in
+                try stand.withLock { stand in
+                    guard stand.state != .settled else { return }
+                    stand.state = .settled
+                    guard stand.file != nil, let folder = journal.folder else { return }
+                    let path = journal.path(payment.id, "payment")
+                    let failure = journal.disk.remove(path)
+                    guard failure != 0 else { return try journal.synchronise(folder) }
+                    // Whoever finds it knows that it is over.
+                    try write(.settled, &stand)
+                    logger.warning("payment \(payment.id) is settled, and its entry stays: errno \(failure)")
+                }
             }
         } catch {
             logger.critical("payment \(payment.id) is settled, and the journal has it nevertheless: \(error)")
+        }
+        journal.raise(nil, of: payment)
+    }
+
+    /// - Throws: ``PaymentJournal/Failure``
+    private func write(_ state: PaymentJournal.State, _ stand: inout Stand) throws {
+        defer { if journal.folder == nil { stand.written = state } }
+        guard journal.folder != nil, let file = stand.file else { return }
+        let line = Array(try JSONEncoder().encode(state)) + [0x0A]
+        // What was written in part, before, is written over.
+        let failure = journal.disk.write(file.descriptor, line, file.length)
+        guard failure == 0 else { throw PaymentJournal.Failure(failure, journal.path(payment.id, "payment")) }
+        stand.file?.length += line.count
+        stand.written = state
+    }
+
+    fileprivate func create() throws { try stand.withLock { try create(&$0) } }
+
+    /// Makes the file: under its name when it is whole and locked.
+    private func create(_ stand: inout Stand) throws {
+        guard let folder = journal.folder else {
+            stand.written = stand.state
+            return
+        }
+        try journal.makeFolder(folder)
+        let (new, path) = (journal.path(payment.id, "new"), journal.path(payment.id, "payment"))
+        unlink(new)
+        let descriptor = open(new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
+        guard descriptor >= 0 else { throw PaymentJournal.Failure(errno, new) }
+        do {
+            guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw PaymentJournal.Failure(errno, new) }
+            let encoder = JSONEncoder()
+            let bytes =
+                Array(try encoder.encode(PaymentJournal.Record(payment, note: note))) + [0x0A]
+                + Array(try encoder.encode(stand.state)) + [0x0A]
+            let failure = journal.disk.write(descriptor, bytes, 0)
+            guard failure == 0 else { throw PaymentJournal.Failure(failure, new) }
+            guard rename(new, path) == 0 else { throw PaymentJournal.Failure(errno, new) }
+            try journal.synchronise(folder)
+            stand.file = File(descriptor: descriptor, length: bytes.count)
+            stand.written = stand.state
+        } catch {
+            unlink(new)
+            unlink(path)
+            close(descriptor)
+            throw error
         }
     }
 }

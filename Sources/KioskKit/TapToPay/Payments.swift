@@ -9,12 +9,14 @@ extension TapToPayService {
     /// - Returns: also for a payment that was declined.
     /// - Throws: ``TapToPayError``, `PaymentCardReaderSession.ReadError`, `PaymentCardReaderError`, ``PaymentServiceError``.
     public func charge(amount: Decimal, currency: String) async throws -> PaymentResult {
+        try checkWritten()
         let card = try await read(PaymentCardTransactionRequest(amount: amount, currencyCode: currency))
         return try await authorise(card, amount: amount, currency: currency)
     }
 
     /// Waits for a card, and has the payment service give money back to it.  Otherwise as ``charge(amount:currency:)``.
     public func refund(amount: Decimal, currency: String) async throws -> RefundResult {
+        try checkWritten()
         let card = try await read(
             PaymentCardTransactionRequest(amount: amount, currencyCode: currency, for: .refund))
         return try await giveBack(card, amount: amount, currency: currency)
@@ -33,7 +35,7 @@ extension TapToPayService {
         _ card: PaymentCardReadResult, amount: Decimal, currency: String
     ) async throws -> PaymentResult {
         let (result, open) = try await ask(.payment, card, amount, currency)
-        await settle(open)
+        try await conclude(open, result)
         return result
     }
 
@@ -43,7 +45,7 @@ extension TapToPayService {
         _ card: PaymentCardReadResult, amount: Decimal, currency: String
     ) async throws -> RefundResult {
         let (result, open) = try await ask(.refund, card, amount, currency)
-        await settle(open)
+        try await conclude(open, result)
         return result
     }
 
@@ -56,30 +58,58 @@ extension TapToPayService {
     @discardableResult
     public func authorise(_ payment: TapPayment, answering confirmation: TapConfirmation) async -> Bool {
         guard confirmation.isAwaited else { return false }
-        let outcome: TapOutcome
-        var open: OpenPayment?
         do {
-            let answer = try await ask(.payment, payment.card, payment.amount, payment.currencyCode)
-            outcome = TapOutcome(answer.result)
-            open = answer.open
-        } catch {
-            outcome = TapOutcome(error)
-        }
-        let counts = confirmation.complete(outcome)
-        switch outcome {
-        case .approved, .failed(.outcomeUnknown):
-            if !counts {
-                do {
-                    try await reverse(payment.card.id)
-                } catch {
-                    logger.critical("payment \(payment.card.id) has to be taken back: \(error)")
-                }
+            let (result, open) = try await ask(.payment, payment.card, payment.amount, payment.currencyCode)
+            // From here on the attempt has no other end, and nobody is told before the disk has it.
+            guard confirmation.reserve() else {
+                if result.status == .approved { await takeBackLater(payment.card.id) } else { await settle(open) }
                 return false
             }
-        case .declined, .failed: break
+            let outcome: TapOutcome
+            do {
+                try await conclude(open, result)
+                outcome = TapOutcome(result)
+            } catch {
+                outcome = TapOutcome(error)
+            }
+            confirmation.fulfill(outcome)
+            return true
+        } catch {
+            let counts = confirmation.complete(TapOutcome(error))
+            if !counts, case TapToPayError.outcomeUnknown = error { await takeBackLater(payment.card.id) }
+            return counts
         }
-        if let open { await settle(open) }
-        return counts
+    }
+
+    /// Writes down what was decided, and then the application may be told.
+    ///
+    /// - Throws: ``TapToPayError/notRecorded(_:)``: an approval that cannot be written down is taken back, for the next run of
+    ///   the program would; ``TapToPayError/takenBack``.
+    private func conclude(_ open: OpenPayment, _ result: PaymentResult) async throws {
+        do {
+            try await open.decide(result)
+        } catch TapToPayError.takenBack {
+            throw TapToPayError.takenBack
+        } catch {
+            guard result.status == .approved else { return await settle(open) }
+            await takeBackLater(open.payment.id)
+            throw TapToPayError.notRecorded("\(error)")
+        }
+        await decided?(open.payment, result)
+        guard !open.isReversal else { throw TapToPayError.takenBack }
+        await settle(open)
+    }
+
+    /// Has a payment taken back that nobody is told of.
+    private func takeBackLater(_ key: String) async {
+        do { try await reverse(key) } catch { logger.critical("payment \(key) has to be taken back: \(error)") }
+    }
+
+    /// - Throws: ``TapToPayError/reversalNotRecorded(key:)``
+    func checkWritten() throws {
+        if let open = unsettled.values.first(where: \.isUnwritten) {
+            throw TapToPayError.reversalNotRecorded(key: open.payment.id)
+        }
     }
 
     /// - Returns: the answer, and the payment, which is to be settled.
@@ -88,9 +118,10 @@ extension TapToPayService {
     ) async throws -> (result: PaymentResult, open: OpenPayment) {
         guard let cardData = card.paymentCardData else { throw TapToPayError.noCardData }
         guard !Task.isCancelled else { throw PaymentCardReaderSession.ReadError.readCancelled }
+        try checkWritten()
         let (key, currency) = (card.id, currency.uppercased())
         let open = try await opened(
-            UnsettledPayment(id: key, kind: kind, amount: amount, currency: currency, time: Date()))
+            UnsettledPayment(id: key, kind: kind, amount: amount, currency: currency))
         guard !Task.isCancelled else {
             await settle(open)
             throw PaymentCardReaderSession.ReadError.readCancelled
@@ -98,8 +129,7 @@ extension TapToPayService {
         var wasLost = false
         for pause in pauses.map(Optional.some) + [nil] {
             do {
-                // A task of its own: whoever leaves does not break off a call that moves money.
-                let result = try await Task { [psp] in
+                let result = try await answer { psp in
                     switch kind {
                     case .payment:
                         try await psp.processPayment(
@@ -108,7 +138,7 @@ extension TapToPayService {
                         try await psp.processRefund(
                             cardData: cardData, amount: amount, currency: currency, idempotencyKey: key)
                     }
-                }.value
+                }
                 // Somebody has had it taken back meanwhile: the answer says nothing of that.
                 guard !open.isReversal else { throw TapToPayError.takenBack }
                 return (result, open)
@@ -135,7 +165,7 @@ extension TapToPayService {
             return open
         }
         do {
-            let open = try await journal.begin(payment, .asked)
+            let open = try await journal.begin(payment)
             unsettled[payment.id] = open
             return open
         } catch {
@@ -157,22 +187,43 @@ extension TapToPayService {
 
     // MARK: What is not known, and what has to be taken back
 
-    /// What the payment service was asked for and has not answered, and what it has to take back and has not said that it did.
-    ///
-    /// The first are those of ``TapToPayError/outcomeUnknown(key:)``: ``resolve(_:)`` and ``reverse(_:)`` settle them, or the
-    /// next run of the program.  The others are asked for again and again.
+    /// What is not settled, and what a person has to look after.
+    public struct UnsettledSummary: Hashable, Sendable {
+        /// What the payment service was asked for and has not answered: ``TapToPayService/resolve(_:)`` and
+        /// ``TapToPayService/reverse(_:)`` settle them, or the next run of the program.
+        public let unanswered: [UnsettledPayment]
+        /// What the payment service has to take back and has not said that it did: it is asked again and again.
+        public let reversals: [UnsettledPayment]
+        /// Whether the payment service is being asked in the background, about reversals or about what an earlier run has left.
+        public let isAskingInBackground: Bool
+        public let alarms: [JournalAlarm]
+    }
+
+    public var unsettledSummary: UnsettledSummary {
+        let open = unsettled.values.sorted { $0.payment.time < $1.payment.time }
+        return UnsettledSummary(
+            unanswered: open.filter { !$0.isReversal }.map(\.payment),
+            reversals: open.filter(\.isReversal).map(\.payment), isAskingInBackground: sweep != nil,
+            alarms: journal.alarms)
+    }
+
+    /// Those of ``unsettledSummary``, the oldest first.
     public var unsettledPayments: [UnsettledPayment] {
         unsettled.values.map(\.payment).sorted { $0.time < $1.time }
     }
+
+    /// What a person has to look after: as it is now, then with each change.
+    public nonisolated var journalAlarms: AsyncStream<[JournalAlarm]> { journal.alarmUpdates }
 
     /// Finds out what became of a payment that the payment service has not answered.  Where it has decided nothing, the
     /// payment is taken back, so that it is not made afterwards.
     ///
     /// - Returns: what was decided; nil: the payment was not made and will not be.
-    /// - Throws: ``PaymentServiceError``, and whatever else the payment service throws: nothing is known then.
+    /// - Throws: ``PaymentServiceError``, and whatever else the payment service throws: nothing is known then;
+    ///   ``TapToPayError/notRecorded(_:)``.
     public func resolve(_ key: String) async throws -> PaymentResult? {
-        if unsettled[key]?.isReversal != true, let decision = try await psp.result(for: key) {
-            if let open = unsettled[key] { await settle(open) }
+        if unsettled[key]?.isReversal != true, let decision = try await answer({ try await $0.result(for: key) }) {
+            if let open = unsettled[key] { try await conclude(open, decision) }
             return decision
         }
         guard try await reverse(key) else { throw PaymentServiceError.noAnswer("the reversal was not confirmed") }
@@ -185,29 +236,17 @@ extension TapToPayService {
     /// call a few times, then in the background, and by the next run of the program.  Cancelling the task leaves it to those.
     ///
     /// - Returns: whether the payment service has confirmed it.
-    /// - Throws: ``TapToPayError/notRecorded(_:)`` if it could neither be written down nor was confirmed.
+    /// - Throws: ``TapToPayError/notRecorded(_:)`` if it could neither be written down nor was confirmed.  Both are tried again
+    ///   in the background, and no payment begins until one of them succeeds: see ``journalAlarms``.
     @discardableResult public func reverse(_ key: String) async throws -> Bool {
-        do {
-            if let open = unsettled[key] {
-                try await open.willReverse()
-                return await takeBack(open)
-            }
-            let payment = UnsettledPayment(id: key, kind: nil, amount: nil, currency: nil, time: Date())
-            let open = try await journal.begin(payment, .reversal)
-            unsettled[key] = open
-            return await takeBack(open)
-        } catch {
-            // Without a disk it can be tried all the same.
-            guard await isReversed(key) else { throw TapToPayError.notRecorded("\(error)") }
-            if let open = unsettled[key] { await close(open) }
-            return true
-        }
-    }
-
-    /// - Returns: whether the payment service has confirmed it; if not, it is asked again later.
-    private func takeBack(_ open: OpenPayment) async -> Bool {
-        guard await isReversed(open.payment.id) else {
+        let open = unsettled[key] ?? journal.reversal(of: key)
+        unsettled[key] = open
+        var failure: (any Error)?
+        do { try await open.willReverse() } catch { failure = error }
+        // Without a disk it can be tried all the same.
+        guard await isReversed(key) else {
             sweepLater()
+            if let failure { throw TapToPayError.notRecorded("\(failure)") }
             return false
         }
         await close(open)
@@ -217,10 +256,10 @@ extension TapToPayService {
     private func isReversed(_ key: String) async -> Bool {
         for pause in pauses.map(Optional.some) + [nil] {
             do {
-                try await Task { [psp] in try await psp.reverse(idempotencyKey: key) }.value
+                try await answer { try await $0.reverse(idempotencyKey: key) }
                 return true
             } catch {
-                logger.warning("the reversal of \(key) was not confirmed: \(error)")
+                logger.warning("the reversal of \(key) was not confirmed: \(type(of: error))")
             }
             guard let pause else { break }
             do { try await Task.sleep(for: pause) } catch { break }
@@ -228,9 +267,24 @@ extension TapToPayService {
         return false
     }
 
+    /// What the payment service answers within its time.  In a task of its own: whoever leaves does not break off a call that
+    /// moves money.
+    ///
+    /// - Throws: also `PaymentServiceError.noAnswer`.
+    private func answer<Answer: Sendable>(
+        _ question: @escaping @Sendable (any PaymentServiceProvider) async throws -> Answer
+    ) async throws -> Answer {
+        try await Task { [psp, answerTime] in
+            try await waiting(atMost: answerTime, or: PaymentServiceError.noAnswer("nothing within \(answerTime)")) {
+                try await question(psp)
+            }
+        }.value
+    }
+
     // MARK: Leftovers
 
-    /// Settles what runs of the program have left that are over.
+    /// Settles what runs of the program have left that are over: as far as the payment service answers in time, and then in
+    /// the background.
     func settleLeftovers() async {
         do {
             for open in try await journal.leftovers() {
@@ -238,45 +292,63 @@ extension TapToPayService {
                 unsettled[open.payment.id] = open
             }
         } catch {
-            logger.error("payments of an earlier run cannot be looked for: \(error)")
+            logger.error("payments of an earlier run cannot be looked for: \(type(of: error))")
         }
-        await settleAll { $0.isLeftover }
+        guard unsettled.values.contains(where: Self.isSwept) else { return }
+        let (firstLook, look) = AsyncStream.makeStream(of: Void.self)
+        sweep?.cancel()
+        sweepLater(after: .zero) { look.finish() }
+        try? await waiting(atMost: settlingTime) { for await _ in firstLook {} }
     }
 
+    /// Whether this run has to settle it by itself.
+    private static func isSwept(_ open: OpenPayment) -> Bool { open.isLeftover || open.isReversal }
+
     /// - Returns: whether nothing is left that this run has to settle by itself.
-    @discardableResult private func settleAll(where isWanted: (OpenPayment) -> Bool) async -> Bool {
-        for open in unsettled.values.filter(isWanted).sorted(by: { $0.payment.time < $1.payment.time }) {
+    private func settleAll() async -> Bool {
+        for open in unsettled.values.filter(Self.isSwept).sorted(by: { $0.payment.time < $1.payment.time }) {
             do {
-                if !open.isReversal, let decided, let decision = try await psp.result(for: open.payment.id) {
-                    await decided(open.payment, decision)
-                    await settle(open)
-                } else {
-                    try await open.willReverse()
-                    try await psp.reverse(idempotencyKey: open.payment.id)
-                    await close(open)
-                }
+                try await settleLeftover(open)
             } catch {
-                logger.warning("payment \(open.payment.id) is not settled yet: \(error)")
-                sweepLater()
+                logger.warning("payment \(open.payment.id) is not settled yet: \(type(of: error))")
                 // What it does not answer now it answers for no other.
                 if case PaymentServiceError.noAnswer = error { return false }
             }
         }
-        return !unsettled.values.contains(where: isWanted)
+        return !unsettled.values.contains(where: Self.isSwept)
     }
 
-    private func sweepLater() {
-        guard sweep == nil else { return }
+    private func settleLeftover(_ open: OpenPayment) async throws {
+        let key = open.payment.id
+        if case .decided(let result) = open.state {
+            // Somebody may have been told: it stands.
+            await decided?(open.payment, result)
+            return await settle(open)
+        }
+        if !open.isReversal, decided != nil, let result = try await answer({ try await $0.result(for: key) }) {
+            return try await conclude(open, result)
+        }
+        // Nobody was told of it.  What the disk does not take, the payment service may.
+        try? await open.willReverse()
+        try await answer { try await $0.reverse(idempotencyKey: key) }
+        await close(open)
+    }
+
+    private func sweepLater(after pause: Duration? = nil, looked: @escaping @Sendable () -> Void = {}) {
+        guard sweep == nil || sweep?.isCancelled == true else { return }
         sweep = Task { [weak self, reversalPause] in
-            repeat {
+            try? await Task.sleep(for: pause ?? reversalPause)
+            while !Task.isCancelled, await self?.hasSwept() == false {
+                looked()
                 try? await Task.sleep(for: reversalPause)
-            } while await self?.hasSwept() == false && !Task.isCancelled
+            }
+            looked()
         }
     }
 
     private func hasSwept() async -> Bool {
-        guard await settleAll(where: { $0.isLeftover || $0.isReversal }) else { return false }
-        sweep = nil
+        guard await settleAll() else { return false }
+        if !Task.isCancelled { sweep = nil }
         return true
     }
 }

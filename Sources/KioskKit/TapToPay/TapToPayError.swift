@@ -6,9 +6,12 @@ public enum TapToPayError: Error, Hashable, Sendable {
     case notInitialized
     /// The read has given no card data.
     case noCardData
-    /// The payment could not be written down: the payment service was not asked, or if it was, for a reversal, it did not
-    /// answer.
+    /// The payment could not be written down: the payment service was not asked; or it has approved, and is asked to take that
+    /// back; or it was asked for a reversal, and did not answer.
     case notRecorded(String)
+    /// A payment before this one has to be taken back, and the disk does not hold that: see ``JournalAlarm``.  The payment
+    /// service was not asked.
+    case reversalNotRecorded(key: String)
     /// The payment is being taken back, and is not asked for again.
     case takenBack
     /// The payment service was asked and did not answer: the customer may have paid.  Whether they have,
@@ -23,6 +26,8 @@ extension TapToPayError: LocalizedError, CustomStringConvertible {
         case .noCardData: "The card gave no data that can be charged. Try another one."
         case .notRecorded(let reason):
             "The payment could not be written down: \(reason). Check the folder's disk and owner, and try again."
+        case .reversalNotRecorded(let key):
+            "The payment \(key) has to be taken back, and that cannot be written down. Make room on the folder's disk, and try again."
         case .takenBack: "This payment is being taken back. Read the card again for another one."
         case .outcomeUnknown(let key):
             "The payment service did not answer: whether the payment was made is not known. Ask it for the key \(key) before the customer pays again."

@@ -15,6 +15,8 @@ public actor TapToPayService {
     private var isSuspended = false
     let pauses: [Duration]
     let reversalPause: Duration
+    let answerTime: Duration
+    let settlingTime: Duration
     /// Those that have not come to their end.
     private var reads: [UUID: Task<PaymentCardReadResult, any Error>] = [:]
 
@@ -28,19 +30,36 @@ public actor TapToPayService {
     /// - Parameters:
     ///   - pauses: how long to wait before a payment service that did not answer is asked again, each time.
     ///   - reversalPause: how long to wait, after those, before it is asked again for what has to be taken back.
-    ///   - decided: told of what the payment service has decided about payments that an earlier run of the program asked for
-    ///     and did not learn the outcome of: at least once each.  Nil: those payments are taken back.
+    ///   - answerTime: how long each answer of the payment service is waited for.
+    ///   - settlingTime: how long ``initialize()`` waits for what an earlier run has left to be settled; it goes on in the
+    ///     background.
+    ///   - decided: for the application's own books: told of each decision before whoever has asked for it, and again by the
+    ///     next run of the program if this one ends meanwhile: at least once each.  Also of payments that an earlier run asked
+    ///     for and did not learn the outcome of.  Nil: those payments are taken back.
     public init(
         psp: any PaymentServiceProvider, reader: PaymentCardReader = PaymentCardReader(),
         pauses: [Duration] = [.milliseconds(500), .seconds(2), .seconds(5)], reversalPause: Duration = .seconds(30),
+        answerTime: Duration = .seconds(60), settlingTime: Duration = .seconds(10),
+        decided: (@Sendable (UnsettledPayment, PaymentResult) async -> Void)? = nil
+    ) {
+        self.init(
+            psp: psp, reader: reader, pauses: pauses, reversalPause: reversalPause, answerTime: answerTime,
+            settlingTime: settlingTime, disk: PaymentJournal.Disk(), decided: decided)
+    }
+
+    package init(
+        psp: any PaymentServiceProvider, reader: PaymentCardReader, pauses: [Duration], reversalPause: Duration,
+        answerTime: Duration = .seconds(60), settlingTime: Duration = .seconds(10), disk: PaymentJournal.Disk,
         decided: (@Sendable (UnsettledPayment, PaymentResult) async -> Void)? = nil
     ) {
         self.psp = psp
         self.reader = reader
         self.pauses = pauses
         self.reversalPause = reversalPause
+        self.answerTime = answerTime
+        self.settlingTime = settlingTime
         self.decided = decided
-        journal = PaymentJournal(folder: reader.terminal.folder.appending(path: "payments"))
+        journal = PaymentJournal(folder: reader.terminal.folder.appending(path: "payments"), disk: disk)
     }
 
     deinit { sweep?.cancel() }

@@ -81,6 +81,14 @@ public final class TapConfirmation: Sendable {
     ///   ``TapToPayService/authorise(_:answering:)`` does all of it.
     public func complete(_ outcome: TapOutcome) -> Bool { answer.give(.outcome(outcome)) }
 
+    /// Keeps the attempt from ending otherwise until ``fulfill(_:)``, which is to follow.
+    ///
+    /// - Returns: whether it does: false if it was answered before, or is over.
+    func reserve() -> Bool { answer.reserve() }
+
+    /// Gives the outcome of a confirmation that was reserved.
+    func fulfill(_ outcome: TapOutcome) { answer.give(.outcome(outcome), isReserved: true) }
+
     /// Whether an answer would be the attempt's outcome now.
     var isAwaited: Bool { answer.isAwaited }
 
@@ -94,14 +102,31 @@ final class TapAnswer: Sendable {
         case cancelled
     }
 
-    private let state = Mutex<(value: Value?, waiter: CheckedContinuation<Value, Never>?)>((nil, nil))
+    private struct State {
+        var value: Value?
+        var isReserved = false
+        var waiter: CheckedContinuation<Value, Never>?
+    }
 
-    var isAwaited: Bool { state.withLock { $0.value == nil } }
+    private let state = Mutex(State())
+
+    var isAwaited: Bool { state.withLock { $0.value == nil && !$0.isReserved } }
+
+    /// - Returns: whether it is the first: from now on only an answer of ``give(_:isReserved:)`` that says so counts.
+    func reserve() -> Bool {
+        state.withLock { state in
+            guard state.value == nil, !state.isReserved else { return false }
+            state.isReserved = true
+            return true
+        }
+    }
 
     /// - Returns: whether it is the first.
-    @discardableResult func give(_ value: Value) -> Bool {
+    @discardableResult func give(_ value: Value, isReserved: Bool = false) -> Bool {
         let (isFirst, waiter) = state.withLock { state in
-            guard state.value == nil else { return (false, nil as CheckedContinuation<Value, Never>?) }
+            guard state.value == nil, state.isReserved == isReserved else {
+                return (false, nil as CheckedContinuation<Value, Never>?)
+            }
             state.value = value
             defer { state.waiter = nil }
             return (true, state.waiter)

@@ -160,6 +160,7 @@ public final class TapTransactions: PaymentProcessing {
 
     private func read(_ amount: Decimal, _ currencyCode: String) async throws -> TapPayment {
         guard hasApplication else { throw PaymentCardReaderSession.ReadError.cardNotSupported }
+        try await service.checkWritten()
         let card = try await service.read(PaymentCardTransactionRequest(amount: amount, currencyCode: currencyCode))
         let application = try? AID([UInt8](hex: card.applicationTypeIdentifier ?? ""))
         guard let application, networks.contains(where: { $0.has(application) }) else {

@@ -8,7 +8,7 @@
 // credential: takes no payment, and tells whether the store's key would be wrapped.
 //
 // POINT: asked, booked: the payment service has been asked, has charged.  reversing, reversed: likewise of a reversal.  down: it
-// answers to no reversal.  held: it does not answer to a payment.
+// answers to no reversal.  held: it does not answer to a payment.  removing: the journal is about to remove the entry.
 import Foundation
 import Glibc
 import KioskKit
@@ -78,8 +78,11 @@ if mode == "credential" {
     }
     exit(0)
 }
+var disk = PaymentJournal.Disk()
+if point == "removing" { disk.remove = { _ in kill(getpid(), SIGKILL) } }
 let service = TapToPayService(
     psp: Books(), reader: PaymentCardReader(terminal: PaymentTerminal(configuration)), pauses: [],
+    reversalPause: .seconds(30), disk: disk,
     decided: mode == "report" ? report : nil)
 if ["pay", "reverse"].contains(mode) {
     // No card's data: what a sealed blob would be.

@@ -1,12 +1,10 @@
-import Synchronization
-
 /// How long somebody else is waited for.
-struct TimeLimitPassed: Error {}
+package struct TimeLimitPassed: Error { package init() {} }
 
 /// Waits for `body`, and when `limit` is over or the task is cancelled no longer, whatever `body` does then.
 ///
 /// - Throws: `late`, `CancellationError`, or what `body` throws.
-func waiting<Result: Sendable>(
+package func waiting<Result: Sendable>(
     atMost limit: Duration, or late: any Error = TimeLimitPassed(),
     _ body: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
@@ -32,7 +30,7 @@ func waiting<Result: Sendable>(
 }
 
 /// Waits for the first call of the closure that `body` is handed.  Later calls change nothing; if none comes, see `limit`.
-func answer<Result: Sendable>(
+package func answer<Result: Sendable>(
     within limit: Duration, to body: (@escaping @Sendable (Swift.Result<Result, any Error>) -> Void) -> Void
 ) async throws -> Result {
     let (stream, continuation) = AsyncThrowingStream.makeStream(of: Result.self, throwing: (any Error).self)
