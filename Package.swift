@@ -271,7 +271,7 @@ let package = Package(
         .testTarget(
             name: "CardReaderAdapterTests",
             dependencies: [
-                "CUMockdev", "CardReaderAdapter", "EMVContactless", "SmartCard", "SmartCardSimulator",
+                "CUMockdev", "CardReaderAdapter", "EMVContactless", "KioskKit", "SmartCard", "SmartCardSimulator",
                 "SmartCardSimulatorHosts", "SmartCardUSB", "TestSupport",
                 "CardReaderCombine", "CardEncryption", "ProximityReader", "SmartCardPCSC", "USBTestSupport", jwtKit,
                 .product(name: "OpenCombine", package: "OpenCombine"),

@@ -14,13 +14,16 @@ struct AdapterBench {
 
     init(
         _ list: [SimulatedReader] = [SimulatedReader(serial: "A")], script: [ScriptedProcessor.Answer] = [],
-        limits: ContactlessReaderService.TimeLimits? = nil, on surface: Surface = .sequences
+        limits: ContactlessReaderService.TimeLimits? = nil, on surface: Surface = .sequences,
+        journal: JournalPlace = .memory,
+        decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
     ) {
         readers = SimulatedReaders(list)
         processor = ScriptedProcessor(script)
         var quick = ContactlessReaderService.TimeLimits()
         quick.reconnectionPauses = Array(repeating: .milliseconds(1), count: 5)
-        contactless = ContactlessReaderService(processor: processor, backend: readers, limits: limits ?? quick)
+        contactless = ContactlessReaderService(
+            processor: processor, backend: readers, journal: journal, limits: limits ?? quick, decided: decided)
         service = surface(contactless)
     }
 

@@ -140,7 +140,8 @@ import Testing
 
     @Test("A6: a backend that fails ends the search with its error")
     func a6Fault() async throws {
-        let service = ContactlessReaderService(processor: ScriptedProcessor([]), backend: BrokenReaders())
+        let service = ContactlessReaderService(
+            processor: ScriptedProcessor([]), backend: BrokenReaders(), journal: .memory)
         let shop = Shop()
         let status = Seen(service.discoveryStatus)
         let lists = service.discoveredReaders
@@ -338,7 +339,8 @@ import Testing
         #expect(limits.discovery == nil, "none, as the contract has it")
         limits.connection = .milliseconds(100)
         limits.discovery = .milliseconds(100)
-        let slow = ContactlessReaderService(processor: ScriptedProcessor([]), backend: SlowReaders(), limits: limits)
+        let slow = ContactlessReaderService(
+            processor: ScriptedProcessor([]), backend: SlowReaders(), journal: .memory, limits: limits)
         let lists = slow.discoveredReaders
         try slow.start(Shop(), discoveryMethod: .usb)
         var reader: CardReader?

@@ -187,7 +187,7 @@ import Testing
     @Test("A10: a reader is opened again when the one that was lost is given back, and not before")
     func givenBackFirst() async throws {
         let readers = LateReaders()
-        let service = ContactlessReaderService(processor: ScriptedProcessor([]), backend: readers)
+        let service = ContactlessReaderService(processor: ScriptedProcessor([]), backend: readers, journal: .memory)
         let states = Seen(service.reconnectionEvents)
         let shop = Shop()
         try service.start(shop, discoveryMethod: .simulated)
@@ -213,7 +213,7 @@ import Testing
         ])
     func updating(_ fault: String, _ error: String) async throws {
         let readers = LateReaders()
-        let service = ContactlessReaderService(processor: ScriptedProcessor([]), backend: readers)
+        let service = ContactlessReaderService(processor: ScriptedProcessor([]), backend: readers, journal: .memory)
         let updates = Seen(service.softwareUpdateEvents)
         let once = CardReaderConnectionOptions(autoReconnect: false)
         func connect() async throws {

@@ -28,7 +28,8 @@ import USBTestSupport
             limits.reconnectionPauses = Array(repeating: .milliseconds(50), count: 20)
             service = ContactlessReaderService(
                 processor: processor,
-                backend: MachineReaders(configuration, usb: USBReaders(on: bus), usesPCSC: false), limits: limits)
+                backend: MachineReaders(configuration, usb: USBReaders(on: bus), usesPCSC: false),
+                journal: .memory, limits: limits)
         }
 
         func remove() { try? FileManager.default.removeItem(at: folder) }

@@ -15,7 +15,7 @@ import Testing
             offline = OfflinePaymentProcessor(
                 online, limits: .init(perTransaction: ["eur": 5000, "jpy": 1000], total: ["eur": 8000]),
                 store: StoredPaymentFile(file))
-            service = ContactlessReaderService(processor: offline, backend: readers)
+            service = ContactlessReaderService(processor: offline, backend: readers, journal: .memory)
             try service.start(Shop(), discoveryMethod: .simulated)
             for try await list in service.discoveredReaders {
                 if let reader = list.first { try await service.connect(reader, options: nil) }

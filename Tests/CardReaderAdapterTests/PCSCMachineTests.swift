@@ -29,7 +29,8 @@ struct PCSCMachineTests {
             limits.reconnectionPauses = Array(repeating: .milliseconds(500), count: 20)
             service = ContactlessReaderService(
                 processor: processor,
-                backend: MachineReaders(try .forVirtualCards(in: folder, tokenKeys: shop.keySet)), limits: limits)
+                backend: MachineReaders(try .forVirtualCards(in: folder, tokenKeys: shop.keySet)),
+                journal: .memory, limits: limits)
             (events, states) = (Seen(service.readerEvents), Seen(service.reconnectionEvents))
         }
 

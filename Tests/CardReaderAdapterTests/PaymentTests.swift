@@ -286,7 +286,7 @@ import Testing
     func a18Stuck() async throws {
         let readers = StubbornReaders()
         let processor = ScriptedProcessor([])
-        let service = ContactlessReaderService(processor: processor, backend: readers)
+        let service = ContactlessReaderService(processor: processor, backend: readers, journal: .memory)
         let shop = Shop()
         try service.start(shop, discoveryMethod: .usb)
         for try await list in service.discoveredReaders {

@@ -31,7 +31,8 @@ import USBTestSupport
                 processor: sandbox,
                 backend: MachineReaders(
                     try .forVirtualCards(in: folder, tokenKeys: TestPaymentService.keySet), usb: USBReaders(on: bus),
-                    usesPCSC: false), limits: limits)
+                    usesPCSC: false),
+                journal: .folder(folder.appending(path: "intents")), limits: limits)
             events = Seen(service.readerEvents)
             bus.plug(device)
             try service.start(sandbox, discoveryMethod: .usb)

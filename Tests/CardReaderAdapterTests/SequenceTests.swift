@@ -84,7 +84,7 @@ import Testing
     @Test("the status of the service and of its payments")
     func statuses() async throws {
         let readers = SimulatedReaders([SimulatedReader(serial: "A")])
-        let service = ContactlessReaderService(processor: ScriptedProcessor([]), backend: readers)
+        let service = ContactlessReaderService(processor: ScriptedProcessor([]), backend: readers, journal: .memory)
         let states = Seen(service.paymentStatus)
         #expect(service.status == .ready)
         try service.start(Shop(), discoveryMethod: .simulated)

@@ -6,7 +6,7 @@ import Testing
 @Suite(.timeLimit(.minutes(10))) struct SimulationTests {
     private func service(_ readers: SimulatedReaders) -> (ContactlessReaderService, Seen<CardReaderSoftwareUpdateState>)
     {
-        let service = ContactlessReaderService(simulating: readers)
+        let service = ContactlessReaderService(simulating: readers, journal: .memory)
         return (service, Seen(service.softwareUpdateEvents))
     }
 

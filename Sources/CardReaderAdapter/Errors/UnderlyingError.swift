@@ -74,6 +74,8 @@ public enum UnderlyingError: Error, Hashable, Sendable {
     case invalidCurrency
     /// Not the contract's: it is not known whether the payment or refund before was made.
     case paymentOutcomeUnknown
+    /// Not the contract's: the payment or refund could not be written down, and the payment service was not asked.
+    case notRecorded
 
     // MARK: Names of the field
 
@@ -188,6 +190,11 @@ extension UnderlyingError {
             (.dontRetry, "This machine cannot take payments as it is set up. Run reader-probe doctor to see why.")
         case .invalidAmount: (.tryAgain, "The amount is not valid for this currency. Correct it, and try again.")
         case .invalidCurrency: (.tryAgain, "The currency is not valid. Correct it, and try again.")
+        case .notRecorded:
+            (
+                .tryAgain,
+                "The payment or refund could not be written down. Check the folder's disk and owner, and try again."
+            )
         case .paymentOutcomeUnknown:
             (
                 .dontRetry,

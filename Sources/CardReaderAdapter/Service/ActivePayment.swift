@@ -8,12 +8,18 @@ struct ActivePayment: Sendable {
     private(set) var card: CollectedCard?
     /// How often the payment service was asked to charge ``card`` without having said what became of it.
     private var unanswered = 0
+    /// Whether a card may have been charged of which the payment service has never heard, as far as it says: the call may still
+    /// be on its way.
+    private var isInDoubt = false
     /// Set when it is paid and it has yet to be seen whether somebody takes the result.
     private(set) var claim: ResultClaim?
     /// Whether the app knows that it has succeeded.
     private var isTold = false
 
     init(_ intent: PaymentIntent) { self.intent = intent }
+
+    /// A payment that an earlier run of the program has asked for, with a card that is not known any more.
+    init(unanswered intent: PaymentIntent) { (self.intent, unanswered) = (intent.with(.unknown), 1) }
 
     /// What brings a payment to its end.
     enum Step {
@@ -50,7 +56,8 @@ struct ActivePayment: Sendable {
     /// Whether no other payment may begin: this one may have been charged, or has been, and nobody knows.
     var isOpen: Bool {
         switch intent.status {
-        case .requiresPaymentMethod, .canceled: false
+        case .requiresPaymentMethod: isInDoubt
+        case .canceled: false
         case .requiresConfirmation: unanswered > 0
         case .processing, .requiresAction, .unknown, .requiresCapture: true
         case .succeeded: !isTold
@@ -74,6 +81,12 @@ struct ActivePayment: Sendable {
     func isMeant(by answer: PaymentIntent) -> Bool {
         answer.id == intent.id && answer.amount == intent.amount
             && answer.currency.lowercased() == intent.currency.lowercased()
+    }
+
+    /// Takes in how the payment stands, as the payment service says when it is asked about it.
+    mutating func inquired(_ now: PaymentIntent) {
+        if unanswered > 0 { isInDoubt = true }
+        learn(now)
     }
 
     /// Takes in how the payment stands, as the payment service says.
@@ -101,6 +114,7 @@ struct ActivePayment: Sendable {
                 learn(intent.with(.requiresPaymentMethod))
             } else if error.reason == .unknownIntent {
                 // The key no longer helps.
+                isInDoubt = true
                 learn(intent.with(.unknown))
             }
         }

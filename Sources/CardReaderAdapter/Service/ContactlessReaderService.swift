@@ -1,5 +1,5 @@
 public import Foundation
-import KioskKit
+package import KioskKit
 public import ProximityReader
 import Synchronization
 
@@ -54,6 +54,13 @@ public actor ContactlessReaderService: CardReaderService {
     var operation: Operation? { didSet { tellPaymentStatus() } }
     var active: ActivePayment?
     var openRefunds = OpenRefunds()
+    let journal: PaymentJournal
+    let decided: (@Sendable (CardReaderDecision) async -> Void)?
+    /// Of the active payment, for each card that the payment service was asked to charge.
+    var activeEntries: [OpenPayment] = []
+    /// Payments of an earlier run that are to become the active one.
+    var leftovers: [OpenPayment] = []
+    var restoration: Task<Void, Never>?
     /// The serials of the readers that have been connected to.
     var remembered: Set<String> = []
 
@@ -65,21 +72,38 @@ public actor ContactlessReaderService: CardReaderService {
 
     /// - Parameters:
     ///   - processor: the payment service.
-    ///   - configuration: what the terminal accepts, and whose tokens; which reader it has is not looked at.
+    ///   - configuration: what the terminal accepts, and whose tokens; which reader it has is not looked at.  Payments are
+    ///     written down in `intents` of its folder.
+    ///   - decided: for the app's own books.
     public init(
         processor: any PaymentProcessor, configuration: ProximityReaderSystem.Configuration,
-        limits: TimeLimits = TimeLimits()
+        limits: TimeLimits = TimeLimits(), decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
     ) {
-        self.init(processor: processor, backend: MachineReaders(configuration), limits: limits)
+        self.init(
+            processor: processor, backend: MachineReaders(configuration),
+            journal: .folder(configuration.folder.appending(path: "intents")), limits: limits, decided: decided)
     }
 
     /// Readers of a script, for apps under development.
-    public init(simulating readers: SimulatedReaders, limits: TimeLimits = TimeLimits()) {
-        self.init(processor: SimulatedPaymentProcessor(readers), backend: readers, limits: limits)
+    public init(
+        simulating readers: SimulatedReaders, journal: JournalPlace, limits: TimeLimits = TimeLimits(),
+        decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
+    ) {
+        self.init(
+            processor: SimulatedPaymentProcessor(readers), backend: readers, journal: journal, limits: limits,
+            decided: decided)
     }
 
-    package init(processor: any PaymentProcessor, backend: any ReaderBackend, limits: TimeLimits = TimeLimits()) {
-        (self.processor, self.backend, self.limits) = (processor, backend, limits)
+    package init(
+        processor: any PaymentProcessor, backend: any ReaderBackend, journal: JournalPlace,
+        limits: TimeLimits = TimeLimits(), disk: PaymentJournal.Disk = PaymentJournal.Disk(),
+        decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
+    ) {
+        (self.processor, self.backend, self.limits, self.decided) = (processor, backend, limits, decided)
+        switch journal {
+        case .memory: self.journal = PaymentJournal(folder: nil, disk: disk)
+        case .folder(let folder): self.journal = PaymentJournal(folder: folder, disk: disk)
+        }
     }
 
     deinit {
@@ -117,8 +141,11 @@ public actor ContactlessReaderService: CardReaderService {
     /// The payment that can be tried again or cancelled: it failed, or nobody knows yet what has become of it; nil if there is
     /// none.
     public var activePaymentIntent: PaymentIntent? {
-        forgetWhatWasTaken()
-        return active?.intent
+        get async {
+            await restore()
+            await forgetWhatWasTaken()
+            return active?.intent
+        }
     }
 
     public nonisolated func checkSupport(

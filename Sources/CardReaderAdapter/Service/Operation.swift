@@ -111,7 +111,7 @@ extension ContactlessReaderService {
         return cause
     }
 
-    private static let logger = Logger(label: "CardReaderAdapter")
+    static let logger = Logger(label: "CardReaderAdapter")
 
     // MARK: Steps of an operation
 

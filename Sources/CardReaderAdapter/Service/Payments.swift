@@ -1,4 +1,5 @@
 import Foundation
+import KioskKit
 
 // Payments, and what becomes of one that failed.
 extension ContactlessReaderService {
@@ -9,7 +10,8 @@ extension ContactlessReaderService {
         guard multiplier == parameters.stripeSmallestCurrencyUnitMultiplier,
             let amount = MinorUnits.units(parameters.amount, of: parameters.currency)
         else { throw CardReaderServiceError.intentCreation(underlyingError: .invalidAmount) }
-        forgetWhatWasTaken()
+        await restore()
+        await forgetWhatWasTaken()
         if operation == nil, active?.isOpen == true {
             throw CardReaderServiceError.intentCreation(underlyingError: .paymentOutcomeUnknown)
         }
@@ -35,15 +37,18 @@ extension ContactlessReaderService {
     }
 
     public func retryActivePaymentIntent() async throws -> PaymentIntent {
-        forgetWhatWasTaken()
+        await restore()
+        await forgetWhatWasTaken()
         guard let active else { throw CardReaderServiceError.retryNotPossibleNoActivePayment }
         guard operation == nil else {
             throw CardReaderServiceError.paymentMethodCollection(underlyingError: .readerBusy)
         }
         switch active.next {
-        case .result: return finish(active)
+        case .result: return await finish(active)
         case .over(let error):
+            if active.isPaid { await decided?(.payment(active.intent)) }
             self.active?.told()
+            await settleActive()
             throw error
         case .collect, .process, .inquire:
             // The reader is not needed to learn what has become of a card that was read.
@@ -56,7 +61,7 @@ extension ContactlessReaderService {
     private func payAgain() async throws -> PaymentIntent {
         if case .inquire = active?.next {
             try await inquire()
-            if let active, active.isPaid { return finish(active) }
+            if let active, active.isPaid { return await finish(active) }
         }
         if active?.card == nil {
             try await step(CardReaderServiceError.paymentMethodCollection) { try await waitForFreeReader() }
@@ -73,9 +78,10 @@ extension ContactlessReaderService {
         do {
             let now = try await ask { try await $0.retrieve(asked.intent) }
             guard asked.isMeant(by: now) else { throw UnderlyingError.processorAPIError }
-            active?.learn(now)
+            active?.inquired(now)
+            if active?.isOpen == false { await settleActive() }
         } catch {
-            if let error = error as? PaymentProcessorError, error.reason == .unknownIntent { active = nil }
+            if let error = error as? PaymentProcessorError, error.reason == .unknownIntent { await forgetActive() }
             throw CardReaderServiceError.paymentCapture(underlyingError: noted(error))
         }
         switch active?.next {
@@ -99,6 +105,9 @@ extension ContactlessReaderService {
             throw CardReaderServiceError.paymentCapture(underlyingError: .noActivePaymentIntent)
         }
         operation?.phase = .processing
+        do { try await record(payment.intent, card) } catch {
+            throw CardReaderServiceError.paymentCapture(underlyingError: noted(error))
+        }
         active?.asked()
         let answer: Result<PaymentIntent, any Error>
         do {
@@ -109,29 +118,33 @@ extension ContactlessReaderService {
             answer = .failure(error)
         }
         guard var settled = active else { throw CardReaderServiceError.paymentCapture() }
-        defer { if !settled.isPaid { active = settled } }
-        _ = try settled.settle(answer)
-        return finish(settled)
+        let verdict = Result { try settled.settle(answer) }
+        active = settled
+        if !settled.isOpen { await settleActive() }
+        _ = try verdict.get()
+        return await finish(settled)
     }
 
     /// Forgets a payment that is paid, once somebody has the result.
-    private func finish(_ paid: ActivePayment) -> PaymentIntent {
+    private func finish(_ paid: ActivePayment) async -> PaymentIntent {
+        await decided?(.payment(paid.intent))
         if let claim = ResultClaim.current {
-            active = paid
             active?.waits(for: claim)
+            claim.whenTaken { [weak self] in Task { await self?.forgetWhatWasTaken() } }
         } else {
-            active = nil
+            await forgetActive()
         }
         return paid.intent
     }
 
-    func forgetWhatWasTaken() {
-        if active?.claim?.isTaken == true { active = nil }
-        openRefunds.forgetWhatWasTaken()
+    func forgetWhatWasTaken() async {
+        if active?.claim?.isTaken == true { await forgetActive() }
+        for entry in openRefunds.forgetWhatWasTaken() { await entry.settle() }
     }
 
     public func cancelPaymentIntent() async throws {
-        forgetWhatWasTaken()
+        await restore()
+        await forgetWhatWasTaken()
         let name = CardReaderServiceError.paymentCancellation
         guard active != nil else { throw name(.noActivePaymentIntent) }
         if let running = operation {
@@ -150,7 +163,7 @@ extension ContactlessReaderService {
         guard let intent = active?.intent else { throw name(.noActivePaymentIntent) }
         do {
             try await ask { try await $0.cancel(intent) }
-            active = nil
+            await forgetActive()
         } catch {
             // It may have been paid meanwhile.
             if let now = (error as? PaymentProcessorError)?.intent, active?.isMeant(by: now) == true {

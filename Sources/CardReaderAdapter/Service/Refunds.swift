@@ -1,4 +1,5 @@
 import Foundation
+import KioskKit
 
 /// The refunds of which nobody knows whether the money has been given back, each with the key that it was asked for under.
 struct OpenRefunds: Sendable {
@@ -11,6 +12,10 @@ struct OpenRefunds: Sendable {
         /// How often the payment service was asked without having said what became of it.
         var unanswered = 0
         var claim: ResultClaim?
+        /// The journal's, while nobody knows.
+        var entry: OpenPayment?
+        /// Whether an earlier run of the program has asked for it: its card is not known any more.
+        var isLeftover = false
     }
 
     /// By charge.
@@ -26,6 +31,14 @@ struct OpenRefunds: Sendable {
         return nil
     }
 
+    var entries: [OpenPayment] { refunds.values.compactMap(\.entry) }
+
+    mutating func restore(_ entry: OpenPayment, of charge: String, _ amount: UInt) {
+        refunds[charge] = Refund(
+            amount: amount, currency: entry.payment.currency?.lowercased() ?? "", card: nil, key: entry.payment.id,
+            unanswered: 1, entry: entry, isLeftover: true)
+    }
+
     mutating func ask(_ refund: Refund, of charge: String) {
         var refund = refund
         refund.unanswered += 1
@@ -34,7 +47,18 @@ struct OpenRefunds: Sendable {
     }
 
     /// Takes in what the payment service has answered.
-    mutating func settle(_ charge: String, _ answer: Result<RefundOutcome, any Error>) {
+    ///
+    /// - Returns: the entry to be settled, if nothing is unknown any more.
+    mutating func settle(_ charge: String, _ answer: Result<RefundOutcome, any Error>) -> OpenPayment? {
+        let entry = refunds[charge]?.entry
+        learn(charge, answer)
+        guard let refund = refunds[charge] else { return entry }
+        guard refund.unanswered == 0 else { return nil }
+        refunds[charge]?.entry = nil
+        return entry
+    }
+
+    private mutating func learn(_ charge: String, _ answer: Result<RefundOutcome, any Error>) {
         switch answer {
         case .success(.unknown): break
         case .success(.succeeded), .success(.pending):
@@ -54,7 +78,12 @@ struct OpenRefunds: Sendable {
         }
     }
 
-    mutating func forgetWhatWasTaken() { refunds = refunds.filter { $0.value.claim?.isTaken != true } }
+    /// - Returns: the entries to be settled.
+    mutating func forgetWhatWasTaken() -> [OpenPayment] {
+        let taken = refunds.filter { $0.value.claim?.isTaken == true }
+        for charge in taken.keys { refunds[charge] = nil }
+        return taken.values.compactMap(\.entry)
+    }
 
     /// Forgets those that the payment service was never asked for.
     mutating func forgetWhatIsSettled() { refunds = refunds.filter { $0.value.unanswered > 0 } }
@@ -69,20 +98,29 @@ extension ContactlessReaderService {
         guard let amount = MinorUnits.units(parameters.amount, of: parameters.currency) else {
             throw CardReaderServiceError.refundCreation(underlyingError: .invalidAmount)
         }
-        forgetWhatWasTaken()
+        await restore()
+        await forgetWhatWasTaken()
         let name = CardReaderServiceError.refundCreation
         guard operation == nil else { throw name(.readerBusy) }
         let open: OpenRefunds.Refund?
         do { open = try openRefunds.refund(of: parameters, amount) } catch { throw name(noted(error)) }
-        return try await perform(.refund, needsReader: open == nil, as: name) {
+        return try await perform(.refund, needsReader: open?.isLeftover ?? true, as: name) {
             let refund: OpenRefunds.Refund
-            if let open { refund = open } else { refund = try await self.prepare(parameters, amount) }
+            if let open, !open.isLeftover {
+                refund = open
+            } else {
+                refund = try await self.prepare(parameters, amount, open)
+            }
             return try await self.giveBack(refund, parameters)
         }
     }
 
     /// Has the card presented, where one is needed.
-    private func prepare(_ parameters: RefundParameters, _ amount: UInt) async throws -> OpenRefunds.Refund {
+    ///
+    /// - Parameter leftover: the same refund, if an earlier run of the program has asked for it.
+    private func prepare(
+        _ parameters: RefundParameters, _ amount: UInt, _ leftover: OpenRefunds.Refund?
+    ) async throws -> OpenRefunds.Refund {
         let needsCard = try await step(CardReaderServiceError.refundCreation) {
             try await ask { try await $0.needsCard(for: parameters) }
         }
@@ -95,23 +133,42 @@ extension ContactlessReaderService {
             }
         }
         return OpenRefunds.Refund(
-            amount: amount, currency: parameters.currency, card: card, key: card?.id ?? UUID().uuidString)
+            amount: amount, currency: parameters.currency, card: card,
+            key: leftover?.key ?? card?.id ?? UUID().uuidString, unanswered: leftover?.unanswered ?? 0,
+            entry: leftover?.entry)
     }
 
     private func giveBack(_ refund: OpenRefunds.Refund, _ parameters: RefundParameters) async throws -> String {
         operation?.phase = .processing
-        openRefunds.ask(refund, of: parameters.chargeId)
+        var refund = refund
+        if refund.entry == nil {
+            do {
+                refund.entry = try await begin(
+                    .refund, refund.key, refund.amount, refund.currency,
+                    .refund(charge: parameters.chargeId, amount: refund.amount))
+            } catch {
+                throw CardReaderServiceError.refundCreation(underlyingError: noted(error))
+            }
+        }
+        let asked = refund
+        openRefunds.ask(asked, of: parameters.chargeId)
         let answer: Result<RefundOutcome, any Error>
         do {
             answer = .success(
                 try await ask {
                     try await $0.refund(
-                        parameters, amount: refund.amount, card: refund.card, idempotencyKey: refund.key)
+                        parameters, amount: asked.amount, card: asked.card, idempotencyKey: asked.key)
                 })
         } catch {
             answer = .failure(error)
         }
-        openRefunds.settle(parameters.chargeId, answer)
+        if case .success(let outcome) = answer, outcome == .succeeded || outcome == .pending {
+            await decided?(.refund(parameters, outcome, key: asked.key))
+        }
+        if let over = openRefunds.settle(parameters.chargeId, answer) { await over.settle() }
+        if let claim = ResultClaim.current {
+            claim.whenTaken { [weak self] in Task { await self?.forgetWhatWasTaken() } }
+        }
         switch answer {
         case .success(.succeeded): return "success"
         case .success(.pending): return "pending"

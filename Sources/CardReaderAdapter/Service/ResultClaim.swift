@@ -9,10 +9,26 @@ package final class ResultClaim: Sendable {
     /// That of the call which runs.
     @TaskLocal package static var current: ResultClaim?
 
-    private let taken = Mutex(false)
+    private let state = Mutex((isTaken: false, waiter: (@Sendable () -> Void)?.none))
 
     package init() {}
 
-    package var isTaken: Bool { taken.withLock { $0 } }
-    package func take() { taken.withLock { $0 = true } }
+    package var isTaken: Bool { state.withLock { $0.isTaken } }
+
+    package func take() {
+        let waiter = state.withLock { state in
+            state.isTaken = true
+            return state.waiter
+        }
+        waiter?()
+    }
+
+    /// - Parameter waiter: called by ``take()``, also if that was before.
+    func whenTaken(_ waiter: @escaping @Sendable () -> Void) {
+        let isTaken = state.withLock { state in
+            state.waiter = waiter
+            return state.isTaken
+        }
+        if isTaken { waiter() }
+    }
 }

@@ -3,7 +3,7 @@ import Synchronization
 /// Readers, cards and a payment service that do as a script says, for apps under development and their tests.
 ///
 ///     let readers = SimulatedReaders([SimulatedReader(serial: "SIM-1")])
-///     let service = ContactlessReaderService(simulating: readers)
+///     let service = ContactlessReaderService(simulating: readers, journal: .memory)
 ///     readers.present(.declined(.insufficientFunds))
 public final class SimulatedReaders: ReaderBackend {
     private struct State {
