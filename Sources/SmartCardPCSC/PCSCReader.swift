@@ -1,5 +1,6 @@
 import CSmartCardPCSC
 public import SmartCard
+import Synchronization
 
 /// A reader that pcscd drives, by its name.
 ///
@@ -77,43 +78,84 @@ extension PCSCReader {
 
     /// As ``transmitToReader(_:)``, and tells which way the command went.
     ///
-    /// The ways are tried in the order of ``PCSCRoute``; the next one only where the driver refused the one before.
+    /// The ways are tried in the order of ``PCSCRoute``.  A command is sent once: the next way is taken only where the
+    /// one before has sent nothing.  A driver that refuses raw commands says the same as a reader that fails one, so
+    /// a driver is asked first, once in the life of the process, by a command that changes nothing.
+    ///
+    /// - Throws: `CardError`: what became of the command on its way; of kind `unsupported` if there is none.
     public func transmitToReaderWithRoute(
         _ command: [UInt8]
     ) async throws -> (answer: [UInt8], route: PCSCRoute) {
         for card in OpenCards.on(name) {
             do {
                 return (try await card.transmit(bytes: command), .cardConnection)
-            } catch let error as CardError where error.kind.isAboutTheConnection {
+            } catch let error as CardError where error.saysThatNothingWasSent {
                 continue
             }
         }
         let direct = try await connect(sharing: .direct)
         let result: (answer: [UInt8], route: PCSCRoute)
-        do {
+        if let refusal = try await direct.refusalOfRawCommands() {
+            result = (try await direct.escape(command, insteadOf: refusal), .escape)
+        } else {
             result = (try await direct.transmit(bytes: command), .directConnection)
-        } catch let error as CardError where error.kind.isRefusal {
-            let escape = try? await direct.features()[.escape]
-            do {
-                result = (try await direct.control(escape ?? UInt32(cscard_ctl_code(1)), command), .escape)
-            } catch let error as CardError where error.kind.isRefusal {
-                throw CardError(.unsupported, "no route to the reader", cause: error.cause, hint: error.hint)
-            }
         }
         await direct.disconnect(.leave)
         return result
     }
 }
 
-extension CardError.Kind {
-    /// Another connection may do better.
-    fileprivate var isAboutTheConnection: Bool {
-        [.disconnected, .cardRemoved, .cardAbsent, .cardReset, .cardMute, .sharing].contains(self)
+extension PCSCCard {
+    /// The readers whose drivers are known to pass on raw commands.
+    private static let passingRawCommands = Mutex<Set<String>>([])
+
+    /// Asks for a card's identifier (PC/SC part 3, 3.2.2.1.3), which any answer will do for.
+    ///
+    /// - Returns: nil if the driver passes on raw commands.
+    fileprivate func refusalOfRawCommands() async throws -> CardError? {
+        guard !Self.passingRawCommands.withLock({ $0.contains(reader.name) }) else { return nil }
+        do {
+            // Not a part of the exchange that somebody may be timing.
+            try await ExchangeStopwatch.$current.withValue(nil) {
+                _ = try await transmit(bytes: [0xFF, 0xCA, 0x00, 0x00, 0x00])
+            }
+        } catch let error as CardError where error.kind.isRefusal {
+            return error
+        } catch let error as CardError where error.kind == .noAnswer {
+            // It has gone to the reader.
+        }
+        Self.passingRawCommands.withLock { _ = $0.insert(reader.name) }
+        return nil
     }
 
+    /// Sends an escape command, where the driver refused it otherwise.
+    fileprivate func escape(_ command: [UInt8], insteadOf refusal: CardError) async throws -> [UInt8] {
+        let listed = try? await features()[.escape]
+        do {
+            return try await control(listed ?? UInt32(cscard_ctl_code(1)), command)
+        } catch let error as CardError where error.kind == .unsupported {
+            // What the driver lists it takes: then it is the reader that failed.
+            guard listed == nil else { throw CardError(.notTransacted, cause: error.cause) }
+            throw CardError(
+                .unsupported, "the driver passes no command on to the reader", cause: refusal.cause, hint: error.hint)
+        }
+    }
+}
+
+extension CardError {
+    /// pcscd and its library refuse so before they hand a command to the driver.
+    fileprivate var saysThatNothingWasSent: Bool {
+        guard let status = cause as? PCSCStatus else { return kind == .disconnected }
+        return [
+            .sharingViolation, .resetCard, .removedCard, .unpoweredCard, .invalidHandle, .protoMismatch,
+        ].contains(status)
+    }
+}
+
+extension CardError.Kind {
     /// The driver would not pass the command on.
     fileprivate var isRefusal: Bool {
-        [.notTransacted, .unsupported, .protocolMismatch, .cardAbsent, .cardRemoved, .tooLong, .other].contains(self)
+        [.notTransacted, .unsupported, .protocolMismatch, .cardAbsent, .cardRemoved, .other].contains(self)
     }
 }
 

@@ -17,6 +17,8 @@ let ultralightATR: [UInt8] = [
     0x68,
 ]
 let acr122u = FakePCSCD.Reader("ACS ACR122U PICC Interface 00 00")
+/// A reader of TPDU level, whose driver refuses SCARD_PCI_RAW.
+let refusesRaw = FakePCSCD.Reader("ACS ACR122 00 00")
 
 /// A fake pcscd at the path where libpcsclite looks.
 func fakeService(
@@ -234,7 +236,7 @@ extension PCSCTests {
 
         /// By escape: that of SCardControl alone, without the connecting and without what the driver has refused.
         @Test func theTimeOfACommandToTheReader() async throws {
-            let daemon = try fakeService([acr122u]) {
+            let daemon = try fakeService([refusesRaw]) {
                 $0.connect = { _, _, _ in
                     usleep(900_000)
                     return .status(0)
@@ -252,7 +254,7 @@ extension PCSCTests {
             defer { daemon.stop() }
             let stopwatch = ExchangeStopwatch()
             _ = try await stopwatch.time {
-                try await PCSCReader(name: acr122u.name).transmitToReader(Self.getFirmware)
+                try await PCSCReader(name: refusesRaw.name).transmitToReader(Self.getFirmware)
             }
             #expect(stopwatch.elapsed >= .milliseconds(20) && stopwatch.elapsed < .milliseconds(800))
         }
@@ -459,7 +461,8 @@ extension PCSCTests {
                 // Of a card that somebody else has been using.
                 $0.activeProtocol = 2
                 $0.transmit = { proto, command in
-                    proto == 4 && command == Self.getFirmware ? .data(Self.firmware) : .status(0x8010_000C)
+                    guard proto == 4 else { return .status(0x8010_000C) }
+                    return .data(command == Self.getFirmware ? Self.firmware : [0x63, 0x00])
                 }
             }
             defer { daemon.stop() }
@@ -479,9 +482,9 @@ extension PCSCTests {
             #expect(daemon.count(of: 0x04) == 1)
         }
 
-        /// A reader of TPDU level: the driver refuses RAW, and lists the escape code.
+        /// The driver refuses RAW, and lists the escape code.
         @Test func aCommandToTheReaderByEscape() async throws {
-            let daemon = try fakeService([acr122u]) {
+            let daemon = try fakeService([refusesRaw]) {
                 $0.transmit = { _, _ in .status(0x8010_0016) }
                 $0.control = { code, input in
                     switch code {
@@ -492,19 +495,77 @@ extension PCSCTests {
                 }
             }
             defer { daemon.stop() }
-            let (answer, route) = try await PCSCReader(name: acr122u.name).transmitToReaderWithRoute(Self.getFirmware)
+            let (answer, route) = try await PCSCReader(name: refusesRaw.name).transmitToReaderWithRoute(
+                Self.getFirmware)
             #expect(answer == Self.firmware)
             #expect(route == .escape)
         }
 
         @Test func noRouteToTheReader() async throws {
-            let daemon = try fakeService([acr122u]) { $0.transmit = { _, _ in .status(0x8010_0016) } }
+            let daemon = try fakeService([refusesRaw]) { $0.transmit = { _, _ in .status(0x8010_0016) } }
             defer { daemon.stop() }
             let error = await cardError {
-                _ = try await PCSCReader(name: acr122u.name).transmitToReader(Self.getFirmware)
+                _ = try await PCSCReader(name: refusesRaw.name).transmitToReader(Self.getFirmware)
             }
             #expect(error?.kind == .unsupported)
             #expect(error?.hint.contains("ifdDriverOptions") == true)
+        }
+
+        /// A command that the reader has failed may have been done; twice is once too often for one that takes money
+        /// off a purse.
+        @Test(
+            arguments: [(0x8010_0016, CardError.Kind.notTransacted), (0x8010_000A, .readerTimeout)]
+                as [(UInt32, CardError.Kind)])
+        func aCommandThatFailsIsNotSentAgain(_ status: UInt32, _ kind: CardError.Kind) async throws {
+            let increment: [UInt8] = [0xFF, 0xD7, 0x00, 0x04, 0x05, 0x01, 0x00, 0x00, 0x00, 0x01]
+            let sent = Mutex(0)
+            @Sendable func receive(_ command: [UInt8]) -> FakePCSCD.Reply {
+                guard command == increment else { return .data([0x63, 0x00]) }
+                sent.withLock { $0 += 1 }
+                return .status(status)
+            }
+            let daemon = try fakeService([acr122u.inserting(desfireATR)]) {
+                $0.transmit = { _, command in receive(command) }
+                $0.control = { code, input in
+                    code == 0x4200_0D48 ? .data([0x13, 4, 0x42, 0x00, 0x00, 0x01]) : receive(input)
+                }
+            }
+            defer { daemon.stop() }
+            let reader = PCSCReader(name: acr122u.name)
+            #expect(await cardError { _ = try await reader.transmitToReader(increment) }?.kind == kind)
+            #expect(sent.withLock { $0 } == 1)
+            // And over a card that is connected.
+            let card = try await reader.connect()
+            #expect(await cardError { _ = try await reader.transmitToReader(increment) }?.kind == kind)
+            #expect(sent.withLock { $0 } == 2)
+            await card.disconnect(.leave)
+        }
+
+        /// The driver refuses RAW and lists the escape code, and the reader fails the command.
+        @Test func anEscapeThatFailsIsNoLackOfARoute() async throws {
+            let daemon = try fakeService([refusesRaw]) {
+                $0.transmit = { _, _ in .status(0x8010_0016) }
+                $0.control = { code, _ in
+                    code == 0x4200_0D48 ? .data([0x13, 4, 0x42, 0x00, 0x00, 0x01]) : .status(0x8010_0016)
+                }
+            }
+            defer { daemon.stop() }
+            let error = await cardError {
+                _ = try await PCSCReader(name: refusesRaw.name).transmitToReader(Self.getFirmware)
+            }
+            #expect(error?.kind == .notTransacted)
+            #expect(error?.cause as? PCSCStatus == .notTransacted)
+        }
+
+        /// Somebody has reset the card: pcscd has said so and passed nothing on.
+        @Test func whatWasNotSentGoesAnotherWay() async throws {
+            let (daemon, card) = try await card { proto, _ in
+                proto == 4 ? .data(Self.firmware) : .status(0x8010_0068)
+            }
+            defer { daemon.stop() }
+            let (answer, route) = try await card.reader.transmitToReaderWithRoute(Self.getFirmware)
+            #expect(answer == Self.firmware)
+            #expect(route == .directConnection)
         }
 
         @Test func featuresPropertiesAndAttributes() async throws {
