@@ -234,12 +234,11 @@ final class CCIDPipe: Sendable {
             command, sequence: state.sequence, packetSize: function.packetSize,
             maximumAnswer: function.descriptor.maximumAnswer, quirks: quirks)
         let now = ContinuousClock.now
+        let timeout = job.timeout * command.waitingTimes
         (job.next, job.exchange) = (nil, exchange)
-        (job.start, job.readDeadline, job.lastDeadline) = (
-            now, now + job.timeout, now + max(timeouts.total, job.timeout)
-        )
+        (job.start, job.readDeadline, job.lastDeadline) = (now, now + timeout, now + max(timeouts.total, timeout))
         (job.isWriting, job.isReading) = (true, true)
-        return .write(exchange.message, job.timeout)
+        return .write(exchange.message, timeout)
     }
 
     private func read(_ timeout: Duration, _ job: Job) {

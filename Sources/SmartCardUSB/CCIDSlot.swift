@@ -13,6 +13,8 @@ final class CCIDSlot: Sendable {
         var atr: ATR?
         /// How APDUs reach the card.
         var exchange: APDUExchange?
+        /// How long the card may take for a block of T=1.
+        var timeForABlock = Duration.zero
         /// The card is off because we switched it off.
         var isSwitchedOff = false
 
@@ -128,7 +130,8 @@ final class CCIDSlot: Sendable {
     }
 
     private func exchangeTimeout(_ command: [UInt8]) -> Duration {
-        pipe.timeouts.exchange + CCIDTimeouts.extra(for: command, pipe.quirks)
+        max(pipe.timeouts.exchange, state.withLock { $0.timeForABlock })
+            + CCIDTimeouts.extra(for: command, pipe.quirks)
     }
 
     private func run(
@@ -196,8 +199,11 @@ final class CCIDSlot: Sendable {
                 exchange = attempt
             }
         }
+        let timeForABlock =
+            exchange.t1 == nil ? .zero : choice.parameters.timeForABlock(kilohertz: descriptor.defaultClock)
         let session = state.withLock { [exchange] state in
             state.session += 1
+            state.timeForABlock = timeForABlock
             state.end = nil
             state.atr = atr
             state.exchange = exchange

@@ -48,6 +48,8 @@ private final class LibUSBContext: @unchecked Sendable {
     let queue = DispatchQueue(label: "libusb")
     private let watchers = Lock<[Int: AsyncStream<Void>.Continuation]>([:])
     private let watcherCount = Atomic(0)
+    /// Whether libusb tells of devices that come and go.
+    private var hotPlugStatus = USBStatus(rawValue: 0)
 
     init() throws(CardError) {
         var pointer: OpaquePointer?
@@ -63,13 +65,14 @@ private final class LibUSBContext: @unchecked Sendable {
         let events =
             Int32(LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED.rawValue) | Int32(LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT.rawValue)
         let any = cusb_hotplug_match_any()
-        libusb_hotplug_register_callback(
-            pointer, events, 0, any, any, any,
-            { _, _, _, context in
-                guard let context else { return 0 }
-                Unmanaged<LibUSBContext>.fromOpaque(context).takeUnretainedValue().announce()
-                return 0
-            }, unretained, nil)
+        hotPlugStatus = USBStatus(
+            rawValue: libusb_hotplug_register_callback(
+                pointer, events, 0, any, any, any,
+                { _, _, _, context in
+                    guard let context else { return 0 }
+                    Unmanaged<LibUSBContext>.fromOpaque(context).takeUnretainedValue().announce()
+                    return 0
+                }, unretained, nil))
         var thread = pthread_t()
         pthread_create(
             &thread, nil,
@@ -103,8 +106,9 @@ private final class LibUSBContext: @unchecked Sendable {
     // MARK: Hot-plug
 
     func changes() throws -> AsyncStream<Void> {
-        guard libusb_has_capability(UInt32(LIBUSB_CAP_HAS_HOTPLUG.rawValue)) != 0 else {
-            throw CardError(.unsupported, "this libusb does not tell of devices that come and go")
+        guard hotPlugStatus.rawValue == 0 else {
+            throw CardError(
+                .unsupported, "libusb does not tell of devices that come and go", cause: hotPlugStatus)
         }
         let id = watcherCount.add(1, ordering: .relaxed).newValue
         let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
@@ -475,6 +479,9 @@ extension USBDevice {
         manufacturer = Sysfs.attribute("manufacturer", of: self)
         product = Sysfs.attribute("product", of: self)
         serialNumber = Sysfs.attribute("serial", of: self)
+        for index in interfaces.indices {
+            interfaces[index].name = Sysfs.attribute("interface", of: self, interface: interfaces[index].number)
+        }
     }
 
     fileprivate var node: String {
@@ -504,8 +511,11 @@ extension USBInterface {
 /// What the kernel shows of a device.
 private enum Sysfs {
     /// A line of text; nil if there is none.
-    static func attribute(_ name: String, of device: USBDevice) -> String? {
-        guard let folder = folder(device) else { return nil }
+    ///
+    /// - Parameter interface: the interface whose attribute it is, if not the device's.
+    static func attribute(_ name: String, of device: USBDevice, interface: UInt8? = nil) -> String? {
+        guard var folder = folder(device) else { return nil }
+        if let interface { folder += ":\(device.configuration).\(interface)" }
         let file = Glibc.open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { Glibc.close(file) }

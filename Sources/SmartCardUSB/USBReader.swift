@@ -40,21 +40,21 @@ public final class USBReader: CardReader {
     /// others.
     public func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable {
         AsyncThrowingStream(bufferingPolicy: .bufferingNewest(256)) { continuation in
-            let task = Task { [self] in
+            // Set before anything runs that may end the stream, and never again.
+            let end = Delivery<Void>()
+            continuation.onTermination = { _ in end.deliver(.success(())) }
+            Task { [self] in
                 do {
                     let (interface, slot) = try await open()
                     guard let id = slot.states(continuation) else { return }
-                    continuation.onTermination = { _ in
-                        slot.removeStream(id)
-                        // Until here the stream keeps the claim.
-                        withExtendedLifetime(interface) {}
-                    }
-                    if Task.isCancelled { slot.removeStream(id) }
+                    try? await end.receive {}
+                    slot.removeStream(id)
+                    // Until here the stream keeps the claim.
+                    withExtendedLifetime(interface) {}
                 } catch {
                     continuation.finish(throwing: error)
                 }
             }
-            continuation.onTermination = { _ in task.cancel() }
         }
     }
 

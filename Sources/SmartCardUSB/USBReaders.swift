@@ -83,7 +83,9 @@ struct FoundReader: Hashable, Sendable {
     let id: USBReaderID
 
     var identity: ReaderIdentity {
-        let names = [device.manufacturer, device.product ?? function.name].compactMap(\.self).filter { !$0.isEmpty }
+        // As pcscd has it: a device of several interfaces has one name for them all.
+        let interface = function.name.map { $0 == device.product ? "" : device.product == nil ? $0 : "[\($0)]" }
+        let names = [device.manufacturer, device.product, interface].compactMap(\.self).filter { !$0.isEmpty }
         return ReaderIdentity(
             name: (names + ["\(id)"]).joined(separator: " "), backend: .usb, vendor: device.manufacturer,
             serialNumber: device.serialNumber)

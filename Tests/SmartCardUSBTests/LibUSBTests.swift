@@ -38,6 +38,12 @@ struct LibUSBTests {
         #expect(USBUse.now == (0, 0))
     }
 
+    @Test func anInterfaceHasItsName() async throws {
+        let device = ScriptedReader(functional: DescriptorTests.acr122u, interfaceName: "Contactless") { _ in [] }
+        #expect(
+            try await bus.replug(device).identity.name == "Maker Reader [Contactless] 076B:5022@1-2#0")
+    }
+
     @Test func readersComeAndGo() async throws {
         var events = USBReaders().events().makeAsyncIterator()
         guard case .attached(let first)? = try await events.next() else {

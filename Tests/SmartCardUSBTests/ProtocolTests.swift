@@ -298,6 +298,32 @@ import Testing
         #expect(try ProtocolChoice(ATR(bytes("3B 10 97")), d).pps == nil)
     }
 
+    /// An ACR1281U (T=0 and T=1, extended APDU level) with a DESFire: its ATR names T=0 first, as PC/SC part 3 has it.
+    @Test func contactlessCardsGetT1() throws {
+        let both = try descriptor(features: 0x404BA, protocols: 3)
+        let desfire = ATR(bytes("3B 81 80 01 80 80"))
+        #expect(try ProtocolChoice(desfire, both).parameters.transmissionProtocol == .t1)
+        #expect(
+            try ProtocolChoice(desfire, descriptor(features: 0x404BA, protocols: 1)).parameters.transmissionProtocol
+                == .t0)
+        // A contact card that offers both gets its first.
+        let contact = ATR(bytes("3B 82 80 31 00 00 33"))
+        #expect(try ProtocolChoice(contact, both).parameters.transmissionProtocol == .t0)
+    }
+
+    /// BWI 9: 512 times 960 times 372 clocks of 4 MHz are 45.7 s (ISO/IEC 7816-3, 11.4.3); libccid adds a second, too.
+    @Test func aBlockIsWaitedForAsLongAsTheCardMayTake() throws {
+        func time(_ atr: String) throws -> Duration {
+            try ProtocolChoice(ATR(bytes(atr)), descriptor(features: 0x10030)).parameters
+                .timeForABlock(kilohertz: 4000)
+        }
+        let slow = try time("3B 80 81 31 FE 95 5B")
+        #expect(slow > .milliseconds(45_711 + 1000) && slow < .milliseconds(45_711 + 1500), "\(slow)")
+        // BWI 4, the default: 1.43 s
+        let usual = try time("3B 80 81 01 00")
+        #expect(usual > .milliseconds(1428 + 1000) && usual < .seconds(4), "\(usual)")
+    }
+
     @Test func protocolsThatDoNotMatch() throws {
         let t1Only = try descriptor(features: 0x10030, protocols: 2)
         #expect(throws: CardError.self) { try ProtocolChoice(ATR(bytes("3B 02 14 50")), t1Only) }

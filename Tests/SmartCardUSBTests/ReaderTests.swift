@@ -140,6 +140,24 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
         #expect(await eventually { bus.inUse == (0, 0) })
     }
 
+    /// The reader is open already and let go at once: the stream alone keeps the claim, and gives it back.
+    @Test func aStreamKeepsTheClaimHoweverSoonItBegins() async throws {
+        let bus = SoftwareUSBBus(SoftwareACR122U())
+        func states() async throws -> any AsyncSequence<SlotState, any Error> & Sendable {
+            let reader = try await firstReader(on: bus)
+            _ = try await reader.transmitToReader(bytes("FF 00 48 00 00"))
+            return reader.slotStates()
+        }
+        for _ in 0..<50 {
+            do {
+                var iterator = try await states().makeAsyncIterator()
+                #expect(try await iterator.next() == .empty)
+                #expect(bus.inUse.links == 1)
+            }
+            #expect(await eventually { bus.inUse == (0, 0) })
+        }
+    }
+
     @Test func aReaderIsOpenedAnewAfterItWasPluggedInAgain() async throws {
         let bus = SoftwareUSBBus()
         let first = SoftwareACR122U()
@@ -163,6 +181,50 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
         #expect(reader.identity.backend == .usb && reader.identity.vendor == "ACS")
         let other = try #require(USBReaderID("072F:2200@1-3#0"))
         #expect(await kind { try await readers.reader(other) } == .readerGone)
+    }
+
+    /// An ACR1252U: one product, two interfaces (libccid's readers/ACR1252_Dual_Reader.txt).
+    @Test func interfacesHaveTheirNames() async throws {
+        let bus = SoftwareUSBBus()
+        bus.plug(SoftwareACR122U()) { device in
+            device.product = "ACR1252 Dual Reader"
+            var sam = device.interfaces[0]
+            sam.number = 1
+            device.interfaces[0].name = "ACR1252 Dual-Reader PICC"
+            sam.name = "ACR1252 Dual-Reader SAM"
+            device.interfaces.append(sam)
+        }
+        #expect(
+            try await USBReaders(on: bus).readers().map(\.identity.name) == [
+                "ACS ACR1252 Dual Reader [ACR1252 Dual-Reader PICC] 072F:2200@1-2#0",
+                "ACS ACR1252 Dual Reader [ACR1252 Dual-Reader SAM] 072F:2200@1-2:1#0",
+            ])
+    }
+
+    /// A card that asks for three times its waiting time, and takes it (ISO/IEC 7816-3, 11.4.3).
+    @Test func aWaitingTimeExtensionIsWaitedFor() async throws {
+        var functional = DescriptorTests.acr122u
+        functional.replaceSubrange(40..<44, with: bytes("30 04 01 00"))  // TPDU level, automatic IFSD
+        let slow = Mutex<ScriptedReader?>(nil)
+        let device = ScriptedReader(functional: functional) { message in
+            switch message[0] {
+            case 0x62: return [ScriptedReader.answer(to: message, bytes("3B 80 81 21 05 00"))]  // BWI 0, CWI 5
+            case 0x6F where message[11] == 0xE3:
+                // bBWI is the factor.  The exchange of this test's driver has a second.
+                #expect(message[7] == 3)
+                let device = slow.withLock { $0 }
+                Task {
+                    try? await Task.sleep(for: .milliseconds(1900))
+                    device?.send(ScriptedReader.answer(to: message, bytes("00 00 02 90 00 92")), endpoint: 0x82)
+                }
+                return []
+            case 0x6F: return [ScriptedReader.answer(to: message, bytes("00 C3 01 03 C1"))]
+            default: return [ScriptedReader.answer(to: message)]
+            }
+        }
+        slow.withLock { $0 = device }
+        let card = try await firstReader(on: SoftwareUSBBus(device), timeouts: .short).connect()
+        #expect(try await card.transmit(CommandAPDU(bytes("00 A4 00 0C 02 3F 00"))).status == .success)
     }
 
     @Test func readersComeAndGo() async throws {

@@ -21,12 +21,14 @@ package final class ScriptedReader: SoftwareUSBDevice {
     private let leftovers: [[UInt8]]
 
     /// - Parameter functional: the CCID descriptor.
+    /// - Parameter interfaceName: what iInterface names, if it names anything.
     /// - Parameter hasInterrupt: whether there is an interrupt endpoint.
     /// - Parameter knowsAbort: whether it takes class requests, or stalls them.
     /// - Parameter leftovers: what somebody before has left in the bulk IN endpoint.
     package init(
         functional: [UInt8], vendor: UInt16 = 0x076B, product: UInt16 = 0x5022, serialNumber: String? = nil,
-        hasInterrupt: Bool = false, knowsAbort: Bool = true, leftovers: [[UInt8]] = [], answer: @escaping Answer
+        interfaceName: String? = nil, hasInterrupt: Bool = false, knowsAbort: Bool = true, leftovers: [[UInt8]] = [],
+        answer: @escaping Answer
     ) {
         func word(_ value: UInt16) -> [UInt8] { [UInt8(value & 0xFF), UInt8(value >> 8)] }
         let names = [0x01, 0x02, serialNumber == nil ? 0x00 : 0x03] as [UInt8]
@@ -34,13 +36,15 @@ package final class ScriptedReader: SoftwareUSBDevice {
             [0x12, 0x01, 0x00, 0x02, 0x00, 0x00, 0x00, 0x40] + word(vendor) + word(product) + [0x00, 0x01] + names + [
                 0x01
             ]
+        let interfaceIndex: UInt8 = interfaceName == nil ? 0x00 : serialNumber == nil ? 0x03 : 0x04
         let interrupt: [UInt8] = hasInterrupt ? [0x07, 0x05, 0x81, 0x03, 0x08, 0x00, 0x10] : []
         let body =
-            [0x09, 0x04, 0x00, 0x00, hasInterrupt ? 0x03 : 0x02, 0x0B, 0x00, 0x00, 0x00] + functional + interrupt
+            [0x09, 0x04, 0x00, 0x00, hasInterrupt ? 0x03 : 0x02, 0x0B, 0x00, 0x00, interfaceIndex] + functional
+            + interrupt
             + [0x07, 0x05, 0x02, 0x02, 0x40, 0x00, 0x00, 0x07, 0x05, 0x82, 0x02, 0x40, 0x00, 0x00]
         configurationDescriptor =
             [0x09, 0x02] + word(UInt16(9 + body.count)) + [0x01, 0x01, 0x00, 0x80, 0x32] + body
-        strings = ["Maker", "Reader"] + [serialNumber].compactMap(\.self)
+        strings = ["Maker", "Reader"] + [serialNumber, interfaceName].compactMap(\.self)
         (self.answer, self.knowsAbort, self.leftovers) = (answer, knowsAbort, leftovers)
     }
 

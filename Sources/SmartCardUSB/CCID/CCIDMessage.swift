@@ -60,6 +60,9 @@ extension CCIDCommand {
         CCIDCommand(.setParameters, parameters: (parameters.protocolNumber, 0, 0), data: parameters.bytes)
     }
 
+    /// How many times as long as others this may take: bBWI.
+    var waitingTimes: Int { kind == .xfrBlock ? max(Int(parameters.x), 1) : 1 }
+
     /// - Parameter waitingIntegers: bBWI.
     /// - Parameter level: wLevelParameter.
     static func xfrBlock(_ data: [UInt8], waitingIntegers: UInt8 = 0, level: UInt16 = 0) -> CCIDCommand {

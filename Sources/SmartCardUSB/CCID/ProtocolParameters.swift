@@ -46,6 +46,18 @@ struct ProtocolParameters: Hashable, Sendable {
             : [fd, 0x10 | convention | (usesCRC ? 0x01 : 0x00), guardTime, waitingIntegers, 0x00, ifsc, 0x00]
     }
 
+    /// How long a card of T=1 may take for a block: until it begins, BWT, and for 260 characters (ISO/IEC 7816-3, 11.4.3).
+    ///
+    /// - Parameter kilohertz: the clock.
+    func timeForABlock(kilohertz: UInt32) -> Duration {
+        let clock = max(kilohertz, 1000)
+        let (bwi, cwi) = (min(waitingIntegers >> 4, 9), waitingIntegers & 0x0F)
+        let etus = 11 + (11 + 1 << UInt64(cwi)) + 260 * (12 + UInt64(guardTime == 0xFF ? 0 : guardTime))
+        let rate = Self.rate(fd: fd, kilohertz: clock) ?? UInt64(clock) * 1000 / 372
+        let microseconds = 960 * 372 * 1000 * (1 << UInt64(bwi)) / UInt64(clock) + 1_000_000 * etus / max(rate, 1)
+        return .microseconds(Int64(microseconds)) + .seconds(1)
+    }
+
     /// bit/s at a clock of `kilohertz` (ISO/IEC 7816-3, tables 7 and 8); nil for reserved values.
     static func rate(fd: UInt8, kilohertz: UInt32) -> UInt64? {
         let f = [372, 372, 558, 744, 1116, 1488, 1860, 0, 0, 512, 768, 1024, 1536, 2048, 0, 0] as [UInt64]
@@ -68,7 +80,9 @@ struct ProtocolChoice: Hashable, Sendable {
         let offered = atr.protocols.compactMap { $0 == 0 ? TransmissionProtocol.t0 : $0 == 1 ? .t1 : nil }
         // TA2: the card is in specific mode, without a choice (ISO/IEC 7816-3, 8.3).
         let ta2 = atr.interfaceGroups.dropFirst().first?.ta
-        let candidates = ta2 == nil ? offered : Array(offered.prefix(1))
+        // A contactless card's ATR is the reader's making: it names T=0 first and means T=1 (PC/SC part 3, 3.1.3.2.3).
+        let preferred = atr.contactless == nil ? offered : offered.filter { $0 == .t1 } + offered
+        let candidates = ta2 == nil ? preferred : Array(offered.prefix(1))
         let handlesAPDUs = descriptor.exchangeLevel == .shortAPDU || descriptor.exchangeLevel == .extendedAPDU
         guard
             let chosen = candidates.first(where: descriptor.speaks)
