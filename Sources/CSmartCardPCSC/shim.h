@@ -2,6 +2,9 @@
 // arguments, or that name a variable.
 #pragma once
 #include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
 #include <winscard.h>
 #include <reader.h>
 
@@ -30,3 +33,40 @@ static inline const SCARD_IO_REQUEST *cscard_pci_raw(void) { return SCARD_PCI_RA
 
 /// The longest answer to a command, 65,548 bytes.
 static inline size_t cscard_max_buffer_size_extended(void) { return MAX_BUFFER_SIZE_EXTENDED; }
+
+/// The environment before and while it has one variable more.
+struct cscard_environment {
+    char **before, **during;
+};
+
+/// Has `assignment`, `NAME=value`, be in the environment until `cscard_environment_restore`.  One call at a time.
+///
+/// Other threads may be reading the environment, which setenv may move away under them.  So a copy takes its place, and
+/// neither the one nor the other is ever freed.
+static inline struct cscard_environment cscard_environment_add(const char *assignment) {
+    static char **copy;
+    static size_t capacity;
+    struct cscard_environment result = {__atomic_load_n(&__environ, __ATOMIC_ACQUIRE), NULL};
+    size_t count = 0;
+    while (result.before && result.before[count]) count++;
+    if (capacity < count + 2) {
+        char **larger = (char **)malloc((count + 2) * sizeof *larger);
+        if (!larger) return result;
+        copy = larger;
+        capacity = count + 2;
+    }
+    if (count) memcpy(copy, result.before, count * sizeof *copy);
+    copy[count] = (char *)assignment;
+    copy[count + 1] = NULL;
+    result.during = copy;
+    __atomic_store_n(&__environ, copy, __ATOMIC_RELEASE);
+    return result;
+}
+
+/// Takes the variable `name` away again, by way of setenv's family only where somebody else has used that meanwhile.
+static inline void cscard_environment_restore(struct cscard_environment environment, const char *name) {
+    if (__atomic_load_n(&__environ, __ATOMIC_ACQUIRE) == environment.during)
+        __atomic_store_n(&__environ, environment.before, __ATOMIC_RELEASE);
+    else
+        unsetenv(name);
+}

@@ -32,11 +32,7 @@ struct SCardContext: ~Copyable {
     private static func withoutBlocking(_ establish: () -> LONG) -> LONG {
         let first = environment.withLock { isSettled -> LONG? in
             guard !isSettled else { return nil }
-            let name = "PCSCLITE_NO_BLOCKING"
-            let wasSet = getenv(name) != nil
-            if !wasSet { setenv(name, "1", 1) }
-            let status = establish()
-            if !wasSet { unsetenv(name) }
+            let status = withVariable("PCSCLITE_NO_BLOCKING", establish)
             isSettled = PCSCStatus(status) == .success
             return status
         }
@@ -117,6 +113,17 @@ struct SCardContext: ~Copyable {
 
     /// Ends a wait in this context from another thread.
     var canceller: SCardCanceller { SCardCanceller(raw: raw) }
+}
+
+/// Runs `body` with the variable `name` set to 1, unless it is set to something.
+///
+/// Other threads may read the environment meanwhile, which they may not while setenv changes it.
+func withVariable<Result>(_ name: String, _ body: () -> Result) -> Result {
+    guard getenv(name) == nil else { return body() }
+    // Kept: the library may hold on to what it has read.
+    let environment = cscard_environment_add(strdup("\(name)=1"))
+    defer { cscard_environment_restore(environment, name) }
+    return body()
 }
 
 /// What may be done to a context while another thread waits in it.

@@ -1,9 +1,10 @@
 import Glibc
 import SmartCard
-import SmartCardPCSC
 import Synchronization
 import TestSupport
 import Testing
+
+@testable import SmartCardPCSC
 
 /// libpcsclite keeps one socket path for the process, so all tests that talk to a daemon take turns.
 @Suite(.serialized, .pcscExclusive, .timeLimit(.minutes(5)))
@@ -56,6 +57,28 @@ func eventually(_ condition: () -> Bool) async throws -> Bool {
 
 extension PCSCTests {
     @Suite struct FakeService {
+        /// A thread that reads the environment, and had begun to before the first context: neither what it goes through
+        /// nor where that stands changes under it.
+        @Test func theEnvironmentIsNotMovedUnderOthers() throws {
+            typealias Environment = UnsafeMutablePointer<UnsafeMutablePointer<CChar>?>
+            let environ = try #require(dlsym(nil, "environ")).assumingMemoryBound(to: Environment.self)
+            func entries(_ environment: Environment) -> [UnsafeMutablePointer<CChar>] {
+                Array((0...).lazy.map { environment[$0] }.prefix { $0 != nil }.compactMap(\.self))
+            }
+            let before = environ.pointee
+            let others = entries(before)
+            for _ in 0..<3 {
+                let value = withVariable("SWIFT_CONTACTLESS_TEST") {
+                    #expect(entries(before) == others)
+                    #expect(environ.pointee != before)
+                    return getenv("SWIFT_CONTACTLESS_TEST").map { String(cString: $0) }
+                }
+                #expect(value == "1")
+                #expect(environ.pointee == before && entries(before) == others)
+                #expect(getenv("SWIFT_CONTACTLESS_TEST") == nil)
+            }
+        }
+
         @Test func listsReaders() async throws {
             let daemon = try fakeService([acr122u, FakePCSCD.Reader("Virtual PCD 00 01")])
             defer { daemon.stop() }
