@@ -21,6 +21,7 @@ let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: 
 let package = Package(
     name: "swift-contactless",
     products: [
+        .library(name: "Waiting", targets: ["Waiting"]),
         .library(name: "SmartCard", targets: ["SmartCard"]),
         .library(name: "SmartCardPCSC", targets: ["SmartCardPCSC"]),
         .library(name: "SmartCardPN532", targets: ["SmartCardPN532"]),
@@ -67,6 +68,7 @@ let package = Package(
         .systemLibrary(name: "CPCSCEvents"),
 
         // Libraries.
+        .target(name: "Waiting", swiftSettings: settings),
         .target(name: "SmartCard", dependencies: [logging], swiftSettings: settings),
         .target(
             name: "SmartCardPCSC", dependencies: ["SmartCard", "CSmartCardPCSC"], swiftSettings: settings),
@@ -92,7 +94,7 @@ let package = Package(
             name: "ProximityReader",
             dependencies: [
                 "CSystemBus", "CWipedHeap", "EMVContactless", "CardEncryption", "SmartCard", "SmartCardPN532",
-                "SmartCardPCSC", "SmartCardUSB",
+                "SmartCardPCSC", "SmartCardUSB", "Waiting",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"), jwtKit,
                 .product(name: "X509", package: "swift-certificates"),
@@ -100,14 +102,14 @@ let package = Package(
             ],
             swiftSettings: settings),
         .target(
-            name: "KioskKit", dependencies: ["ProximityReader", "SmartCard", crypto, logging],
+            name: "KioskKit", dependencies: ["ProximityReader", "SmartCard", "Waiting", crypto, logging],
             swiftSettings: settings),
         .systemLibrary(name: "CCUPS", providers: [.apt(["libcups2-dev"])]),
         .target(
             name: "CardReaderAdapter",
             dependencies: [
                 "CCUPS", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
-                logging,
+                "Waiting", logging,
             ],
             swiftSettings: settings),
         .target(
@@ -199,6 +201,7 @@ let package = Package(
                 "SmartCardUSB", "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport",
             ],
             path: "Tests/USBTestSupport", swiftSettings: settings),
+        .testTarget(name: "WaitingTests", dependencies: ["Waiting"], swiftSettings: settings),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging], swiftSettings: settings),
         .testTarget(

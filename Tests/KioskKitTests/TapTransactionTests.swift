@@ -1,3 +1,4 @@
+import Dispatch
 import Foundation
 import KioskKit
 import ProximityReader
@@ -425,6 +426,38 @@ import Testing
         #expect(await second == [.confirming(5, "EUR"), .completed(.declined(reason: nil))])
         #expect(await fresh.next().map(Seen.init) == .confirming(5, "EUR"))
         #expect(await late.next().map(Seen.init) == .confirming(5, "EUR"))
+    }
+
+    /// Runs tasks, and calls something each time that one is woken, on the thread that wakes it.
+    private final class CallingExecutor: TaskExecutor {
+        private let call: @Sendable () -> Void
+        init(_ call: @escaping @Sendable () -> Void) { self.call = call }
+        func enqueue(_ job: consuming ExecutorJob) {
+            call()
+            let job = UnownedJob(job)
+            DispatchQueue.global().async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
+        }
+    }
+
+    // With a lock held the process would stop: the lock is taken twice on one thread.
+    @Test("E6: whoever is told of a state may ask for all states while it is woken")
+    func e6Woken() async throws {
+        let bench = try await KioskBench()
+        let transactions = TapTransactions(bench.service)
+        let executor = CallingExecutor { _ = transactions.transactionStates }
+        let all = transactions.transactionStates
+        let listener = Task(executorPreference: executor) {
+            var seen: [Seen] = []
+            for await state in all {
+                seen.append(Seen(state))
+                if case .completed = state { break }
+            }
+            return seen
+        }
+        try bench.insert()
+        let seen = await states(transactions) { #expect($0.complete(.approved)) }
+        #expect(seen == [.confirming(12.34, "EUR"), .completed(.approved)])
+        #expect(await listener.value == [.confirming(12.34, "EUR"), .completed(.approved)])
     }
 
     @Test("E7: payments can be made with a reader, and a network that its terminal has an application of")

@@ -1,4 +1,5 @@
 public import Foundation
+import Waiting
 
 /// A payment service that is not always reached: payments are stored meanwhile, up to limits, and forwarded when it is back.
 ///
@@ -34,7 +35,7 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
     private let online: any PaymentProcessor
     private let limits: Limits
     private let store: any StoredPaymentStore
-    private let events = Broadcast<ForwardingEvent>()
+    private let events = Multicast<ForwardingEvent>(keeping: .all(upTo: 4096))
     /// Made offline, without a card yet.
     private var begun: [String: StoredPayment.Order] = [:]
     private var isForwarding = false

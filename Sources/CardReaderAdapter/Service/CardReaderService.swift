@@ -2,8 +2,9 @@ public import Foundation
 
 /// A card reader, from finding it to the payment: the contract between a point-of-sale app and whatever reader it has.
 ///
-/// Each access of a sequence makes one of its own, for one task, and none of them loses an element.  One call that moves
-/// money is under way at a time, and one reader is connected at a time.
+/// Each access of a sequence makes one of its own, for one task.  A task that takes none for long finds the newest there: the
+/// last 4,096 events, and the last 64 states at least.  What becomes of a payment is no element of them, but what a call
+/// returns.  One call that moves money is under way at a time, and one reader is connected at a time.
 public protocol CardReaderService: Sendable {
     /// The readers that the present search has found, all of them each time, an empty list first.
     ///

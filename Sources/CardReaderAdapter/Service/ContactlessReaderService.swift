@@ -2,6 +2,7 @@ public import Foundation
 package import KioskKit
 public import ProximityReader
 import Synchronization
+import Waiting
 
 /// The readers of this machine, for an app that speaks the ``CardReaderService`` contract.
 ///
@@ -36,13 +37,14 @@ public actor ContactlessReaderService: CardReaderService {
     let processor: any PaymentProcessor
     let limits: TimeLimits
 
-    nonisolated let discovered = Mutex(Broadcast<[CardReader]>([]))
-    nonisolated let connected = Broadcast<[CardReader]>([])
-    nonisolated let events = Broadcast<CardReaderEvent>()
-    nonisolated let updates = Broadcast<CardReaderSoftwareUpdateState>(.none)
-    nonisolated let reconnections = Broadcast<CardReaderReconnection>()
-    private nonisolated let paymentStates = Broadcast<PaymentStatus>(.notReady)
-    nonisolated let searching = Broadcast<CardReaderServiceDiscoveryStatus>(.idle)
+    // Of each a stream keeps the newest.  What has become of a payment is what the calls return, and in none of them.
+    nonisolated let discovered = Mutex(Multicast<[CardReader]>([], keeping: .newest(64)))
+    nonisolated let connected = Multicast<[CardReader]>([], keeping: .newest(64))
+    nonisolated let events = Multicast<CardReaderEvent>(keeping: .newest(4096))
+    nonisolated let updates = Multicast<CardReaderSoftwareUpdateState>(.none, keeping: .newest(256))
+    nonisolated let reconnections = Multicast<CardReaderReconnection>(keeping: .newest(64))
+    private nonisolated let paymentStates = Multicast<PaymentStatus>(.notReady, keeping: .newest(64))
+    nonisolated let searching = Multicast<CardReaderServiceDiscoveryStatus>(.idle, keeping: .newest(64))
 
     /// What has to be settled before a call returns that does not wait.
     nonisolated let desk = Mutex(Desk())
@@ -227,7 +229,7 @@ public actor ContactlessReaderService: CardReaderService {
     /// Ends the sequence of a search, and begins that of the next one.
     nonisolated func finishLists(throwing error: (any Error)? = nil) {
         let session = discovered.withLock { current in
-            defer { current = Broadcast([]) }
+            defer { current = Multicast([], keeping: .newest(64)) }
             return current
         }
         session.finish(

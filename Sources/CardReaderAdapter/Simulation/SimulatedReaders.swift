@@ -1,4 +1,5 @@
 import Synchronization
+import Waiting
 
 /// Readers, cards and a payment service that do as a script says, for apps under development and their tests.
 ///
@@ -17,13 +18,13 @@ public final class SimulatedReaders: ReaderBackend {
     }
 
     private let state: Mutex<State>
-    private let attached: Broadcast<[SimulatedReader]>
+    private let attached: Multicast<[SimulatedReader]>
     /// Cards that were presented, and whether one lies on the reader.
-    fileprivate let table = Broadcast<Bool>(false)
+    fileprivate let table = Multicast<Bool>(false, keeping: .newest(64))
 
     public init(_ readers: [SimulatedReader] = [SimulatedReader(serial: "SIMULATED-1")]) {
         state = Mutex(State(readers: readers))
-        attached = Broadcast(readers)
+        attached = Multicast(readers, keeping: .newest(64))
     }
 
     // MARK: The script

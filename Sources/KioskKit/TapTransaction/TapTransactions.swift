@@ -2,6 +2,7 @@ public import Foundation
 import ProximityReader
 import SmartCard
 import Synchronization
+import Waiting
 
 /// What a checkout needs of whatever takes payments, by tap or otherwise.
 public protocol PaymentProcessing: Sendable {
@@ -37,16 +38,13 @@ public final class TapTransactions: PaymentProcessing {
     private let service: TapToPayService
     private let networks: Set<PaymentNetwork>
     private let confirmationTime: Duration
-    private let board = Mutex(Board())
-
-    /// Who is told, and what there was last.
-    private struct Board {
-        /// The one that is under way.
-        var attempt: Attempt?
-        /// The state of the last attempt, if it has one and its confirmation is still held by somebody.
-        var latest: @Sendable () -> TapTransactionState? = { nil }
-        var streams: [UUID: AsyncStream<TapTransactionState>.Continuation] = [:]
-        var delegates: [WeakDelegate] = []
+    /// The one that is under way.
+    private let current = Mutex<Attempt?>(nil)
+    private let delegates = Mutex<[WeakDelegate]>([])
+    /// First the state of the last attempt, if it has one and its confirmation is still held by somebody.
+    private let states = Multicast<TapTransactionState>(keeping: .all(upTo: 1024)) { state in
+        guard case .confirmingPayment(let payment, let confirmation) = state else { return { state } }
+        return { [weak confirmation] in confirmation.map { .confirmingPayment(payment, $0) } }
     }
 
     /// Can be cancelled until a card was read for it.
@@ -123,10 +121,9 @@ public final class TapTransactions: PaymentProcessing {
     public func processPayment(_ amount: Decimal, currencyCode: String) -> AsyncStream<TapTransactionState> {
         let (stream, continuation) = AsyncStream.makeStream(of: TapTransactionState.self)
         let attempt = Attempt()
-        let isFree = board.withLock { board in
-            guard board.attempt == nil else { return false }
-            board.attempt = attempt
-            board.latest = { nil }
+        let isFree = current.withLock { current in
+            guard current == nil else { return false }
+            current = attempt
             return true
         }
         guard isFree else {
@@ -134,6 +131,7 @@ public final class TapTransactions: PaymentProcessing {
             continuation.finish()
             return stream
         }
+        states.forget()
         let task = Task {
             do {
                 let payment = try await read(amount, currencyCode)
@@ -173,21 +171,12 @@ public final class TapTransactions: PaymentProcessing {
     /// when the card that is there has been read.
     ///
     /// - Returns: whether it does.
-    @discardableResult public func cancel() async -> Bool { board.withLock { $0.attempt }?.cancel() ?? false }
+    @discardableResult public func cancel() async -> Bool { current.withLock { $0 }?.cancel() ?? false }
 
     private func tell(_ state: TapTransactionState, _ attempt: AsyncStream<TapTransactionState>.Continuation) {
-        let delegates = board.withLock { board in
-            switch state {
-            case .confirmingPayment(let payment, let confirmation):
-                board.latest = { [weak confirmation] in confirmation.map { .confirmingPayment(payment, $0) } }
-            case .cancelled, .completed:
-                board.latest = { state }
-            }
-            for stream in board.streams.values { stream.yield(state) }
-            // Held until the lock is open: what lets go of a delegate may call this object.
-            return board.delegates.compactMap(\.value)
-        }
-        for delegate in delegates {
+        states.send(state)
+        // Held until the lock is open: what lets go of a delegate may call this object.
+        for delegate in delegates.withLock({ $0.compactMap(\.value) }) {
             switch state {
             case .confirmingPayment(let payment, let confirmation):
                 delegate.tapTransactions(self, didRead: payment, confirmation: confirmation)
@@ -199,7 +188,7 @@ public final class TapTransactions: PaymentProcessing {
         case .confirmingPayment: attempt.yield(state)
         case .cancelled, .completed:
             // The next attempt begins when everybody has been told of this one's end.
-            board.withLock { $0.attempt = nil }
+            current.withLock { $0 = nil }
             attempt.yield(state)
             attempt.finish()
         }
@@ -209,37 +198,24 @@ public final class TapTransactions: PaymentProcessing {
 
     /// The states of every attempt: first that which the last attempt is in or ended with, then those to come.
     ///
-    /// A stream of the caller's own, which does not end.  What it holds untaken are also confirmations: such a payment fails
-    /// when its time is over, and not before.
-    public var transactionStates: AsyncStream<TapTransactionState> {
-        let (stream, continuation) = AsyncStream.makeStream(of: TapTransactionState.self)
-        let id = UUID()
-        board.withLock { board in
-            if let latest = board.latest() { continuation.yield(latest) }
-            board.streams[id] = continuation
-        }
-        continuation.onTermination = { [weak self] _ in
-            // Released outside the lock: its end may end others.
-            _ = self?.board.withLock { $0.streams.removeValue(forKey: id) }
-        }
-        return stream
-    }
+    /// A stream of the caller's own.  It holds 1,024 states; if there are more that nobody takes, it ends after those, and the
+    /// caller begins another.  What it holds untaken are also confirmations: such a payment fails when its time is over, and
+    /// not before.
+    public var transactionStates: AsyncStream<TapTransactionState> { states.stream() }
 
     /// Tells `delegate` of every attempt from now on, besides those added before.  It is not kept alive.
     public func add(_ delegate: any TapTransactionDelegate) {
         // As in `tell`.
-        _ = board.withLock { board in
-            let held = board.delegates.map { ($0, $0.value) }
-            board.delegates = held.filter { $0.1 != nil }.map(\.0)
-            board.delegates.append(WeakDelegate(value: delegate, id: ObjectIdentifier(delegate)))
+        _ = delegates.withLock { delegates in
+            let held = delegates.map { ($0, $0.value) }
+            delegates = held.filter { $0.1 != nil }.map(\.0)
+            delegates.append(WeakDelegate(value: delegate, id: ObjectIdentifier(delegate)))
             return held.compactMap(\.1)
         }
     }
 
     public func remove(_ delegate: any TapTransactionDelegate) {
         let id = ObjectIdentifier(delegate)
-        board.withLock { $0.delegates.removeAll { $0.id == id } }
+        delegates.withLock { $0.removeAll { $0.id == id } }
     }
-
-    deinit { board.withLock { board in board.streams.values.forEach { $0.finish() } } }
 }

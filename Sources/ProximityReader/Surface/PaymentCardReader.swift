@@ -1,3 +1,5 @@
+import Waiting
+
 /// A contactless reader that takes payment cards.
 ///
 /// All readers of a process are one device: that of ``ProximityReaderSystem/bootstrap(_:)``, or the first that is found.
@@ -9,8 +11,9 @@ public class PaymentCardReader: @unchecked Sendable {
 
     /// What the reader does, from now on.
     ///
-    /// Each access gives a stream of its own, which holds every event until it is taken.
-    public var events: AsyncStream<Event> { terminal.events.stream() }
+    /// Each access gives a stream of its own, which holds the last 1,024 events until they are taken.  They are for a screen:
+    /// how a read ends is what it returns.
+    public var events: AsyncStream<Event> { terminal.events.stream(of: nil) }
 
     public let options: Options
 

@@ -4,12 +4,13 @@ package import Foundation
 import Logging
 package import SmartCard
 import Synchronization
+import Waiting
 
 /// The device behind every ``PaymentCardReader`` of a process: one reader, one session, one read at a time.
 package actor PaymentTerminal {
     package static let shared = PaymentTerminal(ProximityReaderSystem.use())
 
-    nonisolated let events = EventHub()
+    nonisolated let events = Multicast<TerminalEvent>()
     /// Of this run of the program.
     nonisolated let runIdentifier = UUID().uuidString
     let configuration: ProximityReaderSystem.Configuration

@@ -1,4 +1,5 @@
 import Foundation
+import Waiting
 
 /// What one call of `prepare` has made: the token it was made with, and until when it is good.
 package final class TerminalSession: Sendable {
@@ -28,7 +29,7 @@ package struct HeldSession: Sendable {
         return try await terminal.prepare(using: token)
     }
 
-    var events: AsyncStream<PaymentCardReader.Event> { terminal.events.stream() }
+    var events: AsyncStream<PaymentCardReader.Event> { terminal.events.stream(of: nil) }
 
     func read(_ request: CardRequest, _ options: PaymentCardReader.Options) async throws -> PaymentCardReadResult {
         try await terminal.read(request, options, in: session)
