@@ -31,6 +31,7 @@ let package = Package(
         .library(name: "SmartCardSimulatorHosts", targets: ["SmartCardSimulatorHosts"]),
         .library(name: "EMVContactless", targets: ["EMVContactless"]),
         .library(name: "CardEncryption", targets: ["CardEncryption"]),
+        .library(name: "CWipedHeap", targets: ["CWipedHeap"]),
         .library(name: "ProximityReader", targets: ["ProximityReader"]),
         .library(name: "KioskKit", targets: ["KioskKit"]),
         .library(name: "CardReaderAdapter", targets: ["CardReaderAdapter"]),
@@ -89,11 +90,12 @@ let package = Package(
             name: "CardEncryption", dependencies: ["CCryptoLegacy", crypto, cryptoExtras], swiftSettings: settings),
 
         .systemLibrary(name: "CSystemBus", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
+        // For executables: a program that links it has its heap wiped as it is freed.  No library depends on it.
         .target(name: "CWipedHeap"),
         .target(
             name: "ProximityReader",
             dependencies: [
-                "CSystemBus", "CWipedHeap", "EMVContactless", "CardEncryption", "SmartCard", "SmartCardPN532",
+                "CSystemBus", "EMVContactless", "CardEncryption", "SmartCard", "SmartCardPN532",
                 "SmartCardPCSC", "SmartCardUSB", "Waiting",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"), jwtKit,
@@ -129,7 +131,7 @@ let package = Package(
             name: "apdu-trace",
             dependencies: [
                 "ToolSupport", "SmartCardTrace", "SmartCard", "SmartCardSimulator",
-                "SmartCardSimulatorHosts", "EMVContactless", "CPCSCEvents", argumentParser,
+                "SmartCardSimulatorHosts", "EMVContactless", "CPCSCEvents", "CWipedHeap", argumentParser,
             ],
             path: "Tools/apdu-trace", exclude: ["apdu-trace.1"], swiftSettings: settings),
         // Nothing links it: apdu-trace has it preloaded into programs.  It must not need libpcsclite, so that each program
@@ -152,8 +154,7 @@ let package = Package(
             name: "reader-probe",
             dependencies: [
                 "ToolSupport", "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardPN532", "SmartCardSimulator",
-                "EMVContactless",
-                argumentParser, logging,
+                "EMVContactless", "CWipedHeap", argumentParser, logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"], swiftSettings: settings),
         .executableTarget(
@@ -166,14 +167,14 @@ let package = Package(
 
         // Examples.
         .executableTarget(
-            name: "first-program", dependencies: ["SmartCard", "SmartCardPCSC", "EMVContactless"],
+            name: "first-program", dependencies: ["SmartCard", "SmartCardPCSC", "EMVContactless", "CWipedHeap"],
             path: "Examples/first-program", swiftSettings: settings),
         // Starts psp-sandbox if it is told of no other payment service.
         .executableTarget(
             name: "kiosk",
             dependencies: [
-                "KioskKit", "ProximityReader", "EMVContactless", "SmartCard", "SmartCardSimulator", argumentParser,
-                logging, "psp-sandbox",
+                "KioskKit", "ProximityReader", "EMVContactless", "SmartCard", "SmartCardSimulator", "CWipedHeap",
+                argumentParser, logging, "psp-sandbox",
             ],
             path: "Examples/kiosk", swiftSettings: settings),
 
@@ -186,7 +187,7 @@ let package = Package(
             dependencies: [
                 "CBaseline", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "SmartCardTrace",
                 "SmartCardSimulator", "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader",
-                "KioskKit", crypto,
+                "KioskKit", "CWipedHeap", crypto,
                 .product(name: "JWTKit", package: "jwt-kit"),
             ],
             path: "Benchmarks/benchmarks", swiftSettings: settings),
@@ -242,7 +243,7 @@ let package = Package(
             exclude: ["ksn-spender", "Judges", "Vectors"], swiftSettings: settings),
         // What TaintTests look for a card in.
         .executableTarget(
-            name: "tainted-terminal", dependencies: ["ProximityReader", "CardEncryption", logging],
+            name: "tainted-terminal", dependencies: ["ProximityReader", "CardEncryption", "CWipedHeap", logging],
             path: "Tests/ProximityReaderTests/tainted-terminal", swiftSettings: settings),
         // What ProximityReaderTests kill while it stores and forwards.
         .executableTarget(

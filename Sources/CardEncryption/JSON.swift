@@ -74,6 +74,13 @@ indirect enum JSON: Hashable, Sendable {
         }
         return out + "\""
     }
+
+    /// The beginning of what a stranger wrote, for a person, without control characters.
+    static func excerpt(_ text: String) -> String {
+        let beginning = text.unicodeScalars.prefix(64)
+        return quoted(String(String.UnicodeScalarView(beginning)))
+            + (beginning.count < text.unicodeScalars.count ? "…" : "")
+    }
 }
 
 private struct Parser {

@@ -36,6 +36,10 @@ struct AESDUKPTTests {
                     let key = try host.workingKey(.dataEncryption, length: length, for: number)
                     #expect(try encrypted(plaintext, under: key) == expected)
                 }
+                if let expected = vector.response128 {
+                    let key = try host.workingKey(.dataDecryption, length: .bits128, for: number)
+                    #expect(try encrypted(plaintext, under: key) == expected)
+                }
             }
         }
     }
@@ -330,8 +334,8 @@ struct AESDUKPTTests {
             try AESDUKPTEnvelope(start + [UInt8](repeating: 0, count: 65536 + 48))
         }
         #expect(try AESDUKPTEnvelope(start + [UInt8](repeating: 0, count: 65536 + 32)).ciphertext.count == 65536)
-        let legacy = try hex("02 FFFF9876543210E00001")
-        #expect(throws: DUKPTError.envelope(at: 11 + 65536)) {
+        let legacy = try hex("02 01 FFFF9876543210E00001 0000000000000000")
+        #expect(throws: DUKPTError.envelope(at: 20 + 65536)) {
             try TDESDUKPTEnvelope(legacy + [UInt8](repeating: 0, count: 65536 + 8))
         }
         #expect(try TDESDUKPTEnvelope(legacy + [UInt8](repeating: 0, count: 65536)).ciphertext.count == 65536)

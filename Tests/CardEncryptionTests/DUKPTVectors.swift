@@ -9,9 +9,12 @@ struct DUKPTVectors: Decodable {
         let request: String?
         let request128: String?
         let request256: String?
+        let response: String?
+        let response128: String?
 
         enum CodingKeys: String, CodingKey {
             case ksn, request = "req_enc", request128 = "req_enc_128", request256 = "req_enc_256"
+            case response = "resp_enc", response128 = "resp_enc_128"
             case transactionKey = "txn_key"
         }
 

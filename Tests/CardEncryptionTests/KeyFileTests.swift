@@ -32,8 +32,8 @@ struct KeyFileTests {
         defer { withExtendedLifetime(folder) {} }
         let file = folder.file("state", wrappedBy: wrapped ? Self.wrappingKey() : nil)
         let bytes = try await used(file)
-        let line = "card-encryption 1, AES DUKPT state, \(wrapped ? "wrapped with A256GCM" : "not wrapped")\n"
-        #expect(bytes.starts(with: line.utf8))
+        let state = wrapped ? "wrapped with A256GCM" : "not wrapped"
+        #expect(bytes.starts(with: "card-encryption 2, AES DUKPT state, \(state), \"state\"\n".utf8))
         // The register of counter 4 is in the file in the clear, or is not.
         let scheme = AESDUKPTScheme(initialKeyID: Self.identifier, length: .bits128)
         let key = try scheme.transactionKey(
@@ -199,7 +199,11 @@ struct KeyFileTests {
         for offset in bytes.indices {
             var changed = bytes
             changed[offset] ^= 1
-            #expect(try refusal(changed) == (offset < line ? .foreign : .notAuthentic))
+            switch try refusal(changed) {
+            // A letter of the name, which is between the last two quotation marks of the line.
+            case .name(let name): #expect(name != "state" && (line - 7..<line - 2).contains(offset))
+            case let reason: #expect(reason == (offset < line ? .foreign : .notAuthentic))
+            }
         }
         #expect(try refusal(bytes + [0]) == .notAuthentic)
         #expect(try refusal(bytes + [UInt8](repeating: 0, count: 1 << 16)) == .foreign)
@@ -223,6 +227,42 @@ struct KeyFileTests {
             try await TDESDUKPTDevice(resuming: plain)
         }
         #expect(throws: KeyFileError(.kind("AES DUKPT state"), plain.path)) { try JWEPrivateKey(plain) }
+    }
+
+    /// Two devices of one merchant, two keys of one device: a file that has got the name of another is not taken for it,
+    /// neither by those who read it nor by those who would write over it.
+    @Test(arguments: [true, false])
+    func filesThatAreCopiedOrRenamedAreRefused(wrapped: Bool) async throws {
+        let folder = try Folder()
+        defer { withExtendedLifetime(folder) {} }
+        let wrapping = wrapped ? Self.wrappingKey() : nil
+        let names = ["state", "state 2", "state\n\"\u{E9}\" " + String(repeating: "x", count: 200)]
+        for name in names { _ = try await used(folder.file(name, wrappedBy: wrapping)) }
+        let copy = folder.file("copy", wrappedBy: wrapping)
+        for name in names {
+            let file = folder.file(name, wrappedBy: wrapping)
+            #expect(rename(file.path, copy.path) == 0)
+            await #expect(throws: KeyFileError(.name(name), copy.path)) { try await AESDUKPTDevice(resuming: copy) }
+            #expect(rename(copy.path, file.path) == 0)
+            _ = try contents(of: file)
+        }
+        let key = folder.file("key", wrappedBy: wrapping)
+        try JWEPrivateKey(generating: .ecdhES).save(to: folder.file("other key", wrappedBy: wrapping))
+        #expect(rename(folder.path + "/other key", key.path) == 0)
+        #expect(throws: KeyFileError(.name("other key"), key.path)) { try JWEPrivateKey(key) }
+        #expect(throws: KeyFileError(.name("other key"), key.path)) {
+            try JWEPrivateKey(generating: .ecdhES).save(to: key)
+        }
+    }
+
+    /// What nobody was ever given: it is told from other people's files.
+    @Test func filesOfAnOlderVersionAreRefused() throws {
+        let folder = try Folder()
+        defer { withExtendedLifetime(folder) {} }
+        let file = folder.file("state")
+        let old = Data("card-encryption 1, AES DUKPT state, not wrapped\n".utf8) + Data(count: 32)
+        #expect(FileManager.default.createFile(atPath: file.path, contents: old) && chmod(file.path, 0o600) == 0)
+        #expect(throws: KeyFileError(.older, file.path)) { try contents(of: file) }
     }
 
     /// Contents that are authentic and contradict themselves: no length, no counter, a key too few.
@@ -323,7 +363,7 @@ struct KeyFileTests {
         var calls: [String] = []
         for line in String(decoding: try Data(contentsOf: URL(filePath: log)), as: UTF8.self).split(separator: "\n") {
             for (part, call) in [
-                ("state.new\", O_WRONLY|O_CREAT", "make"), ("\"card-encryption 1", "write"), (" fsync(", "fsync"),
+                ("state.new\", O_WRONLY|O_CREAT", "make"), ("\"card-encryption 2", "write"), (" fsync(", "fsync"),
                 (" linkat(", "name the old"), ("state.new\", ", "rename"), ("state.old\", O_WRONLY", "open the old"),
                 ("\"\\0\\0\\0\\0", "write zeros"), ("fdatasync(", "fdatasync"), ("unlinkat(", "remove the old"),
             ] where line.contains(part) && !line.contains("= -1") {
@@ -424,13 +464,13 @@ struct KeyFileTests {
     }
 
     /// A file as it was written once: the key of RFC 7518, appendix C, named A, for ECDH-ES; the digest by Python.  # TEST
-    @Test func privateKeyOfAnEarlierVersionIsRead() throws {
+    @Test func privateKeyOfAnEarlierProgramIsRead() throws {
         let folder = try Folder()
         defer { withExtendedLifetime(folder) {} }
         let file = folder.file("key")
         let text =
-            "Y2FyZC1lbmNyeXB0aW9uIDEsIEpXRSBwcml2YXRlIGtleSwgbm90IHdyYXBwZWQKxvYb376svlhH1Sr3tsvhoIneNOe1AGbyQcxw3YkyutoHRUNE"
-            + "SC1FUwEBQdPzcWkT1DEKACbedBs/GIk6/IEU8MhGgrpnfjE6E5iK"
+            "Y2FyZC1lbmNyeXB0aW9uIDIsIEpXRSBwcml2YXRlIGtleSwgbm90IHdyYXBwZWQsICJrZXkiCt7EaC6fO57uGTxd4Iac3V9In7DJQuzojQBgglB8"
+            + "n/p3B0VDREgtRVMBAUHT83FpE9QxCgAm3nQbPxiJOvyBFPDIRoK6Z34xOhOYig=="
         let data = try #require(Data(base64Encoded: text))
         #expect(FileManager.default.createFile(atPath: file.path, contents: data) && chmod(file.path, 0o600) == 0)
         let key = try JWEPrivateKey(file)
@@ -438,9 +478,8 @@ struct KeyFileTests {
         #expect(
             key.publicJWK.hasPrefix(#"{"kty":"EC","crv":"P-256","x":"gI0GAILBdu7T53akrFmMyGcsF3n5dO7MmwNBHKW5SV0""#))
         // And is written the same.
-        let other = folder.file("other")
-        try key.save(to: other)
-        #expect(try Data(contentsOf: URL(filePath: other.path)) == data)
+        try key.save(to: file)
+        #expect(try Data(contentsOf: URL(filePath: file.path)) == data)
     }
 
     /// No algorithm, another one, no mark, a third mark, a kid that ends early or is no UTF-8, no key.

@@ -15,10 +15,14 @@ struct TDESDUKPTTests {
         for vector in vectors.vectors {
             let number = try TDESKeySerialNumber(hex(vector.ksn))
             #expect(try host.transactionKey(number).hex == vector.transactionKey)
-            let storage = try hex(#require(vectors.plaintext)).withUnsafeBytes { WipedStorage($0) }
-            try storage.withUnsafeBytes { bytes in
-                try BlockCipher.tdes(host.dataRequestKey(for: number)).encrypt(bytes)
-                #expect(bytes.hex == vector.request)
+            for (variant, expected) in [
+                (TDESDUKPTEnvelope.DataKeyVariant.request, vector.request), (.response, vector.response),
+            ] {
+                let storage = try hex(#require(vectors.plaintext)).withUnsafeBytes { WipedStorage($0) }
+                try storage.withUnsafeBytes { bytes in
+                    try BlockCipher.tdes(host.dataKey(variant, for: number)).encrypt(bytes)
+                    #expect(try bytes.hex == #require(expected))
+                }
             }
         }
     }
@@ -95,11 +99,38 @@ struct TDESDUKPTTests {
         for length in 1...17 {
             let data = (0..<length).map { UInt8(truncatingIfNeeded: 0x80 + $0 * 0x40) }
             expected += data.hex + "\n"
-            texts.append(try await device.seal(ClearCardData(data)).description)
+            let options = TDESDUKPTDevice.Options(
+                dataKeyVariant: length.isMultiple(of: 2) ? .response : .request,
+                initialisationVector: length.isMultiple(of: 3) ? .random : .zero)
+            let sealed = try await device.seal(ClearCardData(data), options: options)
+            guard case .tdesDUKPT(let envelope) = sealed else {
+                Issue.record("not TDES DUKPT")
+                return
+            }
+            // It says how it was sealed.
+            #expect(envelope.dataKeyVariant == options.dataKeyVariant)
+            let isZero = envelope.initialisationVector == [UInt8](repeating: 0, count: 8)
+            #expect(isZero == (options.initialisationVector == .zero))
+            #expect(try host.open(envelope) { Array($0) } == data)
+            texts.append(sealed.description)
         }
         let outcome = try await judged(by: "dukpt.py", [bdk] + texts)
         #expect(outcome.status == 0, "\(outcome)")
         #expect(outcome.output == expected)
+    }
+
+    @Test(
+        arguments: [
+            ("", 0), ("03 01 FFFF9876543210E00001 0000000000000000 0000000000000000", 0),
+            ("02 00 FFFF9876543210E00001 0000000000000000 0000000000000000", 1),
+            ("02 03 FFFF9876543210E00001 0000000000000000 0000000000000000", 1),
+            ("02 01 FFFF9876543210E00000 0000000000000000 0000000000000000", 2),
+            ("02 01 FFFF9876543210E00001 0000000000000000", 20), ("02 01 FFFF9876543210E00001 0000000000000000 00", 21),
+            ("02", 1),
+        ])
+    func otherEnvelopesAreRefused(text: String, offset: Int) throws {
+        let bytes = try hex(text)
+        #expect(throws: DUKPTError.envelope(at: offset)) { try TDESDUKPTEnvelope(bytes) }
     }
 
     @Test func identifierHasTenBytes() async throws {

@@ -503,7 +503,7 @@ import Testing
                 "UPDATE entry SET content = x'00' WHERE kind = 'batched'", "is not changed",
                 "is of no payment"
             ),
-            ("PRAGMA user_version = 4", nil, "newer version"),
+            ("PRAGMA user_version = 5", nil, "newer version"),
             ("PRAGMA user_version = 2", nil, "older version"),
         ])
     func statements(sql: String, refusal: String?, detection: String) async throws {

@@ -24,6 +24,8 @@ enum AESDUKPTKeyUsage: UInt16 {
     case macGeneration = 0x2000
     /// The device encrypts, the host decrypts.
     case dataEncryption = 0x3000
+    /// The host encrypts, the device decrypts.
+    case dataDecryption = 0x3001
     case dataBothWays = 0x3002
     /// Of intermediate derivation keys, and the initial key; no working key has these.
     case keyDerivation = 0x8000

@@ -6,23 +6,16 @@
 public final class AESDUKPTDevice: Sendable {
     private let state: DUKPTState<AESDUKPTScheme>
 
-    /// How card data is sealed; acquirers differ.
+    /// How card data is sealed; acquirers differ.  The envelope says it, so that whoever opens it needs no more than that.
     public struct Options: Hashable, Sendable {
-        public enum InitialisationVector: Hashable, Sendable {
-            /// Random, and sent along.
-            case random
-            /// Zeros, which no other message under the same key shares.
-            case zero
-        }
-
         public var dataKeyUsage: AESDUKPTEnvelope.DataKeyUsage
         /// Of the data key and the MAC key; nil for as long as the initial key, which is the longest.
         public var keyLength: AESKeyLength?
-        public var initialisationVector: InitialisationVector
+        public var initialisationVector: DUKPTInitialisationVector
 
         public init(
             dataKeyUsage: AESDUKPTEnvelope.DataKeyUsage = .encryption, keyLength: AESKeyLength? = nil,
-            initialisationVector: InitialisationVector = .random
+            initialisationVector: DUKPTInitialisationVector = .random
         ) {
             self.dataKeyUsage = dataKeyUsage
             self.keyLength = keyLength
@@ -62,6 +55,13 @@ public final class AESDUKPTDevice: Sendable {
     /// How many transactions there are keys for.  After them, a new initial key must be loaded, with another identifier.
     public var transactionsLeft: Int { get async { await state.transactionsLeft } }
 
+    /// Checks that data can be sealed so, before there is any.
+    ///
+    /// - Throws: ``DUKPTError/workingKeyTooLong`` for keys longer than the initial key.
+    public func check(_ options: Options) throws(DUKPTError) {
+        guard (options.keyLength?.byteCount ?? 0) <= state.scheme.keyLength else { throw .workingKeyTooLong }
+    }
+
     /// Seals card data under the key of the next transaction.  When it returns, the disk has the state after it, and no
     /// longer the one before it.
     ///
@@ -72,21 +72,28 @@ public final class AESDUKPTDevice: Sendable {
     public func seal(
         _ data: ClearCardData, boundTo bound: [UInt8] = [], options: Options = Options()
     ) async throws -> SealedCardData {
-        guard options.keyLength.map({ $0.byteCount <= state.scheme.keyLength }) ?? true else {
-            throw DUKPTError.workingKeyTooLong
-        }
+        try check(options)
         return try await state.transact { scheme, counter, key in
-            var vector = [UInt8](repeating: 0, count: 16)
-            if options.initialisationVector == .random {
-                var generator = SystemRandomNumberGenerator()
-                for i in vector.indices { vector[i] = generator.next() }
-            }
-            return .aesDUKPT(
+            .aesDUKPT(
                 try AESDUKPTEnvelope.seal(
                     data, boundTo: bound, scheme: scheme, counter: counter, transactionKey: key,
                     dataKeyUsage: options.dataKeyUsage,
-                    keyLength: options.keyLength ?? scheme.length, initialisationVector: vector))
+                    keyLength: options.keyLength ?? scheme.length,
+                    initialisationVector: options.initialisationVector.bytes(16)))
         }
+    }
+}
+
+/// The initialisation vector of an envelope of DUKPT.
+public enum DUKPTInitialisationVector: Hashable, Sendable {
+    /// Random, and sent along.
+    case random
+    /// Zeros, which no other message under the same key shares; sent along as well.
+    case zero
+
+    func bytes(_ count: Int) -> [UInt8] {
+        var generator = SystemRandomNumberGenerator()
+        return (0..<count).map { _ in self == .zero ? 0 : generator.next() }
     }
 }
 

@@ -7,7 +7,7 @@ import CryptoExtras
 /// |---|---|---|
 /// | 0 | 1 | `01`: this format |
 /// | 1 | 1 | length of the data key and of the MAC key in bytes: `10`, `18`, `20` |
-/// | 2 | 2 | usage of the data key: `3000` encryption, `3002` both ways |
+/// | 2 | 2 | usage of the data key: `3000` encryption, `3001` decryption, `3002` both ways |
 /// | 4 | 12 | key serial number |
 /// | 16 | 16 | initialisation vector |
 /// | 32 | *n* | ciphertext: card data ‖ `80` ‖ as many `00` as make it whole blocks of 16 |
@@ -27,11 +27,19 @@ public struct AESDUKPTEnvelope: Hashable, Sendable {
 
     /// What the data key is derived for (X9.24-3:2017, table 2); acquirers differ.
     public enum DataKeyUsage: UInt16, Hashable, Sendable, CaseIterable {
-        /// The device encrypts, the host decrypts.
+        /// The device encrypts, the host decrypts: what the standard has for card data.
         case encryption = 0x3000
+        /// The host encrypts, the device decrypts; for hosts that have the one key for both.
+        case decryption = 0x3001
         case bothWays = 0x3002
 
-        var keyUsage: AESDUKPTKeyUsage { self == .encryption ? .dataEncryption : .dataBothWays }
+        var keyUsage: AESDUKPTKeyUsage {
+            switch self {
+            case .encryption: .dataEncryption
+            case .decryption: .dataDecryption
+            case .bothWays: .dataBothWays
+            }
+        }
     }
 
     /// 16 bytes.

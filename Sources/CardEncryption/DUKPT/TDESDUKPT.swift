@@ -81,12 +81,13 @@ struct TDESDUKPTScheme: DUKPTScheme {
         }
     }
 
-    /// The key for data in requests: the variant of the transaction's key, enciphered with itself half by half
-    /// (X9.24-1:2009, A.4.1).
-    static func dataRequestKey(_ transactionKey: SecretKey) throws -> SecretKey {
-        let variant = transactionKey.combined(with: [0, 0, 0, 0, 0, 0xFF, 0, 0])
+    /// The key for data: the variant of the transaction's key, enciphered with itself half by half (X9.24-1:2009, A.4.1).
+    static func dataKey(
+        _ variant: TDESDUKPTEnvelope.DataKeyVariant, of transactionKey: SecretKey
+    ) throws(DUKPTError) -> SecretKey {
+        let variant = transactionKey.combined(with: variant.mask)
         let cipher = try BlockCipher.tdes(variant)
-        return try SecretKey(count: 16) { key in
+        return try SecretKey(count: 16) { key throws(DUKPTError) in
             variant.withUnsafeBytes { key.copyMemory(from: $0) }
             for half in [0, 8] { try cipher.encrypt(UnsafeMutableRawBufferPointer(rebasing: key[half..<(half + 8)])) }
         }
@@ -104,39 +105,74 @@ extension SecretKey {
     }
 }
 
-/// Card data under a key of TDES DUKPT: encrypted in CBC mode with an initialisation vector of zeros, and **not
-/// authenticated**, nor bound to a transaction but by the key serial number: for acquirers that take nothing newer.
+/// Card data under a key of TDES DUKPT: encrypted in CBC mode, and **not authenticated**, nor bound to a transaction but by
+/// the key serial number: for acquirers that take nothing newer.
 ///
 /// | Offset | Bytes | |
 /// |---|---|---|
 /// | 0 | 1 | `02`: this format |
-/// | 1 | 10 | key serial number |
-/// | 11 | *n* | ciphertext: card data ‖ `80` ‖ as many `00` as make it whole blocks of 8 |
+/// | 1 | 1 | variant of the data key: `01` request, `02` response |
+/// | 2 | 10 | key serial number |
+/// | 12 | 8 | initialisation vector |
+/// | 20 | *n* | ciphertext: card data ‖ `80` ‖ as many `00` as make it whole blocks of 8 |
 public struct TDESDUKPTEnvelope: Hashable, Sendable {
     /// The whole.
     public let bytes: [UInt8]
     public let keySerialNumber: TDESKeySerialNumber
+    public let dataKeyVariant: DataKeyVariant
 
+    /// What the data key is made with of the transaction's key (X9.24-1:2009, A.4.1); acquirers differ.
+    public enum DataKeyVariant: UInt8, Hashable, Sendable, CaseIterable {
+        /// For data in requests, or both ways: what the standard has for card data.
+        case request = 1
+        /// For data in responses.
+        case response = 2
+
+        /// Of either half.
+        var mask: [UInt8] {
+            switch self {
+            case .request: [0, 0, 0, 0, 0, 0xFF, 0, 0]
+            case .response: [0, 0, 0, 0xFF, 0, 0, 0, 0]
+            }
+        }
+    }
+
+    /// 8 bytes.
+    public var initialisationVector: [UInt8] { Array(bytes[12..<20]) }
     /// Whole blocks of 8 bytes, one at least.
-    public var ciphertext: [UInt8] { Array(bytes[11...]) }
+    public var ciphertext: [UInt8] { Array(bytes[20...]) }
 
     static let version: UInt8 = 2
-    private static let maximumCount = 11 + Padding.paddedCount(ClearCardData.maximumCount, blockLength: 8)
+    private static let maximumCount = 20 + Padding.paddedCount(ClearCardData.maximumCount, blockLength: 8)
 
     /// - Throws: ``DUKPTError/envelope(at:)``.
     public init(_ bytes: [UInt8]) throws(DUKPTError) {
         guard bytes.first == Self.version else { throw .envelope(at: 0) }
         guard bytes.count <= Self.maximumCount else { throw .envelope(at: Self.maximumCount) }
-        guard bytes.count >= 19, (bytes.count - 11).isMultiple(of: 8) else { throw .envelope(at: bytes.count) }
-        guard let number = try? TDESKeySerialNumber(bytes[1..<11]) else { throw .envelope(at: 1) }
-        (self.bytes, keySerialNumber) = (bytes, number)
+        guard bytes.count >= 28, (bytes.count - 20).isMultiple(of: 8) else { throw .envelope(at: bytes.count) }
+        guard let variant = DataKeyVariant(rawValue: bytes[1]) else { throw .envelope(at: 1) }
+        guard let number = try? TDESKeySerialNumber(bytes[2..<12]) else { throw .envelope(at: 2) }
+        (self.bytes, keySerialNumber, dataKeyVariant) = (bytes, number, variant)
     }
 }
 
-/// The side of the device in TDES DUKPT (ANSI X9.24-1:2009), with the data variant for requests; otherwise as
-/// ``AESDUKPTDevice``.
+/// The side of the device in TDES DUKPT (ANSI X9.24-1:2009); otherwise as ``AESDUKPTDevice``.
 public final class TDESDUKPTDevice: Sendable {
     private let state: DUKPTState<TDESDUKPTScheme>
+
+    /// How card data is sealed; acquirers differ.  The envelope says it, so that whoever opens it needs no more than that.
+    public struct Options: Hashable, Sendable {
+        public var dataKeyVariant: TDESDUKPTEnvelope.DataKeyVariant
+        public var initialisationVector: DUKPTInitialisationVector
+
+        public init(
+            dataKeyVariant: TDESDUKPTEnvelope.DataKeyVariant = .request,
+            initialisationVector: DUKPTInitialisationVector = .zero
+        ) {
+            self.dataKeyVariant = dataKeyVariant
+            self.initialisationVector = initialisationVector
+        }
+    }
 
     /// Loads an initial key, of 16 bytes, into a file that is not there yet.
     ///
@@ -170,11 +206,14 @@ public final class TDESDUKPTDevice: Sendable {
     /// longer the one before it.
     ///
     /// - Throws: as ``AESDUKPTDevice/seal(_:boundTo:options:)``.
-    public func seal(_ data: ClearCardData) async throws -> SealedCardData {
+    public func seal(_ data: ClearCardData, options: Options = Options()) async throws -> SealedCardData {
         try await state.transact { scheme, counter, key in
-            let ciphertext = try BlockCipher.tdes(TDESDUKPTScheme.dataRequestKey(key)).seal(data)
+            let vector = options.initialisationVector.bytes(8)
+            let cipher = try BlockCipher.tdes(TDESDUKPTScheme.dataKey(options.dataKeyVariant, of: key))
             return .tdesDUKPT(
-                try TDESDUKPTEnvelope([TDESDUKPTEnvelope.version] + scheme.keySerialNumber(counter) + ciphertext))
+                try TDESDUKPTEnvelope(
+                    [TDESDUKPTEnvelope.version, options.dataKeyVariant.rawValue] + scheme.keySerialNumber(counter)
+                        + vector + cipher.seal(data, iv: vector)))
         }
     }
 }
@@ -198,9 +237,11 @@ public struct TDESDUKPTHost: Sendable {
             base: baseDerivationKey, initialKeyID: TDESKeySerialNumber.withoutCounter(initialKeyID))
     }
 
-    /// The key for data in the request of one transaction.
-    func dataRequestKey(for number: TDESKeySerialNumber) throws -> SecretKey {
-        try TDESDUKPTScheme.dataRequestKey(transactionKey(number))
+    /// The key for data of one transaction.
+    func dataKey(
+        _ variant: TDESDUKPTEnvelope.DataKeyVariant, for number: TDESKeySerialNumber
+    ) throws -> SecretKey {
+        try TDESDUKPTScheme.dataKey(variant, of: transactionKey(number))
     }
 
     /// Opens what a device sealed.  A changed envelope opens to other data, or throws for its padding: whoever asks must not
@@ -211,7 +252,8 @@ public struct TDESDUKPTHost: Sendable {
     public func open<Result>(
         _ envelope: TDESDUKPTEnvelope, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
-        try BlockCipher.tdes(dataRequestKey(for: envelope.keySerialNumber)).open(envelope.ciphertext, body)
+        try BlockCipher.tdes(dataKey(envelope.dataKeyVariant, for: envelope.keySerialNumber))
+            .open(envelope.ciphertext, iv: envelope.initialisationVector, body)
     }
 
     func transactionKey(_ number: TDESKeySerialNumber) throws -> SecretKey {

@@ -80,27 +80,20 @@ extension JWEError: CustomStringConvertible {
             case .parts(let count): "\(count) parts where five are due"
             case .base64: "not base64url without padding"
             case .json(let due): "not JSON: \(due) was due"
-            case .member(let name): "\(Self.quoted(name)) is missing or malformed"
-            case .algorithm(let name): "alg \(Self.quoted(name)) is not known here"
-            case .contentEncryption(let name): "enc \(Self.quoted(name)) is not known here"
+            case .member(let name): "\(JSON.excerpt(name)) is missing or malformed"
+            case .algorithm(let name): "alg \(JSON.excerpt(name)) is not known here"
+            case .contentEncryption(let name): "enc \(JSON.excerpt(name)) is not known here"
             case .critical: "\"crit\" demands what is not known here"
             case .compressed: "\"zip\": compressed content is not taken"
             case .ephemeralKey: "\"epk\" is no public key on P-256"
             case .length(let count, let due): "\(count) bytes where \(due) are due"
-            case .registeredName(let name): "\(Self.quoted(name)) has a meaning of its own"
+            case .registeredName(let name): "\(JSON.excerpt(name)) has a meaning of its own"
             case .otherAlgorithm(let algorithm): "sealed for \(algorithm.rawValue), which is not the key's algorithm"
-            case .otherKey(let name): "sealed to another key, \(Self.quoted(name))"
+            case .otherKey(let name): "sealed to another key, \(JSON.excerpt(name))"
             case .notAuthentic: "changed on the way, or sealed to another key"
             case .refused: "the cryptographic library refuses the key"
             }
         let place = [part?.rawValue, offset.map { "byte \($0)" }].compactMap { $0 }.joined(separator: ", ")
         return (place.isEmpty ? "JWE" : place) + ": " + what
-    }
-
-    /// The beginning of what a stranger wrote, without control characters.
-    private static func quoted(_ text: String) -> String {
-        let beginning = text.unicodeScalars.prefix(64)
-        return JSON.quoted(String(String.UnicodeScalarView(beginning)))
-            + (beginning.count < text.unicodeScalars.count ? "…" : "")
     }
 }

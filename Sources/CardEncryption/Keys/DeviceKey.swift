@@ -2,17 +2,41 @@ package import Crypto
 package import FoundationEssentials
 import Synchronization
 
-/// The keys of a device that stores things, made here, at rest in a ``KeyFile``: one that it signs them with (ECDSA on
-/// P-256), and one that seals what it stores (AES-256-GCM), which can be replaced.
+/// Who signs as this device, with ECDSA on P-256: a key in a file, or one that never leaves the chip that made it.
+package protocol DeviceSigner: Sendable {
+    var publicKey: P256.Signing.PublicKey { get }
+
+    /// Blocks as long as the key takes.
+    func sign(_ digest: SHA256.Digest) throws -> P256.Signing.ECDSASignature
+}
+
+extension P256.Signing.PrivateKey: DeviceSigner {
+    package func sign(_ digest: SHA256.Digest) throws -> P256.Signing.ECDSASignature { try signature(for: digest) }
+}
+
+/// The keys of a device that stores things, made here, at rest in a ``KeyFile``.  Each is random by itself and has one
+/// purpose: one signs (``signer``); one is the root of those that are derived (``derived(for:)``); one seals what is stored
+/// (AES-256-GCM), and can be replaced.
+///
+/// A file that is not wrapped is read all the same where there is a wrapping key, until ``wrap()`` wraps it.
 ///
 /// Whoever has one is alone with it on this machine, as long as the value lives.
 package final class DeviceKey: Sendable {
-    package let signing: P256.Signing.PrivateKey
+    /// 16 bytes that name these keys, and are no secret.
+    package let identifier: Data
     /// Whether it was made, and not read: ``save()`` puts it into the file.
     package let isNew: Bool
+    private let signing: P256.Signing.PrivateKey
+    private let root: SecretKey
     private let file: LockedKeyFile
     /// The newest first; two while what the older has sealed is sealed anew.
     private let sealing: Mutex<[SymmetricKey]>
+    private let isWrapped: Mutex<Bool>
+
+    package var signer: any DeviceSigner { signing }
+
+    /// Identifier, root and signing key; the sealing keys follow.
+    private static let lengths = (identifier: 16, root: 32, signing: 32, sealing: 32)
 
     /// The keys in `file`, or new ones.
     ///
@@ -25,51 +49,73 @@ package final class DeviceKey: Sendable {
         self.isNew = isNew()
         guard !self.isNew else {
             guard !self.file.isThere else { throw KeyFileError(.exists, file.path) }
+            identifier = Self.random(Self.lengths.identifier).withUnsafeBytes { Data($0) }
             signing = P256.Signing.PrivateKey()
+            root = Self.random(Self.lengths.root)
             sealing = Mutex([SymmetricKey(size: .bits256)])
+            isWrapped = Mutex(self.file.isWrapping)
             return
         }
-        let contents = try self.file.read(kind: .deviceKey)
+        let (contents, isWrapped) = try self.file.readToWrap(kind: .deviceKey)
         defer { withExtendedLifetime(contents) {} }
-        let bytes = contents.readOnly
-        guard bytes.count >= 64, bytes.count % 32 == 0 else { throw KeyFileError(.malformed, file.path) }
-        do {
-            signing = try P256.Signing.PrivateKey(rawRepresentation: UnsafeRawBufferPointer(rebasing: bytes[..<32]))
-        } catch {
-            throw KeyFileError(.malformed, file.path)
+        var rest = contents.readOnly[...]
+        func part(_ count: Int) -> UnsafeRawBufferPointer {
+            defer { rest = rest.dropFirst(count) }
+            return UnsafeRawBufferPointer(rebasing: rest.prefix(count))
         }
-        sealing = Mutex(
-            stride(from: 32, to: bytes.count, by: 32).map { offset in
-                SymmetricKey(data: UnsafeRawBufferPointer(rebasing: bytes[offset..<(offset + 32)]))
-            })
+        identifier = Data(part(Self.lengths.identifier))
+        root = SecretKey(part(Self.lengths.root))
+        guard let signing = try? P256.Signing.PrivateKey(rawRepresentation: part(Self.lengths.signing)), !rest.isEmpty,
+            rest.count.isMultiple(of: Self.lengths.sealing)
+        else { throw KeyFileError(.malformed, file.path) }
+        self.signing = signing
+        var keys: [SymmetricKey] = []
+        while !rest.isEmpty { keys.append(SymmetricKey(data: part(Self.lengths.sealing))) }
+        sealing = Mutex(keys)
+        self.isWrapped = Mutex(isWrapped)
+    }
+
+    private static func random(_ count: Int) -> SecretKey {
+        SecretKey(count: count) { bytes in
+            SymmetricKey(size: SymmetricKeySize(bitCount: count * 8)).withUnsafeBytes { bytes.copyMemory(from: $0) }
+        }
     }
 
     /// Puts new keys into the file.
     package func save() throws(KeyFileError) { try write(sealing.withLock { $0 }, file.create) }
 
+    /// Whether the file is not wrapped, and there is a wrapping key.
+    package var isToBeWrapped: Bool { file.isWrapping && !isWrapped.withLock { $0 } }
+
+    /// Wraps the file; when this returns, the one that was not wrapped is overwritten on the disk.
+    package func wrap() throws(KeyFileError) { try write(sealing.withLock { $0 }, file.replace) }
+
     private func write(
         _ keys: [SymmetricKey], _ put: (UnsafeRawBufferPointer, KeyFile.Kind) throws(KeyFileError) -> Void
     ) throws(KeyFileError) {
-        let contents = WipedStorage(count: 32 * (1 + keys.count))
-        var raw = signing.rawRepresentation
-        let signing = WipedStorage(moving: &raw)
-        contents.bytes.copyBytes(from: signing.readOnly)
-        for (index, key) in keys.enumerated() {
-            key.withUnsafeBytes { contents.bytes[(32 * (index + 1))...].copyBytes(from: $0) }
+        let (identifier, root, signing, sealing) = Self.lengths
+        let contents = WipedStorage(count: identifier + root + signing + sealing * keys.count)
+        var rest = contents.bytes[...]
+        func append(_ part: UnsafeRawBufferPointer) {
+            UnsafeMutableRawBufferPointer(rebasing: rest.prefix(part.count)).copyMemory(from: part)
+            rest = rest.dropFirst(part.count)
         }
-        withExtendedLifetime(signing) {}
+        self.identifier.withUnsafeBytes(append)
+        self.root.withUnsafeBytes(append)
+        var raw = self.signing.rawRepresentation
+        let scalar = WipedStorage(moving: &raw)
+        withExtendedLifetime(scalar) { append(scalar.readOnly) }
+        for key in keys { key.withUnsafeBytes(append) }
         try put(contents.readOnly, .deviceKey)
         withExtendedLifetime(contents) {}
+        isWrapped.withLock { $0 = file.isWrapping }
     }
 
-    /// A key that only who has the device's can make.
+    /// The key for one purpose (HKDF of RFC 5869 with SHA-256, from the root).
     package func derived(for purpose: String) -> SymmetricKey {
-        var raw = signing.rawRepresentation
-        let contents = WipedStorage(moving: &raw)
-        return contents.withUnsafeBytes { bytes in
+        root.withUnsafeBytes { bytes in
             HKDF<SHA256>.deriveKey(
-                inputKeyMaterial: SymmetricKey(data: UnsafeRawBufferPointer(bytes)), info: Array(purpose.utf8),
-                outputByteCount: 32)
+                inputKeyMaterial: SymmetricKey(data: bytes), info: Array(purpose.utf8), outputByteCount: 32)
         }
     }
 
@@ -110,4 +156,10 @@ package final class DeviceKey: Sendable {
         try write(keys, file.replace)
         sealing.withLock { $0 = keys }
     }
+}
+
+extension DeviceKey: CustomStringConvertible, CustomReflectable {
+    package var description: String { "device key" }
+    /// Has no children.
+    package var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -4,9 +4,10 @@ import FoundationEssentials
 /// A file that keys rest in: of mode 0600, refused if it has another, and wrapped by AES-256-GCM where there is a wrapping
 /// key.
 ///
-/// Its first line says what is in it and whether that is wrapped:
-/// `card-encryption 1, AES DUKPT state, wrapped with A256GCM`, or `not wrapped`.  Then follow nonce (12 bytes), ciphertext
-/// and tag (16), the line being authenticated with them; or the SHA-256 of line and contents, and the contents.
+/// Its first line says what is in it, whether that is wrapped, and which name it has:
+/// `card-encryption 2, AES DUKPT state, wrapped with A256GCM, "dukpt"`, or `not wrapped`.  Then follow nonce (12 bytes),
+/// ciphertext and tag (16), the line being authenticated with them; or the SHA-256 of line and contents, and the contents.
+/// So a file that is copied or renamed is not taken for the one whose name it has got.
 ///
 /// A new version is written beside the old one, under the name with `.new`, forced to the disk and put in its place, so that
 /// there is always one or the other.  The old one, whose name ends with `.old` meanwhile, is then overwritten with zeros,
@@ -32,37 +33,60 @@ public struct KeyFile: Sendable {
         case jwePrivateKey = "JWE private key"
         case deviceKey = "device key"
 
-        func line(wrapped: Bool) -> [UInt8] {
-            Array("card-encryption 1, \(rawValue), \(wrapped ? "wrapped with A256GCM" : "not wrapped")\n".utf8)
+        /// The first line, up to the name.
+        func start(wrapped: Bool) -> [UInt8] {
+            Array("card-encryption 2, \(rawValue), \(wrapped ? "wrapped with A256GCM" : "not wrapped"), ".utf8)
         }
     }
 
     /// No file is longer.
     static let maximumLength = 1 << 16
-    /// No first line is longer.
-    static let maximumLineLength = 80
+    /// No first line is longer: no name has more than 255 bytes, none of which takes more than six in JSON.
+    static let maximumLineLength = 2048
+
+    /// What is behind the last slash.
+    var name: String { String(path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]) }
+    var isWrapping: Bool { wrapping != nil }
+
+    private func line(_ kind: Kind, wrapped: Bool) -> [UInt8] {
+        kind.start(wrapped: wrapped) + Array("\(JSON.quoted(name))\n".utf8)
+    }
 
     // MARK: Reading
 
-    /// The first line of a file of this kind.
+    /// The first line of a file of this kind and this name.
     ///
     /// - Parameter file: its bytes, those of the line at least.
-    /// - Throws: ``KeyFileError`` if it is of another kind, or none.
+    /// - Throws: ``KeyFileError`` if it is of another kind or name, or none.
     func line(of file: UnsafeRawBufferPointer, kind: Kind) throws(KeyFileError) -> (line: [UInt8], isWrapped: Bool) {
-        for (other, wrapped) in Kind.allCases.flatMap({ [($0, true), ($0, false)] }) {
-            let line = other.line(wrapped: wrapped)
-            guard file.starts(with: line) else { continue }
-            guard other == kind else { throw KeyFileError(.kind(other.rawValue), path) }
-            return (line, wrapped)
+        for wrapped in [true, false] {
+            let line = line(kind, wrapped: wrapped)
+            if file.starts(with: line) { return (line, wrapped) }
         }
-        throw KeyFileError(.foreign, path)
+        throw KeyFileError(Self.otherness(of: file, than: kind), path)
     }
 
-    /// The contents of a file.
-    func contents(of file: UnsafeRawBufferPointer, kind: Kind) throws(KeyFileError) -> WipedStorage {
+    private static func otherness(of file: UnsafeRawBufferPointer, than kind: Kind) -> KeyFileError.Reason {
+        for (other, wrapped) in Kind.allCases.flatMap({ [($0, true), ($0, false)] }) {
+            let start = other.start(wrapped: wrapped)
+            guard file.starts(with: start) else { continue }
+            guard other == kind else { return .kind(other.rawValue) }
+            let rest = file.prefix(maximumLineLength).dropFirst(start.count)
+            guard let end = rest.firstIndex(of: UInt8(ascii: "\n")), let name = try? JSON(rest[..<end]).text else {
+                return .foreign
+            }
+            return .name(name.string)
+        }
+        return file.starts(with: "card-encryption 1, ".utf8) ? .older : .foreign
+    }
+
+    /// The contents of a file, and whether they were wrapped.
+    func contents(
+        of file: UnsafeRawBufferPointer, kind: Kind
+    ) throws(KeyFileError) -> (contents: WipedStorage, isWrapped: Bool) {
         let (line, isWrapped) = try line(of: file, kind: kind)
         let body = UnsafeRawBufferPointer(rebasing: file[line.count...])
-        return isWrapped ? try opened(body, line: line) : try checked(body, line: line)
+        return (isWrapped ? try opened(body, line: line) : try checked(body, line: line), isWrapped)
     }
 
     private func opened(_ body: UnsafeRawBufferPointer, line: [UInt8]) throws(KeyFileError) -> WipedStorage {
@@ -74,7 +98,6 @@ public struct KeyFile: Sendable {
     }
 
     private func checked(_ body: UnsafeRawBufferPointer, line: [UInt8]) throws(KeyFileError) -> WipedStorage {
-        guard wrapping == nil else { throw KeyFileError(.notWrapped, path) }
         guard body.count >= SHA256.byteCount,
             body.prefix(SHA256.byteCount).elementsEqual(Self.digest(body.dropFirst(SHA256.byteCount), line: line))
         else { throw KeyFileError(.notAuthentic, path) }
@@ -92,7 +115,7 @@ public struct KeyFile: Sendable {
 
     /// A file of contents.
     func file(of contents: UnsafeRawBufferPointer, kind: Kind) throws(KeyFileError) -> WipedStorage {
-        let line = kind.line(wrapped: wrapping != nil)
+        let line = line(kind, wrapped: wrapping != nil)
         let file: WipedStorage
         if let wrapping {
             guard

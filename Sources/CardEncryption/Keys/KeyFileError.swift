@@ -13,10 +13,14 @@ public struct KeyFileError: Error, Hashable, Sendable {
         case notPrivate
         /// Others may rename what is in the folder, and so bring an old state back.
         case folderNotPrivate
-        /// Not a file of keys, or of another version.
+        /// Not a file of keys, or of a newer version.
         case foreign
+        /// Of an older version, which is not read.
+        case older
         /// Holds keys of another kind: which.
         case kind(String)
+        /// Was made under another name: which.  It has been copied or renamed.
+        case name(String)
         /// Is wrapped, and there is no wrapping key.
         case wrapped
         /// Is not wrapped, and there is a wrapping key.
@@ -54,9 +58,15 @@ public struct KeyFileError: Error, Hashable, Sendable {
         case .folderNotPrivate:
             "chown the folder to the user that runs this, and chmod go-w; replace the keys if others could write there."
         case .foreign, .kind: "Give the path of the right file."
+        case .older: "Move it away and load the keys anew; for DUKPT with another identifier."
+        case .name:
+            "Give the path of the right file; one that was renamed gets its name back, one that was copied is removed."
         case .wrapped: "Start the service with the systemd credential that the file was written with."
         case .notWrapped: "Make the file anew with the wrapping key, or read it without."
-        case .notAuthentic, .malformed:
+        case .notAuthentic:
+            "Start with the credential that the file was written with. If that is gone, load a new key; for DUKPT with "
+                + "another identifier, since a copy that is restored would use keys twice."
+        case .malformed:
             "Load a new key; for DUKPT with another identifier, since a copy that is restored would use keys twice."
         case .tooLong: "Give the key a shorter name."
         case .noCredential: "Start it as a service with LoadCredentialEncrypted=NAME:FILE."
@@ -78,7 +88,9 @@ extension KeyFileError: CustomStringConvertible {
             case .notPrivate: "not a file that only its owner, this user, can read and write"
             case .folderNotPrivate: "a folder that others can write to"
             case .foreign: "not a file of keys that is known here"
+            case .older: "a file of keys of an older version"
             case .kind(let kind): "a file of \(kind)"
+            case .name(let name): "made under another name, \(JSON.excerpt(name))"
             case .wrapped: "wrapped, and there is no wrapping key"
             case .notWrapped: "not wrapped, and there is a wrapping key"
             case .notAuthentic: "torn, changed, or wrapped under another key"

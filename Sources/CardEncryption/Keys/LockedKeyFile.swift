@@ -34,7 +34,7 @@ final class LockedKeyFile: Sendable {
     init(_ file: KeyFile, isThere: Bool, patience: Duration = patience) throws(KeyFileError) {
         self.file = file
         let slash = file.path.lastIndex(of: "/")
-        name = slash.map { String(file.path[file.path.index(after: $0)...]) } ?? file.path
+        name = file.name
         folderPath = slash.map { $0 == file.path.startIndex ? "/" : String(file.path[..<$0]) } ?? "."
         guard !name.isEmpty else { throw KeyFileError(.notPrivate, file.path) }
         do {
@@ -125,7 +125,16 @@ final class LockedKeyFile: Sendable {
     var isThere: Bool { faccessat(folder.value, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 }
 
     /// The contents.
+    ///
+    /// - Throws: ``KeyFileError``, among them `notWrapped` where there is a wrapping key.
     func read(kind: KeyFile.Kind) throws(KeyFileError) -> WipedStorage {
+        let (contents, isWrapped) = try readToWrap(kind: kind)
+        guard isWrapped || !file.isWrapping else { throw KeyFileError(.notWrapped, file.path) }
+        return contents
+    }
+
+    /// The contents, also where they are not wrapped though there is a wrapping key: ``replace(_:kind:)`` wraps them.
+    func readToWrap(kind: KeyFile.Kind) throws(KeyFileError) -> (contents: WipedStorage, isWrapped: Bool) {
         let descriptor = try open(name, O_RDONLY)
         let storage = WipedStorage(count: KeyFile.maximumLength + 1)
         let count = try Self.readAll(descriptor.value, into: storage.bytes, path: file.path)
@@ -134,6 +143,9 @@ final class LockedKeyFile: Sendable {
             try file.contents(of: UnsafeRawBufferPointer(rebasing: storage.readOnly.prefix(count)), kind: kind)
         }
     }
+
+    /// Whether what is written is wrapped.
+    var isWrapping: Bool { file.isWrapping }
 
     /// Reads to the end of a file or of the buffer.
     static func readAll(

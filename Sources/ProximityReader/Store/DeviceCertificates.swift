@@ -29,12 +29,12 @@ enum DeviceCertificates {
                 identifier
             }, issuerPrivateKey: .init(authority))
         let leaf = try Certificate(
-            version: .v3, serialNumber: .init(), publicKey: .init(key.signing.publicKey), notValidBefore: start,
+            version: .v3, serialNumber: .init(), publicKey: .init(key.signer.publicKey), notValidBefore: start,
             notValidAfter: end, issuer: authorityName, subject: name, signatureAlgorithm: .ecdsaWithSHA256,
             extensions: try Certificate.Extensions {
                 Critical(BasicConstraints.notCertificateAuthority)
                 Critical(KeyUsage(digitalSignature: true))
-                SubjectKeyIdentifier(hash: Certificate.PublicKey(key.signing.publicKey))
+                SubjectKeyIdentifier(hash: Certificate.PublicKey(key.signer.publicKey))
                 AuthorityKeyIdentifier(keyIdentifier: identifier.keyIdentifier)
             }, issuerPrivateKey: .init(authority))
         return StoreDetail.Opened(

@@ -99,8 +99,7 @@ final class StoreBook {
             entryKey = key.derived(for: "swift-contactless store entries")
             detailKey = key.derived(for: "swift-contactless store details")
             cardKey = key.derived(for: "swift-contactless card references")
-            head = try StoreHead(
-                path("store.head"), isNew: key.isNew, key: key.derived(for: "swift-contactless store head"))
+            head = try StoreHead(path("store.head"), isNew: key.isNew, of: key)
             if key.isNew {
                 // Those that SQLite makes beside it have its mode.
                 let descriptor = open(
@@ -120,6 +119,7 @@ final class StoreBook {
                 try StoreTables.check(in: database)
                 statements = try database.writeWithoutTransaction { try StoreStatements($0) }
                 try load()
+                Self.wrap(key)
             }
         } catch {
             throw Self.told(error)
@@ -142,6 +142,19 @@ final class StoreBook {
         do { try database.close() } catch { logger.warning("store: not closed: \(StoreFailure(error))") }
         deviceKey = nil
         hasFailed = true
+    }
+
+    /// Once all that is in the store has been found to be of this key: a file that somebody has put in its place is not
+    /// wrapped with the credential.
+    private static func wrap(_ key: DeviceKey) {
+        guard key.isToBeWrapped else { return }
+        do {
+            try key.wrap()
+            logger.notice("store: its key is wrapped from now on")
+        } catch {
+            // As on a full disk, where what is stored must be forwarded all the same.
+            logger.error("store: its key is still not wrapped, and is when it is opened next: \(error); \(error.hint)")
+        }
     }
 
     func key() throws -> DeviceKey {
@@ -296,7 +309,7 @@ final class StoreBook {
 
     /// ECDSA's two numbers.
     func sign(_ digest: SHA256.Digest) throws -> P256.Signing.ECDSASignature {
-        try key().signing.signature(for: digest)
+        try key().signer.sign(digest)
     }
 
     // MARK: Compacting

@@ -147,6 +147,6 @@ extension StoredPaymentCardReadResult {
         guard let der = Data(base64Encoded: signature),
             let signature = try? P256.Signing.ECDSASignature(derRepresentation: der)
         else { return false }
-        return key.signing.publicKey.isValidSignature(signature, for: canonicalForm)
+        return key.signer.publicKey.isValidSignature(signature, for: canonicalForm)
     }
 }

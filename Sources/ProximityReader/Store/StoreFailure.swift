@@ -27,8 +27,9 @@ package enum StoreFailure: Error, Hashable, Sendable {
         case let error as KeyFileError:
             switch error.reason {
             case .inUse: self = .busy
+            case .older: self = .older
             case .system(let code) where [ENOSPC, EDQUOT, EROFS].contains(code): self.init(code, error.path)
-            default: self = .key("\(error)")
+            default: self = .key("\(error); \(error.hint)")
             }
         case let error as DatabaseError:
             let text = error.message ?? "no message"
@@ -41,7 +42,7 @@ package enum StoreFailure: Error, Hashable, Sendable {
             case .SQLITE_CONSTRAINT: self = .damaged(text)
             default: self = .system(Int(error.extendedResultCode.rawValue), text)
             }
-        default: self = .system(0, "\(error)")
+        default: self = .system(0, "\(type(of: error))")
         }
     }
 
@@ -74,8 +75,7 @@ extension StoreFailure: CustomStringConvertible {
         switch self {
         case .busy: "another program uses the store; stop it, one at a time can"
         case .key(let reason):
-            "the store's key cannot be used: \(reason); see the file's owner and mode, and the key that it is wrapped by; "
-                + "without it nothing that is stored can be read"
+            "the store's keys cannot be used: \(reason) Without them nothing that is stored can be read"
         case .full: "the disk is full; nothing was stored; make room"
         case .notWritable(let text): "the store cannot be written (\(text)); see its folder's owner, mode and disk"
         case .damaged(let what):

@@ -1,3 +1,4 @@
+import CardEncryption
 import Crypto
 import Foundation
 import Glibc
@@ -9,13 +10,16 @@ import Glibc
 final class StoreHead {
     private let descriptor: Int32
     private let key: SymmetricKey
+    /// Which keys the store has.
+    private let identifier: Data
 
-    /// Sequence (8 bytes, the highest first), hash and MAC.
-    private static let length = 8 + SHA256.byteCount + SHA256.byteCount
+    /// Identifier of the keys (16 bytes), sequence (8 bytes, the highest first), hash and MAC.
+    private static let length = 16 + 8 + SHA256.byteCount + SHA256.byteCount
 
     /// - Parameter isNew: makes the file, of an empty book; on the disk when this returns.
-    init(_ path: String, isNew: Bool, key: SymmetricKey) throws {
-        self.key = key
+    init(_ path: String, isNew: Bool, of key: DeviceKey) throws {
+        self.key = key.derived(for: "swift-contactless store head")
+        identifier = key.identifier
         // Under its name when it is whole.
         let name = isNew ? path + ".new" : path
         if isNew { unlink(name) }
@@ -35,7 +39,7 @@ final class StoreHead {
     /// Whether a head, which nobody has the key of, is that of a store that was not made to its end; nil if there is none.
     static func isOfEmptyBook(_ path: String) -> Bool? {
         guard let bytes = try? Data(contentsOf: URL(filePath: path)) else { return nil }
-        return bytes.count == length && bytes.prefix(8).allSatisfy { $0 == 0 }
+        return bytes.count == length && bytes[16..<24].allSatisfy { $0 == 0 }
     }
 
     /// Forces the names in a folder to the disk.
@@ -46,11 +50,15 @@ final class StoreHead {
         guard fsync(descriptor) == 0 else { throw StoreFailure(errno, folder) }
     }
 
+    /// - Throws: ``StoreFailure``: `key` where the keys are another store's.
     func read() throws -> (sequence: Int64, hash: Data) {
         var buffer = [UInt8](repeating: 0, count: Self.length + 1)
         let count = pread(descriptor, &buffer, buffer.count, 0)
-        let sequence = buffer.prefix(8).reduce(0) { $0 << 8 | Int64($1) }
-        let hash = Data(buffer[8..<(8 + SHA256.byteCount)])
+        guard count != Self.length || Data(buffer[..<16]) == identifier else {
+            throw StoreFailure.key("store.key is another store's; put this one's own back.")
+        }
+        let sequence = buffer[16..<24].reduce(0) { $0 << 8 | Int64($1) }
+        let hash = Data(buffer[24..<(24 + SHA256.byteCount)])
         guard count == Self.length, Array(buffer.prefix(count)) == line(sequence: sequence, hash: hash) else {
             throw StoreFailure.damaged("its head is not what was written")
         }
@@ -67,6 +75,7 @@ final class StoreHead {
     private func line(sequence: Int64, hash: Data) -> [UInt8] {
         var line: [UInt8] = []
         line.reserveCapacity(Self.length)
+        line.append(contentsOf: identifier)
         withUnsafeBytes(of: sequence.bigEndian) { line.append(contentsOf: $0) }
         line.append(contentsOf: hash)
         let mac = HMAC<SHA256>.authenticationCode(for: line, using: key)

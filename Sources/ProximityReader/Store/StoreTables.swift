@@ -21,7 +21,7 @@ enum StoreTables {
     }
 
     /// In `PRAGMA user_version`.
-    private static let version = 3
+    private static let version = 4
 
     private static let statements = [
         // `content`: of a payment, until it is deleted.

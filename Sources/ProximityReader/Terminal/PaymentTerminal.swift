@@ -496,7 +496,9 @@ package actor PaymentTerminal {
             switch configuration.cardDataKey {
             case .ofToken:
                 sealed = try session.token.recipient?.seal(data, header: card.header(session, reader: reader))
-            case .dukpt(let device): sealed = try await device.seal(data, boundTo: Array(card.id.utf8))
+            case .dukpt(let device, let options):
+                sealed = try await device.seal(data, boundTo: Array(card.id.utf8), options: options)
+            case .tdesDUKPT(let device, let options): sealed = try await device.seal(data, options: options)
             }
         }
         return card.result(sealed)

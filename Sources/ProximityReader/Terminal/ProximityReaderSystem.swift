@@ -31,7 +31,9 @@ public enum ProximityReaderSystem {
         case ofToken
         /// The next key of this device, whatever the token names; the envelope is bound to the identifier of the result, in
         /// UTF-8.
-        case dukpt(AESDUKPTDevice)
+        case dukpt(AESDUKPTDevice, options: AESDUKPTDevice.Options = .init())
+        /// The next key of this device, whatever the token names; the envelope is neither authenticated nor bound to anything.
+        case tdesDUKPT(TDESDUKPTDevice, options: TDESDUKPTDevice.Options = .init())
     }
 
     public struct Configuration: Sendable {

@@ -65,11 +65,12 @@ def des(key, block):
 
 
 C0 = bytes.fromhex("C0C0C0C000000000" * 2)
-FF = bytes.fromhex("0000000000FF0000" * 2)
+# X9.24-1:2009, table A-1: data encryption, request or both ways; response.
+VARIANTS = {1: bytes.fromhex("0000000000FF0000" * 2), 2: bytes.fromhex("000000FF00000000" * 2)}
 
 
 def tdes(bdk, envelope, bound):
-    ksn, ciphertext = envelope[1:11], envelope[11:]
+    ksn, iv, ciphertext = envelope[2:12], envelope[12:20], envelope[20:]
     number = int.from_bytes(ksn, "big")
     counter = number & 0x1FFFFF
     reached = number ^ counter
@@ -83,9 +84,9 @@ def tdes(bdk, envelope, bound):
             for k in (xor(key, C0), key):
                 halves.append(xor(des(k[:8] * 2, xor(register, k[8:])), k[8:]))
             key = halves[0] + halves[1]
-    variant = xor(key, FF)
+    variant = xor(key, VARIANTS[envelope[1]])
     data_key = des(variant, variant[:8]) + des(variant, variant[8:])
-    return unpad(crypt(TripleDES(data_key), modes.CBC(bytes(8)), ciphertext, False))
+    return unpad(crypt(TripleDES(data_key), modes.CBC(iv), ciphertext, False))
 
 
 bdk = bytes.fromhex(sys.argv[1])
