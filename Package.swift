@@ -211,7 +211,8 @@ let package = Package(
         .testTarget(
             name: "SmartCardPN532Tests",
             dependencies: [
-                "SmartCardPN532", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "EMVContactless", "TestSupport",
+                "SmartCardPN532", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "SmartCardSimulatorHosts",
+                "EMVContactless", "TestSupport",
                 "virtual-reader",
             ],
             swiftSettings: settings),
@@ -284,8 +285,8 @@ let package = Package(
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
-                "SmartCard", "SmartCardTrace", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "TestSupport",
-                "USBTestSupport",
+                "SmartCard", "SmartCardTrace", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "SmartCardSimulator",
+                "SmartCardSimulatorHosts", "TestSupport", "USBTestSupport",
                 "virtual-reader",
             ],
             swiftSettings: settings),

@@ -27,6 +27,7 @@ public struct ReaderIdentity: Hashable, Sendable {
     public enum Backend: String, Hashable, Sendable {
         case pcsc
         case usb
+        case serial
         case replay
         case virtual
     }

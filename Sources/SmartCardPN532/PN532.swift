@@ -1,17 +1,26 @@
 public import SmartCard
 
-/// A PN532 (NXP UM0701-02) behind a reader's direct transmit: its commands as an initiator.
+/// A PN532 (NXP UM0701-02), behind a reader's direct transmit or on a serial line: its commands as an initiator.
 ///
 /// It throws `CardError`; where the chip reports an error code, the cause is a ``PN532Error``.  Answers are
 /// read strictly: one that is too short, too long or to another command is a `malformedAnswer`.
 public struct PN532: Sendable {
-    private let transmit: @Sendable ([UInt8]) async throws -> [UInt8]
+    /// Takes a command from `D4` on, and returns the response from `D5` on.
+    let transmit: @Sendable ([UInt8]) async throws -> [UInt8]
 
-    /// The chip in an ACR122U.
-    public init(over reader: ACR122U) { transmit = { try await reader.directTransmit($0) } }
+    /// Bytes of a command after `D4` and its code.
+    private let maximumInput: Int
 
-    /// Bytes of a command after `D4` and its code: direct transmit takes 255 in all.
-    private static let maximumInput = 253
+    /// The chip in an ACR122U, whose direct transmit takes 255 bytes in all.
+    public init(over reader: ACR122U) {
+        self.init(maximumInput: 253) { try await reader.directTransmit($0) }
+    }
+
+    init(maximumInput: Int, transmit: @escaping @Sendable ([UInt8]) async throws -> [UInt8]) {
+        self.maximumInput = maximumInput
+        self.transmit = transmit
+    }
+
     /// The longest response that is put together from parts: an extended response APDU.
     private static let maximumResponse = 65_538
     /// The most parts: enough for that in parts of 65 bytes.
@@ -19,11 +28,14 @@ public struct PN532: Sendable {
 
     /// The commands of UM0701-02, 7.2 and 7.3, that this type sends.
     enum Command: UInt8 {
+        case diagnose = 0x00
         case getFirmwareVersion = 0x02
         case getGeneralStatus = 0x04
         case readRegister = 0x06
         case writeRegister = 0x08
+        case setSerialBaudRate = 0x10
         case setParameters = 0x12
+        case samConfiguration = 0x14
         case rfConfiguration = 0x32
         case inDataExchange = 0x40
         case inCommunicateThru = 0x42
@@ -35,8 +47,8 @@ public struct PN532: Sendable {
 
     /// Sends a command and returns what follows its response code.
     private func send(_ command: Command, _ input: [UInt8] = []) async throws -> [UInt8] {
-        guard input.count <= Self.maximumInput else {
-            throw CardError(.tooLong, "\(input.count) bytes for the PN532; this reader takes \(Self.maximumInput)")
+        guard input.count <= maximumInput else {
+            throw CardError(.tooLong, "\(input.count) bytes for the PN532; this reader takes \(maximumInput)")
         }
         let response = try await transmit([0xD4, command.rawValue] + input)
         guard response.count >= 2, response[0] == 0xD5, response[1] == command.rawValue &+ 1 else {
@@ -140,6 +152,21 @@ public struct PN532: Sendable {
         try await sendWithoutAnswer(.setParameters, [parameters.rawValue])
     }
 
+    /// SAMConfiguration (7.2.10): no SAM, which also takes the chip from the low power that it wakes up in.
+    func useNoSAM() async throws { try await sendWithoutAnswer(.samConfiguration, [0x01]) }
+
+    /// SetSerialBaudRate (7.2.8).  It is in force once the host has acknowledged the response.
+    func setSerialRate(_ rate: SerialRate) async throws {
+        try await sendWithoutAnswer(.setSerialBaudRate, [rate.rawValue])
+    }
+
+    /// Whether the ISO/IEC 14443-4 card that is selected is still there; it forgets nothing (Diagnose, 7.2.1, test 06).
+    func senseCard() async throws -> Bool {
+        let output = try await send(.diagnose, [0x06])
+        guard output.count == 1 else { throw Self.malformed(.diagnose, output) }
+        return output[0] == 0x00
+    }
+
     /// RFConfiguration (7.3.1).
     public func configure(_ item: RFConfiguration) async throws {
         try await sendWithoutAnswer(.rfConfiguration, item.bytes)
@@ -204,8 +231,8 @@ public struct PN532: Sendable {
     public func exchange(_ data: [UInt8], with number: UInt8) async throws -> [UInt8] {
         var rest = data[...]
         // MI in the number: more of the command follows.
-        while rest.count > Self.maximumInput - 1 {
-            let part = rest.prefix(Self.maximumInput - 1)
+        while rest.count > maximumInput - 1 {
+            let part = rest.prefix(maximumInput - 1)
             rest = rest.dropFirst(part.count)
             _ = try await sendForStatus(.inDataExchange, [number & 0x07 | 0x40] + part)
         }

@@ -18,9 +18,24 @@ import USBTestSupport
 
     @Test(
         .pcscExclusive, .enabled(if: Obstacle.vpcd == nil, "\(Obstacle.vpcd ?? "")"),
-        arguments: Requirement.all.filter { !$0.needsACR122U })
+        arguments: Requirement.all.filter(\.needs.isEmpty))
     func pcscOverVPCD(_ requirement: Requirement) async throws {
         try await requirement.check(PCSCBench(host: "vpcd"))
+    }
+}
+
+/// Likewise, through the driver for a PN532 on a serial line, a pseudo-terminal here.
+@Suite struct SerialConformanceTests {
+    @Test(arguments: Requirement.all.filter { !$0.needs.contains(.isACR122U) })
+    func overPseudoTerminal(_ requirement: Requirement) async throws {
+        let bench = try await SerialBench()
+        do {
+            try await requirement.check(bench)
+        } catch {
+            await bench.close()
+            throw error
+        }
+        await bench.close()
     }
 }
 

@@ -1,5 +1,5 @@
 package import SmartCard
-import SmartCardPN532
+package import SmartCardPN532
 import SmartCardSimulator
 import Testing
 
@@ -13,20 +13,39 @@ package protocol Bench: Sendable {
     func add(_ card: String) throws
     func remove() throws
     func unplug() throws
+
+    /// Lends the reader's PN532.
+    func withChip<R: Sendable>(_ body: @Sendable (PN532) async throws -> R) async throws -> R
+}
+
+extension Bench {
+    package func withChip<R: Sendable>(_ body: @Sendable (PN532) async throws -> R) async throws -> R {
+        try await ACR122U(over: reader).withChip(body)
+    }
 }
 
 /// One promise of `CardReader` and `CardConnection`.
 package struct Requirement: Sendable, CustomTestStringConvertible {
     package let testDescription: String
-    /// Whether the reader itself must take commands, or be unplugged.
-    package let needsACR122U: Bool
+    /// What not every reader has.
+    package enum Ability: Hashable, Sendable, CaseIterable {
+        /// It takes the commands of an ACR122U, and no extended APDUs.
+        case isACR122U
+        /// There is a PN532 behind it.
+        case hasChip
+        /// It can be unplugged, and takes storage cards.
+        case isReader
+    }
+
+    /// What it takes to keep the promise.
+    package let needs: Set<Ability>
     package let check: @Sendable (any Bench) async throws -> Void
 
     private init(
-        _ description: String, acr122U: Bool = false, check: @escaping @Sendable (any Bench) async throws -> Void
+        _ description: String, needs: Set<Ability> = [], check: @escaping @Sendable (any Bench) async throws -> Void
     ) {
         testDescription = description
-        needsACR122U = acr122U
+        self.needs = needs
         self.check = check
     }
 }
@@ -217,7 +236,7 @@ extension Requirement {
             await card.disconnect(.leave)
         },
 
-        Requirement("the reader itself answers, with and without a card", acr122U: true) { bench in
+        Requirement("the reader itself answers, with and without a card", needs: [.isACR122U]) { bench in
             // ACS API v2.04, 6.3: ten ASCII characters, no status word
             let firmware: [UInt8] = [0xFF, 0x00, 0x48, 0x00, 0x00]
             #expect(try await bench.reader.transmitToReader(firmware).hex == Array("ACR122U216".utf8).hex)
@@ -232,17 +251,17 @@ extension Requirement {
             await card.disconnect(.leave)
         },
 
-        Requirement("storage cards are named", acr122U: true) { bench in
+        Requirement("storage cards are named", needs: [.isReader]) { bench in
             try bench.insert("mifare-classic-1k")
             let atr = try await bench.reader.waitForCard()
             // PC/SC part 3; the same bytes are in pcsc-tools' list of real cards
             #expect(atr.bytes.hex == "3B8F8001804F0CA000000306030001000000006A")
         },
 
-        Requirement("polling tells what comes, collides and leaves, and puts the reader back", acr122U: true) { bench in
-            let reader = ACR122U(over: bench.reader)
+        Requirement("polling tells what comes, collides and leaves, and puts the reader back", needs: [.hasChip]) {
+            bench in
             let seen = try await inTime {
-                try await reader.withChip { chip -> [String] in
+                try await bench.withChip { chip -> [String] in
                     var seen: [String] = []
                     // Each event has a hand do the next thing.
                     try bench.insert("felica")
@@ -269,33 +288,55 @@ extension Requirement {
                     "found \(felica) felica212", "collision \(visa) \(felica)", "lost \(visa) \(felica)",
                     "found \(typeB) typeB",
                 ])
-            // The firmware looks for cards again.
-            #expect(try await reader.operatingParameter().contains(.automaticPolling))
+            // The reader looks for cards again.
             guard case .typeB = try await bench.reader.waitForCard().contactless else {
                 Issue.record("the card of type B is not there")
                 return
             }
         },
 
-        Requirement("a cancelled task ends polling, and the reader is as it was", acr122U: true) { bench in
+        Requirement("a cancelled task ends polling, and the reader is as it was", needs: [.hasChip]) { bench in
+            try bench.insert("visa")
+            let (started, start) = AsyncStream<Void>.makeStream()
+            let polling = Task {
+                try await bench.withChip { chip in
+                    for try await _ in chip.polling([.typeA, .felica212], every: .milliseconds(10)) { start.yield() }
+                }
+            }
+            try await inTime {
+                var starts = started.makeAsyncIterator()
+                await starts.next()
+            }
+            polling.cancel()
+            _ = try await inTime { await polling.result }
+            _ = try await bench.reader.waitForCard()
+            #expect(try await bench.reader.connect().transmit(selectPPSE).status == .success)
+        },
+
+        Requirement("a cancelled task ends polling, and the firmware polls again", needs: [.isACR122U]) { bench in
             let reader = ACR122U(over: bench.reader)
             let polling = Task {
                 try await reader.withChip { chip in
                     for try await _ in chip.polling([.typeA, .felica212], every: .milliseconds(10)) {}
                 }
             }
-            try bench.insert("visa")
             try await inTime {
                 while try await reader.operatingParameter().contains(.automaticPolling) {}
             }
             polling.cancel()
             _ = try await inTime { await polling.result }
             #expect(try await reader.operatingParameter().contains(.automaticPolling))
-            _ = try await bench.reader.waitForCard()
-            #expect(try await bench.reader.connect().transmit(selectPPSE).status == .success)
         },
 
-        Requirement("more than the reader takes is refused before it is sent", acr122U: true) { bench in
+        Requirement("an NDEF message is read off a tag", needs: [.isReader]) { bench in
+            try bench.insert("ntag213")
+            _ = try await bench.reader.waitForCard()
+            let card = try await bench.reader.connect()
+            #expect(try await Type2Tag(card).readNDEF().records.count == 1)
+            await card.disconnect(.leave)
+        },
+
+        Requirement("more than the reader takes is refused before it is sent", needs: [.isACR122U]) { bench in
             try bench.insert("visa")
             _ = try await bench.reader.waitForCard()
             let card = try await bench.reader.connect()
@@ -305,7 +346,7 @@ extension Requirement {
             await card.disconnect(.leave)
         },
 
-        Requirement("a reader that is unplugged ends its streams and connections", acr122U: true) { bench in
+        Requirement("a reader that is unplugged ends its streams and connections", needs: [.isReader]) { bench in
             try bench.insert("visa")
             _ = try await bench.reader.waitForCard()
             let card = try await bench.reader.connect()

@@ -55,7 +55,7 @@ final class ControlSocket: Sendable {
         case ("remove", nil): try setup.remove()
         case ("fault", "none"?): try setup.fail(nil)
         case ("fault", let fault?):
-            try setup.fail(readFault(fault.split(separator: " ").joined(separator: "=")))
+            try setup.fail(fault.split(separator: " ").joined(separator: "="))
         case ("quit", nil): kill(getpid(), SIGTERM)
         default:
             throw HostError(

@@ -18,8 +18,8 @@ protocol Setup: Sendable {
     func unplug() throws
     func insert(_ card: any VirtualCard) throws
     func remove() throws
-    /// Nil mends everything.
-    func fail(_ fault: ACR122UFault?) throws
+    /// `NAME` or `NAME=ARGUMENT`; nil mends everything.
+    func fail(_ fault: String?) throws
     /// Ends it all.
     func stop()
 }
@@ -46,6 +46,56 @@ final class USBSetup: ReaderSetup {
     var usbEnvironment: [String: String] { host.environment }
 
     func stop() { service.stop() }
+}
+
+/// A software ACR122U on a mock USB bus that nobody holds.
+final class FreeUSBSetup: ReaderSetup {
+    let readerName = "ACR122U"
+    let reader: PluggedReader
+    private let host: UMockdevHost
+
+    init(profile: ACR122UProfile, faults: [ACR122UFault], cards: [any VirtualCard]) throws {
+        host = try UMockdevHost()
+        reader = try PluggedReader(into: host, profile: profile, faults: faults, cards: cards)
+    }
+
+    var environment: [String: String] { host.environment }
+    var usbEnvironment: [String: String] { [:] }
+
+    func stop() { host.close() }
+}
+
+/// A software PN532 board on a pseudo-terminal.
+final class BoardSetup: Setup {
+    let readerName: String
+    private let board: SoftwarePN532Board
+    private let host: PseudoTerminalHost
+
+    init(faults: [PN532BoardFault], cards: [any VirtualCard]) throws {
+        board = SoftwarePN532Board(faults: faults)
+        for card in cards { board.insert(card) }
+        host = try PseudoTerminalHost(board)
+        readerName = "PN532 on \(host.path)"
+    }
+
+    var environment: [String: String] {
+        ["VIRTUAL_READER_DEVICE": host.path, "LIBNFC_DEVICE": "pn532_uart:\(host.path)"]
+    }
+    var usbEnvironment: [String: String] { [:] }
+
+    func plug() throws {
+        throw HostError("a line that is gone does not come back", hint: "Start virtual-reader anew.")
+    }
+    func unplug() { board.unplug() }
+    func insert(_ card: any VirtualCard) { board.insert(card) }
+    func remove() { board.remove() }
+
+    func fail(_ fault: String?) throws {
+        let fault = try fault.map { try readBoardFault($0) }
+        board.faults = fault.map { fault in board.faults.filter { $0.kind != fault.kind } + [fault] } ?? []
+    }
+
+    func stop() { host.close() }
 }
 
 /// A software ACR122U that this machine's kernel can attach.
@@ -91,7 +141,8 @@ extension ReaderSetup {
     func insert(_ card: any VirtualCard) { reader.current.withLock { $0.insert(card) } }
     func remove() { reader.current.withLock { $0.remove() } }
 
-    func fail(_ fault: ACR122UFault?) {
+    func fail(_ fault: String?) throws {
+        let fault = try fault.map { try readFault($0) }
         reader.current.withLock { reader in
             reader.faults = fault.map { fault in reader.faults.filter { $0.kind != fault.kind } + [fault] } ?? []
         }
@@ -161,7 +212,7 @@ final class VPCDSetup: Setup {
     func unplug() throws { throw Self.noReader("be unplugged") }
     func insert(_ card: any VirtualCard) throws { try host.insert(card) }
     func remove() { host.remove() }
-    func fail(_ fault: ACR122UFault?) throws { throw Self.noReader("fail") }
+    func fail(_ fault: String?) throws { throw Self.noReader("fail") }
 
     func stop() {
         host.remove()

@@ -18,6 +18,7 @@ struct VirtualReaderTool: ParsableCommand {
               virtual-reader --card visa -- opensc-tool --atr
               virtual-reader --card visa --usb -- lsusb -d 072f:2200 -v
               virtual-reader --card ./my.card --fault slow=250 -- pcsc_scan
+              virtual-reader --card ntag213 --host pty -- nfc-list
 
             USB
               By default COMMAND finds the reader through PC/SC alone, which needs nothing in COMMAND's process. With \
@@ -28,6 +29,10 @@ struct VirtualReaderTool: ParsableCommand {
               With --host usbip the reader is offered to this machine's kernel, and there is no pcscd of its own. The \
               printed line, run as root after 'modprobe vhci-hcd', attaches it: it then is a true USB device, with \
               drivers, udev rules and the machine's pcscd. COMMAND gets the port in VIRTUAL_READER_PORT.
+
+            PSEUDO-TERMINAL
+              With --host pty the reader is a PN532 board on a serial line, and there is neither USB nor pcscd. COMMAND \
+            gets the line's device in VIRTUAL_READER_DEVICE, and for programs on libnfc in LIBNFC_DEVICE.
 
             CONTROL SOCKET
               With --control, a line sent to the socket is answered by 'ok' or 'error: ...':
@@ -46,7 +51,7 @@ struct VirtualReaderTool: ParsableCommand {
             """)
 
     enum HostKind: String, ExpressibleByArgument, CaseIterable {
-        case umockdev, vpcd, usbip
+        case umockdev, vpcd, usbip, pty
     }
 
     @Option(
@@ -58,8 +63,9 @@ struct VirtualReaderTool: ParsableCommand {
     @Option(
         help: .init(
             "umockdev: an ACR122U on a mock USB bus. vpcd: a bare card in vsmartcard's reader, without USB. "
-                + "usbip: an ACR122U that 'usbip attach' brings into this machine's kernel.",
-            valueName: "umockdev|vpcd|usbip"))
+                + "usbip: an ACR122U that 'usbip attach' brings into this machine's kernel. "
+                + "pty: a PN532 board on a pseudo-terminal.",
+            valueName: "umockdev|vpcd|usbip|pty"))
     var host = HostKind.umockdev
 
     @Option(
@@ -80,6 +86,11 @@ struct VirtualReaderTool: ParsableCommand {
 
     @Flag(help: "Let COMMAND see the mock USB bus as well.")
     var usb = false
+
+    @Flag(
+        inversion: .prefixedNo,
+        help: "With --no-pcscd nobody holds the reader on the mock USB bus, which COMMAND sees as with --usb.")
+    var pcscd = true
 
     @Option(help: .init("Listen for commands on a Unix socket.", valueName: "socket"))
     var control: String?
@@ -120,12 +131,16 @@ struct VirtualReaderTool: ParsableCommand {
             return 0
         }
         if listFaults {
-            for kind in ACR122UFault.Kind.allCases {
-                print(padded(kind.rawValue + (kind.argument.map { "=\($0.name)" } ?? ""), 26), kind.summary)
+            let faults =
+                host == .pty
+                ? PN532BoardFault.Kind.allCases.map { ($0.rawValue, $0.argument?.name, $0.summary) }
+                : ACR122UFault.Kind.allCases.map { ($0.rawValue, $0.argument?.name, $0.summary) }
+            for (name, argument, summary) in faults {
+                print(padded(name + (argument.map { "=\($0)" } ?? ""), 26), summary)
             }
             return 0
         }
-        let faults = try fault.map { try readFault($0) }
+        let faults = host == .pty ? [] : try fault.map { try readFault($0) }
         guard let profile = ACR122UProfile(version: firmware) else {
             throw HostError(
                 "there is no firmware \(firmware)",
@@ -138,8 +153,11 @@ struct VirtualReaderTool: ParsableCommand {
         if port != nil, host != .usbip {
             throw HostError("--port is for USB/IP", hint: "Leave --port out, or take --host usbip.")
         }
-        if pcscdLog != nil, host == .usbip {
-            throw HostError("with USB/IP no pcscd is started", hint: "Leave --pcscd-log out, or take --host umockdev.")
+        if pcscdLog != nil, host == .usbip || host == .pty || !pcscd {
+            throw HostError("no pcscd is started", hint: "Leave --pcscd-log out, or take --host umockdev.")
+        }
+        if !pcscd, host != .umockdev {
+            throw HostError("--no-pcscd is for the mock USB bus", hint: "Leave it out, or take --host umockdev.")
         }
         let program = try command.first.map { try find($0) }
         if host == .umockdev { try Preload.ensure() }
@@ -147,10 +165,12 @@ struct VirtualReaderTool: ParsableCommand {
         let signals = Signals()
         let setup: any Setup =
             switch host {
+            case .umockdev where !pcscd: try FreeUSBSetup(profile: profile, faults: faults, cards: cards)
             case .umockdev: try USBSetup(profile: profile, faults: faults, cards: cards, log: pcscdLog)
             case .vpcd: try VPCDSetup(faults: faults, cards: cards, log: pcscdLog)
             case .usbip:
                 try USBIPSetup(port: port ?? USBIPHost.usualPort, profile: profile, faults: faults, cards: cards)
+            case .pty: try BoardSetup(faults: fault.map { try readBoardFault($0) }, cards: cards)
             }
         defer { setup.stop() }
         let socket = try control.map { try ControlSocket(at: $0, setup) }
@@ -233,6 +253,12 @@ func readCard(_ name: String) throws -> any VirtualCard {
                 "The format: Sources/SmartCardSimulator/Documentation.docc/CardFileFormat.md; examples: Sources/SmartCardSimulator/Cards."
         )
     }
+}
+
+/// `garbage` or `garbage=250`.
+func readBoardFault(_ text: String) throws -> PN532BoardFault {
+    if let fault = PN532BoardFault(text) { return fault }
+    throw HostError("no fault is '\(text)'", hint: "virtual-reader --host pty --list-faults explains them.")
 }
 
 /// `slow` or `slow=250`.

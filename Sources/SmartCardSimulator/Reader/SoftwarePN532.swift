@@ -1,4 +1,4 @@
-/// The PN532 inside the reader (NXP UM0701-02), as its host sees it through `FF 00 00 00`: `D4` command in, `D5`
+/// A PN532 (NXP UM0701-02), inside a reader, whose host sees it through `FF 00 00 00`, or on a board: `D4` command in, `D5`
 /// response out, without the framing of the chip's own interfaces.
 ///
 /// Cards of type A, type B and FeliCa.  The chip speaks ISO-DEP itself; a response longer than one frame is handed out in
@@ -42,9 +42,9 @@ struct SoftwarePN532 {
         }
     }
 
-    /// Response data in one frame.  The chip has room for 262 bytes; a CCID message of this reader for 256 after
+    /// Response data in one frame.  The chip has room for 262 bytes; a CCID message of an ACR122U for 256 after
     /// `D5 41`, the status byte and before `90 00`.
-    static let maximumPart = 256
+    private let maximumPart: Int
     /// The chip's buffer: the longest command that may come in parts.
     static let maximumCommand = 4096
 
@@ -66,7 +66,10 @@ struct SoftwarePN532 {
     private var registers: [UInt16: UInt8] = [:]
     private var ports: (UInt8, UInt8) = (0xFF, 0xFF)
 
-    init(revision: UInt8) { self.revision = revision }
+    /// MxRtyPassiveActivation of RFConfiguration: how often InListPassiveTarget tries again, `FF` for ever.
+    private(set) var passiveRetries: UInt8 = 0xFF
+
+    init(revision: UInt8, maximumPart: Int = 256) { (self.revision, self.maximumPart) = (revision, maximumPart) }
 
     static let automaticRATS: UInt8 = 0x10
 
@@ -101,6 +104,7 @@ struct SoftwarePN532 {
         case 0x4E where input.count == 3: reporting { chip throws(Failure) in try chip.negotiate(input[0]) }
         case 0x52 where input.count == 1: reporting { chip throws(Failure) in try chip.release(input[0]) }
         case 0x54 where input.count == 1: reporting { chip throws(Failure) in try chip.select(input[0]) }
+        case 0x60: autoPoll(input, &faults)
         default: nil
         }
     }
@@ -163,6 +167,7 @@ struct SoftwarePN532 {
         ]
         guard let item = input.first, lengths[item] == input.count - 1 else { return nil }
         if item == 0x01 { switchField(on: input[1] & 0x01 != 0) }
+        if item == 0x05 { passiveRetries = input[3] }
         return []
     }
 
@@ -224,6 +229,37 @@ struct SoftwarePN532 {
         activate([request], automaticRATS: parameters & Self.automaticRATS != 0, most: Int(input[0]), faults)
         return [UInt8(truncatingIfNeeded: targets.count)]
             + targets.enumerated().flatMap { [UInt8(truncatingIfNeeded: $0 + 1)] + $1.description }
+    }
+
+    /// InAutoPoll (7.3.13): `PollNr Period Type…`, once for each type: `NbTg`, then of each target its type, and with its length
+    /// what InListPassiveTarget tells.
+    private mutating func autoPoll(_ input: [UInt8], _ faults: inout ACR122UFaults) -> [UInt8]? {
+        guard (3...17).contains(input.count), input[0] > 0, (1...15).contains(input[1]) else { return nil }
+        var found: [(type: UInt8, target: Target)] = []
+        for type in input.dropFirst(2) where found.count < 2 {
+            let polling: [UInt8] = [0x00, 0xFF, 0xFF, 0x01, 0x00]
+            guard let request = Request(type & 0x0F, [[], polling, polling, [0x00], []][Int(min(type & 0x0F, 4))])
+            else {
+                return nil
+            }
+            // Bit 6 is NFC-DEP in passive mode, bit 7 in active mode: no card speaks that.
+            guard type & 0xC0 == 0 else { continue }
+            activate([request], automaticRATS: parameters & Self.automaticRATS != 0, most: 2, faults)
+            found += targets.filter { target in
+                // Bit 5 asks for cards of ISO/IEC 14443-4 alone, bit 4 for MIFARE and FeliCa cards.
+                let isWanted = type & 0x20 == 0 || target.speaksISODEP
+                return isWanted && !found.contains { $0.target.card === target.card }
+            }.map { target in
+                let kind: UInt8 = target.speaksISODEP ? 0x20 : 0x10
+                return (kind | type & 0x0F, target)
+            }
+        }
+        targets = found.prefix(2).map(\.target)
+        return [UInt8(truncatingIfNeeded: targets.count)]
+            + zip(found, 1...2).flatMap { found, number in
+                [found.type, UInt8(truncatingIfNeeded: found.target.description.count + 1), number]
+                    + found.target.description
+            }
     }
 
     /// Forgets all targets, then asks for cards, one request after the other, and selects up to `most` of them.
@@ -315,7 +351,7 @@ struct SoftwarePN532 {
             targets[index].pending = []
             targets[index].pending = try exchange(index, command, &faults)[...]
         }
-        let part = targets[index].pending.prefix(Self.maximumPart)
+        let part = targets[index].pending.prefix(maximumPart)
         targets[index].pending = targets[index].pending.dropFirst(part.count)
         return [targets[index].pending.isEmpty ? 0x00 : 0x40] + part
     }
@@ -354,8 +390,8 @@ struct SoftwarePN532 {
         _ input: [UInt8], _ faults: inout ACR122UFaults
     ) throws(Failure) -> [UInt8] {
         guard !targets.isEmpty else { throw .timeout }
-        if let answer = try rawBlock(input, &faults) { return [0x00] + answer.prefix(Self.maximumPart) }
-        return try [0x00] + exchange(0, input, &faults).prefix(Self.maximumPart)
+        if let answer = try rawBlock(input, &faults) { return [0x00] + answer.prefix(maximumPart) }
+        return try [0x00] + exchange(0, input, &faults).prefix(maximumPart)
     }
 
     /// The blocks of ISO/IEC 14443-4, 7.1 that a host sends by hand, without CID: an I-block that is a whole APDU, R(NAK) as

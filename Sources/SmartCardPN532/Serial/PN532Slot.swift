@@ -1,0 +1,311 @@
+import SmartCard
+import Synchronization
+
+/// The one slot of a board: what lies in its field, who listens, and who uses the chip.
+final class PN532Slot: Sendable {
+    private struct State {
+        /// Counts activations; what was connected before is no longer.
+        var session = 0
+        /// Why the session is over; nil while there is one.
+        var end: CardError.Kind? = .cardReset
+        /// The card that is selected.
+        var target: PN532Target?
+        var commands: StorageCommands?
+        /// Whether the chip's field is on.
+        var isFieldOn = true
+        /// What the streams have been told last; nil until the slot has been looked at.
+        var shown: SlotState?
+        var isGone = false
+        var streams: [Int: AsyncThrowingStream<SlotState, any Error>.Continuation] = [:]
+        var streamCount = 0
+        var watch: Task<Void, Never>?
+    }
+
+    private static let technologies: [PollingTechnology] = [.typeA, .typeB, .felica212]
+    /// From one look for cards to the next.
+    private static let interval = Duration.milliseconds(200)
+
+    private let line: SerialLine
+    private let link: HSULink
+    private let chip: PN532
+    private let rate = Mutex(SerialRate.baud115200)
+    private let turn = ExchangeTurn()
+    private let state = Mutex(State())
+
+    init(_ line: SerialLine, limits: HSUExchange.Limits) {
+        self.line = line
+        link = HSULink(line, limits: limits)
+        chip = link.chip
+    }
+
+    // MARK: Beginning and end
+
+    func begin(rate wanted: SerialRate) async throws -> PN532.FirmwareVersion {
+        try line.start { [weak self] in self?.leave() }
+        let (firmware, found) = try await wakeUp()
+        if found != wanted { try await link.change(to: wanted) }
+        rate.withLock { $0 = wanted }
+        try await prepare()
+        return firmware
+    }
+
+    /// The chip is where a reset puts it, or where a program has left it that was killed.
+    private func wakeUp() async throws -> (PN532.FirmwareVersion, SerialRate) {
+        let rates: [SerialRate] = [.baud115200, .baud921600, .baud460800, .baud230400]
+        var first: (any Error)?
+        for rate in rates {
+            do {
+                return (try await link.wakeUp(at: rate), rate)
+            } catch let error as CardError where error.kind == .readerTimeout {
+                first = first ?? error
+            }
+        }
+        throw first ?? CardError(.readerTimeout)
+    }
+
+    /// Two tries a card, then the answer is: none.
+    private func prepare() async throws {
+        try await chip.setParameters(.initial)
+        try await chip.configure(.retries(atr: 0x01, psl: 0x01, passiveActivation: 0x01))
+        try await chip.configure(.field(isOn: true))
+    }
+
+    func close() async {
+        // Whoever uses the chip is waited for.
+        try? await unlessCancelled {
+            guard (try? await self.turn.take()) != nil else { return }
+            defer { self.turn.pass() }
+            try? await self.chip.configure(.field(isOn: false))
+            if self.rate.withLock({ $0 }) != .baud115200 { try? await self.link.change(to: .baud115200) }
+        }
+        end()
+        finish(.disconnected)
+    }
+
+    func end() { line.end() }
+
+    /// The device has left.
+    private func leave() { finish(.readerGone) }
+
+    private func finish(_ reason: CardError.Kind) {
+        let streams = state.withLock { state in
+            state.isGone = true
+            if state.end == nil { state.end = reason }
+            state.watch?.cancel()
+            defer { state.streams = [:] }
+            return state.streams.values
+        }
+        for stream in streams { stream.finish() }
+    }
+
+    // MARK: Cards
+
+    /// Selects a card from a cold start, and begins a session.
+    ///
+    /// - Parameter insteadOf: a session that must still be going on.
+    func activate(insteadOf old: Int? = nil) async throws -> (target: PN532Target, session: Int) {
+        try await turn.take()
+        defer { turn.pass() }
+        if let old { try check(old) }
+        forget(.cardReset)
+        try await coldStart()
+        guard let target = try await find() else {
+            show(.empty)
+            throw CardError(.cardAbsent)
+        }
+        let session = state.withLock { state in
+            state.session += 1
+            (state.end, state.target, state.commands) = (nil, target, StorageCommands(target))
+            return state.session
+        }
+        show(.card(target.atr, exclusivelyHeld: false))
+        return (target, session)
+    }
+
+    func transmit(_ command: CommandAPDU, session: Int) async throws -> ResponseAPDU {
+        try await turn.take()
+        defer { turn.pass() }
+        try check(session)
+        guard
+            let (target, commands) = state.withLock({ state in
+                state.target.flatMap { target in state.commands.map { (target, $0) } }
+            })
+        else { throw CardError(.disconnected) }
+        do {
+            guard command.cla != 0xFF else {
+                var commands = commands
+                let response = try await commands.perform(command, on: chip)
+                state.withLock { [commands] in $0.commands = commands }
+                return response
+            }
+            guard target.speaksISODEP else {
+                throw CardError(.unsupported, "a storage card takes no APDUs but those of class FF")
+            }
+            return try await chip.channel(to: target).transmit(command)
+        } catch let error as CardError where Self.mayBeGone.contains(error.kind) {
+            guard try await !isThere(target) else { throw error }
+            forget(.cardRemoved)
+            show(.empty)
+            throw CardError(.cardRemoved, cause: error)
+        }
+    }
+
+    private static let mayBeGone: Set<CardError.Kind> = [.noAnswer, .notTransacted, .cardRemoved]
+
+    func release(session: Int, _ disposition: CardDisposition) async {
+        try? await unlessCancelled {
+            try await self.turn.take()
+            defer { self.turn.pass() }
+            guard (try? self.check(session)) != nil else { return }
+            self.state.withLock { $0.end = .disconnected }
+            guard disposition != .leave else { return }
+            // Found again it has forgotten everything.
+            self.forget(.disconnected)
+            try await self.chip.configure(.field(isOn: false))
+            self.state.withLock { $0.isFieldOn = false }
+        }
+    }
+
+    func transmitToChip(_ command: [UInt8]) async throws -> [UInt8] {
+        try await turn.take()
+        defer { turn.pass() }
+        try checkPresence()
+        return try await link.transmit(command)
+    }
+
+    func lend<R: Sendable>(_ body: (PN532) async throws -> R) async throws -> R {
+        try await turn.take()
+        defer { turn.pass() }
+        try checkPresence()
+        forget(.cardReset)
+        try await prepare()
+        let result: Result<R, any Error>
+        do { result = .success(try await body(chip)) } catch { result = .failure(error) }
+        // However it has left the field, the next look begins from a cold start.
+        state.withLock { $0.isFieldOn = false }
+        try? await unlessCancelled { [chip] in
+            _ = try? await chip.release()
+            try await chip.setParameters(.initial)
+            try await chip.configure(.retries(atr: 0x01, psl: 0x01, passiveActivation: 0x01))
+        }
+        return try result.get()
+    }
+
+    private func check(_ session: Int) throws {
+        let end = state.withLock { $0.session == session ? $0.end : .cardReset }
+        if let end { throw CardError(end) }
+    }
+
+    private func checkPresence() throws {
+        if state.withLock({ $0.isGone }) { throw CardError(.readerGone) }
+    }
+
+    /// Ends the session, if there is one.
+    private func forget(_ reason: CardError.Kind) {
+        state.withLock { state in
+            state.end = state.end ?? reason
+            (state.target, state.commands) = (nil, nil)
+        }
+    }
+
+    private func coldStart() async throws {
+        try await chip.cycleField()
+        state.withLock { $0.isFieldOn = true }
+        // A FeliCa card answers 20 ms after the field has come up (FeliCa Card User's Manual, 2.4.1).
+        try await Task.sleep(for: .milliseconds(21))
+    }
+
+    private func find() async throws -> PN532Target? {
+        for technology in Self.technologies {
+            if let target = try await chip.listTargets(technology).first { return target }
+        }
+        return nil
+    }
+
+    /// Whether a card that was selected is still there.  One of ISO/IEC 14443-4 forgets nothing; others are selected anew.
+    private func isThere(_ target: PN532Target) async throws -> Bool {
+        // One that does not answer once may do so a second time.
+        if target.speaksISODEP {
+            if try await chip.senseCard() { return true }
+            return try await chip.senseCard()
+        }
+        return try await find()?.card == target.card
+    }
+
+    // MARK: Presence
+
+    /// A stream of states, the present one first.  `keep` is held as long as the stream is.
+    func states(keep: @escaping @Sendable () -> Void) -> AsyncThrowingStream<SlotState, any Error> {
+        let (stream, continuation) = AsyncThrowingStream<SlotState, any Error>.makeStream()
+        let id: Int? = state.withLock { state in
+            guard !state.isGone else { return nil }
+            // What was shown before the last stream ended may not be true any more.
+            if state.streams.isEmpty {
+                state.shown = nil
+                state.watch?.cancel()
+                state.watch = Task { [weak self] in
+                    while !Task.isCancelled, await self?.look() == true { try? await Task.sleep(for: Self.interval) }
+                }
+            } else if let shown = state.shown {
+                continuation.yield(shown)
+            }
+            state.streamCount += 1
+            state.streams[state.streamCount] = continuation
+            return state.streamCount
+        }
+        guard let id else {
+            continuation.finish()
+            return stream
+        }
+        continuation.onTermination = { [weak self] _ in
+            keep()
+            // The last stream to go may take the slot along, outside the lock.
+            let watch = self?.state.withLock { state in
+                state.streams[id] = nil
+                return state.streams.isEmpty ? state.watch : nil
+            }
+            watch?.cancel()
+        }
+        return stream
+    }
+
+    /// Looks at the slot, and tells the streams what has become of it.
+    ///
+    /// - Returns: false when there is nothing more to see.
+    private func look() async -> Bool {
+        guard (try? await turn.take()) != nil else { return false }
+        defer { turn.pass() }
+        let (target, isConnected, isFieldOn) = state.withLock { ($0.target, $0.end == nil, $0.isFieldOn) }
+        do {
+            if let target {
+                // A storage card forgets its keys when it is looked for.
+                if isConnected && !target.speaksISODEP { return true }
+                if try await isThere(target) {
+                    show(.card(target.atr, exclusivelyHeld: false))
+                    return true
+                }
+                forget(.cardRemoved)
+                show(.empty)
+            }
+            if !isFieldOn { try await coldStart() }
+            let found = try await find()
+            state.withLock { $0.target = found }
+            show(found.map { .card($0.atr, exclusivelyHeld: false) } ?? .empty)
+        } catch let error as CardError where error.kind == .readerGone || error.kind == .disconnected {
+            return false
+        } catch is CancellationError {
+            return false
+        } catch {
+            show(.unknown)
+        }
+        return true
+    }
+
+    private func show(_ slotState: SlotState) {
+        state.withLock { state in
+            guard slotState != state.shown else { return }
+            state.shown = slotState
+            for stream in state.streams.values { stream.yield(slotState) }
+        }
+    }
+}
