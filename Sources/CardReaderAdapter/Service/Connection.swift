@@ -1,6 +1,7 @@
 import Foundation
 import KioskKit
 import Synchronization
+import Waiting
 
 // The reader that is connected: how it becomes so, how it leaves, and how it comes back.
 extension ContactlessReaderService {

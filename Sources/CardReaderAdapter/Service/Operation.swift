@@ -2,6 +2,7 @@ import Foundation
 import KioskKit
 import Logging
 import Synchronization
+import Waiting
 
 /// The one call that has the reader or moves money: a payment, a refund, that a payment is taken back, an update.
 struct Operation {
