@@ -264,7 +264,7 @@ let package = Package(
             path: "Tests/KioskKitTests/IntegrationPatterns"),
         // What KioskKitTests kill while it pays.
         .executableTarget(
-            name: "payment-worker", dependencies: ["KioskKit", "ProximityReader"],
+            name: "payment-worker", dependencies: ["CardReaderAdapter", "KioskKit", "ProximityReader"],
             path: "Tests/KioskKitTests/payment-worker", swiftSettings: settings),
         .testTarget(
             name: "KioskKitTests",

@@ -114,6 +114,29 @@ import Testing
         }
     }
 
+    @Test(
+        "what the payment service was asked to cancel, without an answer, may be canceled at any time: no card is charged for it, nor by the next run"
+    )
+    func cancelling() async throws {
+        try await run([.approved, .fails(.noAnswer), .fails(.noAnswer), .fails(.notConnected)]) { bench in
+            bench.readers.present(.approved(.visa))
+            #expect(await failure { _ = try await bench.pay() } != nil)
+            #expect(await failure { try await bench.service.cancelPaymentIntent() } != nil)
+            #expect(await failure { _ = try await bench.service.retryActivePaymentIntent() } != nil)
+            #expect(await failure { _ = try await bench.pay() } == Self.unknown)
+            #expect(await bench.processor.calls.map(\.kind) == ["create", "process", "cancel", "cancel"])
+        }
+        try await run { bench in
+            #expect(await failure { _ = try await bench.pay() } == Self.unknown)
+            #expect(
+                await failure { _ = try await bench.service.retryActivePaymentIntent() }
+                    == "retryNotPossibleActivePaymentCancelled")
+            #expect(await bench.processor.calls.map(\.kind) == ["cancel"])
+            #expect(entries == [])
+            try await bench.payOnceMore()
+        }
+    }
+
     @Test("the app's books are told before whoever has called, and the entry is there until they are")
     func books() async throws {
         let told = Mutex<[String]>([])

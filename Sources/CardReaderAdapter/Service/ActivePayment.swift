@@ -11,6 +11,9 @@ struct ActivePayment: Sendable {
     /// Whether a card may have been charged of which the payment service has never heard, as far as it says: the call may still
     /// be on its way.
     private var isInDoubt = false
+    /// How often the payment service was asked to cancel it without having said what became of that: it may be canceled at any
+    /// time.
+    private var cancellations = 0
     /// Set when it is paid and it has yet to be seen whether somebody takes the result.
     private(set) var claim: ResultClaim?
     /// Whether the app knows that it has succeeded.
@@ -19,7 +22,11 @@ struct ActivePayment: Sendable {
     init(_ intent: PaymentIntent) { self.intent = intent }
 
     /// A payment that an earlier run of the program has asked for, with a card that is not known any more.
-    init(unanswered intent: PaymentIntent) { (self.intent, unanswered) = (intent.with(.unknown), 1) }
+    ///
+    /// - Parameter isBeingCancelled: whether to cancel it, too.
+    init(unanswered intent: PaymentIntent, isBeingCancelled: Bool) {
+        (self.intent, unanswered, cancellations) = (intent.with(.unknown), 1, isBeingCancelled ? 1 : 0)
+    }
 
     /// What brings a payment to its end.
     enum Step {
@@ -28,13 +35,16 @@ struct ActivePayment: Sendable {
         case process
         /// The payment service is asked how it stands.
         case inquire
+        /// The payment service was asked to cancel it, and is asked again.
+        case cancel
         /// It is paid.
         case result
         case over(CardReaderServiceError)
     }
 
     var next: Step {
-        switch intent.status {
+        if isBeingCancelled, !isPaid, intent.status != .canceled { return .cancel }
+        return switch intent.status {
         case .requiresPaymentMethod: .collect
         case .requiresConfirmation: card == nil ? .collect : .process
         case .processing, .requiresAction, .unknown: .inquire
@@ -56,6 +66,7 @@ struct ActivePayment: Sendable {
     /// Whether no other payment may begin: this one may have been charged, or has been, and nobody knows.
     var isOpen: Bool {
         switch intent.status {
+        case .requiresPaymentMethod where isBeingCancelled: true
         case .requiresPaymentMethod: isInDoubt
         case .canceled: false
         case .requiresConfirmation: unanswered > 0
@@ -65,6 +76,23 @@ struct ActivePayment: Sendable {
     }
 
     var isPaid: Bool { intent.status == .requiresCapture || intent.status == .succeeded }
+
+    var isBeingCancelled: Bool { cancellations > 0 }
+
+    /// The payment service is about to be asked to cancel it.
+    mutating func cancelling() { cancellations += 1 }
+
+    /// Takes in why the payment service has not cancelled it, as far as it says.
+    mutating func notCancelled(_ error: any Error) {
+        guard let error = error as? PaymentProcessorError else { return }
+        if let now = error.intent {
+            guard isMeant(by: now) else { return }
+            learn(now)
+            if isPaid { cancellations = 0 }
+        } else if error.reason != .noAnswer {
+            cancellations -= 1
+        }
+    }
 
     mutating func read(_ card: CollectedCard) { self.card = card }
 

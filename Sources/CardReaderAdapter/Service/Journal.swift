@@ -71,7 +71,7 @@ extension ContactlessReaderService {
         let open = leftovers.removeFirst()
         guard case .payment(let intent)? = open.note.flatMap({ try? JSONDecoder().decode(JournalNote.self, from: $0) })
         else { return }
-        active = ActivePayment(unanswered: intent)
+        active = ActivePayment(unanswered: intent, isBeingCancelled: open.isReversal)
         activeEntries = [open]
     }
 

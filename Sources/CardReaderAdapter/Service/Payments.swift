@@ -44,6 +44,12 @@ extension ContactlessReaderService {
             throw CardReaderServiceError.paymentMethodCollection(underlyingError: .readerBusy)
         }
         switch active.next {
+        case .cancel:
+            operation = Operation(.cancellation, phase: .processing)
+            return try await run {
+                try await self.cancelActive()
+                throw CardReaderServiceError.retryNotPossibleActivePaymentCancelled
+            }
         case .result: return await finish(active)
         case .over(let error):
             if active.isPaid { await decided?(.payment(active.intent)) }
@@ -161,14 +167,16 @@ extension ContactlessReaderService {
     private func cancelActive() async throws {
         let name = CardReaderServiceError.paymentCancellation
         guard let intent = active?.intent else { throw name(.noActivePaymentIntent) }
+        // From now on it may be canceled at any time: no card is charged for it any more.
+        active?.cancelling()
+        for entry in activeEntries { try? await entry.willReverse() }
         do {
             try await ask { try await $0.cancel(intent) }
             await forgetActive()
         } catch {
             // It may have been paid meanwhile.
-            if let now = (error as? PaymentProcessorError)?.intent, active?.isMeant(by: now) == true {
-                active?.learn(now)
-            }
+            active?.notCancelled(error)
+            if active?.isBeingCancelled == false { for entry in activeEntries { try? await entry.keep() } }
             throw name(noted(error))
         }
     }

@@ -367,6 +367,20 @@ package final class OpenPayment: Sendable {
         }
     }
 
+    /// It is not taken back after all, as whoever was asked for that has said.
+    ///
+    /// - Throws: ``PaymentJournal/Failure``; it is as before then.
+    package func keep() async throws {
+        try await journal.onQueue { [self] in
+            try stand.withLock { stand in
+                guard stand.state == .reversal else { return }
+                try write(.asked, &stand)
+                (stand.state, stand.isReversal) = (.asked, false)
+            }
+        }
+        journal.raise(nil, of: payment)
+    }
+
     /// Nothing remains to be done: the entry says so and is removed, unless the log says otherwise.
     package func settle() async {
         do {

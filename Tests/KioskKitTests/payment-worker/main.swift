@@ -7,6 +7,8 @@
 //
 // credential: takes no payment, and tells whether the store's key would be wrapped.
 //
+// With `matrix` it does something else: see Matrix.swift.
+//
 // POINT: asked, booked: the payment service has been asked, has charged.  reversing, reversed: likewise of a reversal.  down: it
 // answers to no reversal.  held: it does not answer to a payment.  removing: the journal is about to remove the entry.
 import Foundation
@@ -18,6 +20,12 @@ let folder = URL(filePath: CommandLine.arguments[1])
 let key = CommandLine.arguments[2]
 let mode = CommandLine.arguments[3]
 let point = CommandLine.arguments.dropFirst(4).first
+
+if mode == "matrix" {
+    try await runMatrix(
+        folder, seed: UInt64(key) ?? 0, surface: point ?? "", isDraining: CommandLine.arguments.last == "drain")
+    exit(0)
+}
 
 struct Books: PaymentServiceProvider {
     func write(_ line: String) {
