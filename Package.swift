@@ -305,7 +305,7 @@ let package = Package(
                 "CardEncryption", "ProximityReader", jwtKit,
                 "apdu-trace", "first-program", "kiosk", "psp-sandbox", "reader-probe", "receipt", "virtual-reader",
             ],
-            exclude: ["verify-oda"], swiftSettings: settings),
+            exclude: ["Judges", "verify-oda"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

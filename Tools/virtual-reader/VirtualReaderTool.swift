@@ -88,9 +88,9 @@ struct VirtualReaderTool: ParsableCommand {
     var usb = false
 
     @Flag(
-        inversion: .prefixedNo,
-        help: "With --no-pcscd nobody holds the reader on the mock USB bus, which COMMAND sees as with --usb.")
-    var pcscd = true
+        name: .customLong("no-pcscd"),
+        help: "Nobody holds the reader on the mock USB bus, which COMMAND sees as with --usb.")
+    var leavesOutPCSCD = false
 
     @Option(help: .init("Listen for commands on a Unix socket.", valueName: "socket"))
     var control: String?
@@ -153,10 +153,10 @@ struct VirtualReaderTool: ParsableCommand {
         if port != nil, host != .usbip {
             throw HostError("--port is for USB/IP", hint: "Leave --port out, or take --host usbip.")
         }
-        if pcscdLog != nil, host == .usbip || host == .pty || !pcscd {
+        if pcscdLog != nil, host == .usbip || host == .pty || leavesOutPCSCD {
             throw HostError("no pcscd is started", hint: "Leave --pcscd-log out, or take --host umockdev.")
         }
-        if !pcscd, host != .umockdev {
+        if leavesOutPCSCD, host != .umockdev {
             throw HostError("--no-pcscd is for the mock USB bus", hint: "Leave it out, or take --host umockdev.")
         }
         let program = try command.first.map { try find($0) }
@@ -165,7 +165,7 @@ struct VirtualReaderTool: ParsableCommand {
         let signals = Signals()
         let setup: any Setup =
             switch host {
-            case .umockdev where !pcscd: try FreeUSBSetup(profile: profile, faults: faults, cards: cards)
+            case .umockdev where leavesOutPCSCD: try FreeUSBSetup(profile: profile, faults: faults, cards: cards)
             case .umockdev: try USBSetup(profile: profile, faults: faults, cards: cards, log: pcscdLog)
             case .vpcd: try VPCDSetup(faults: faults, cards: cards, log: pcscdLog)
             case .usbip:

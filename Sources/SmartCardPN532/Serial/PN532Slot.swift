@@ -80,6 +80,7 @@ final class PN532Slot: Sendable {
         }
         end()
         finish(.disconnected)
+        await line.waitForEnd()
     }
 
     func end() { line.end() }

@@ -18,6 +18,9 @@ final class SerialLine: Sendable {
         var isClosed = false
         var isGone = false
         var whenGone: (@Sendable () -> Void)?
+        /// Whether the thread has ended, and who waits for that.
+        var isOver = true
+        var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
     private let descriptor: Int32
@@ -58,7 +61,7 @@ final class SerialLine: Sendable {
 
     /// Begins to serve exchanges; `whenGone` is called once, on the line's thread, should the device leave.
     func start(whenGone: @escaping @Sendable () -> Void) throws {
-        state.withLock { $0.whenGone = whenGone }
+        state.withLock { ($0.whenGone, $0.isOver) = (whenGone, false) }
         var thread = pthread_t()
         // The thread keeps the line until it is closed.
         let line = Unmanaged.passRetained(self)
@@ -69,6 +72,7 @@ final class SerialLine: Sendable {
                 return nil
             }, line.toOpaque())
         guard status == 0 else {
+            state.withLock { $0.isOver = true }
             line.release()
             throw CardError(.other, "the system starts no more threads", cause: SerialStatus(rawValue: status))
         }
@@ -115,11 +119,31 @@ final class SerialLine: Sendable {
         ring()
     }
 
+    /// Waits until ``end()`` is done: another program may have the device then.
+    func waitForEnd() async {
+        await withCheckedContinuation { continuation in
+            let isOver = state.withLock { state in
+                if !state.isOver { state.waiting.append(continuation) }
+                return state.isOver
+            }
+            if isOver { continuation.resume() }
+        }
+    }
+
     private func ring() { _ = Glibc.write(bell.write, [0x00], 1) }
 
     // MARK: The thread
 
     private func serve() {
+        defer {
+            flock(descriptor, LOCK_UN)
+            let waiting = state.withLock { state in
+                state.isOver = true
+                defer { state.waiting = [] }
+                return state.waiting
+            }
+            for continuation in waiting { continuation.resume() }
+        }
         while true {
             let (job, isCancelled, isClosed) = state.withLock { state in
                 defer { state.job = nil }

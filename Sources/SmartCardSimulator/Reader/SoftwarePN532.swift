@@ -97,7 +97,7 @@ struct SoftwarePN532 {
         case 0x16: (1...2).contains(input.count) ? [0x00] : nil
         case 0x32: configureField(input)
         case 0x40 where !input.isEmpty: reporting { chip throws(Failure) in try chip.dataExchange(input, &faults) }
-        case 0x42 where !input.isEmpty:
+        case 0x42:
             reporting { chip throws(Failure) in try chip.communicateThrough(input, &faults) }
         case 0x44 where input.count == 1: reporting { chip throws(Failure) in try chip.deselect(input[0]) }
         case 0x4A: listPassiveTargets(input, &faults)
@@ -222,11 +222,18 @@ struct SoftwarePN532 {
         }
     }
 
+    /// CIU_FIFOData (PN532/C1 data sheet, 8.6.23.19).
+    private static let fifoData: UInt16 = 0x6339
+
     /// InListPassiveTarget (7.3.5): `MaxTg BrTy [initiator data]`.
     private mutating func listPassiveTargets(_ input: [UInt8], _ faults: inout ACR122UFaults) -> [UInt8]? {
         guard input.count >= 2, (1...2).contains(input[0]), let request = Request(input[1], Array(input.dropFirst(2)))
         else { return nil }
+        // It switches the field on itself, as nfcpy counts on.
+        switchField(on: true)
         activate([request], automaticRATS: parameters & Self.automaticRATS != 0, most: Int(input[0]), faults)
+        // What has not been answered is still in the buffer: nfcpy tells by it that nothing was there.
+        if case .typeA = request, targets.isEmpty { registers[Self.fifoData] = 0x26 }
         return [UInt8(truncatingIfNeeded: targets.count)]
             + targets.enumerated().flatMap { [UInt8(truncatingIfNeeded: $0 + 1)] + $1.description }
     }
@@ -235,6 +242,7 @@ struct SoftwarePN532 {
     /// what InListPassiveTarget tells.
     private mutating func autoPoll(_ input: [UInt8], _ faults: inout ACR122UFaults) -> [UInt8]? {
         guard (3...17).contains(input.count), input[0] > 0, (1...15).contains(input[1]) else { return nil }
+        switchField(on: true)
         var found: [(type: UInt8, target: Target)] = []
         for type in input.dropFirst(2) where found.count < 2 {
             let polling: [UInt8] = [0x00, 0xFF, 0xFF, 0x01, 0x00]
@@ -389,12 +397,13 @@ struct SoftwarePN532 {
     private mutating func communicateThrough(
         _ input: [UInt8], _ faults: inout ACR122UFaults
     ) throws(Failure) -> [UInt8] {
-        guard !targets.isEmpty else { throw .timeout }
+        // Without data it only listens, for tags that talk first; there are none here.
+        guard !targets.isEmpty, !input.isEmpty else { throw .timeout }
         if let answer = try rawBlock(input, &faults) { return [0x00] + answer.prefix(maximumPart) }
         return try [0x00] + exchange(0, input, &faults).prefix(maximumPart)
     }
 
-    /// The blocks of ISO/IEC 14443-4, 7.1 that a host sends by hand, without CID: an I-block that is a whole APDU, R(NAK) as
+    /// The blocks of ISO/IEC 14443-4, 7.1 that a host sends by hand: an I-block that is a whole APDU, R(NAK) as
     /// a presence check, DESELECT, and RATS.  Nil for what is none of a card's that speaks ISO-DEP.
     private mutating func rawBlock(_ input: [UInt8], _ faults: inout ACR122UFaults) throws(Failure) -> [UInt8]? {
         guard let target = targets.first, !target.isHalted, isPresent(target), !faults[.muteCard] else {
@@ -411,6 +420,9 @@ struct SoftwarePN532 {
             return try [input[0]] + exchange(0, Array(input.dropFirst()), &faults)
         case 0xB2 | target.blockNumber ^ 1 where input.count == 1:
             return [0xA2 | target.blockNumber]
+        // Likewise with the CID that the chip gives cards of type B (libnfc, chips/pn53x.c).
+        case 0xBA | target.blockNumber ^ 1 where input.count == 2 && input[1] == 0x01:
+            return [0xAA | target.blockNumber, 0x01]
         case 0xC2 where input.count == 1:
             targets[0].isHalted = true
             return input

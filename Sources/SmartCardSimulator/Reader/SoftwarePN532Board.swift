@@ -65,9 +65,11 @@ public final class SoftwarePN532Board: Sendable {
     /// Bytes from the host.
     ///
     /// - Parameter rate: of the host's line, in baud; bytes at another rate than the chip's are lost.  Nil: the chip's.
+    ///   Bytes at the rate that the chip has just been told to use count as its acknowledgement: on a pseudo-terminal that
+    ///   is lost when the host flushes the line, and cannot be told from what is sent later.
     public func receive(_ bytes: [UInt8], rate: Int? = nil) {
         change { state in
-            guard rate == nil || rate == state.rate else { return }
+            if let rate, !state.understands(rate) { return }
             for byte in bytes where state.isPluggedIn { state.receive(byte) }
         }
     }
@@ -137,6 +139,11 @@ private struct State {
     init(chip: SoftwarePN532) { self.chip = chip }
 
     // MARK: From the host
+
+    mutating func understands(_ other: Int) -> Bool {
+        if other == nextRate { (rate, nextRate) = (other, nil) }
+        return other == rate
+    }
 
     mutating func receive(_ byte: UInt8) {
         guard sleep == 0 else {
