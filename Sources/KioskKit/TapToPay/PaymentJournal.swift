@@ -71,6 +71,8 @@ package final class PaymentJournal: Sendable {
     /// The calls that change an entry, so that a test can have them fail.  Each returns an errno, or 0.
     package struct Disk: Sendable {
         package var write: @Sendable (_ descriptor: Int32, _ bytes: [UInt8], _ offset: Int) -> Int32 = {
+            // A longer line may be here, whole, that the disk did not confirm.
+            guard ftruncate($0, off_t($2)) == 0 else { return errno }
             let count = pwrite($0, $1, $1.count, $2)
             guard count == $1.count else { return count < 0 ? errno : ENOSPC }
             return fsync($0) == 0 ? 0 : errno
