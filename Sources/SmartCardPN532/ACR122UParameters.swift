@@ -6,6 +6,9 @@ public struct PICCOperatingParameter: OptionSet, Hashable, Sendable {
 
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
+    /// As it is when the reader is plugged in.
+    public static let initial = PICCOperatingParameter(rawValue: 0xFF)
+
     public static let typeA = PICCOperatingParameter(rawValue: 0x01)
     public static let typeB = PICCOperatingParameter(rawValue: 0x02)
     public static let topaz = PICCOperatingParameter(rawValue: 0x04)

@@ -13,6 +13,9 @@ extension ACR122U {
     /// are released before.  The chip cannot be asked for its retries and parameters: they become what they are after
     /// a reset, automatic RATS as the operating parameter has it.
     ///
+    /// A reader whose automatic polling was off already, because somebody left it so, gets its defaults instead: no
+    /// program would find a card on it.
+    ///
     /// Whoever shares the reader with another task lets one end before the other begins.
     ///
     /// - Throws: what `body` throws; else `CardError` where the reader cannot be taken or put back.
@@ -29,10 +32,18 @@ extension ACR122U {
         } catch {
             result = .failure(error)
         }
-        let restored = await putBack(before)
+        let restored = await putBack(before.contains(.automaticPolling) ? before : .initial)
         let value = try result.get()
         if let error = restored { throw error }
         return value
+    }
+
+    /// Brings the reader to where it is after it was plugged in: operating parameter, retries, the chip's parameters, the
+    /// field.
+    ///
+    /// - Throws: `CardError`, the first; the rest is done nevertheless.
+    public func restoreDefaults() async throws {
+        if let error = await putBack(.initial) { throw error }
     }
 
     /// Does each step whether or not the one before it worked.

@@ -19,6 +19,9 @@ public final class USBReader: CardReader {
     /// The device that this is a slot of, and what may change of it when it is plugged in anew.
     package let device: USBDevice
 
+    /// Where it is plugged in, as sysfs has it: `1-2.3`.
+    package var place: String { "\(device.bus)-\(device.ports.map(String.init).joined(separator: "."))" }
+
     private let claims: InterfaceClaims
     private let interface = Lock<CCIDInterface?>(nil)
 

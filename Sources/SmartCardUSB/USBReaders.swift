@@ -164,25 +164,39 @@ final class InterfaceClaims: Sendable {
     /// The interface that `id` is a slot of, opened unless it is open.
     func interface(of id: USBReaderID) async throws -> CCIDInterface {
         // One is opened at a time, and an opening is not left half done.
-        try await toTheEnd { [self] in
-            try await turn.take()
-            defer { turn.pass() }
-            guard let found = try await readers().first(where: { $0.id == id }) else {
-                throw CardError(.readerGone, "\(id)")
+        let delivery = Delivery<CCIDInterface>()
+        return try await delivery.receive {
+            Task {
+                do {
+                    try await turn.take()
+                    defer { turn.pass() }
+                    let (interface, isNew) = try await openInterface(of: id)
+                    // What nobody waits for any more is closed before somebody else has his turn.
+                    if !delivery.deliver(.success(interface)), isNew { await interface.close() }
+                } catch {
+                    delivery.deliver(.failure(error))
+                }
             }
-            let key = Key(found)
-            if let interface = open.withLock({ $0[key]?.interface }), interface.isOpen { return interface }
-            let deviceTurn =
-                open.withLock { open in
-                    open = open.filter { $0.value.interface != nil }
-                    return open.first { $0.key.bus == key.bus && $0.key.address == key.address }?.value.deviceTurn
-                } ?? USBTurn()
-            let interface = try await CCIDInterface.open(
-                found.device, found.function, on: bus, timeouts: timeouts, deviceTurn: deviceTurn)
-            open.withLock { $0[key] = Entry(interface: interface, deviceTurn: deviceTurn) }
-            return interface
         }
     }
+
+    private func openInterface(of id: USBReaderID) async throws -> (interface: CCIDInterface, isNew: Bool) {
+        guard let found = try await readers().first(where: { $0.id == id }) else {
+            throw CardError(.readerGone, "\(id)")
+        }
+        let key = Key(found)
+        if let interface = open.withLock({ $0[key]?.interface }), interface.isOpen { return (interface, false) }
+        let deviceTurn =
+            open.withLock { open in
+                open = open.filter { $0.value.interface != nil }
+                return open.first { $0.key.bus == key.bus && $0.key.address == key.address }?.value.deviceTurn
+            } ?? USBTurn()
+        let interface = try await CCIDInterface.open(
+            found.device, found.function, on: bus, timeouts: timeouts, deviceTurn: deviceTurn)
+        open.withLock { $0[key] = Entry(interface: interface, deviceTurn: deviceTurn) }
+        return (interface, true)
+    }
+
     /// Gives back the interface that `id` is a slot of, if it is open.
     func close(_ id: USBReaderID) async {
         _ = try? await toTheEnd { [self] in

@@ -143,6 +143,20 @@ import Testing
         #expect(failed == (number < commands.count && number != commands.count - 5))
     }
 
+    /// Somebody has left it without automatic polling (libnfc#502): it gets its defaults.
+    @Test func afterSomebodyWhoDidNotPutBack() async throws {
+        let tap = Tap(virtualReader(VirtualCards.named("visa")))
+        try await ACR122U(over: tap).setOperatingParameter([.typeA])
+        _ = try await ACR122U(over: tap).withChip { try await $0.listTargets(.typeA) }
+        #expect(Array(tap.history().suffix(5)) == Self.puttingBack)
+        try await Self.check(tap.base)
+
+        try await ACR122U(over: tap).setOperatingParameter([])
+        try await ACR122U(over: tap).restoreDefaults()
+        #expect(Array(tap.history().suffix(5)) == Self.puttingBack)
+        try await Self.check(tap.base)
+    }
+
     /// With automatic ATS off, it stays off.
     @Test func operatingParameterOfSomebodyElse() async throws {
         let tap = Tap(virtualReader(VirtualCards.named("visa")))

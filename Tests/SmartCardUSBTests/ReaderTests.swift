@@ -122,6 +122,30 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
         #expect(await opening != nil)
     }
 
+    /// Nobody waits for the opening any more; closing does.
+    @Test func closingWaitsForAnOpeningThatWasCancelled() async throws {
+        let (questions, continuation) = AsyncStream<[UInt8]>.makeStream()
+        let device = ScriptedReader(functional: DescriptorTests.acr122u) { message in
+            continuation.yield(message)
+            return []
+        }
+        let bus = SoftwareUSBBus(device)
+        var timeouts = CCIDTimeouts()
+        timeouts.resynchronisation = .seconds(600)
+        let one = try #require(try await USBReaders(on: bus, timeouts: timeouts).readers().first)
+        let opening = Task { try await one.connect() }
+        for await question in questions {
+            opening.cancel()
+            await #expect(throws: CancellationError.self) { try await opening.value }
+            #expect(bus.inUse.links == 1)
+            async let closing: Void = one.close()
+            device.send(ScriptedReader.answer(to: question), endpoint: 0x82)
+            await closing
+            break
+        }
+        #expect(bus.inUse == (0, 0))
+    }
+
     @Test func whatIsLetGoIsGivenBack() async throws {
         let device = SoftwareACR122U()
         device.insert(try #require(VirtualCards.named("visa")))
@@ -181,6 +205,13 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
         #expect(reader.identity.backend == .usb && reader.identity.vendor == "ACS")
         let other = try #require(USBReaderID("072F:2200@1-3#0"))
         #expect(await kind { try await readers.reader(other) } == .readerGone)
+    }
+
+    @Test func readersOfOneModelHaveTheirPlaces() async throws {
+        let bus = SoftwareUSBBus()
+        bus.plug(SoftwareACR122U(), port: 2)
+        bus.plug(SoftwareACR122U(), port: 4) { $0.ports = [1, 4] }
+        #expect(Set(try await USBReaders(on: bus).readers().map(\.place)) == ["1-2", "1-1.4"])
     }
 
     /// An ACR1252U: one product, two interfaces (libccid's readers/ACR1252_Dual_Reader.txt).

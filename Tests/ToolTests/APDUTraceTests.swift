@@ -95,16 +95,16 @@ import Testing
         try Data(text.utf8).write(to: URL(fileURLWithPath: log))
         let unread = try await run("show", log)
         #expect(unread.status == 2 && unread.error.contains("apdu-trace convert FILE"), "\(unread)")
-        let converted = try await run("convert", log, trace)
+        let converted = try await run("convert", log, "-o", trace)
         #expect(converted.status == 0, "\(converted)")
         #expect(converted.error == "apdu-trace: left out: lines that are not of pcscd (1)\n")
         #expect(
             try String(contentsOfFile: trace, encoding: .utf8)
                 == "apdu-trace 1\n0.000000000 > apdu 00A4040000\n0.001000000 < apdu 6A82\n")
-        let again = try await run("convert", log, trace)
+        let again = try await run("convert", log, "-o", trace)
         #expect(again.status == 2 && again.error.contains("--force"), "\(again)")
-        #expect(try await run("convert", "--force", log, trace).status == 0)
-        let script = try await run("convert", trace, "\(directory.path)/x.script")
+        #expect(try await run("convert", "--force", log, "--output", trace).status == 0)
+        let script = try await run("convert", trace, "-o", "\(directory.path)/x.script")
         #expect(script.error == "apdu-trace: left out: answers (1)\napdu-trace: left out: times (1)\n")
         #expect(try String(contentsOfFile: "\(directory.path)/x.script", encoding: .utf8) == "00 A4 04 00 00\n")
         #expect(try await run("convert", trace, "--to", "cardpeek").output.contains("C:00A4040000:6A82:\n"))
@@ -121,7 +121,7 @@ import Testing
 
             """
         try Data(frames.utf8).write(to: URL(fileURLWithPath: log))
-        #expect(try await run("convert", log, "\(directory.path)/frames.apdu").status == 0)
+        #expect(try await run("convert", log, "-o", "\(directory.path)/frames.apdu").status == 0)
         let unraised = try await run("verify", "\(directory.path)/frames.apdu")
         #expect(unraised.status == 1 && unraised.output.contains("convert --layer apdu"), "\(unraised)")
         let raised = try await run("convert", log, "--layer", "apdu")
@@ -181,13 +181,14 @@ import Testing
             }
             let image = try await run("plot", clear, "-o", "\(folder)/p.png")
             #expect(image.status == 2 && image.error.contains(".svg and .html") && !exists("p.png"), "\(image)")
-            let capture = try await run("convert", clear, "\(folder)/p.pcap")
+            let capture = try await run("convert", clear, "-o", "\(folder)/p.pcap")
             #expect(capture.status == 2 && capture.error.contains(".pcapng") && !exists("p.pcap"), "\(capture)")
-            #expect(try await run("convert", clear, "\(folder)/p.pcap", "--to", "scriptor").status == 0)
+            #expect(try await run("convert", clear, "-o", "\(folder)/p.pcap", "--to", "scriptor").status == 0)
             try Data("00A40400\n00A4040\n".utf8).write(to: URL(fileURLWithPath: "\(folder)/bad"))
-            #expect(try await run("convert", "--from", "scriptor", "\(folder)/bad", "\(folder)/x.apdu").status == 2)
+            #expect(
+                try await run("convert", "--from", "scriptor", "\(folder)/bad", "-o", "\(folder)/x.apdu").status == 2)
             #expect(!exists("x.apdu"))
-            #expect(try await run("convert", clear, "--slot", "1", "\(folder)/x.apdu").status == 2)
+            #expect(try await run("convert", clear, "--slot", "1", "-o", "\(folder)/x.apdu").status == 2)
             #expect(!exists("x.apdu"))
         }
     }

@@ -351,6 +351,14 @@ import Testing
             status: 5
         ) { try $0.startService(readers: []) },
         // The reader and the card
+        Condition(
+            "polling switched off", "reader.polling", "problem", says: "(FF00500000) is 7F",
+            command: "reader-probe reset", status: 5
+        ) { try $0.startService { $0.answer(parameter: 0x7F) } },
+        Condition(
+            "type B switched off", "reader.polling", "warning", says: "(FF00500000) is FD",
+            command: "reader-probe reset", status: 0
+        ) { try $0.startService { $0.answer(parameter: 0xFD) } },
         Condition("a clone's firmware", "reader.firmware", "warning", says: "a clone", status: 0) {
             try $0.startService {
                 $0.transmit = { _, command in
@@ -627,5 +635,15 @@ import Testing
         let (outcome, _) = try await machine.doctor()
         #expect([0, 5, 6].contains(outcome.status), "\(outcome)")
         #expect(!outcome.output.contains("\u{1B}"))
+    }
+}
+
+extension FakePCSCD.Behaviour {
+    /// Has the reader give `parameter` for its PICC operating parameter.
+    fileprivate mutating func answer(parameter: UInt8) {
+        let usual = transmit
+        transmit = { way, command in
+            command == [0xFF, 0x00, 0x50, 0x00, 0x00] ? .data([0x90, parameter]) : usual(way, command)
+        }
     }
 }

@@ -53,7 +53,7 @@ import Testing
                 try text("x.apdu").contains("< apdu 700A5A08476173") && !text("x.apdu").contains("4761739001010010"))
             #expect(try await run("verify", file).status == 0)
             let before = try text("x.apdu")
-            #expect(try await run("convert", file, file, "--force").status == 0)
+            #expect(try await run("convert", file, "-o", file, "--force").status == 0)
             #expect(try text("x.apdu") == before && mode("x.apdu") == 0o600)
             #expect(try names == ["x.apdu"])
         }
@@ -65,8 +65,8 @@ import Testing
             try write("apdu-trace 1\n0.000000000 > apdu 00B2010C00\n0.0 nonsense\n", to: "bad")
             let (good, bad) = ("\(folder)/x.apdu", "\(folder)/bad")
             for arguments in [
-                ["convert", bad, good, "--force"], ["redact", bad, "-o", good, "--force"],
-                ["convert", "--from", "scriptor", bad, good, "--force"], ["redact", bad, "-o", good],
+                ["convert", bad, "-o", good, "--force"], ["redact", bad, "-o", good, "--force"],
+                ["convert", "--from", "scriptor", bad, "-o", good, "--force"], ["redact", bad, "-o", good],
                 ["record", "--force", "-o", good, "--", "\(folder)/no-such-program"],
                 ["record", "--force", "-o", good, "--", "true"], ["plot", bad, "-o", good, "--force"],
             ] {
@@ -88,7 +88,7 @@ import Testing
             #expect(try FileManager.default.destinationOfSymbolicLink(atPath: link) == "target")
             #expect(try text("target").hasPrefix("<svg"))
             for (command, end) in [
-                ("plot \(trace) -o", "</svg>"), ("convert \(trace)", "9000"), ("redact \(trace) -o", "9000"),
+                ("plot \(trace) -o", "</svg>"), ("convert \(trace) -o", "9000"), ("redact \(trace) -o", "9000"),
                 ("pay --virtual --amount 1.00 -o", "outcome"),
             ] {
                 // Of a shell's substitution it is a pipe.
@@ -106,7 +106,7 @@ import Testing
     func meanwhile() async throws {
         try await withFolder {
             #expect(mkfifo("\(folder)/pipe", 0o600) == 0)
-            let program = try Program([tool, "convert", "--from", "apdu", "\(folder)/pipe", "\(folder)/new.apdu"])
+            let program = try Program([tool, "convert", "--from", "apdu", "\(folder)/pipe", "-o", "\(folder)/new.apdu"])
             let pipe = try #require(FileHandle(forWritingAtPath: "\(folder)/pipe"))
             try pipe.write(contentsOf: Data(Self.trace.utf8))
             try await program.wait(for: "the beginning of a file", until: hasNewFile)
@@ -143,7 +143,8 @@ import Testing
             #expect(mkfifo("\(folder)/pipe", 0o600) == 0)
             let output = "\(folder)/\(replacing ? "old" : "new").apdu"
             let program = try Program([
-                tool, "convert", "--from", "apdu", "\(folder)/pipe", output, replacing ? "--force" : "--from=apdu",
+                tool, "convert", "--from", "apdu", "\(folder)/pipe", "-o", output,
+                replacing ? "--force" : "--from=apdu",
             ])
             let pipe = try #require(FileHandle(forWritingAtPath: "\(folder)/pipe"))
             try pipe.write(contentsOf: Data(Self.trace.utf8))

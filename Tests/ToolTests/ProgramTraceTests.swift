@@ -156,7 +156,7 @@ import Testing
         let (trace, script) = (path("x.apdu"), path("y.script"))
         let commands = try file("x.script", Self.selectPPSE + "\n00A4040007A000000003101000\n80CA9F3600\n")
         #expect(try await withCard([tool, "record", "-o", trace, "--", "scriptor", "-p", "T=1", commands]).status == 0)
-        #expect(try await Program.run([tool, "convert", trace, script]).status == 0)
+        #expect(try await Program.run([tool, "convert", trace, "-o", script]).status == 0)
         let played = try await withCard(["scriptor", "-p", "T=1", script])
         let output = played.output.filter { !$0.isWhitespace }
         let exchanges = try Trace(path: trace).exchanges()

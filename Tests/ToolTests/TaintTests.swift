@@ -94,11 +94,11 @@ import Testing
         Run(tool: "apdu-trace", arguments: "replay IN/clear.apdu --amount 12.34", sign: "exchanges"),
         Run(tool: "apdu-trace", arguments: "replay IN/clear.apdu --amount 0.99 --exact", sign: "recorded"),
         Run(tool: "apdu-trace", arguments: "replay IN", sign: "trace"),
-        Run(tool: "apdu-trace", arguments: "convert IN/redacted.apdu OUT/new.scriptor --to scriptor", sign: "00"),
+        Run(tool: "apdu-trace", arguments: "convert IN/redacted.apdu -o OUT/new.scriptor --to scriptor", sign: "00"),
         Run(
-            tool: "apdu-trace", arguments: "convert IN/clear.apdu OUT/new.scriptor --to scriptor", sign: "80 A8"),
+            tool: "apdu-trace", arguments: "convert IN/clear.apdu -o OUT/new.scriptor --to scriptor", sign: "80 A8"),
         Run(
-            tool: "apdu-trace", arguments: "convert IN/clear.apdu OUT/new.apdu", keeps: "card data stays as it is",
+            tool: "apdu-trace", arguments: "convert IN/clear.apdu -o OUT/new.apdu", keeps: "card data stays as it is",
             sign: "apdu-trace 1"),
         Run(tool: "apdu-trace", arguments: "card IN/redacted.apdu -o OUT/new.card", sign: "card emv"),
         Run(tool: "apdu-trace", arguments: "show --no-pager IN/pin.apdu", sign: "VERIFY"),

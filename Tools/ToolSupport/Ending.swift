@@ -2,8 +2,8 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// How the program ends, whoever ends it: readers that it drives over USB go back to the system first, for a kernel driver
-/// gets its device back by that alone.
+/// How the program ends, whoever ends it: what it has changed of a reader is put back first, and readers that it drives over
+/// USB go back to the system, for a kernel driver gets its device back by that alone.
 package enum Ending {
     case status(Int32)
     /// By the signal, as if nobody had taken it.
@@ -13,11 +13,25 @@ package enum Ending {
     private static let limit = DispatchTimeInterval.seconds(10)
 
     private static let hasBegun = Mutex(false)
+    /// What the program is there for.
+    private static let command = Mutex<Task<Int32, Never>?>(nil)
+    private static let readersAreInUse = Mutex(false)
+
+    /// From now on the command has readers whose state it may have changed: it is cancelled, and waited for, before the
+    /// program ends.
+    static func waitForCommand() { readersAreInUse.withLock { $0 = true } }
 
     /// Whether what fails from now on is no news.
     package static var isUnderWay: Bool { hasBegun.withLock { $0 } }
 
-    /// Gives the readers back and ends the program.  Returns at once; the first call counts.
+    /// Runs what the program is there for, and ends the program with the status that this returns.
+    package static func whenDone(_ body: @escaping @Sendable () async -> Int32) async -> Never {
+        let task = Task { await body() }
+        command.withLock { $0 = task }
+        await end(.status(task.value))
+    }
+
+    /// Ends the command, gives the readers back and ends the program.  Returns at once; the first call counts.
     package static func begin(_ ending: Ending) {
         let isFirst = hasBegun.withLock { hasBegun in
             defer { hasBegun = true }
@@ -27,6 +41,11 @@ package enum Ending {
         // Whoever asks a second time will not wait.
         for number in signals { Glibc.signal(number, SIG_DFL) }
         Task {
+            if let command = command.withLock({ $0 }) {
+                command.cancel()
+                // One that has no reader may wait for something that nobody can cancel.
+                if readersAreInUse.withLock({ $0 }) { _ = await command.value }
+            }
             await DirectReaders.giveBack()
             ending.finish()
         }

@@ -10,6 +10,7 @@ extension ReaderOptions {
     ///
     /// - Throws: ``CardError`` of kind `noReader`, `noService`, … .
     package func readers() async throws -> [any CardReader] {
+        Ending.waitForCommand()
         let all: [any CardReader]
         switch (isVirtual, backend) {
         case (true, _): all = [try virtualReader()]

@@ -31,10 +31,12 @@ package enum Terminal {
         write(printable(text) + "\n")
     }
 
-    /// Ends the program where standard output takes no more: a full disk, a closed pipe.
-    private static func write(_ text: String) {
+    private static func write(_ text: String) { write(Array(text.utf8)) }
+
+    /// Writes to standard output.  Ends the program where that takes no more: a full disk, a closed pipe.
+    package static func write(_ bytes: [UInt8]) {
         guard !Ending.isUnderWay else { return }
-        var rest = Array(text.utf8)[...]
+        var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
             guard count < 0 else {

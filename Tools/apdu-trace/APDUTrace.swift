@@ -1,5 +1,4 @@
 import ArgumentParser
-import Glibc
 import SmartCardTrace
 import ToolSupport
 
@@ -29,7 +28,12 @@ struct APDUTrace: AsyncParsableCommand {
         ])
 
     static func main() async {
-        var status: Int32 = 0
+        Ending.takeSignals()
+        await Ending.whenDone { await run() }
+    }
+
+    /// - Returns: the exit status.
+    private static func run() async -> Int32 {
         let isProgramRun = CommandLineProgram.isGiven
         do {
             var command = try parseAsRoot(CommandLineProgram.otherArguments)
@@ -38,28 +42,27 @@ struct APDUTrace: AsyncParsableCommand {
             } else {
                 try command.run()
             }
+            return 0
         } catch let error as ExitCode {
             // The command has said all there is to say.
-            status = error.rawValue
+            return error.rawValue
         } catch let error as UnreadableTrace {
-            status = Terminal.report(error.toolError, of: self)
-            if isProgramRun { status = 125 }
+            let status = Terminal.report(error.toolError, of: self)
+            return isProgramRun ? 125 : status
         } catch let error as TraceError {
-            status = Terminal.report(ToolError.usage(error.description, error.hint), of: self)
-            if isProgramRun { status = 125 }
+            let status = Terminal.report(ToolError.usage(error.description, error.hint), of: self)
+            return isProgramRun ? 125 : status
         } catch let error as ReplayMismatch {
-            status = Terminal.report(
+            return Terminal.report(
                 ToolError(
                     status: 1, summary: "\(error)",
                     hint: "Record the trace again if the program is right; --order keyed lets calls change places."),
                 of: self)
         } catch {
-            status = Terminal.report(error, of: self)
+            let status = Terminal.report(error, of: self)
             // 126 and 127 are about the program.
-            if isProgramRun, status < 125 { status = 125 }
+            return isProgramRun && status < 125 ? 125 : status
         }
-        await DirectReaders.giveBack()
-        Glibc.exit(status)
     }
 }
 

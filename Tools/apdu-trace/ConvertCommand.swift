@@ -12,10 +12,12 @@ struct ConvertCommand: ParsableCommand {
             \(formats)
             """)
 
-    @Argument(help: .init("The file to read; - for standard input.", valueName: "in"))
+    @Argument(help: .init("The file to read; - for standard input.", valueName: "file"))
     var input: String
 
-    @Argument(help: .init("The file to write; - for standard output.", valueName: "out"))
+    @Option(
+        name: .shortAndLong,
+        help: .init("The file to write; - for standard output, which is the default.", valueName: "file"))
     var output = "-"
 
     @Option(help: .init("What the file to read is. Default: what it looks like.", valueName: "format"))

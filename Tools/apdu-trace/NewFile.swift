@@ -48,6 +48,7 @@ final class NewFile {
     deinit { if let temporary { unlink(temporary) } }
 
     func write(_ bytes: some Sequence<UInt8>) throws {
+        guard path != "-" else { return Terminal.write(Array(bytes)) }
         do { try file.write(contentsOf: Data(bytes)) } catch { throw Self.notWritable(path) }
     }
 

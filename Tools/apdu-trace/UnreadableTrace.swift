@@ -38,7 +38,7 @@ extension TraceError {
     var hint: String {
         switch (reason, place) {
         case (.notATrace, _):
-            "apdu-trace record makes a trace; apdu-trace convert FILE trace.apdu makes one of another program's log."
+            "apdu-trace record makes a trace; apdu-trace convert FILE -o trace.apdu makes one of another program's log."
         case (.unknownFormat, _): "Name its format with --from; apdu-trace convert --help lists them."
         case (.unknownVersion, _): "Use the apdu-trace that wrote it, or a newer one."
         case (.file, _): "Check that the file is there and may be read, or that its folder may be written to."

@@ -12,13 +12,16 @@ struct BeepCommand: AsyncParsableCommand {
 
     @OptionGroup var readerOptions: ReaderOptions
 
+    @Flag(help: "Print one JSON object instead of text.")
+    var json = false
+
     func validate() throws {
         guard (1...20).contains(times) else { throw ValidationError("--times takes 1 to 20") }
     }
 
     func run() async throws {
         let blinking = Blinking(on: 1, off: 1, times: UInt8(times), buzzer: .whileOn)
-        try await readerOptions.onEachReader { try await $0.setLights([], blinking: blinking) }
+        try await readerOptions.onEachReader(json: json) { try await $0.setLights([], blinking: blinking) }
     }
 }
 
@@ -26,12 +29,34 @@ extension ReaderOptions {
     /// Does something with one ACR122U after the other, and names each as it does.
     ///
     /// - Throws: what the last one threw that would not; the others are seen to first.
-    func onEachReader(_ body: (ACR122U) async throws -> Void) async throws {
+    func onEachReader(json: Bool, _ body: (ACR122U) async throws -> Void) async throws {
         var failure: (any Error)?
+        var deeds: [Report.Deed] = []
         for reader in try await readers() {
-            Terminal.print(Terminal.styled(reader.identity.name, .bold))
-            do { try await body(ACR122U(over: reader)) } catch { failure = error }
+            if !json { Terminal.print(Terminal.styled(reader.identity.name, .bold)) }
+            do {
+                try await body(ACR122U(over: reader))
+                deeds.append(Report.Deed(reader: Report.Reader(reader.identity)))
+            } catch {
+                deeds.append(Report.Deed(reader: Report.Reader(reader.identity), error: "\(error)"))
+                failure = error
+            }
         }
+        if json { try Report.print(["readers": deeds]) }
         if let failure { throw failure }
+    }
+}
+
+extension Report {
+    /// What `beep`, `led` and `reset` have done to a reader.
+    struct Deed: Encodable {
+        let reader: Reader
+        /// Why it was not done; null if it was.
+        @OrNull var error: String?
+
+        init(reader: Reader, error: String? = nil) {
+            self.reader = reader
+            self.error = error
+        }
     }
 }

@@ -20,6 +20,9 @@ struct LEDCommand: AsyncParsableCommand {
 
     @OptionGroup var readerOptions: ReaderOptions
 
+    @Flag(help: "Print one JSON object instead of text.")
+    var json = false
+
     func validate() throws {
         guard blink.map((1...20).contains) ?? true else { throw ValidationError("--blink takes 1 to 20") }
     }
@@ -33,6 +36,6 @@ struct LEDCommand: AsyncParsableCommand {
             if green { control.formUnion([.startGreen, .blinkGreen]) }
             blinking = Blinking(on: 2, off: 2, times: UInt8(blink))
         }
-        try await readerOptions.onEachReader { try await $0.setLights(control, blinking: blinking) }
+        try await readerOptions.onEachReader(json: json) { try await $0.setLights(control, blinking: blinking) }
     }
 }

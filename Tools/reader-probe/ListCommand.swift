@@ -10,19 +10,42 @@ struct ListCommand: AsyncParsableCommand {
     @OptionGroup var output: OutputOptions
 
     func run() async throws {
-        var slots: [(ReaderIdentity, SlotState)] = []
-        for reader in try await readerOptions.readers() {
-            slots.append((reader.identity, try await reader.currentState()))
-        }
+        let readers = await SeenReader.look(at: try await readerOptions.readers())
         if output.json {
-            try Report.print(Report.List(readers: slots.map { Report.Slot($0, $1) }))
+            try Report.print(Report.List(readers: readers.map(Report.Slot.init)))
         } else {
-            for (identity, state) in slots { Terminal.print(Self.line(identity, state)) }
+            for reader in readers { Terminal.print(reader.text) }
+        }
+        // What one reader says is worth more than what another does not.
+        if readers.allSatisfy({ $0.error != nil }), let error = readers.lazy.compactMap(\.error).first { throw error }
+    }
+}
+
+/// A reader, and what lies on it or why that is not known.
+struct SeenReader: Sendable {
+    let identity: ReaderIdentity
+    let state: SlotState
+    var error: (any Error)?
+
+    /// Looks at all of them at the same time.
+    static func look(at readers: [any CardReader]) async -> [SeenReader] {
+        await withTaskGroup(of: (Int, SeenReader).self) { group in
+            for (index, reader) in readers.enumerated() {
+                group.addTask {
+                    do {
+                        return (index, SeenReader(identity: reader.identity, state: try await reader.currentState()))
+                    } catch {
+                        return (index, SeenReader(identity: reader.identity, state: .unknown, error: error))
+                    }
+                }
+            }
+            return await group.reduce(into: []) { $0.append($1) }.sorted { $0.0 < $1.0 }.map(\.1)
         }
     }
 
-    static func line(_ identity: ReaderIdentity, _ state: SlotState) -> String {
-        "\(Terminal.styled(identity.name, .bold))  (\(identity.backend.rawValue))\n  \(state.text)"
+    var text: String {
+        let state = error.map { Terminal.styled("! \($0)", .warning) } ?? state.text
+        return "\(Terminal.styled(identity.name, .bold))  (\(identity.backend.rawValue))\n  \(state)"
     }
 }
 

@@ -18,19 +18,16 @@ struct OverviewCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        var slots: [(ReaderIdentity, SlotState)] = []
-        for reader in try await readerOptions.readers() {
-            slots.append((reader.identity, try await reader.currentState()))
-        }
+        let readers = await SeenReader.look(at: try await readerOptions.readers())
         if !output.json {
-            for (identity, state) in slots { Terminal.print(ListCommand.line(identity, state)) }
+            for reader in readers { Terminal.print(reader.text) }
             Terminal.print("")
         }
         let probe = try await Probe(readerOptions)
         if output.json {
             try Report.print(
                 Overview(
-                    readers: slots.map { Report.Slot($0, $1) }, probe: probe.report(reveal: output.reveal)),
+                    readers: readers.map(Report.Slot.init), probe: probe.report(reveal: output.reveal)),
                 redactor: output.reveal ? Redactor() : Redactor(hiding: probe.inspection))
         } else {
             try probe.show(output)

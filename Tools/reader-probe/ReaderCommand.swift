@@ -100,7 +100,7 @@ struct ReaderReport: Encodable, Sendable {
         let found: Machine.USBDevice? =
             switch reader {
             case let reader as USBReader:
-                devices.first { $0.vendorID == reader.id.vendorID && $0.productID == reader.id.productID }
+                devices.first { $0.place == reader.place }
             case is PCSCReader:
                 devices.first { $0.channel == channel?.number } ?? (devices.count == 1 ? devices.first : nil)
             default: nil

@@ -23,24 +23,24 @@ struct ReaderProbe: AsyncParsableCommand {
         subcommands: [
             OverviewCommand.self, ListCommand.self, WatchCommand.self, CardCommand.self, EMVCommand.self,
             PayCommand.self, APDUCommand.self, DecodeCommand.self, ReaderCommand.self, BeepCommand.self,
-            LEDCommand.self,
-            DoctorCommand.self,
+            LEDCommand.self, ResetCommand.self, DoctorCommand.self,
         ],
         defaultSubcommand: OverviewCommand.self)
 
     static func main() async {
         Ending.takeSignals()
-        var status: Int32 = 0
-        do {
-            var command = try parseAsRoot()
-            if var command = command as? any AsyncParsableCommand {
-                try await command.run()
-            } else {
-                try command.run()
+        await Ending.whenDone {
+            do {
+                var command = try parseAsRoot()
+                if var command = command as? any AsyncParsableCommand {
+                    try await command.run()
+                } else {
+                    try command.run()
+                }
+                return 0
+            } catch {
+                return Terminal.report(error, of: self)
             }
-        } catch {
-            status = Terminal.report(error, of: self)
         }
-        await Ending.end(.status(status))
     }
 }

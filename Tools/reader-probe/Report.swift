@@ -28,10 +28,13 @@ extension Report {
         /// For a person; may change.
         @OrNull var technology: String?
         @OrNull var inUse: Bool?
+        /// Why the state is not known; null if it is.
+        @OrNull var error: String?
 
-        init(_ identity: ReaderIdentity, _ state: SlotState) {
-            reader = Reader(identity)
-            switch state {
+        init(_ seen: SeenReader) {
+            reader = Reader(seen.identity)
+            error = seen.error.map { "\($0)" }
+            switch seen.state {
             case .empty: self.state = "empty"
             case .card(let atr, let held):
                 self.state = "card"

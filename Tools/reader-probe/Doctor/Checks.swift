@@ -1,4 +1,5 @@
 import SmartCard
+import SmartCardPN532
 import SmartCardUSB
 import ToolSupport
 
@@ -8,13 +9,13 @@ extension Check {
         usbReader, usbPower, usbGenuine, usbQuirks, kernelDriver, kernelModules, usbHolder, usbAccess, usbRule,
         driverInstalled, driverReader, driverFirmware, driverEscape,
         serviceInstalled, serviceRunning, serviceVersion, serviceAccess, serviceAnswer, serviceReader,
-        readerState, readerFirmware, cardExchange,
+        readerState, readerFirmware, readerPolling, cardExchange,
     ]
 
     /// Where readers are driven without pcscd: nothing of it and of its driver matters.
     static let withoutService: [Check] = [
         usbReader, usbPower, usbGenuine, usbQuirks, kernelDriver, kernelModules, usbHolder, usbAccess, usbRule,
-        usbList, readerState, readerFirmware, cardExchange,
+        usbList, readerState, readerFirmware, readerPolling, cardExchange,
     ]
 
     // MARK: The device
@@ -457,6 +458,21 @@ extension Check {
         return .warning(
             "the firmware says \(firmware), the USB descriptor \(device.releaseText): a clone",
             .advice("It may work all the same; where it does not, compare with a genuine one."))
+    }
+
+    /// A program that ended too soon, and libnfc however it ends (libnfc#502), leave the operating parameter as they used it.
+    static let readerPolling = Check.eachReader("reader.polling") { reader, machine in
+        guard let parameter = reader.operatingParameter else { return .skipped("only ACR122U are asked") }
+        let answer = "the PICC operating parameter (FF00500000) is \(hexadecimal(parameter.rawValue, digits: 2))"
+        let others = machine.readers.count > 1 ? " --reader '\(reader.name)'" : ""
+        let reset = "reader-probe reset\(machine.isWithoutService ? " --backend usb" : "")\(others)"
+        guard parameter.contains(.automaticPolling) else {
+            return .problem("it does not look for cards: \(answer)", .command(reset))
+        }
+        guard parameter.isSuperset(of: [.typeA, .typeB, .automaticATS]) else {
+            return .warning("it does not see every card: \(answer)", .command(reset))
+        }
+        return .ok("it looks for cards by itself")
     }
 
     static let cardExchange = Check(id: "card.exchange") { machine in

@@ -1,4 +1,5 @@
 import SmartCard
+import SmartCardPN532
 import SmartCardUSB
 
 /// What `doctor` knows of a machine: facts only, without judgement.  What could not be found out is nil.
@@ -150,6 +151,8 @@ struct Machine {
         var failure: CardError?
         /// The answer to `FF 00 48 00 00`, of ACR122s only.
         var firmware: String?
+        /// What cards it looks for, and whether by itself; of ACR122Us only.
+        var operatingParameter: PICCOperatingParameter?
         /// How a command reached the reader; nil if none did.
         var route: String?
         var routeFailure: CardError?

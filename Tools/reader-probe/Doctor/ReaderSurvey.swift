@@ -1,5 +1,6 @@
 import SmartCard
 import SmartCardPCSC
+import SmartCardPN532
 import ToolSupport
 
 extension Machine {
@@ -55,6 +56,9 @@ extension Machine {
                 }
                 facts.firmware = String(decoding: answer, as: UTF8.self)
                 facts.route = route
+                facts.operatingParameter = try? await withTimeLimit(limit) {
+                    try await ACR122U(over: reader).operatingParameter()
+                }
             } catch {
                 facts.routeFailure = error.asCardError
             }

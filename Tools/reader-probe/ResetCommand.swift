@@ -1,0 +1,23 @@
+import ArgumentParser
+import SmartCard
+import SmartCardPN532
+import ToolSupport
+
+struct ResetCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "reset",
+        abstract: "Restores the defaults of each reader, those it has when plugged in. For ACR122U.",
+        discussion: """
+            A program that was killed, and some that were not, leave a reader with its automatic polling off. It finds no \
+            card then, for anybody; doctor tells.
+            """)
+
+    @OptionGroup var readerOptions: ReaderOptions
+
+    @Flag(help: "Print one JSON object instead of text.")
+    var json = false
+
+    func run() async throws {
+        try await readerOptions.onEachReader(json: json) { try await $0.restoreDefaults() }
+    }
+}
