@@ -278,7 +278,7 @@ import Testing
         await bench.psp.release()
         try await wait(for: "reversal") { await service.unsettledPayments.isEmpty }
         #expect(await bench.psp.reversals == [card.id] && bench.entries == [])
-        #expect(await !service.unsettledSummary.isAskingInBackground)
+        try await wait(for: "the end of asking") { await !service.unsettledSummary.isAskingInBackground }
     }
 
     @Test("the store's key is wrapped by systemd's credential where there is one; where there is none, the log says so")
