@@ -95,7 +95,7 @@ extension Benchmarks {
         configuration.folder = folder
         configuration.tokenKeys = service.keySet
         configuration.tokenIssuer = issuer
-        let terminal = PaymentTerminal(configuration)
+        let terminal = PaymentTerminal(try configuration.validated())
         var pace = PaymentForwarder.Pace()
         (pace.batchSize, pace.interval) = (100, .zero)
         let forwarder = PaymentForwarder(PaymentCardReaderStore(terminal: terminal), to: service, pace: pace)

@@ -36,7 +36,7 @@ extension Benchmarks {
         configuration.folder = folder
         var options = PaymentCardReader.Options()
         options.returnReadResultImmediately = true
-        let reader = PaymentCardReader(options: options, terminal: PaymentTerminal(configuration))
+        let reader = PaymentCardReader(options: options, terminal: PaymentTerminal(try configuration.validated()))
 
         let key = try JWEPrivateKey(generating: algorithm, keyID: "cards-1")
         let claims = Claims(

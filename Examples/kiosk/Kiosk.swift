@@ -109,7 +109,7 @@ struct Kiosk: AsyncParsableCommand {
         print("Payment service: \(address.absoluteString)")
 
         let virtual = reader ? nil : SoftwareACR122U()
-        if let virtual { try ProximityReaderSystem.bootstrap(configuration(virtual)) }
+        if let virtual { ProximityReaderSystem.bootstrap(try configuration(virtual).validated()) }
         let service = TapToPayService(psp: SandboxService(address: address, patience: patience))
         try await service.initialize()
         let guide = guide(service.reader, virtual)

@@ -24,7 +24,7 @@ extension Kiosk {
         var configuration = try virtual.map(configuration) ?? ProximityReaderSystem.Configuration()
         configuration.storeAndForward = .init(limits: [currency: .init(perPayment: 500, total: 10_000)])
         if service == nil { configuration.folder = folder.appending(path: "store") }
-        try ProximityReaderSystem.bootstrap(configuration)
+        ProximityReaderSystem.bootstrap(try configuration.validated())
         let reader = PaymentCardReader()
 
         if offline {

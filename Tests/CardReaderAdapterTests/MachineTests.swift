@@ -22,7 +22,7 @@ import USBTestSupport
 
         init() throws {
             shop = try SigningShop()
-            let configuration = try ProximityReaderSystem.Configuration.forVirtualCards(
+            let configuration = try ProximityReaderSystem.ValidatedConfiguration.forVirtualCards(
                 in: folder, tokenKeys: shop.keySet)
             var limits = ContactlessReaderService.TimeLimits()
             limits.reconnectionPauses = Array(repeating: .milliseconds(50), count: 20)
@@ -156,10 +156,10 @@ import USBTestSupport
     }
 }
 
-extension ProximityReaderSystem.Configuration {
+extension ProximityReaderSystem.ValidatedConfiguration {
     /// That trusts the authorities of the virtual cards.
     static func forVirtualCards(in folder: URL, tokenKeys: String) throws -> Self {
-        var configuration = Self()
+        var configuration = ProximityReaderSystem.Configuration()
         configuration.folder = folder
         configuration.tokenKeys = tokenKeys
         for key in VirtualCards.certificationAuthorityKeys {
@@ -168,7 +168,7 @@ extension ProximityReaderSystem.Configuration {
                     environment: .test, rid: key.rid, index: key.index, modulus: key.modulus,
                     exponent: key.exponent, checksum: key.checksum, expiration: CalendarDate(packed: key.expires)))
         }
-        return configuration
+        return try configuration.validated()
     }
 }
 

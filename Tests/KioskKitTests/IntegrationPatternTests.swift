@@ -18,7 +18,7 @@ import struct KioskKit.PaymentResult
         let psp = try ScriptedService([])
         var configuration = try KioskBench.configuration(device, psp)
         configuration.storeAndForward = .init(limits: ["USD": .init(perPayment: 100, total: 1000)])
-        try ProximityReaderSystem.bootstrap(configuration)
+        ProximityReaderSystem.bootstrap(try configuration.validated())
         IntegrationPatterns.psp = psp
         return psp
     }

@@ -36,7 +36,7 @@ struct KioskBench {
         configuration.now = { clock.now }
         configure(&configuration)
         folder = Folder(configuration.folder)
-        reader = PaymentCardReader(options: options, terminal: PaymentTerminal(configuration))
+        reader = PaymentCardReader(options: options, terminal: PaymentTerminal(try configuration.validated()))
         service = Self.service(psp, reader, disk: disk)
         if isPrepared { try await service.initialize() }
     }

@@ -10,6 +10,7 @@ private final class ForwarderBench: Sendable {
     let folder = FileManager.default.temporaryDirectory.appending(path: "forwarder-\(UUID().uuidString)")
     let service: BatchService
     let clock: StoppedClock
+    private let configuration: ProximityReaderSystem.ValidatedConfiguration
     private let decisions = Mutex<[String]>([])
 
     /// The payments that were told of as decided, in their order.
@@ -18,6 +19,10 @@ private final class ForwarderBench: Sendable {
     init(_ service: BatchService, clock: StoppedClock = StoppedClock(), payments: Int) async throws {
         self.service = service
         self.clock = clock
+        var configuration = ProximityReaderSystem.Configuration()
+        configuration.folder = folder
+        configuration.tokenKeys = service.keySet
+        self.configuration = try configuration.validated()
         let terminal = terminal()
         try await terminal.store.add(
             Preparation(
@@ -40,12 +45,7 @@ private final class ForwarderBench: Sendable {
     static func name(_ number: Int) -> String { "payment-\(number)" }
 
     /// As a program has it that is started.
-    func terminal() -> PaymentTerminal {
-        var configuration = ProximityReaderSystem.Configuration()
-        configuration.folder = folder
-        configuration.tokenKeys = service.keySet
-        return PaymentTerminal(configuration)
-    }
+    func terminal() -> PaymentTerminal { PaymentTerminal(configuration) }
 
     func forwarder(
         _ terminal: PaymentTerminal, batchSize: Int = 50, renewCredentials: (@Sendable () async throws -> Void)? = nil,

@@ -136,7 +136,8 @@ private final class FailingReader: CardReader {
         let bench = try await Bench {
             $0.storeAndForward = .init(limits: ["EUR": .init(perPayment: 15, total: 100)])
         }
-        var reader: PaymentCardReader? = PaymentCardReader(terminal: PaymentTerminal(bench.configuration))
+        var reader: PaymentCardReader? = PaymentCardReader(
+            terminal: PaymentTerminal(try bench.configuration.validated()))
         weak let terminal = reader?.terminal
         var session = try await reader?.prepare(using: bench.token())
         session = try await reader?.prepareStoreAndForward()
@@ -155,7 +156,7 @@ private final class FailingReader: CardReader {
         #expect(terminal == nil)
         await customer.value
         // As ProximityReader's store has it: one at a time.
-        let other = PaymentCardReader(terminal: PaymentTerminal(bench.configuration))
+        let other = PaymentCardReader(terminal: PaymentTerminal(try bench.configuration.validated()))
         #expect(try await other.prepareStoreAndForward().status().readCount == 1)
     }
 

@@ -375,7 +375,8 @@ import Testing
         ] {
             await expect("storeAndForwardDeletionTokenInvalid") {
                 _ = try await DeletionToken(
-                    .init(rawValue: raw), keys: Bench.keySet(bench.service), issuer: StoreBench.issuer,
+                    .init(rawValue: raw), by: TokenVerifier(keySet: Bench.keySet(bench.service)),
+                    issuer: StoreBench.issuer,
                     at: bench.clock.now)
             }
         }

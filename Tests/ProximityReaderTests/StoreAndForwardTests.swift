@@ -103,7 +103,7 @@ import Testing
         await expect("storeAndForwardNotAllowed") { _ = try await bench.reader.prepareStoreAndForward() }
         _ = try await bench.reader.prepare(using: bench.token())
         bench.passTime(24 * 3600 - 60)
-        await bench.restart()
+        try await bench.restart()
         do {
             let session = try await bench.reader.prepareStoreAndForward()
             _ = try await pay(session, on: bench)
@@ -112,7 +112,7 @@ import Testing
         }
         await expect("storeAndForwardNotAllowed") { _ = try await bench.reader.prepareStoreAndForward() }
         // The store is there nevertheless.
-        await bench.restart { $0.storeAndForward = nil }
+        try await bench.restart { $0.storeAndForward = nil }
         let store = try bench.reader.fetchPaymentCardReaderStore()
         #expect(try await store.fetchStoredPaymentCardReadResultCount() == 1)
     }
@@ -144,7 +144,7 @@ import Testing
     func restarted() async throws {
         var bench = try await preparedBench()
         bench.restartMachine()
-        await bench.restart()
+        try await bench.restart()
         await expect("storeAndForwardNotAllowed") { _ = try await bench.reader.prepareStoreAndForward() }
         _ = try await bench.reader.prepare(using: bench.token())
         _ = try await bench.reader.prepareStoreAndForward()
@@ -185,7 +185,7 @@ import Testing
         try await bench.reader.linkAccount(using: other)
         _ = try await bench.reader.prepare(using: other)
         await expect("storeAndForwardTokenIssuerChanged") { _ = try await bench.reader.prepareStoreAndForward() }
-        await bench.restart()
+        try await bench.restart()
         let store = try bench.reader.fetchPaymentCardReaderStore()
         let batch = try await store.fetchStoredPaymentCardReadResultBatch()
         #expect(try await store.resolveBatch(batchDeletionToken: deletionToken(for: batch, on: bench)) == 0)
@@ -410,13 +410,13 @@ import Testing
         _ = try await bench.reader.prepare(using: first)
         _ = try await bench.reader.prepareStoreAndForward()
         bench.restartMachine()
-        await bench.restart()
+        try await bench.restart()
         _ = try await bench.reader.prepare(using: first)
         await expect("storeAndForwardNotAllowed") { _ = try await bench.reader.prepareStoreAndForward() }
         _ = try await bench.reader.prepare(using: second)
         _ = try await bench.reader.prepareStoreAndForward()
         bench.restartMachine()
-        await bench.restart()
+        try await bench.restart()
         _ = try await bench.reader.prepare(using: first)
         await expect("storeAndForwardNotAllowed") { _ = try await bench.reader.prepareStoreAndForward() }
     }
@@ -435,7 +435,7 @@ import Testing
         var bench = try await preparedBench()
         _ = try await pay(bench.reader.prepareStoreAndForward(), on: bench)
         let folder = bench.configuration.folder
-        await bench.restart()
+        try await bench.restart()
         let (key, away) = (folder.appending(path: "store.key"), folder.appending(path: "away"))
         try FileManager.default.moveItem(at: key, to: away)
         let store = try bench.reader.fetchPaymentCardReaderStore()

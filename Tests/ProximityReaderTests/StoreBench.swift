@@ -69,7 +69,8 @@ final class StoreBench: Sendable {
 
     func verified(_ claims: [String: Any], signedBy key: P256.Signing.PrivateKey? = nil) async throws -> DeletionToken {
         try await DeletionToken(
-            token(claims, signedBy: key), keys: Bench.keySet(service), issuer: Self.issuer, at: clock.now)
+            token(claims, signedBy: key), by: TokenVerifier(keySet: Bench.keySet(service)), issuer: Self.issuer,
+            at: clock.now)
     }
 }
 

@@ -85,7 +85,7 @@ struct Bench {
         configuration.bootIdentifier = { [clock] in clock.bootIdentifier }
         configure(&configuration)
         self.configuration = configuration
-        terminal = PaymentTerminal(configuration)
+        terminal = PaymentTerminal(try configuration.validated())
         reader = PaymentCardReader(options: options, terminal: terminal)
         if isLinked { try await reader.linkAccount(using: token()) }
     }
@@ -104,11 +104,11 @@ struct Bench {
     func end() async { await terminal.end() }
 
     /// The program ends and starts, with what `configure` changes.
-    mutating func restart(_ configure: (inout ProximityReaderSystem.Configuration) -> Void = { _ in }) async {
+    mutating func restart(_ configure: (inout ProximityReaderSystem.Configuration) -> Void = { _ in }) async throws {
         var configuration = configuration
         configure(&configuration)
         await end()
-        terminal = PaymentTerminal(configuration)
+        terminal = PaymentTerminal(try configuration.validated())
         reader = PaymentCardReader(options: reader.options, terminal: terminal)
     }
 

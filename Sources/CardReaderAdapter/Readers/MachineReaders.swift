@@ -9,13 +9,14 @@ import Synchronization
 
 /// The readers of this machine: PC/SC and the USB together, each reader once.
 package final class MachineReaders: ReaderBackend {
-    private let configuration: ProximityReaderSystem.Configuration
+    private let configuration: ProximityReaderSystem.ValidatedConfiguration
     private let usb: USBReaders
     private let usesPCSC: Bool
     private let survey: Survey
 
     package init(
-        _ configuration: ProximityReaderSystem.Configuration, usb: USBReaders = USBReaders(), usesPCSC: Bool = true
+        _ configuration: ProximityReaderSystem.ValidatedConfiguration, usb: USBReaders = USBReaders(),
+        usesPCSC: Bool = true
     ) {
         (self.configuration, self.usb, self.usesPCSC) = (configuration, usb, usesPCSC)
         survey = Survey(usb: usb, usesPCSC: usesPCSC)
@@ -92,11 +93,10 @@ package final class MachineReaders: ReaderBackend {
         update: @escaping @Sendable (CardReaderSoftwareUpdateState) -> Void
     ) async throws -> any ReaderLink {
         guard let device = reader.handle as? any SmartCard.CardReader else { throw CardError(.readerGone) }
-        var configuration = configuration
-        configuration.reader = .reader(device)
         var options = PaymentCardReader.Options()
         options.returnReadResultImmediately = true
-        let terminal = PaymentCardReader(options: options, terminal: PaymentTerminal(configuration))
+        let terminal = PaymentCardReader(
+            options: options, terminal: PaymentTerminal(configuration.with(.reader(device))))
         let token = PaymentCardReader.Token(rawValue: token)
         if try await !terminal.isAccountLinked(using: token) {
             guard acceptingTerms else { throw PaymentCardReaderError.accountNotLinked }

@@ -78,7 +78,7 @@ public actor ContactlessReaderService: CardReaderService {
     ///     written down in `intents` of its folder.
     ///   - decided: for the app's own books.
     public init(
-        processor: any PaymentProcessor, configuration: ProximityReaderSystem.Configuration,
+        processor: any PaymentProcessor, configuration: ProximityReaderSystem.ValidatedConfiguration,
         limits: TimeLimits = TimeLimits(), decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
     ) {
         self.init(

@@ -23,11 +23,11 @@ package struct DeletionToken: Sendable {
     static let maximumLength = 1 << 20
 
     /// - Parameters:
-    ///   - keys: a JSON Web Key Set.
+    ///   - verifier: has the payment service's keys.
     ///   - issuer: nil: anyone who has the keys.
     /// - Throws: `StoreError` of the cases `storeAndForwardDeletionTokenInvalid` and `storeAndForwardDeletionTokenExpired`.
     package init(
-        _ token: StoreAndForwardBatchDeletionToken, keys: String, issuer: String?, at now: Date
+        _ token: StoreAndForwardBatchDeletionToken, by verifier: TokenVerifier, issuer: String?, at now: Date
     ) async throws {
         typealias StoreError = PaymentCardReaderStore.StoreError
         let claims: Claims
@@ -35,8 +35,7 @@ package struct DeletionToken: Sendable {
             guard token.rawValue.utf8.count <= Self.maximumLength else {
                 throw StoreError.storeAndForwardDeletionTokenInvalid
             }
-            let collection = try await JWTKeyCollection().add(jwksJSON: keys)
-            claims = try await collection.verify(token.rawValue, as: Claims.self)
+            claims = try await verifier.claims(of: token.rawValue)
         } catch {
             logger.warning("a deletion token is refused: it is not signed by the payment service, or lacks a claim")
             throw StoreError.storeAndForwardDeletionTokenInvalid

@@ -152,7 +152,7 @@ extension PaymentTerminal {
 
     func resolveBatch(_ token: StoreAndForwardBatchDeletionToken) async throws -> Int {
         let token = try await DeletionToken(
-            token, keys: configuration.tokenKeys, issuer: configuration.tokenIssuer, at: configuration.now())
+            token, by: configuration.tokenVerifier, issuer: configuration.tokenIssuer, at: configuration.now())
         return try await inStore { try await $0.resolve(token) }
     }
 

@@ -13,7 +13,7 @@ package actor PaymentTerminal {
     nonisolated let events = Multicast<TerminalEvent>()
     /// Of this run of the program.
     nonisolated let runIdentifier = UUID().uuidString
-    let configuration: ProximityReaderSystem.Configuration
+    let configuration: ProximityReaderSystem.ValidatedConfiguration
     package let store: RecordStore
     /// Where records are kept.
     package nonisolated var folder: URL { configuration.folder }
@@ -78,7 +78,7 @@ package actor PaymentTerminal {
         }
     }
 
-    package init(_ configuration: ProximityReaderSystem.Configuration) {
+    package init(_ configuration: ProximityReaderSystem.ValidatedConfiguration) {
         self.configuration = configuration
         accounts = AccountRecords(folder: configuration.folder)
         store = RecordStore(

@@ -1,7 +1,6 @@
 public import CardEncryption
 public import EMVContactless
 public import Foundation
-import JWTKit
 import Logging
 public import SmartCard
 import Synchronization
@@ -36,6 +35,7 @@ public enum ProximityReaderSystem {
         case tdesDUKPT(TDESDUKPTDevice, options: TDESDUKPTDevice.Options = .init())
     }
 
+    /// What is set of a terminal, before anybody has looked whether it is right: ``validated()`` does.
     public struct Configuration: Sendable {
         public var reader = ReaderChoice.automatic
         /// What the terminal accepts.
@@ -85,9 +85,6 @@ public enum ProximityReaderSystem {
 
         public init() {}
 
-        /// Whether tokens are good that anybody can sign.
-        var hasTestKeys: Bool { tokenKeys == TestPaymentService.keySet }
-
         /// `$STATE_DIRECTORY`, which systemd gives to a service that has one; else `swift-contactless` in
         /// `$XDG_STATE_HOME`, which is `~/.local/state` if it is not set.
         public static var defaultFolder: URL {
@@ -104,23 +101,12 @@ public enum ProximityReaderSystem {
         }
     }
 
-    private static let state = Mutex<(configuration: Configuration?, isInUse: Bool)>((nil, false))
+    private static let state = Mutex<(configuration: ValidatedConfiguration?, isInUse: Bool)>((nil, false))
 
     /// Sets the configuration of this process.
     ///
     /// - Precondition: once, and before the first ``PaymentCardReader`` is made.
-    /// - Throws: `ConfigurationError` if the terminal's configuration is not one; ``PaymentCardReaderError/prepareFailed(_:)``
-    ///   if ``Configuration/tokenKeys`` is no key set, or anybody's for a terminal that takes live cards, and if there is a
-    ///   credential for the store's key that cannot be used.
-    public static func bootstrap(_ configuration: Configuration) throws {
-        try configuration.terminal.validate()
-        guard (try? JSONDecoder().decode(JWKS.self, from: Data(configuration.tokenKeys.utf8))) != nil else {
-            throw PaymentCardReaderError.prepareFailed("the payment service's keys are no JSON Web Key Set")
-        }
-        guard !configuration.hasTestKeys || configuration.terminal.environment == .test else {
-            throw PaymentCardReaderError.prepareFailed("anybody can sign as the test payment service; set tokenKeys")
-        }
-        if configuration.storeWrappingKey == nil { try checkCredential() }
+    public static func bootstrap(_ configuration: ValidatedConfiguration) {
         state.withLock { state in
             precondition(
                 !state.isInUse, "the reader is in use: call bootstrap(_:) before the first PaymentCardReader is made")
@@ -129,19 +115,8 @@ public enum ProximityReaderSystem {
         }
     }
 
-    /// - Throws: if there is one that is no key, so that nothing rests unwrapped for that reason.
-    private static func checkCredential() throws {
-        do {
-            _ = try WrappingKey.systemdCredential(Configuration.storeCredential)
-        } catch {
-            guard error.reason == .noCredential else {
-                throw PaymentCardReaderError.prepareFailed("the credential for the store's key: \(error)")
-            }
-        }
-    }
-
     /// The configuration of this process, which stays it from now on.
-    static func use() -> Configuration {
+    static func use() -> ValidatedConfiguration {
         let configuration = state.withLock { state in
             state.isInUse = true
             return state.configuration
@@ -149,8 +124,10 @@ public enum ProximityReaderSystem {
         if configuration == nil {
             logger.notice("no ProximityReaderSystem.bootstrap(_:): the first reader found is used")
         }
-        let used = configuration ?? Configuration()
-        if used.hasTestKeys { logger.notice("tokens of the test payment service are good, which anybody can sign") }
+        let used = configuration ?? .forTests
+        if used.tokenVerifier.hasTestKey {
+            logger.notice("tokens of the test payment service are good, which anybody can sign")
+        }
         if used.storeAndForward != nil, used.storeWrappingKey == nil {
             logger.log(
                 level: used.terminal.environment == .test ? .notice : .warning,

@@ -24,19 +24,14 @@ struct ReaderToken: Sendable {
 
     /// - Throws: ``PaymentCardReaderError`` of the cases `emptyReaderToken`, `invalidReaderToken`, `tokenExpired` and
     ///   `invalidMerchant`.
-    init(_ token: PaymentCardReader.Token, for configuration: ProximityReaderSystem.Configuration) async throws {
+    init(_ token: PaymentCardReader.Token, for configuration: ProximityReaderSystem.ValidatedConfiguration) async throws
+    {
         let text = token.rawValue
         guard !text.isEmpty else { throw PaymentCardReaderError.emptyReaderToken }
         guard text.utf8.count <= Self.maximumLength else { throw Self.invalid("it is too long") }
-        let keys = JWTKeyCollection()
-        do {
-            try await keys.add(jwksJSON: configuration.tokenKeys)
-        } catch {
-            throw PaymentCardReaderError.prepareFailed("the payment service's keys are no JSON Web Key Set")
-        }
         let claims: Claims
         do {
-            claims = try await keys.verify(text, as: Claims.self)
+            claims = try await configuration.tokenVerifier.claims(of: text)
         } catch let error as JWTError {
             throw Self.invalid(Self.reasons[error.errorType] ?? "it is no JSON web token")
         } catch let error as DecodingError {

@@ -79,7 +79,7 @@ if mode == "credential" {
     configuration.storeAndForward = .init(limits: [:])
     print("wrapped: \(configuration.storeWrappingKey != nil)")
     do {
-        try ProximityReaderSystem.bootstrap(configuration)
+        ProximityReaderSystem.bootstrap(try configuration.validated())
         _ = PaymentCardReader()
     } catch {
         print("error: \(error.localizedDescription)")
@@ -89,7 +89,7 @@ if mode == "credential" {
 var disk = PaymentJournal.Disk()
 if point == "removing" { disk.remove = { _ in kill(getpid(), SIGKILL) } }
 let service = TapToPayService(
-    psp: Books(), reader: PaymentCardReader(terminal: PaymentTerminal(configuration)), pauses: [],
+    psp: Books(), reader: PaymentCardReader(terminal: PaymentTerminal(try configuration.validated())), pauses: [],
     reversalPause: .seconds(30), disk: disk,
     decided: mode == "report" ? report : nil)
 if ["pay", "reverse"].contains(mode) {

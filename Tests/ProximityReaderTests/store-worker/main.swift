@@ -19,12 +19,12 @@ var number = Int(CommandLine.arguments[2]) ?? 0
 let mode = CommandLine.arguments.dropFirst(3).first
 let end = CommandLine.arguments.dropFirst(4).first.flatMap { Int($0) } ?? .max
 let service = try DoubleService(folder)
-let terminal: PaymentTerminal = {
+let terminal: PaymentTerminal = try {
     var configuration = ProximityReaderSystem.Configuration()
     configuration.folder = folder.appending(path: "store")
     configuration.tokenKeys = service.keySet
     configuration.tokenIssuer = DoubleService.issuer
-    return PaymentTerminal(configuration)
+    return PaymentTerminal(try configuration.validated())
 }()
 let store = await terminal.store
 
@@ -142,7 +142,7 @@ struct Impatience: Clock {
         Dictionary(uniqueKeysWithValues: taken.map { ($0, DoubleService.isDeclined($0) ? .declined : .approved) }),
         deletionToken: token.rawValue)
     _ = try await store.resolve(
-        DeletionToken(token, keys: service.keySet, issuer: DoubleService.issuer, at: Date()))
+        DeletionToken(token, by: TokenVerifier(keySet: service.keySet), issuer: DoubleService.issuer, at: Date()))
 }
 
 /// Charges every payment of a batch that it has not seen, or the first of them.  It knows a batch by its `id`, and payments not

@@ -34,7 +34,7 @@ if mode == "dukpt" {
             loading: SecretKey((0..<16).map { $0 }), initialKeyID: Array("TESTTEST".utf8),
             into: KeyFile(folder.appending(path: "dukpt").path)))
 }
-try ProximityReaderSystem.bootstrap(configuration)
+ProximityReaderSystem.bootstrap(try configuration.validated())
 
 let reader = PaymentCardReader()
 let token = PaymentCardReader.Token(rawValue: readLine() ?? "")
