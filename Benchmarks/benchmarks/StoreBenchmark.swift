@@ -152,7 +152,7 @@ extension Benchmarks {
             let results = batch.payments.map { ($0.id, PaymentResult(id: $0.id, status: .approved)) }
             return BatchResult(
                 payments: Dictionary(uniqueKeysWithValues: results),
-                deletionToken: try await keys.sign(claims, kid: "service-1"))
+                deletionToken: try await keys.sign(claims, kid: "service-1", header: ["typ": "deletion-token+jwt"]))
         }
 
         private static func url(_ base64: String) -> String {

@@ -202,7 +202,7 @@ final class SigningShop: CardReaderConfigProvider {
                     iss: "https://payments.example", exp: Date().timeIntervalSince1970 + lifetime, mid: "merchant-1",
                     card_data_key: try JSONDecoder().decode([String: String].self, from: Data(cardDataKey.utf8)))
                 let keys = await JWTKeyCollection().add(ecdsa: signer, kid: "service-1")
-                completion(.success(try await keys.sign(claims, kid: "service-1")))
+                completion(.success(try await keys.sign(claims, kid: "service-1", header: ["typ": "reader-token+jwt"])))
             } catch {
                 completion(.failure(error))
             }

@@ -180,7 +180,8 @@ final class BatchService: PaymentServiceProvider {
             iss: Self.issuer, aud: reader, jti: UUID().uuidString, bid: batch.id, cnt: batch.count,
             hash: digest.replacing("+", with: "-").replacing("/", with: "_").replacing("=", with: ""), iat: now - 60,
             exp: hasExpired ? now - 30 : now + 3600, ids: decided.count == batch.count ? nil : decided.sorted())
-        return try await JWTKeyCollection().add(ecdsa: signer, kid: "service-1").sign(claims, kid: "service-1")
+        return try await JWTKeyCollection().add(ecdsa: signer, kid: "service-1")
+            .sign(claims, kid: "service-1", header: ["typ": "deletion-token+jwt"])
     }
 
     private struct Claims: JWTPayload {

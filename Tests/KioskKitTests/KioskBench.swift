@@ -169,7 +169,7 @@ actor ScriptedService: PaymentServiceProvider {
             iss: BatchService.issuer, exp: now().timeIntervalSince1970 + tokenLifetime, mid: "merchant-1",
             card_data_key: try JSONDecoder().decode([String: String].self, from: Data(cardDataKey.publicJWK.utf8)))
         let keys = await JWTKeyCollection().add(ecdsa: batches.signer, kid: "service-1")
-        return try await keys.sign(claims, kid: "service-1")
+        return try await keys.sign(claims, kid: "service-1", header: ["typ": "reader-token+jwt"])
     }
 
     func processPayment(

@@ -370,6 +370,7 @@ import Testing
         let text = try bench.token(good).rawValue
         let unsigned = try bench.token(good, algorithm: "none").rawValue.split(separator: ".").prefix(2)
         for raw in [
+            try bench.token(good, type: "JWT").rawValue, try bench.token(good, type: "reader-token+jwt").rawValue,
             "", "x", "a.b.c", String(text.dropLast(4)), text + ".x", unsigned.joined(separator: ".") + ".",
             String(repeating: "A", count: 2 << 20),
         ] {

@@ -53,10 +53,11 @@ final class StoreBench: Sendable {
 
     /// ES256 by hand (RFC 7515, section 5.1), so that JWTKit judges what JWTKit has not made.
     func token(
-        _ claims: [String: Any], algorithm: String = "ES256", signedBy key: P256.Signing.PrivateKey? = nil
+        _ claims: [String: Any], algorithm: String = "ES256", signedBy key: P256.Signing.PrivateKey? = nil,
+        type: String = "deletion-token+jwt"
     ) throws -> StoreAndForwardBatchDeletionToken {
         let header = try JSONSerialization.data(
-            withJSONObject: ["alg": algorithm, "kid": "service-1", "typ": "JWT"], options: .sortedKeys)
+            withJSONObject: ["alg": algorithm, "kid": "service-1", "typ": type], options: .sortedKeys)
         let body = try JSONSerialization.data(withJSONObject: claims, options: .sortedKeys)
         let text = "\(base64URL(header)).\(base64URL(body))"
         let signature = try (key ?? signer()).signature(for: Data(text.utf8)).rawRepresentation

@@ -78,7 +78,7 @@ struct TaintTests {
         // TEST
         let signer = try ES256PrivateKey(key: "Jz3hgC6wPXkw9kLsBrVfP_24fBaaHcfm4apwcZfSwVE")
         let keys = await JWTKeyCollection().add(ecdsa: signer, kid: "test-payment-service")
-        return try await keys.sign(claims, kid: "test-payment-service")
+        return try await keys.sign(claims, kid: "test-payment-service", header: ["typ": "reader-token+jwt"])
     }
 
     // swift-format-ignore: AlwaysUseLowerCamelCase

@@ -136,7 +136,7 @@ struct Bench {
     func token(
         issuer: String = "https://payments.example", audience: String = "terminals", merchant: String = "merchant-1",
         lifetime: TimeInterval = 48 * 3600, issued: TimeInterval = 0, namesKey: Bool = true,
-        signedBy other: ES256PrivateKey? = nil, keyID: String = "service-1"
+        signedBy other: ES256PrivateKey? = nil, keyID: String = "service-1", type: String? = "reader-token+jwt"
     ) async throws -> PaymentCardReader.Token {
         let key =
             namesKey
@@ -145,7 +145,9 @@ struct Bench {
             iss: issuer, aud: audience, exp: clock.now.timeIntervalSince1970 + lifetime,
             iat: clock.now.timeIntervalSince1970 + issued, mid: merchant, tpid: "profile-1", card_data_key: key)
         let keys = await JWTKeyCollection().add(ecdsa: other ?? signer, kid: JWKIdentifier(string: keyID))
-        return PaymentCardReader.Token(rawValue: try await keys.sign(claims, kid: JWKIdentifier(string: keyID)))
+        return PaymentCardReader.Token(
+            rawValue: try await keys.sign(
+                claims, kid: JWKIdentifier(string: keyID), header: type.map { ["typ": .string($0)] } ?? [:]))
     }
 
     /// Puts a card on the reader, and leaves it there.

@@ -32,7 +32,8 @@ struct SandboxKeys: Sendable {
             ReaderTokenClaims(
                 iss: Self.issuer, aud: Self.audience, jti: UUID().uuidString, iat: now, exp: now + lifetime,
                 mid: merchant, tpid: "sandbox",
-                cardDataKey: try JSONDecoder().decode([String: String].self, from: Data(cardDataKey.publicJWK.utf8))))
+                cardDataKey: try JSONDecoder().decode([String: String].self, from: Data(cardDataKey.publicJWK.utf8))),
+            type: "reader-token+jwt")
     }
 
     /// The right of `reader` to delete the payments `ids` of the batch `id`, of `count` payments with the hash `hash`, for 24
@@ -46,11 +47,13 @@ struct SandboxKeys: Sendable {
         return try await sign(
             DeletionTokenClaims(
                 iss: Self.issuer, aud: reader, jti: UUID().uuidString, bid: id, cnt: count, hash: hash, iat: now,
-                exp: now + 24 * 3600, ids: ids))
+                exp: now + 24 * 3600, ids: ids),
+            type: "deletion-token+jwt")
     }
 
-    private func sign(_ claims: some JWTPayload) async throws -> String {
-        try await signer.sign(claims, kid: JWKIdentifier(string: Self.keyID))
+    /// - Parameter type: what the token is for.
+    private func sign(_ claims: some JWTPayload, type: String) async throws -> String {
+        try await signer.sign(claims, kid: JWKIdentifier(string: Self.keyID), header: ["typ": .string(type)])
     }
 
     private struct ReaderTokenClaims: JWTPayload {

@@ -35,9 +35,13 @@ package struct DeletionToken: Sendable {
             guard token.rawValue.utf8.count <= Self.maximumLength else {
                 throw StoreError.storeAndForwardDeletionTokenInvalid
             }
-            claims = try await verifier.claims(of: token.rawValue)
+            let verified = try await verifier.verify(token.rawValue, as: Claims.self)
+            guard verified.purpose == .deletion else { throw TokenVerifier.OtherPurpose() }
+            claims = verified.claims
         } catch {
-            logger.warning("a deletion token is refused: it is not signed by the payment service, or lacks a claim")
+            logger.warning(
+                "a deletion token is refused: it is not signed by the payment service, is for something else, or lacks a claim"
+            )
             throw StoreError.storeAndForwardDeletionTokenInvalid
         }
         guard let hash = Data(base64URL: claims.hash), hash.count == 32, !claims.jti.isEmpty,
@@ -73,14 +77,5 @@ package struct DeletionToken: Sendable {
         func verify(using algorithm: some JWTAlgorithm) throws {
             guard algorithm.name == "ES256" else { throw JWTError.unsupportedAlgorithm(alg: algorithm.name) }
         }
-    }
-}
-
-extension Data {
-    /// RFC 4648, section 5, without padding.
-    fileprivate init?(base64URL text: String) {
-        guard !text.contains(where: { "+/=".contains($0) }) else { return nil }
-        let standard = text.replacing("-", with: "+").replacing("_", with: "/")
-        self.init(base64Encoded: standard + String(repeating: "=", count: (4 - standard.count % 4) % 4))
     }
 }

@@ -21,6 +21,12 @@ extension PaymentTerminal {
     /// One with a token that the reader was prepared with before, or that is older than that, proves no network.
     func notePreparation(_ token: ReaderToken) async {
         guard configuration.storeAndForward != nil else { return }
+        guard token.isForStoring else {
+            logger.warning(
+                "payments cannot be stored after this token: it has no typ \(TokenVerifier.Purpose.reading.rawValue), aud or iat"
+            )
+            return
+        }
         do {
             let hash = Data(SHA256.hash(data: Data((token.token?.rawValue ?? "").utf8))).hex
             if let last = try await store.preparation() {

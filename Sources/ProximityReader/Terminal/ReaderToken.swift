@@ -17,6 +17,9 @@ struct ReaderToken: Sendable {
     let expiration: Date
     /// `iat`; nil if it does not tell.
     let issued: Date?
+    /// Whether payments may be stored after a preparation with it: it says what it is for (`typ`), whom (`aud`), and since
+    /// when (`iat`).
+    let isForStoring: Bool
     /// Whom card data are sealed for: `card_data_key`, a JWK; nil if it names nobody.
     let recipient: JWERecipient?
     /// ``recipient`` as a JWK.
@@ -29,16 +32,20 @@ struct ReaderToken: Sendable {
         let text = token.rawValue
         guard !text.isEmpty else { throw PaymentCardReaderError.emptyReaderToken }
         guard text.utf8.count <= Self.maximumLength else { throw Self.invalid("it is too long") }
-        let claims: Claims
+        let verified: TokenVerifier.Verified<Claims>
         do {
-            claims = try await configuration.tokenVerifier.claims(of: text)
+            verified = try await configuration.tokenVerifier.verify(text, as: Claims.self)
         } catch let error as JWTError {
             throw Self.invalid(Self.reasons[error.errorType] ?? "it is no JSON web token")
         } catch let error as DecodingError {
             throw Self.invalid(Self.reason(error))
+        } catch is TokenVerifier.OtherPurpose {
+            throw Self.invalid("it is for something else")
         } catch {
             throw Self.invalid("it is no JSON web token")
         }
+        let claims = verified.claims
+        guard verified.purpose != .deletion else { throw Self.invalid("it is a deletion token") }
         let now = configuration.now()
         expiration = Date(timeIntervalSince1970: claims.exp)
         guard expiration > now else { throw PaymentCardReaderError.tokenExpired }
@@ -59,8 +66,10 @@ struct ReaderToken: Sendable {
             throw Self.invalid("it is for another terminal profile")
         }
         do {
-            cardDataKey = try claims.cardDataKey.map { String(decoding: try JSONEncoder().encode($0), as: UTF8.self) }
-            recipient = try cardDataKey.map { try JWERecipient(jwk: $0) }
+            // Of the claims as they came: no object in them names a member twice.
+            let key = try JWK(member: "card_data_key", of: verified.payload)
+            recipient = try key.map { try JWERecipient($0) }
+            cardDataKey = key?.description
         } catch {
             throw Self.invalid("its card data key cannot be used: \(error)")
         }
@@ -69,6 +78,7 @@ struct ReaderToken: Sendable {
         issuer = claims.iss
         merchant = claims.mid
         terminalProfile = claims.tpid
+        isForStoring = verified.purpose == .reading && claims.iat != nil && claims.aud?.values.isEmpty == false
     }
 
     /// The token that the reader was prepared with.
@@ -81,6 +91,7 @@ struct ReaderToken: Sendable {
         terminalProfile = preparation.terminalProfile
         expiration = preparation.tokenExpiration
         issued = preparation.tokenIssued
+        isForStoring = true
         cardDataKey = preparation.cardDataKey
         recipient = try preparation.cardDataKey.map { try JWERecipient(jwk: $0) }
     }
@@ -113,56 +124,10 @@ struct ReaderToken: Sendable {
         let nbf: Double?
         let mid: String
         let tpid: String?
-        /// Any JSON object: keys have members of many kinds (RFC 7517, section 4).
-        let cardDataKey: [String: JSONValue]?
-
-        enum CodingKeys: String, CodingKey {
-            case iss, aud, exp, iat, nbf, mid, tpid
-            case cardDataKey = "card_data_key"
-        }
 
         /// The claims are verified against this terminal's clock and configuration, not here.
         func verify(using algorithm: some JWTAlgorithm) throws {
             guard algorithm.name == "ES256" else { throw JWTError.unsupportedAlgorithm(alg: algorithm.name) }
-        }
-    }
-
-    /// What a member of a JSON object may be.
-    enum JSONValue: Codable, Sendable {
-        case null
-        case boolean(Bool)
-        case number(Double)
-        case string(String)
-        case array([JSONValue])
-        case object([String: JSONValue])
-
-        init(from decoder: any Decoder) throws {
-            let container = try decoder.singleValueContainer()
-            if container.decodeNil() {
-                self = .null
-            } else if let value = try? container.decode(Bool.self) {
-                self = .boolean(value)
-            } else if let value = try? container.decode(Double.self) {
-                self = .number(value)
-            } else if let value = try? container.decode(String.self) {
-                self = .string(value)
-            } else if let value = try? container.decode([JSONValue].self) {
-                self = .array(value)
-            } else {
-                self = .object(try container.decode([String: JSONValue].self))
-            }
-        }
-
-        func encode(to encoder: any Encoder) throws {
-            var container = encoder.singleValueContainer()
-            switch self {
-            case .null: try container.encodeNil()
-            case .boolean(let value): try container.encode(value)
-            case .number(let value): try container.encode(value)
-            case .string(let value): try container.encode(value)
-            case .array(let values): try container.encode(values)
-            case .object(let members): try container.encode(members)
-            }
         }
     }
 

@@ -237,7 +237,9 @@ final class DoubleService: PaymentServiceProvider {
             "hash":"\(base64URL(Data(SHA256.hash(data: Data(form.utf8)))))","iat":\(now),"exp":\(now + 600),\
             "ids":[\(taken.map { "\"\($0)\"" }.joined(separator: ","))]}
             """
-        let text = base64URL(Data(#"{"alg":"ES256","kid":"service-1"}"#.utf8)) + "." + base64URL(Data(claims.utf8))
+        let text =
+            base64URL(Data(#"{"alg":"ES256","kid":"service-1","typ":"deletion-token+jwt"}"#.utf8)) + "."
+            + base64URL(Data(claims.utf8))
         let signature = try key.signature(for: Data(text.utf8)).rawRepresentation
         return "\(text).\(base64URL(signature))"
     }
