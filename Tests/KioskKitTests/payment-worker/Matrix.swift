@@ -248,12 +248,13 @@ struct KioskApplication {
     let chance: Chance
     let service: TapToPayService
 
-    init(_ folder: URL, _ bank: Bank, _ view: View, _ chance: Chance, _ end: EndPoint) {
+    init(_ folder: URL, _ bank: Bank, _ view: View, _ chance: Chance, _ end: EndPoint) throws {
         (self.view, self.chance) = (view, chance)
         var configuration = ProximityReaderSystem.Configuration()
         configuration.folder = folder.appending(path: "state")
         service = TapToPayService(
-            psp: BankProvider(bank: bank), reader: PaymentCardReader(terminal: PaymentTerminal(configuration)),
+            psp: BankProvider(bank: bank),
+            reader: PaymentCardReader(terminal: PaymentTerminal(try configuration.validated())),
             pauses: [.milliseconds(1)], reversalPause: .milliseconds(5), answerTime: .milliseconds(40),
             settlingTime: .milliseconds(100), disk: end.disk
         ) { payment, result in
@@ -496,7 +497,7 @@ func runMatrix(_ folder: URL, seed: UInt64, surface: String, isDraining: Bool) a
     print("started")
     fflush(nil)
     if surface == "kiosk" {
-        let application = KioskApplication(folder, bank, view, chance, end)
+        let application = try KioskApplication(folder, bank, view, chance, end)
         if isDraining { await application.drain() } else { await application.run() }
     } else {
         let application = AdapterApplication(folder, bank, view, chance, end)
