@@ -62,6 +62,7 @@ import Testing
     func a4(_ surface: Surface) async throws {
         let bench = AdapterBench(on: surface)
         let (service, shop) = (bench.service, bench.shop)
+        let states = Seen(service.discoveryStatus)
         let begun = await withTaskGroup(of: Bool.self) { group in
             for index in 0..<200 {
                 group.addTask {
@@ -76,6 +77,9 @@ import Testing
         }
         #expect(begun >= 1)
         try await bench.service.cancelDiscovery()
+        // Each search that became one has ended before the next.
+        try await wait(for: "end") { states.all.last == .idle }
+        #expect(!zip(states.all, states.all.dropFirst()).contains { $0 == .discovering && $1 == .discovering })
         #expect(try await bench.find().serial == "A")
         #expect(
             await failure { try bench.service.start(bench.shop, discoveryMethod: .simulated) }

@@ -12,7 +12,7 @@ import Testing
     enum State: CaseIterable { case connecting, preparing, collecting, processing }
 
     @Test(
-        "A9: a reader unplugged in any state ends the call with a typed error, and tells why",
+        "A9: a reader unplugged ends the call with a typed error, and tells why; while a payment is processed the service's answer counts",
         arguments: State.allCases, Surface.allCases)
     func a9(_ state: State, _ surface: Surface) async throws {
         let bench = AdapterBench(on: surface)

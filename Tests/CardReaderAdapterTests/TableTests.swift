@@ -1,5 +1,4 @@
 import CardReaderAdapter
-import EMVContactless
 import Foundation
 import ProximityReader
 import SmartCard
@@ -34,7 +33,7 @@ import Testing
         (.appleBuiltInReaderInvalidMerchant, "D"), (.appleBuiltInReaderDeviceBanned, "D"),
         (.unsupportedMobileDeviceConfiguration, "D"), (.invalidAmount, "A"), (.invalidCurrency, "A"),
         // Ours: to make the same call again would be refused again.
-        (.paymentOutcomeUnknown, "D"),
+        (.paymentOutcomeUnknown, "D"), (.notRecorded, "A"),
     ]
 
     @Test("A22: every underlying error has a description of its own, and the contract's category")
@@ -186,16 +185,6 @@ import Testing
                 == .bluetoothLowEnergyUnsupported)
         #expect(UnderlyingError(cause: CardError(.readerTimeout, cause: PCSCStatus.timeout)) == .cardReadTimeOut)
         #expect(UnderlyingError(cause: CardError(.readerBusy, cause: CCIDError.slotBusy)) == .readerBusy)
-    }
-
-    @Test("A22: a kernel's outcome is a payment or an underlying error")
-    func a22Outcomes() {
-        let table: [Outcome.Kind: UnderlyingError?] = [
-            .selectNext: .paymentDeclinedByCardReader, .tryAgain: .cardRemoved, .approved: nil,
-            .declined: .paymentDeclinedByCardReader, .onlineRequest: nil,
-            .tryAnotherInterface: .paymentDeclinedByCardReader, .endApplication: .paymentDeclinedByCardReader,
-        ]
-        for kind in Outcome.Kind.allCases { #expect(table[kind] == .some(UnderlyingError.of(kind)), "\(kind)") }
     }
 
     /// What the payment service and the terminal fail with.

@@ -1,5 +1,6 @@
 public import Foundation
 import FoundationNetworking
+import Synchronization
 
 /// The payment service of psp-sandbox, over HTTP, and its tokens: no money moves.
 ///
@@ -200,10 +201,8 @@ private struct SandboxConnection: Sendable {
         // libcurl sends the request again by itself, and Foundation has no body left to give it.
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForRequest = TimeInterval(patience.components.seconds)
-        let session = URLSession(configuration: configuration)
-        defer { session.finishTasksAndInvalidate() }
-        let (data, response): (Data, URLResponse)
-        do { (data, response) = try await session.data(for: request) } catch {
+        let (data, response): (Data, URLResponse?)
+        do { (data, response) = try await BoundedAnswer.fetch(request, configuration) } catch {
             let notSent: Set<URLError.Code> = [.cannotConnectToHost, .cannotFindHost, .notConnectedToInternet]
             throw PaymentProcessorError(
                 (error as? URLError).map { notSent.contains($0.code) } == true ? .notConnected : .noAnswer)
@@ -217,6 +216,41 @@ private struct SandboxConnection: Sendable {
         else { throw PaymentProcessorError(.noAnswer) }
         let isAboutAmount = reason.code == "invalid_amount" || reason.code == "amount_refused"
         throw PaymentProcessorError(isAboutAmount ? .invalidAmount : .refused("\(reason.code): \(reason.message)"))
+    }
+}
+
+/// An answer as it comes, up to a length that no answer of the sandbox has.
+private final class BoundedAnswer: NSObject, URLSessionDataDelegate, Sendable {
+    private static let longest = 1 << 20
+    private let state: Mutex<(data: Data, waiter: CheckedContinuation<(Data, URLResponse?), any Error>?)>
+
+    private init(_ waiter: CheckedContinuation<(Data, URLResponse?), any Error>) { state = Mutex((Data(), waiter)) }
+
+    /// - Throws: `URLError`; of `cancelled` for an answer that is too long.
+    static func fetch(
+        _ request: URLRequest, _ configuration: URLSessionConfiguration
+    ) async throws -> (Data, URLResponse?) {
+        try await withCheckedThrowingContinuation { waiter in
+            let session = URLSession(configuration: configuration, delegate: Self(waiter), delegateQueue: nil)
+            session.dataTask(with: request).resume()
+            session.finishTasksAndInvalidate()
+        }
+    }
+
+    func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
+        let isTooLong = state.withLock { state in
+            state.data.append(data)
+            return state.data.count > Self.longest
+        }
+        if isTooLong { dataTask.cancel() }
+    }
+
+    func urlSession(_ session: URLSession, task: URLSessionTask, didCompleteWithError error: (any Error)?) {
+        let (data, waiter) = state.withLock { state in
+            defer { state.waiter = nil }
+            return (state.data, state.waiter)
+        }
+        if let error { waiter?.resume(throwing: error) } else { waiter?.resume(returning: (data, task.response)) }
     }
 }
 

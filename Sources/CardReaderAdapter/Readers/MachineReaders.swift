@@ -79,7 +79,7 @@ package final class MachineReaders: ReaderBackend {
     ) -> Task<Void, any Error> {
         Task {
             for attempt in 0... {
-                do { try await body() } catch { logger.notice("readers cannot be watched: \(error)") }
+                do { try await body() } catch { logger.notice("readers cannot be watched: \(type(of: error))") }
                 try await Task.sleep(for: .seconds(1 << min(attempt, 6)))
                 change.yield()
             }

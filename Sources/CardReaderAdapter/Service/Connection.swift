@@ -17,6 +17,16 @@ extension ContactlessReaderService {
         let id = UUID()
         let serial: String
         var task: Task<Void, Never>?
+        /// Not used for a connection yet.
+        var credentials: Credentials?
+        /// Before then nothing is fetched.
+        var nextFetch = ContinuousClock.now
+    }
+
+    /// What is fetched for a connection.
+    struct Credentials {
+        let token: String
+        let locationId: String
     }
 
     /// What readers are looked for or connected.
@@ -51,12 +61,14 @@ extension ContactlessReaderService {
         finishLists()
         defer { change(attempt, to: .free) }
         let options = options ?? CardReaderConnectionOptions()
-        let (link, locationId) = try await open(found, options, configProvider) { self.occupation == attempt }
+        let isWanted = { self.occupation == attempt }
+        let credentials = try await fetch(configProvider, while: isWanted)
+        let link = try await open(found, options, credentials, while: isWanted)
         guard change(attempt, to: .connected) else {
             await link.close()
             throw CardReaderServiceError.connection(underlyingError: .connectionAttemptInvalidated)
         }
-        return adopt(link, found.reader.connected(at: locationId), options)
+        return adopt(link, found.reader.connected(at: credentials.locationId), options)
     }
 
     /// Ends the search for a connection to one of the readers found.
@@ -79,18 +91,30 @@ extension ContactlessReaderService {
     }
 
     /// - Parameter isWanted: whether the attempt is still valid.
-    private func open(
-        _ found: AttachedReader, _ options: CardReaderConnectionOptions,
+    private func fetch(
         _ configProvider: any CardReaderConfigProvider, while isWanted: () -> Bool
-    ) async throws -> (any ReaderLink, locationId: String) {
+    ) async throws -> Credentials {
         do {
             let locationId = try await answer(within: limits.token, to: configProvider.fetchDefaultLocationID)
             let token = try await answer(within: limits.token, to: configProvider.fetchToken)
+            return Credentials(token: token, locationId: locationId)
+        } catch {
+            let cause = isWanted() ? noted(error) : .connectionAttemptInvalidated
+            throw CardReaderServiceError.connection(underlyingError: cause)
+        }
+    }
+
+    /// - Parameter isWanted: whether the attempt is still valid.
+    private func open(
+        _ found: AttachedReader, _ options: CardReaderConnectionOptions, _ credentials: Credentials,
+        while isWanted: () -> Bool
+    ) async throws -> any ReaderLink {
+        do {
             let acceptsTerms = options.builtInOptions?.termsOfServiceAcceptancePermitted ?? true
-            let link = try await waiting(atMost: limits.connection, or: UnderlyingError.connectTimedOut) {
+            return try await waiting(atMost: limits.connection, or: UnderlyingError.connectTimedOut) {
                 [backend, updates, returning] in
                 await returning?.value
-                let link = try await backend.open(found, token: token, acceptingTerms: acceptsTerms) {
+                let link = try await backend.open(found, token: credentials.token, acceptingTerms: acceptsTerms) {
                     updates.send($0)
                 }
                 // Nobody may be waiting any more.
@@ -100,7 +124,6 @@ extension ContactlessReaderService {
                 }
                 return link
             }
-            return (link, locationId)
         } catch let failure as SoftwareUpdateFailure {
             throw CardReaderServiceError.softwareUpdate(
                 underlyingError: failure.underlyingError, batteryLevel: failure.batteryLevel)
@@ -210,7 +233,8 @@ extension ContactlessReaderService {
                             last = error
                             // Once more would be no better.  Otherwise a list may be of a moment ago: the next one counts.
                             if RecoveryCategory(error) == .dontRetry { break search }
-                            try await Task.sleep(for: pause)
+                            // Not all terminals come back at once.
+                            try await Task.sleep(for: pause * .random(in: 1...1.5))
                         }
                     }
                 }
@@ -227,14 +251,28 @@ extension ContactlessReaderService {
         to found: AttachedReader, _ options: CardReaderConnectionOptions,
         _ configProvider: any CardReaderConfigProvider, _ id: UUID
     ) async throws {
-        let (link, locationId) = try await open(found, options, configProvider) { self.reconnection?.id == id }
+        let isWanted = { self.reconnection?.id == id }
+        let credentials = try await credentials(of: id, configProvider, while: isWanted)
+        let link = try await open(found, options, credentials, while: isWanted)
         // A search that began meanwhile comes first.
         guard reconnection?.id == id, change(.free, to: .connected) else {
             await link.close()
             throw CardReaderServiceError.connection(underlyingError: .connectionAttemptInvalidated)
         }
         reconnection = nil
-        reconnections.send(.succeeded(adopt(link, found.reader.connected(at: locationId), options)))
+        reconnections.send(.succeeded(adopt(link, found.reader.connected(at: credentials.locationId), options)))
+    }
+
+    /// What was fetched for this reconnection, for as long as it is fresh: a reader that does not come back costs no more.
+    private func credentials(
+        of id: UUID, _ configProvider: any CardReaderConfigProvider, while isWanted: () -> Bool
+    ) async throws -> Credentials {
+        if let fetched = reconnection?.credentials, let next = reconnection?.nextFetch, .now < next { return fetched }
+        if isWanted(), let next = reconnection?.nextFetch { try await Task.sleep(until: next, clock: .continuous) }
+        if isWanted() { reconnection?.nextFetch = .now + limits.fetchInterval }
+        let credentials = try await fetch(configProvider, while: isWanted)
+        if isWanted() { reconnection?.credentials = credentials }
+        return credentials
     }
 
     private func endReconnection(_ id: UUID, throwing error: any Error) {

@@ -25,7 +25,10 @@ public actor ContactlessReaderService: CardReaderService {
         public var update = Duration.seconds(1800)
         /// For a first reader to be found; nil waits for one until the search is cancelled.
         public var discovery: Duration?
-        /// Before a reader that is back is tried again, each time.
+        /// From one token that is fetched for a reader that is back to the next one, at least.  Until then the first is used,
+        /// as long as there is no connection.
+        public var fetchInterval = Duration.seconds(60)
+        /// Before a reader that is back is tried again, each time; and up to a half longer, by chance.
         public var reconnectionPauses: [Duration] = [
             .milliseconds(200), .milliseconds(500), .seconds(1), .seconds(2), .seconds(5),
         ]

@@ -97,7 +97,7 @@ extension ContactlessReaderService {
         do {
             return try await journal.begin(payment, note: try JSONEncoder().encode(note))
         } catch {
-            Self.logger.critical("a payment could not be written down: \(error)")
+            Self.logger.critical("a payment could not be written down: \(type(of: error))")
             throw UnderlyingError.notRecorded
         }
     }

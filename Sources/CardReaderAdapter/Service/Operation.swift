@@ -105,10 +105,10 @@ extension ContactlessReaderService {
     /// What an error is to the app.  The error itself goes to the log: no case has room for it.
     nonisolated func noted(_ error: any Error) -> UnderlyingError {
         let cause = UnderlyingError(cause: error)
-        // An intent tells whose it is.
-        let original = (error as? PaymentProcessorError).map { "\($0.reason)" } ?? String(reflecting: error)
+        // By its type: its text may tell whose it is.
         Self.logger.log(
-            level: cause == .unexpectedSDKError ? .error : .notice, "\(cause)", metadata: ["cause": "\(original)"])
+            level: cause == .unexpectedSDKError ? .error : .notice, "\(cause)",
+            metadata: ["cause": "\(type(of: error))"])
         return cause
     }
 

@@ -1,4 +1,3 @@
-package import EMVContactless
 import KioskKit
 import ProximityReader
 package import SmartCard
@@ -175,16 +174,6 @@ extension UnderlyingError {
         .commandNotSupported: .featureNotAvailableWithConnectedReader,
         .noSuchSlot: .readerDisconnected,
     ]
-
-    /// How a kernel ends; nil where there is a payment to be authorised.
-    package static func of(_ outcome: Outcome.Kind) -> UnderlyingError? {
-        switch outcome {
-        case .approved, .onlineRequest: nil
-        case .declined: .paymentDeclinedByCardReader
-        case .tryAgain: .cardRemoved
-        case .selectNext, .tryAnotherInterface, .endApplication: .paymentDeclinedByCardReader
-        }
-    }
 
     init(_ error: PaymentCardReaderSession.ReadError) {
         self =
