@@ -1,5 +1,6 @@
 import EMVContactless
 import SmartCard
+import SmartCardSimulator
 import Synchronization
 import Testing
 
@@ -29,6 +30,39 @@ import Testing
         #expect(report.exchanges.map(\.header.hex) == ["00A40400", "00A40400", "80CA9F36"])
         #expect(report.exchanges.map(\.status) == [0x9000, 0x9000, 0x9000])
         #expect(report.cardTime == report.exchanges.reduce(.zero) { $0 + $1.duration } && report.cardTime > .zero)
+    }
+
+    /// Book B, 3.1.1.13: a transaction that pre-processing refuses asks for no card.
+    @Test func aRefusalComesBeforeTheCard() async throws {
+        let shown = Mutex<[UserInterfaceRequest]>([])
+        let report = try #require(
+            terminal().refusal(of: purchase(10_000_00)) { request in
+                shown.withLock { $0.append(request) }
+            })
+        #expect(report.outcome.kind == .tryAnotherInterface && report.exchanges.isEmpty)
+        #expect(shown.withLock { $0 } == [.init(.insertOrSwipeCard, .processingError)])
+        let field = ScriptedField([])
+        let performed = try await terminal().perform(purchase(10_000_00), in: field) { _ in }
+        #expect(performed.final == report.final && field.activations == 0)
+        #expect(try terminal().refusal(of: purchase(1234)) == nil)
+    }
+
+    /// "Try another interface" is itself, and says what to do: 1D, where the card wants its contacts.
+    @Test(arguments: [
+        ("mastercard-decline", "1D"), ("visa-oda-fails-switch", "1D"),
+    ])
+    func anotherInterface(_ card: String, _ message: String) async throws {
+        var configuration = ReaderConfiguration.test
+        for index in configuration.combinations.indices { configuration.combinations[index].floorLimit = nil }
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: configuration, kernels: Kernels.all, keys: FuzzTargets.keys))
+        let field = LosingKernel2Field(try #require(VirtualCards.named(card)), lost: -1, hasRecovery: false)
+        let shown = Mutex<[UserInterfaceRequest]>([])
+        let report = try await terminal.perform(purchase(12_34), in: field) { request in
+            shown.withLock { $0.append(request) }
+        }
+        #expect(report.outcome.kind == .tryAnotherInterface && report.receiptFacts == nil, "\(report.outcome.reason)")
+        #expect(shown.withLock { $0.last?.message.map { [$0.rawValue].hex } } == message)
     }
 
     /// What the reader reports of a card that goes, and what the kernel is told.

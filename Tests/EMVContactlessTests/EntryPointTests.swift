@@ -96,6 +96,30 @@ import Testing
         #expect(play.next(.cardPresent).shows([], then: "00A404000E325041592E5359532E444446303100"))
     }
 
+    /// Book C-3, 5.1.2: the limits of a card's program count whether there was pre-processing or not, and so they do for a
+    /// transaction that they do not allow.
+    @Test(arguments: [false, true])
+    func dynamicReaderLimitsAfterStartB(_ startsAtB: Bool) throws {
+        var combination = Combination.visa(qualifiers: [.emvMode])
+        var limits = try #require(Kernel3.DynamicReaderLimits(applicationProgramIdentifier: [0x31]))
+        (limits.floorLimit, limits.cvmRequiredLimit, limits.transactionLimit) = (1_00, 2_00, 10_00)
+        combination.kernel3.dynamicReaderLimits = [limits]
+        for (amount, expected) in [(UInt64(1_00), "20000000"), (1_50, "20800000"), (5_00, "20C00000"), (10_00, nil)] {
+            var play = Play([combination], kernels: [3: Kernel3.self])
+            _ = play.next(startsAtB ? .startB(try purchase(amount)) : .startA(try purchase(amount)))
+            _ = play.next(.cardPresent)
+            _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
+            let step = play.next(
+                try answer("6F 18 84 07 A0 00 00 00 03 10 10 A5 0D 9F 38 03 9F 66 04 BF 0C 04 9F 5A 01 31 90 00"))
+            guard let expected else {
+                #expect(step.final?.outcome.kind == .endApplication, "no other combination is left")
+                continue
+            }
+            guard case .send(let command) = step.action else { throw CardError(.other) }
+            #expect(command.bytes.hex == "80A80000068304\(expected)00")
+        }
+    }
+
     // MARK: Combination selection (3.3)
 
     /// What stands in the PPSE, and in which order applications are selected, with every SELECT refused.
@@ -594,6 +618,7 @@ private struct Play {
         kernels: [KernelIdentifier: any Kernel.Type] = [2: Obedient.self, 3: Obedient.self]
     ) {
         var configuration = ReaderConfiguration.test
+        configuration.abilities = []
         configuration.terminal.merge(terminal) { $1 }
         configuration.combinations = combinations
         entryPoint = EntryPoint(configuration: configuration, kernels: kernels)

@@ -97,6 +97,11 @@ public enum FuzzTargets {
                 configuration.terminal[0x9F35] = [0x14]
                 configuration.terminal[0x9F40] = [0xE0, 0x00, 0xF0, 0xA0, 0x01]
             }
+            let changed = TerminalTransactionQualifiers(rawValue: UInt32(choice[3] & 0x5F) << 24)
+            if changed.contains(.onlinePIN) { configuration.abilities.remove(.pinPad) }
+            if changed.contains(.signature) { configuration.abilities.remove(.paper) }
+            // It follows from what is left.
+            if !changed.isEmpty { configuration.terminal[0x9F33] = nil }
             for index in configuration.combinations.indices {
                 configuration.combinations[index].floorLimit = Self.floorLimits[Int(choice[2] & 0x03)]
                 configuration.combinations[index].kernel3.checksUsageAtATM = isATM
@@ -104,14 +109,15 @@ public enum FuzzTargets {
                     configuration.combinations[index].data.merge(Self.kernel2Data(choice[0])) { $1 }
                 }
                 // Kernel 3 has EMV mode, and no mag-stripe mode.
-                configuration.combinations[index].terminalTransactionQualifiers?.formSymmetricDifference(
-                    TerminalTransactionQualifiers(rawValue: UInt32(choice[3] & 0x5F) << 24))
+                if changed.isEmpty { continue }
+                configuration.combinations[index].terminalTransactionQualifiers?.formUnion([.onlinePIN, .signature])
+                configuration.combinations[index].terminalTransactionQualifiers?.formSymmetricDifference(changed)
             }
         }
     }
 
     /// Those that were published, and those that the virtual cards are certified by.
-    private static let keys: CAPublicKeys = {
+    static let keys: CAPublicKeys = {
         var keys = CAPublicKeys.published
         for key in VirtualCards.certificationAuthorityKeys {
             guard

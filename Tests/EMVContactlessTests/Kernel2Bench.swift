@@ -30,7 +30,8 @@ struct Kernel2Bench {
     /// That of an attended terminal in Germany that can do all of it, with the terminal action codes that Mastercard's are
     /// published with.
     static let terminal = [
-        "9F1A": "0276", "9F35": "22", "DF8117": "E0", "DF8118": "60", "DF8119": "08", "DF811B": "30", "DF811D": "02",
+        "9F1A": "0276", "9F33": "E06808", "9F35": "22", "9F40": "0000000000", "DF8117": "E0", "DF8118": "60",
+        "DF8119": "08", "DF811B": "30", "DF811D": "02",
         "DF811E": "10", "DF811F": "08", "DF812C": "00", "DF8120": "F45084800C", "DF8121": "0000000000",
         "DF8122": "F45084800C",
     ]

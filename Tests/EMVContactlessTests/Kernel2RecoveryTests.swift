@@ -197,6 +197,24 @@ import Testing
         #expect(report.outcome.kind == .onlineRequest && copy.tornTransactions.current.isEmpty)
     }
 
+    /// A terminal that is made anew for each read keeps the log of the one before, without a word in the configuration.
+    @Test func theLogOutlivesTheEntryPoint() async throws {
+        var configuration = ReaderConfiguration.unattendedTest
+        for index in configuration.combinations.indices { configuration.combinations[index].data[0xDF811D] = nil }
+        let log = TornTransactions()
+        func terminal() -> ContactlessTerminal {
+            ContactlessTerminal(
+                EntryPoint(configuration: configuration, kernels: Kernels.all, keys: .published), tornTransactions: log)
+        }
+        let field = LosingKernel2Field(
+            try #require(VirtualCards.named("mastercard")), lost: 4, hasRecovery: true, comesBack: false)
+        await #expect(throws: CardError.self) { try await terminal().perform(purchase(12_34), in: field) { _ in } }
+        #expect(log.current.count == 1)
+        let report = try await terminal().perform(purchase(12_34), in: field.backAgain()) { _ in }
+        #expect(report.exchanges.last.map { [$0.header[1]].hex } == "D0")
+        #expect(report.outcome.kind == .onlineRequest && log.current.isEmpty)
+    }
+
     /// The terminal is asked while the card waits, and what it says is used.
     @Test func theTerminalAnswers() async throws {
         var configuration = ReaderConfiguration.test

@@ -8,10 +8,10 @@ import Testing
     /// but for those of the combination, no CVM is supported, and the action codes of the book's decline what has no ODA.
     @Test func defaultValues() throws {
         var bench = Kernel2Bench()
-        for tag in Kernel2Bench.terminal.keys where tag != "9F1A" { bench.data[tag] = .some(nil) }
+        for tag in Kernel2Bench.terminal.keys where tag.hasPrefix("DF") { bench.data[tag] = .some(nil) }
         bench.fci = "9F 38 15  9F 09 02  9F 40 05  9F 6D 02  DF 81 0C 01  DF 81 1C 02  DF 81 1D 01"
         let run = try bench.run(try ShortCard().read + [MChipCard.cryptogram("00")])
-        #expect(run.commands[0] == joined("80A800000F830D", "0002", "0000000000", "0001", "02", "012C", "00", "00"))
+        #expect(run.commands[0] == joined("80A800000F830D", "0002", "0000000000", "0001", "02", "012C", "02", "00"))
         // AAC: the denial code 840000000C has "ODA not performed"; CVM: "no CVM performed, failed".
         #expect(run.commands.last?.hasPrefix("80AE00") == true)
         #expect(run[record: 0x9F33] == "000000" && run[record: 0x9F34] == "3F0001" && run[record: 0x95] == "8000800001")
@@ -24,6 +24,15 @@ import Testing
         bench.furtherUnpredictableNumbers.removeLast()
         let run = try bench.run()
         #expect(run.outcome.kind == .endApplication && run.outcome.start == nil && run.commands.isEmpty)
+    }
+
+    /// Nor without what the terminal has to say of itself.
+    @Test(arguments: ["9F1A", "9F33", "9F35", "9F40"]) func withoutTheTerminalsData(_ tag: String) throws {
+        var bench = Kernel2Bench()
+        bench.data[tag] = .some(nil)
+        let run = try bench.run()
+        #expect(run.outcome.kind == .endApplication && run.outcome.start == nil && run.commands.isEmpty)
+        #expect(run.outcome.reason == "the terminal has no \(tag)")
     }
 
     /// S3.4, S3.5: before the card has told anything.

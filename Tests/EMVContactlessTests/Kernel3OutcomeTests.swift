@@ -261,7 +261,8 @@ import Testing
         let activation = try Kernel3Bench().activation()
         var entryPoint = EntryPoint(
             configuration: try ReaderConfiguration(
-                environment: .test, terminal: activation.terminalData.filter { [0x9F1A, 0x9F33].contains($0.key) },
+                environment: .test, abilities: [.pinPad, .paper],
+                terminal: activation.terminalData.filter { [0x9F1A, 0x9F33].contains($0.key) },
                 combinations: [activation.combination]), kernels: Kernels.all)
         func respond(_ response: String) throws -> EntryPoint.Step {
             entryPoint.next(.response(try ResponseAPDU(wire(response)), after: .zero))

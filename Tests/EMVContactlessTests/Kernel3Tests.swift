@@ -72,6 +72,28 @@ import Testing
         #expect(run.commands == [try wire("80 A8 00 00 06 83 04 \(expected) 00").hex])
     }
 
+    /// A.2: a reader that is online only, by its type or by the combination, asks for an online cryptogram whatever
+    /// pre-processing has taken out, and does not approve what the card would.
+    @Test(
+        arguments: [
+            ("11", "36 00 C0 00", true), ("14", "36 00 C0 00", true), ("21", "36 00 C0 00", true),
+            ("24", "36 00 C0 00", true), ("22", "36 80 C0 00", true), (nil, "36 80 C0 00", true),
+            ("22", "36 00 C0 00", false), ("25", "36 00 C0 00", false), (nil, "36 00 C0 00", false),
+        ] as [(String?, String, Bool)])
+    func onlineOnly(_ terminalType: String?, _ qualifiers: String, _ isOnlineOnly: Bool) throws {
+        var bench = try Kernel3Bench.signing
+        (bench.terminalType, bench.qualifiers) = (terminalType, qualifiers)
+        let run = try bench.run(SigningCard().responses)
+        let sent = isOnlineOnly ? "36 80 C0 00" : "36 00 C0 00"
+        #expect(run.commands.first?.hasPrefix(try wire("80 A8 00 00 12 83 10" + sent).hex) == true)
+        #expect(run.outcome.kind == (isOnlineOnly ? .onlineRequest : .approved), "\(run.outcome.reason)")
+        // The limits of a program do not change that.
+        bench.options.dynamicReaderLimits = [try limits("31")]
+        bench.fci = "6F 1B 84 07 A0 00 00 00 03 10 10 A5 10 9F 38 03 9F 66 04 BF 0C 07 9F 5A 04 31 02 68 26"
+        let limited = try bench.run("6F 00")
+        #expect(limited.commands == [try wire("80 A8 00 00 06 83 04 \(sent) 00").hex])
+    }
+
     /// 5.1.2
     @Test(arguments: [(UInt64(99), false), (100, true), (0, true)])
     func aLimitOfTheProgramIsExceeded(_ amount: UInt64, _ isExceeded: Bool) throws {

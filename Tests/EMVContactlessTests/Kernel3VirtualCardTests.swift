@@ -136,6 +136,11 @@ import Testing
 
     /// One transaction, with the card put on the reader each time it is asked for.
     private struct Play {
+        private static func abilities(_ qualifiers: String) throws -> Set<ReaderConfiguration.Ability> {
+            let bits = try wire(qualifiers)[0]
+            return Set((bits & 0x04 != 0 ? [.pinPad] : []) + (bits & 0x02 != 0 ? [.screen] : []))
+        }
+
         let final: FinalOutcome
         /// Of the commands, one string for each time the field came up.
         private(set) var instructions: [String] = []
@@ -156,8 +161,8 @@ import Testing
             var entryPoint = EntryPoint(
                 configuration: try configuration
                     ?? ReaderConfiguration(
-                        environment: .test,
-                        terminal: activation.terminalData.filter { [0x9F1A, 0x9F33].contains($0.key) },
+                        environment: .test, abilities: Self.abilities(qualifiers),
+                        terminal: activation.terminalData.filter { $0.key == 0x9F1A },
                         combinations: [activation.combination]),
                 kernels: [3: Kernel3.self], keys: try keys ?? Self.keys())
             var event = EntryPoint.Event.startA(activation.transaction)

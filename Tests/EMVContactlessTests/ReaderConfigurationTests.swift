@@ -16,7 +16,7 @@ import Testing
         let name = more.prefix { $0 != ":" }
         let members = sound.filter { !$0.hasPrefix(name) } + [more]
         return """
-            {"environment": "test", "terminal": {"9F1A": "0276", "9F33": "E0F8C8"},
+            {"environment": "test", "abilities": ["pinPad", "screen"], "terminal": {"9F1A": "0276", "9F33": "E0F8C8"},
              "combinations": [{\(members.joined(separator: ", "))}]}
             """
     }
@@ -25,7 +25,7 @@ import Testing
         let configuration = try decode(
             """
             {
-              "environment": "live",
+              "environment": "live", "abilities": ["paper", "pinPad"],
               "terminal": { "9F1A": "0276", "9F33": "E0F8C8", "9F35": "22", "DF8117": "60" },
               "combinations": [
                 { "aid": "a0000000031010", "kernel": "03", "transactionTypes": ["purchase", "refund"],
@@ -36,7 +36,7 @@ import Testing
               ]
             }
             """)
-        #expect(configuration.environment == .live)
+        #expect(configuration.environment == .live && configuration.abilities == [.pinPad, .paper])
         #expect(
             configuration.terminal == [
                 0x9F1A: [0x02, 0x76], 0x9F33: [0xE0, 0xF8, 0xC8], 0x9F35: [0x22], 0xDF8117: [0x60],
@@ -77,6 +77,7 @@ import Testing
 
     @Test func theTestConfigurationIsSound() throws {
         try ReaderConfiguration.test.validate()
+        try ReaderConfiguration.unattendedTest.validate()
         #expect(ReaderConfiguration.test.environment == .test)
         // Every kernel that a combination can ask for (Book B, table 3-6)
         #expect(Set(ReaderConfiguration.test.combinations.map(\.kernel)) == [2, 3, 4, 5, 6, 7, 8])
@@ -156,10 +157,12 @@ import Testing
         #expect(found?.path == "combinations[0].terminalTransactionQualifiers")
     }
 
-    /// Terminal Country Code and Terminal Capabilities; EMV Book 3, table 33, has both for every terminal.
-    @Test(arguments: [0x9F1A, 0x9F33] as [TLVTag])
-    func kernel3NeedsTheTerminalsData(_ tag: TLVTag) throws {
+    /// Terminal Country Code, and for Kernel 2 Terminal Type and Additional Terminal Capabilities; EMV Book 3, table 33, has
+    /// them for every terminal.
+    @Test(arguments: [(3, 0x9F1A), (2, 0x9F1A), (2, 0x9F35), (2, 0x9F40)] as [(KernelIdentifier, TLVTag)])
+    func kernelsNeedTheTerminalsData(_ kernel: KernelIdentifier, _ tag: TLVTag) throws {
         var configuration = ReaderConfiguration.test
+        configuration.combinations.removeAll { $0.kernel != kernel }
         let removed = configuration.terminal.removeValue(forKey: tag)
         let value = try #require(removed)
         let found = #expect(throws: ConfigurationError.self) { try configuration.validate() }
@@ -173,7 +176,7 @@ import Testing
         configuration.combinations = [configuration.combinations[0]]
         try configuration.validate()
         // What another kernel needs is not known here.
-        configuration.combinations = ReaderConfiguration.test.combinations.filter { $0.kernel == 2 }
+        configuration.combinations = ReaderConfiguration.test.combinations.filter { $0.kernel == 4 }
         try configuration.validate()
     }
 

@@ -27,7 +27,7 @@ import Testing
 
     /// A reader with a floor limit of 1,000.00.
     private static let offline = """
-        {"environment": "test", "terminal": {"9F1A": "0276", "9F33": "E0F8C8", "9F35": "22"},
+        {"environment": "test", "abilities": ["pinPad", "paper"], "terminal": {"9F1A": "0276", "9F33": "E0F8C8", "9F35": "22"},
          "combinations": [{"aid": "A0000000031010", "kernel": "03", "floorLimit": 100000, "cvmRequiredLimit": 5000,
                            "terminalTransactionQualifiers": "36004000"}]}
         """
@@ -70,6 +70,26 @@ import Testing
         let report = try json(outcome)
         #expect(report["outcome"] as? String == expected, "\(outcome)")
         #expect((report["reader"] as? [String: Any])?["backend"] as? String == "pcsc")
+    }
+
+    /// What pre-processing refuses (Book B, 3.1.1.5 and 3.1.1.13) asks neither for a card nor for a reader.
+    @Test func aRefusalAsksForNoCard() async throws {
+        let outcome = try await pay("--reader", "no such reader", "--amount", "10000.00", "--json")
+        #expect(outcome.status == 0, "\(outcome)")
+        let report = try json(outcome)
+        #expect(report["outcome"] as? String == "tryAnotherInterface" && report["reader"] is NSNull)
+        let messages = try #require(report["messages"] as? [[String: Any]])
+        #expect(messages.map { $0["identifier"] as? String } == ["18"])
+        let text = try await pay("--reader", "no such reader", "--amount", "10000.00")
+        #expect(text.output.contains("Outcome      try another interface"), "\(text)")
+    }
+
+    /// A configuration that advertises what its abilities have not.
+    @Test func aContradictionIsTold() async throws {
+        let config = try file("config.json", Self.offline.replacing(#""pinPad", "#, with: ""))
+        defer { try? FileManager.default.removeItem(atPath: config) }
+        let outcome = try await pay("--virtual", "--amount", "1", "--config", config)
+        #expect(outcome.status == 2 && outcome.error.contains("add “pinPad” to the abilities"), "\(outcome)")
     }
 
     @Test func revealed() async throws {

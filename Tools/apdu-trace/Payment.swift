@@ -19,6 +19,9 @@ struct PayCommand: AsyncParsableCommand {
     func run() async throws {
         let run = try PaymentRun(payment)
         try NewFile.checkWritable(output.output, replacing: output.force)
+        if let refused = run.refusal {
+            throw ToolError.usage("\(refused.outcome.reason)", "Name another amount, or another type.")
+        }
         let base = try await readerOptions.waitForCard(on: try await readerOptions.readers())
         let recorder = TraceRecorder(try output.writer())
         for event in RecordedTransaction.events(run.transaction, configuration: payment.config) {
@@ -142,6 +145,9 @@ struct PaymentRun {
     init(_ options: PaymentOptions) throws {
         self.init(try options.transaction(), ContactlessTerminal(try options.entryPoint()))
     }
+
+    /// What pre-processing makes of a transaction that it refuses, before there is a card.
+    var refusal: ContactlessTerminal.Report? { terminal.refusal(of: transaction) }
 
     func perform(on reader: any CardReader, patience: Duration?) async throws -> ContactlessTerminal.Report {
         let field = CardReaderField(reader, patience: patience)

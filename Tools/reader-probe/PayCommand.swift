@@ -41,9 +41,12 @@ struct PayCommand: AsyncParsableCommand {
         let transaction = try payment.transaction()
         let terminal = ContactlessTerminal(try payment.entryPoint())
         let issuer = try issuerResponse()
-        let reader = try await readerOptions.waitForCard(on: try await readerOptions.readers())
         var messages: [UserInterfaceRequest] = []
         let logger = readerOptions.logger
+        if let refused = terminal.refusal(of: transaction, show: { messages.append($0) }) {
+            return try show(refused, transaction, on: nil, messages, issuer)
+        }
+        let reader = try await readerOptions.waitForCard(on: try await readerOptions.readers())
         func perform(in field: some ContactlessField) async throws -> ContactlessTerminal.Report {
             defer { Terminal.endProgress() }
             return try await terminal.perform(
@@ -69,8 +72,16 @@ struct PayCommand: AsyncParsableCommand {
                 throw error
             }
         }
+        try show(result, transaction, on: reader.identity, messages, issuer)
+    }
+
+    /// - Parameter reader: nil where none was asked for.
+    private func show(
+        _ result: ContactlessTerminal.Report, _ transaction: Transaction, on reader: ReaderIdentity?,
+        _ messages: [UserInterfaceRequest], _ issuer: OnlineResponse?
+    ) throws {
         let report = Report.Payment(
-            reader: reader.identity, transaction: transaction, messages: messages, result: result, answer: issuer,
+            reader: reader, transaction: transaction, messages: messages, result: result, answer: issuer,
             reveal: output.reveal)
         let redactor = output.reveal ? Redactor() : Redactor(hiding: result)
         if output.json {

@@ -33,7 +33,8 @@ extension Report {
             let duration: Double
         }
 
-        let reader: Reader
+        /// Null where the transaction was refused before a card was asked for.
+        @OrNull var reader: Reader?
         let amount: Int
         let currency: String
         let type: String
@@ -59,11 +60,11 @@ extension Report {
 
         /// - Parameter answer: the issuer's, which there was in case of an online request.
         init(
-            reader: ReaderIdentity, transaction: Transaction, messages: [UserInterfaceRequest],
+            reader: ReaderIdentity?, transaction: Transaction, messages: [UserInterfaceRequest],
             result: ContactlessTerminal.Report, answer: OnlineResponse?, reveal: Bool
         ) {
             let outcome = result.outcome
-            self.reader = Reader(reader)
+            self.reader = reader.map { Reader($0) }
             amount = Int(transaction.amount)
             currency = transaction.currency.code
             type = "\(transaction.kind)"
@@ -146,10 +147,8 @@ struct PaymentText {
 
     var text: String {
         let amount = Currency[report.currency]?.format("\(report.amount)") ?? ""
-        var lines = [
-            field("Reader", "\(report.reader.name)  (\(report.reader.backend))"),
-            field("Transaction", "\(report.type.words), \(amount)"),
-        ]
+        var lines = report.reader.map { [field("Reader", "\($0.name)  (\($0.backend))")] } ?? []
+        lines.append(field("Transaction", "\(report.type.words), \(amount)"))
         if let aid = report.aid { lines.append(field("Application", aid)) }
         if let kernel = report.kernel { lines.append(field("Kernel", "\(KernelIdentifier(rawValue: UInt32(kernel)))")) }
         lines.append(field("Outcome", Terminal.styled(report.outcome.words, .bold)))

@@ -52,6 +52,18 @@ public struct ContactlessTerminal: Sendable {
         self.tornTransactions = tornTransactions
     }
 
+    /// Performs Start A alone, with pre-processing, before there is a card to wait for (Book B, 3.1).
+    ///
+    /// - Returns: the report of a transaction that pre-processing refuses; nil where a card is to be presented, and
+    ///   ``perform(_:in:preProcessing:layers:authorise:exchange:show:)`` follows.
+    public func refusal(of transaction: Transaction, show: (UserInterfaceRequest) -> Void = { _ in }) -> Report? {
+        var entryPoint = entryPoint
+        let step = entryPoint.next(.startA(transaction))
+        guard case .finish(let final) = step.action else { return nil }
+        step.userInterfaceRequests.forEach(show)
+        return Report(final: final, notes: step.notes)
+    }
+
     /// Performs one transaction.
     ///
     /// A card that leaves, breaks off or misbehaves leads to an outcome.  Cancelling the task ends the transaction at the

@@ -112,7 +112,7 @@ public struct EntryPoint: Sendable {
         preferredApplications: [AID] = [],
         random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
     ) {
-        self.configuration = configuration
+        self.configuration = configuration.advertised
         // Book B, 3.1.1.7: the terminal's floor limit, where a combination does not have another one.
         if let limit = configuration.terminal[0x9F1B] {
             for index in configuration.combinations.indices {

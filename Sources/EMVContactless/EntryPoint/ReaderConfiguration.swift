@@ -8,11 +8,12 @@ public import SmartCard
 ///
 ///     {
 ///       "environment": "test",
-///       "terminal": { "9F1A": "0276", "9F33": "E0F8C8", "9F35": "22" },
+///       "abilities": ["pinPad", "paper"],
+///       "terminal": { "9F1A": "0276", "9F35": "22", "9F40": "6000F0A001" },
 ///       "combinations": [
 ///         { "aid": "A0000000031010", "kernel": "03", "transactionTypes": ["purchase", "refund"],
 ///           "transactionLimit": 100000, "cvmRequiredLimit": 5000, "floorLimit": 0,
-///           "terminalTransactionQualifiers": "36004000",
+///           "terminalTransactionQualifiers": "30004000",
 ///           "kernel3": { "checksUsageAtATM": true,
 ///             "dynamicReaderLimits": [ { "applicationProgramIdentifier": "3102682620", "floorLimit": 1000 } ] } }
 ///       ]
@@ -23,23 +24,32 @@ public import SmartCard
 /// of ``Kernel3/Options`` and ``Kernel3/DynamicReaderLimits``; what is left out there has the value that their initialisers
 /// give it.  A key that is not known is an error.
 ///
-/// Kernel 3 needs the Terminal Country Code, 9F1A, and the Terminal Capabilities, 9F33: in `terminal`, or in the `data` of
-/// each of its combinations.  What a card or an issuer sends cannot be set.
+/// What `abilities` names, ``Ability``, is what the reader advertises that cardholders can be verified by: bits 3 and 2 of byte 1
+/// of the TTQ, byte 2 of the Terminal Capabilities, 9F33, and for Kernel 2 DF8118, DF8119, DF811E and DF812C follow from it.
+/// They may be set to less, but for the TTQ; to more is an error.  Where it is left out, cardholders are verified by their own
+/// devices, or not at all.
+///
+/// Kernel 3 needs the Terminal Country Code, 9F1A, Kernel 2 the Terminal Type, 9F35, and the Additional Terminal Capabilities,
+/// 9F40, as well: in `terminal`, or in the `data` of each of its combinations.  What a card or an issuer sends cannot be set.
 ///
 /// A key that stands twice in an object is not seen: the decoder takes one of the two, `JSONDecoder` the first.  Bits of the
 /// TTQ that have no name in ``TerminalTransactionQualifiers`` go to the card as they stand, since a scheme may use them.
 public struct ReaderConfiguration: Hashable, Sendable {
     /// Whose certification authority keys are trusted.
     public var environment: CAPublicKey.Environment
+    /// What the reader has to verify cardholders with.
+    public var abilities: Set<Ability>
     /// The terminal's data objects, by tag.
     public var terminal: [TLVTag: [UInt8]]
     /// In no particular order: the card's priorities decide.
     public var combinations: [Combination]
 
     public init(
-        environment: CAPublicKey.Environment, terminal: [TLVTag: [UInt8]], combinations: [Combination]
+        environment: CAPublicKey.Environment, abilities: Set<Ability> = [], terminal: [TLVTag: [UInt8]],
+        combinations: [Combination]
     ) throws(ConfigurationError) {
         self.environment = environment
+        self.abilities = abilities
         self.terminal = terminal
         self.combinations = combinations
         try validate()
@@ -133,6 +143,7 @@ extension ReaderConfiguration {
                     path: path, reason: "\(combination.aid), \(combination.kernel) and \(type) stand there before")
             }
         }
+        try validateAbilities()
     }
 
     /// What comes from elsewhere and may not be set, and from where.
@@ -175,9 +186,15 @@ extension ReaderConfiguration {
 }
 
 extension Combination {
-    /// What the terminal has to have for the kernel.  Kernel 3 compares 9F1A with the issuer's country (Book C-3, 5.5.1),
-    /// and its data record has both.
-    fileprivate var mandatoryData: [TLVTag] { kernel == 3 ? [0x9F1A, 0x9F33] : [] }
+    /// What the terminal has to have for the kernel, beside 9F33, which it always has.  Both compare 9F1A with the issuer's
+    /// country (Book C-3, 5.5.1; Book C-2, 7.7); Kernel 2 decides by 9F35 and 9F40 (7.7 and 7.8).
+    fileprivate var mandatoryData: [TLVTag] {
+        switch kernel {
+        case 2: Kernel2.mandatoryData.filter { $0 != 0x9F33 }
+        case 3: [0x9F1A]
+        default: []
+        }
+    }
 
     fileprivate func validate(_ path: String) throws(ConfigurationError) {
         guard kernel != .any else { throw ConfigurationError(path: "\(path).kernel", reason: "no kernel") }

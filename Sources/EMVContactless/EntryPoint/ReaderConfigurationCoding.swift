@@ -7,6 +7,7 @@ extension ReaderConfiguration: Codable {
         let container = try decoder.container(keyedBy: Key.self, allowing: Key.configuration)
         try self.init(
             environment: container.decode(CAPublicKey.Environment.self, forKey: "environment"),
+            abilities: container.decodeIfPresent(Set<Ability>.self, forKey: "abilities") ?? [],
             terminal: container.decodeDataObjects("terminal"),
             combinations: container.decode([Combination].self, forKey: "combinations"))
     }
@@ -14,6 +15,7 @@ extension ReaderConfiguration: Codable {
     public func encode(to encoder: any Encoder) throws {
         var container = encoder.container(keyedBy: Key.self)
         try container.encode(environment, forKey: "environment")
+        try container.encode(abilities.map(\.rawValue).sorted(), forKey: "abilities")
         try container.encode(DataObjects(terminal), forKey: "terminal")
         try container.encode(combinations, forKey: "combinations")
     }
@@ -164,7 +166,7 @@ private struct Key: CodingKey, ExpressibleByStringLiteral {
     init(stringValue: String) { self.stringValue = stringValue }
     init?(intValue: Int) { nil }
 
-    static let configuration: Set<String> = ["environment", "terminal", "combinations"]
+    static let configuration: Set<String> = ["environment", "abilities", "terminal", "combinations"]
     static let combination: Set<String> = [
         "aid", "kernel", "transactionTypes", "transactionLimit", "floorLimit", "cvmRequiredLimit",
         "terminalTransactionQualifiers", "statusCheck", "zeroAmountAllowed", "extendedSelection", "data", "kernel3",

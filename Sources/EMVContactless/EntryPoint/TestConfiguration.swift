@@ -1,20 +1,32 @@
 import SmartCard
 
 extension ReaderConfiguration {
-    /// An attended test terminal in Germany that goes online, for the applications of every scheme that has a contactless
-    /// kernel.  It accepts cards of test environments only: no amount of money can be taken with it.
+    /// An attended test terminal in Germany that goes online, with a PIN pad and a printer, for the applications of every scheme
+    /// that has a contactless kernel.  It accepts cards of test environments only: no amount of money can be taken with it.
     ///
     /// Limits: 10,000.00 a transaction, no offline floor, cardholder verification from 50.00 on.
     public static let test = Self(
-        unchecked: .test, terminal: testTerminal,
-        combinations: testApplications.flatMap { kernel, aids in
-            aids.compactMap { AID($0) }.map { testCombination($0, kernel) }
-        })
+        unchecked: .test, abilities: [.pinPad, .paper], terminal: testTerminal, combinations: testCombinations)
+
+    /// The same, of a reader that stands alone, and has nothing but its antenna: from 50.00 on cardholders are verified by
+    /// their own devices, or the transaction ends as the kernels' books have it.
+    public static let unattendedTest = Self(
+        unchecked: .test, abilities: [],
+        terminal: testTerminal.filter { $0.key != 0x9F33 }.merging([
+            0x9F35: [0x25],  // terminal type: unattended, offline with online capability
+            0x9F40: [0x60, 0x00, 0x00, 0x00, 0x01],  // additional terminal capabilities: no keys, no printer
+        ]) { $1 }, combinations: testCombinations)
+
+    private static let testCombinations = testApplications.flatMap { kernel, aids in
+        aids.compactMap { AID($0) }.map { testCombination($0, kernel) }
+    }
 
     private init(
-        unchecked environment: CAPublicKey.Environment, terminal: [TLVTag: [UInt8]], combinations: [Combination]
+        unchecked environment: CAPublicKey.Environment, abilities: Set<Ability>, terminal: [TLVTag: [UInt8]],
+        combinations: [Combination]
     ) {
         self.environment = environment
+        self.abilities = abilities
         self.terminal = terminal
         self.combinations = combinations
     }
@@ -60,25 +72,20 @@ extension ReaderConfiguration {
         Combination(
             aid: aid, kernel: kernel, transactionLimit: 1_000_000, floorLimit: 0, cvmRequiredLimit: 5_000,
             terminalTransactionQualifiers: kernel == 3
-                ? [.emvMode, .emvContactChip, .onlinePIN, .signature, .issuerUpdateProcessing, .consumerDeviceCVM]
+                ? [.emvMode, .emvContactChip, .issuerUpdateProcessing, .consumerDeviceCVM]
                 : nil,
             statusCheck: false, zeroAmountAllowed: true, data: kernel == 2 ? kernel2Data(aid) : [:])
     }
 
-    /// What Kernel 2 can do here: CDA, relay resistance, devices that verify their holder, online PIN and signature, and
-    /// recovery of two torn transactions.  The terminal action codes are those that terminals are published with; Maestro has
+    /// What Kernel 2 can do here: CDA, relay resistance, devices that verify their holder, and recovery of two torn transactions.  The terminal action codes are those that terminals are published with; Maestro has
     /// no mag-stripe mode.
     private static func kernel2Data(_ aid: AID) -> [TLVTag: [UInt8]] {
         let isMaestro = aid.bytes.starts(with: [0xA0, 0x00, 0x00, 0x00, 0x04, 0x30, 0x60])
         return [
             0xDF8117: [0xE0],  // card data input capability
-            0xDF8118: [0x60],  // CVM required: online PIN, signature
-            0xDF8119: [0x08],  // no CVM required
             0xDF811B: [isMaestro ? 0xB0 : 0x30],  // kernel configuration: on-device verification, relay resistance
             0xDF811D: [0x02],  // torn transactions
-            0xDF811E: [0x10],  // mag-stripe mode, CVM required: signature
             0xDF811F: [0x08],  // security capability: CDA
-            0xDF812C: [0x00],  // mag-stripe mode, no CVM required
             0xDF8120: isMaestro ? [0xF4, 0x50, 0x04, 0x80, 0x0C] : [0xF4, 0x50, 0x84, 0x80, 0x0C],  // TAC, default
             0xDF8121: isMaestro ? [0x00, 0x00, 0x80, 0x00, 0x00] : [0x00, 0x00, 0x00, 0x00, 0x00],  // TAC, denial
             0xDF8122: isMaestro ? [0xF4, 0x50, 0x04, 0x80, 0x0C] : [0xF4, 0x50, 0x84, 0x80, 0x0C],  // TAC, online

@@ -113,7 +113,8 @@ extension ProximityReaderSystem.StoreAndForwardPolicy {
         guard applications.map({ $0.contains { name.starts(with: $0.bytes) } }) ?? true,
             cvm != .onlinePIN, cvm.map(cardholderVerification.contains) ?? true, denied.isEmpty
         else {
-            logger.notice("a payment is not stored: findings \(denied.bytes.hex), \(cvm.map { "\($0)" } ?? "no word on the CVM")")
+            let method = cvm.map { "\($0)" } ?? "not told"
+            logger.notice("a payment is not stored: findings \(denied.bytes.hex), cardholder verification \(method)")
             throw PaymentCardReaderSession.ReadError.readNotAllowed
         }
     }

@@ -38,8 +38,8 @@ public enum ProximityReaderSystem {
     /// What is set of a terminal, before anybody has looked whether it is right: ``validated()`` does.
     public struct Configuration: Sendable {
         public var reader = ReaderChoice.automatic
-        /// What the terminal accepts.
-        public var terminal = ReaderConfiguration.test
+        /// What the terminal accepts, and what it has to verify cardholders with.
+        public var terminal = ReaderConfiguration.unattendedTest
         /// The certification authorities' keys.
         public var certificationAuthorityKeys = CAPublicKeys.published
         /// The keys of the payment service, which signs tokens: a JSON Web Key Set (RFC 7517).

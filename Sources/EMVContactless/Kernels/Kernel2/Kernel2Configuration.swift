@@ -3,11 +3,13 @@ import SmartCard
 /// What configures Kernel 2: data objects, which the combination's data or the terminal's set, and the values that Book C-2,
 /// table 4.3, gives those that are not set.
 ///
+/// Two torn transactions are kept unless DF811D says otherwise, where the book has none; and what ``mandatoryData`` names has no
+/// such value.
+///
 /// Three limits stand elsewhere besides: where DF8123 to DF8126 are not set, those of the ``Combination`` count.
 extension Kernel2 {
     /// Tag, name, value.
     private static let defaultRows = """
-        9F40   | Additional Terminal Capabilities                                | 0000000000
         9F09   | Application Version Number (Reader)                             | 0002
         DF8117 | Card Data Input Capability                                      | 00
         DF8118 | CVM Capability - CVM Required                                   | 00
@@ -20,7 +22,7 @@ extension Kernel2 {
         DF811E | Mag-stripe CVM Capability - CVM Required                        | F0
         DF812C | Mag-stripe CVM Capability - No CVM Required                     | F0
         DF811C | Max Lifetime of Torn Transaction Log Record                     | 012C
-        DF811D | Max Number of Torn Transaction Log Records                      | 00
+        DF811D | Max Number of Torn Transaction Log Records                      | 02
         DF812D | Message Hold Time                                               | 000013
         DF8133 | Maximum Relay Resistance Grace Period                           | 0032
         DF8132 | Minimum Relay Resistance Grace Period                           | 0014
@@ -33,10 +35,8 @@ extension Kernel2 {
         DF8120 | Terminal Action Code - Default                                  | 840000000C
         DF8121 | Terminal Action Code - Denial                                   | 840000000C
         DF8122 | Terminal Action Code - Online                                   | 840000000C
-        9F1A   | Terminal Country Code                                           | 0000
         DF8134 | Terminal Expected Transmission Time For Relay Resistance C-APDU | 0012
         DF8135 | Terminal Expected Transmission Time For Relay Resistance R-APDU | 0018
-        9F35   | Terminal Type                                                   | 00
         DF8127 | Time Out Value                                                  | 01F4
         """
 
@@ -51,6 +51,9 @@ extension Kernel2 {
         }
         return values
     }()
+
+    /// What the terminal has to have: without it no transaction begins.
+    static let mandatoryData: [TLVTag] = [0x9F1A, 0x9F33, 0x9F35, 0x9F40]
 
     /// What may be set without a value: the kernel then reads it, or asks for it (Book C-2, 4.1.3: a data object that is
     /// present and empty).

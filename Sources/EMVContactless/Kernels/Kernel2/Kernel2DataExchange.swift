@@ -72,10 +72,10 @@ extension Kernel2 {
     /// kernel.
     private static func mayBeSet(_ object: DataRecord.Element) -> Bool {
         let fixed: Set<TLVTag> = [
-            0x9F02, 0x9F03, 0x5F2A, 0x5F36, 0x9A, 0x9F06, 0x9F21, 0x9C, 0x9F37, 0x95, 0x9B, 0x9F33, 0x9F34,
+            0x9F02, 0x9F03, 0x5F2A, 0x5F36, 0x9A, 0x9F06, 0x9F21, 0x9C, 0x9F37, 0x95, 0x9B, 0x9F34,
         ]
         if requestable.contains(object.tag) { return true }
-        guard !fixed.contains(object.tag), defaults[object.tag] == nil,
+        guard !fixed.contains(object.tag), !mandatoryData.contains(object.tag), defaults[object.tag] == nil,
             let element = DataElement[object.tag, .mastercard], element.source == .terminal
         else { return false }
         return object.value.isEmpty || element.length.contains(object.value.count)

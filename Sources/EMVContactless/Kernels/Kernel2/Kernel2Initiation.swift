@@ -6,6 +6,9 @@ extension Kernel2 {
         guard furtherUnpredictableNumbers.count >= 3 else {
             throw Termination(outcome: outcome(.endApplication, reason: "there are no unpredictable numbers"))
         }
+        if let tag = Self.mandatoryData.first(where: { data[$0] == nil }) {
+            throw Termination(outcome: outcome(.endApplication, reason: "the terminal has no \(tag)"))
+        }
         tornTransactions.removeAll(olderThan: data.number(0xDF811C), at: activation.transaction.time)
         // S1.7 and S1.8
         do {

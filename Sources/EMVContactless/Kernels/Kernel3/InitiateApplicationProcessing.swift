@@ -21,6 +21,9 @@ extension Kernel3 {
             }
             qualifiers = indicators.terminalTransactionQualifiers ?? qualifiers
         }
+        // Book C-3, A.2, Terminal Transaction Qualifiers: a reader that is online only always asks for an online cryptogram,
+        // which pre-processing has taken out of the configured ones (Book B, 3.1.1.2).
+        if isOnlineOnly { qualifiers.insert(.onlineCryptogramRequired) }
         terminalTransactionQualifiers = qualifiers
 
         // Book C-3, 5.4.2.1: the card has to have a PDOL.
@@ -32,6 +35,14 @@ extension Kernel3 {
         } catch {
             throw .endApplication("PDOL: \(error)")
         }
+    }
+
+    /// By the combination, or by the terminal type, 9F35 (EMV Book 4, Annex A1).
+    private var isOnlineOnly: Bool {
+        activation.combination.terminalTransactionQualifiers?.contains(.onlineCryptogramRequired) == true
+            || activation.terminalData[0x9F35]?.first.flatMap {
+                TerminalActionAnalysis.OnlineCapability(terminalType: $0)
+            } == .onlineOnly
     }
 
     /// What the terminal has for a card that asks, and for the issuer.
