@@ -46,7 +46,7 @@ import Testing
             #expect(texts.insert(text).inserted, "said twice: \(text)")
             #expect(error.isSoftwareUpdateError == "\(error)".contains("SoftwareUpdate"))
         }
-        #expect(texts.count == 57 + 1)
+        #expect(texts.count == 57 + 2)
         for source in CancellationSource.allCases {
             #expect(UnderlyingError.commandCancelled(from: source).recovery == .dontRetry)
         }
