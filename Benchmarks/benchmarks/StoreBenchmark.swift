@@ -149,7 +149,9 @@ extension Benchmarks {
                 hash: Self.url(Data(SHA256.hash(data: Data(form.utf8))).base64EncodedString()), iat: now, exp: now + 600
             )
             let keys = await JWTKeyCollection().add(ecdsa: signer, kid: "service-1")
-            let results = batch.payments.map { ($0.id, PaymentResult(id: $0.id, status: .approved)) }
+            let results = batch.payments.map {
+                ($0.id, PaymentResult(id: $0.id, status: .approved, idempotencyKey: $0.id, amount: 10, currency: "EUR"))
+            }
             return BatchResult(
                 payments: Dictionary(uniqueKeysWithValues: results),
                 deletionToken: try await keys.sign(claims, kid: "service-1", header: ["typ": "deletion-token+jwt"]))

@@ -26,7 +26,7 @@ struct SandboxService: PaymentServiceProvider {
     }
 
     func result(for idempotencyKey: String) async throws -> PaymentResult? {
-        try await ask("GET", "decision", key: idempotencyKey, as: Decision.self).payment
+        try await ask("GET", "decision", key: idempotencyKey, as: Decision.self).payment?.result
     }
 
     func reverse(idempotencyKey: String) async throws {
@@ -35,25 +35,28 @@ struct SandboxService: PaymentServiceProvider {
 
     func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
         struct Answer: Decodable {
-            struct Payment: Decodable { let idempotencyKey: String }
             let deletionToken: String
-            let keys: [Payment]
-            let results: [PaymentResult]
-            enum CodingKeys: CodingKey { case deletionToken, payments }
-            init(from decoder: any Decoder) throws {
-                let container = try decoder.container(keyedBy: CodingKeys.self)
-                deletionToken = try container.decode(String.self, forKey: .deletionToken)
-                keys = try container.decode([Payment].self, forKey: .payments)
-                results = try container.decode([PaymentResult].self, forKey: .payments)
-            }
+            let payments: [Payment]
         }
         let answer = try await ask("POST", "batches", batch, key: idempotencyKey, reader: reader, as: Answer.self)
         return BatchResult(
-            payments: Dictionary(zip(answer.keys.map(\.idempotencyKey), answer.results)) { first, _ in first },
+            payments: Dictionary(answer.payments.map { ($0.idempotencyKey, $0.result) }) { first, _ in first },
             deletionToken: answer.deletionToken)
     }
 
-    private struct Decision: Decodable { let payment: PaymentResult? }
+    private struct Decision: Decodable { let payment: Payment? }
+
+    private struct Payment: Decodable {
+        let id: String, status: PaymentResult.Status, idempotencyKey: String
+        let amount: String?, currency: String?, responseCode: String?, message: String?
+
+        var result: PaymentResult {
+            PaymentResult(
+                id: id, status: status, idempotencyKey: idempotencyKey,
+                amount: amount.flatMap { Decimal(string: $0, locale: Locale(identifier: "en_US_POSIX")) },
+                currency: currency, responseCode: responseCode, message: message)
+        }
+    }
 
     private func charge(
         _ resource: String, _ cardData: String, _ amount: Decimal, _ currency: String, _ key: String
@@ -61,7 +64,7 @@ struct SandboxService: PaymentServiceProvider {
         struct Charge: Encodable { let cardData: String, amount: String, currency: String }
         let body = try JSONEncoder().encode(
             Charge(cardData: cardData, amount: amount.description, currency: currency))
-        return try await ask("POST", resource, body, key: key, as: PaymentResult.self)
+        return try await ask("POST", resource, body, key: key, as: Payment.self).result
     }
 
     /// - Throws: `PaymentServiceError`.
@@ -85,32 +88,22 @@ struct SandboxService: PaymentServiceProvider {
         do {
             (data, response) = try await session.data(for: request)
         } catch {
-            throw PaymentServiceError.noAnswer(error.localizedDescription)
+            throw PaymentServiceError.noAnswer("\(Swift.type(of: error))")
         }
-        switch (response as? HTTPURLResponse)?.statusCode ?? 0 {
-        case 200:
-            do {
-                return try JSONDecoder().decode(type, from: data)
-            } catch {
-                // It was done, whatever the answer means.
-                throw PaymentServiceError.noAnswer("it said something else than it must")
-            }
-        case 401, 403: throw PaymentServiceError.notAuthorised(Self.reason(data)?.message ?? "it does not say why")
-        // Timeout, conflict, too early, too many requests: nothing is known of the calls before this one.
-        case let status where (400..<500).contains(status) && ![408, 409, 425, 429].contains(status):
-            guard let reason = Self.reason(data) else { throw PaymentServiceError.noAnswer("status \(status)") }
-            throw PaymentServiceError.refused(code: reason.code, message: reason.message)
-        case let status:
-            throw PaymentServiceError.noAnswer("status \(status) \(Self.reason(data)?.message ?? "")")
-        }
+        let status = (response as? HTTPURLResponse)?.statusCode ?? 0
+        // What is longer is no answer of this service's.
+        let body = data.count <= Self.maximumLength ? data : Data()
+        // It was done, whatever the answer means.
+        if status == 200, let answer = try? JSONDecoder().decode(type, from: body) { return answer }
+        let reason = try? JSONDecoder().decode(Failure.self, from: body).error
+        throw PaymentServiceError(httpStatus: status, code: reason?.code, message: reason?.message)
     }
+
+    /// Of an answer, in bytes.
+    private static let maximumLength = 8 << 20
 
     private struct Failure: Decodable {
         struct Reason: Decodable { let code: String, message: String }
         let error: Reason
-    }
-
-    private static func reason(_ data: Data) -> Failure.Reason? {
-        try? JSONDecoder().decode(Failure.self, from: data).error
     }
 }

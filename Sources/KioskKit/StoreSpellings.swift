@@ -86,8 +86,11 @@ extension PaymentServiceProvider {
         let ledger = ProximityReaderSystem.Ledger(of: PaymentCardReaderStore())
         let result = try await submitBatch(
             batch, from: try await ledger.readerIdentifier() ?? "", idempotencyKey: id)
-        let answers = result.payments.mapValues {
-            $0.status == .approved ? ProximityReaderSystem.Ledger.Answer.approved : .declined
+        var answers: [String: ProximityReaderSystem.Ledger.Answer] = [:]
+        for payment in try await ledger.payments(Array(result.payments.keys)) {
+            // What is no final answer about this payment tells nothing.
+            guard let decision = result.payments[payment.id], decision.objection(of: payment) == nil else { continue }
+            answers[payment.id] = decision.status == .approved ? .approved : .declined
         }
         try await ledger.record(answers, deletionToken: result.deletionToken.map { .init(rawValue: $0) })
         if let token = result.deletionToken { StoreAndForwardBatch.deletionTokens.withLock { $0 = [id: token] } }

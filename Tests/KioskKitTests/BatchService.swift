@@ -47,6 +47,17 @@ final class BatchService: PaymentServiceProvider {
         var charges: [String: [String]] = [:]
         var calls: [Call] = []
         var lookups = 0
+        /// Whether it answers what it is asked of one payment.
+        var answersLookups = true
+        /// What it says that payments come to.
+        var amount = Decimal(10)
+        /// What it says of these payments, in place of what it has decided.
+        var says: [String: PaymentResult] = [:]
+        /// A batch with these card data makes it fail.
+        var breaks: String?
+        var reversals: [String] = []
+        /// What it throws at each call while it is set.
+        var refusal: PaymentServiceError?
         /// A call has come whose caller is as good as ended.
         var hanging = false
     }
@@ -95,6 +106,7 @@ final class BatchService: PaymentServiceProvider {
                 Call(key: idempotencyKey, reader: reader, payments: batch.payments.map(\.id), time: now()))
             return state.script.isEmpty ? .taken : state.script.removeFirst()
         }
+        if let refusal = state.withLock({ $0.refusal }) { throw refusal }
         switch fate {
         case .lost: throw PaymentServiceError.noAnswer("lost")
         case .notAuthorised: throw PaymentServiceError.notAuthorised("who are you?")
@@ -106,10 +118,14 @@ final class BatchService: PaymentServiceProvider {
         if batch.payments.contains(where: { refuses($0.paymentCardData) }) {
             throw PaymentServiceError.refused(code: "poison", message: "Not with this one.")
         }
+        if let breaks = state.withLock({ $0.breaks }), batch.payments.contains(where: { $0.paymentCardData == breaks })
+        {
+            throw PaymentServiceError(httpStatus: 500)
+        }
         let count = if case .partly(let count) = fate { count } else { batch.count }
         state.withLock { state in
             for payment in batch.payments.prefix(count) where decide(payment.paymentCardData) != nil {
-                if state.charges[payment.id]?.contains(idempotencyKey) != true {
+                if state.charges[payment.id]?.contains(idempotencyKey) != true, !state.reversals.contains(payment.id) {
                     state.charges[payment.id, default: []].append(idempotencyKey)
                 }
             }
@@ -122,20 +138,23 @@ final class BatchService: PaymentServiceProvider {
         }
         var results: [String: PaymentResult] = [:]
         for payment in batch.payments {
-            if let status = decide(payment.paymentCardData) { results[payment.id] = .init(id: "p", status: status) }
+            if let status = decide(payment.paymentCardData) { results[payment.id] = result(payment.id, status) }
         }
         if results.isEmpty { throw PaymentServiceError.refused(code: "undecided", message: "None of them.") }
         if fate == .contradicted {
             return BatchResult(
-                payments: results.mapValues {
-                    .init(id: $0.id, status: $0.status == .approved ? .declined : .approved)
-                },
+                payments: Dictionary(
+                    uniqueKeysWithValues: results.map {
+                        ($0, result($0, $1.status == .approved ? .declined : .approved))
+                    }),
                 deletionToken: nil)
         }
         guard fate != .noToken else { return BatchResult(payments: results, deletionToken: nil) }
         return BatchResult(
             payments: results,
-            deletionToken: try await token(batch, reader, Set(results.keys), hasExpired: fate == .expiredToken))
+            deletionToken: try await token(
+                batch, reader, Set(results.keys).subtracting(state.withLock { $0.says.keys }),
+                hasExpired: fate == .expiredToken))
     }
 
     var hangs: Bool { state.withLock { $0.hanging } }
@@ -148,11 +167,28 @@ final class BatchService: PaymentServiceProvider {
     private func isKnown(_ key: String) -> Bool { charges.values.contains { $0.contains(key) } }
 
     func result(for idempotencyKey: String) async throws -> PaymentResult? {
-        state.withLock { $0.lookups += 1 }
-        return charges[idempotencyKey] == nil ? nil : .init(id: "p", status: .approved)
+        let (refusal, answers) = state.withLock { state in
+            state.lookups += 1
+            return (state.refusal, state.answersLookups)
+        }
+        if let refusal { throw refusal }
+        guard answers else { throw PaymentServiceError.noAnswer("not asked") }
+        return charges[idempotencyKey] == nil ? nil : result(idempotencyKey, .approved)
     }
 
-    func reverse(idempotencyKey: String) async throws { throw PaymentServiceError.refused(code: "no", message: "No.") }
+    /// What it says of a payment.
+    func result(_ payment: String, _ status: PaymentResult.Status) -> PaymentResult {
+        state.withLock { state in
+            state.says[payment]
+                ?? .init(
+                    id: "p", status: state.reversals.contains(payment) ? .declined : status, idempotencyKey: payment,
+                    amount: state.amount, currency: "EUR")
+        }
+    }
+
+    func reverse(idempotencyKey: String) async throws {
+        state.withLock { $0.reversals.append(idempotencyKey) }
+    }
     func fetchReaderToken() async throws -> String { "" }
 
     func processPayment(

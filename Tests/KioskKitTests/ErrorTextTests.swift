@@ -6,7 +6,7 @@ import Testing
 @Suite struct ErrorTextTests {
     private static let service: [PaymentServiceError] = [
         .noAnswer("the line is dead"), .refused(code: "merchant", message: "No such merchant."),
-        .notAuthorised("its key has expired"),
+        .notAuthorised("its key has expired"), .unavailable("status 429"), .tooLarge("status 413"),
     ]
     private static let tap: [TapToPayError] = [
         .notInitialized, .noCardData, .notRecorded("the disk is full"), .reversalNotRecorded(key: "KEY-1"),
@@ -25,8 +25,10 @@ import Testing
             #expect(text.firstMatch(of: #/\b[a-z]+[A-Z]|\(\)/#) == nil, "\(text)")
             #expect(text.split(separator: #/[.:] (?=[A-Z])/#).count >= 2, "\(text)")
         }
-        for (text, part) in zip(texts, ["the line is dead", "No such merchant", "its key has expired", "", "", "disk"])
-        {
+        let parts = [
+            "the line is dead", "No such merchant", "its key has expired", "status 429", "status 413", "", "", "disk",
+        ]
+        for (text, part) in zip(texts, parts) {
             #expect(part.isEmpty || text.contains(part))
         }
         let failures = Self.failures.map(\.description)

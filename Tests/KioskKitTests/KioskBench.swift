@@ -144,6 +144,7 @@ actor ScriptedService: PaymentServiceProvider {
     private var failures = 0
     private var holdsReversals = false
     private var isReleased = false
+    private var answersLookups = true
     private var holdsTokens = false
     private var waiters: [CheckedContinuation<Void, Never>] = []
     /// What takes batches, and signs reader tokens as well.
@@ -188,7 +189,12 @@ actor ScriptedService: PaymentServiceProvider {
         try await batches.submitBatch(batch, from: reader, idempotencyKey: idempotencyKey)
     }
 
-    func result(for idempotencyKey: String) async throws -> PaymentResult? { results[idempotencyKey] }
+    func result(for idempotencyKey: String) async throws -> PaymentResult? {
+        guard answersLookups else { throw PaymentServiceError.noAnswer("not asked") }
+        return results[idempotencyKey]
+    }
+
+    func setLookups(_ areAnswered: Bool) { answersLookups = areAnswered }
 
     /// The next so many reversals are not answered.
     func failReversals(_ count: Int) { failures = count }

@@ -38,11 +38,13 @@ import Testing
         #expect(await thrown { try await manager.acceptPayment(amount: 101, currency: "EUR") } == "readNotAllowed")
         #expect(manager.pendingTransactionCount == 1)
 
-        bench.psp.batches.state.withLock { $0.script = [.unanswered] }
-        await #expect(throws: PaymentServiceError.noAnswer("unanswered")) {
+        // It charges, and does not answer; nor what it is asked of the payment.
+        bench.psp.batches.state.withLock { ($0.script, $0.amount) = ([.unanswered], 12.34) }
+        await bench.psp.setLookups(false)
+        await #expect(throws: PaymentServiceError.noAnswer("not asked")) {
             try await manager.syncPendingTransactions()
         }
-        #expect(manager.errorMessage?.contains("did not answer") == true && manager.lastReport == nil)
+        #expect(manager.errorMessage?.contains("did not answer") == true && manager.lastReport == .init())
         #expect(manager.pendingTransactionCount == 1 && manager.pendingBatchCount == 1 && !manager.isForwarding)
         try await manager.syncPendingTransactions()
         #expect(manager.lastReport?.approved == 1 && manager.errorMessage == nil)

@@ -521,7 +521,9 @@ import Testing
             #expect(refused.status != 0 && refused.error.contains(refusal), "\(refused)")
             _ = try await bench.store().count()
             // Without the triggers, which are put back afterwards.
-            let names = ["entry_stays", "entry_remains", "content_stays", "content_remains", "past_stays"]
+            let names = [
+                "entry_stays", "entry_remains", "content_stays", "content_remains", "outcome_stays", "past_stays",
+            ]
             let triggers = try await run("SELECT sql || ';' FROM sqlite_schema WHERE type = 'trigger' ORDER BY rowid")
             let script = names.map { "DROP TRIGGER \($0);" }.joined() + sql + ";" + triggers.output
             let forced = try await run(script)

@@ -9,11 +9,13 @@ struct Batch: Decodable, Sendable {
         let id: String
         let paymentCardData: String
         let generalCardData: String
+        let attachment: String?
         let signature: String
 
         /// As ProximityReader's documentation has it.
         var canonicalForm: String {
             "swift-contactless payment 1\n\(id)\n\(paymentCardData)\n\(generalCardData)\n"
+                + (attachment.map { "\($0)\n" } ?? "")
         }
     }
 

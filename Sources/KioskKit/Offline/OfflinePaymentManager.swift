@@ -14,7 +14,7 @@ public final class OfflinePaymentManager {
     public private(set) var pendingTransactionCount = 0
     /// Whether ``syncPendingTransactions()`` is under way.
     public private(set) var isForwarding = false
-    /// What the last ``syncPendingTransactions()`` has come to; nil if it failed.
+    /// What the last ``syncPendingTransactions()`` has come to, also where it failed; nil before the first.
     public private(set) var lastReport: PaymentForwarder.Report?
     /// Why the last call of any kind failed; nil if it did not.
     public private(set) var errorMessage: String?
@@ -77,10 +77,10 @@ public final class OfflinePaymentManager {
     public func syncPendingTransactions() async throws {
         isForwarding = true
         defer { isForwarding = false }
-        lastReport = nil
         do {
             lastReport = try await noting { try await forwarder.forward() }
         } catch {
+            lastReport = await forwarder.lastReport
             try? await count()
             throw error
         }

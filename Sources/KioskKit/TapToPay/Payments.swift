@@ -357,7 +357,7 @@ extension PaymentServiceError {
     var hasDoneNothing: Bool {
         switch self {
         case .refused, .notAuthorised: true
-        case .noAnswer: false
+        case .noAnswer, .unavailable, .tooLarge: false
         }
     }
 }

@@ -49,6 +49,33 @@ extension ProximityReaderSystem {
             case approved, declined, unknown
         }
 
+        /// The payment service's own words for what it has decided.
+        public struct Reference: Codable, Hashable, Sendable {
+            /// Its name for the payment.
+            public let id: String
+            /// Field 39 of ISO 8583; nil if it does not tell.
+            public let responseCode: String?
+            /// For a person; nil if it does not tell.
+            public let message: String?
+
+            public init(id: String, responseCode: String? = nil, message: String? = nil) {
+                (self.id, self.responseCode, self.message) = (id, responseCode, message)
+            }
+        }
+
+        /// The decision about a stored payment, kept until the application has acknowledged it.
+        public struct Outcome: Codable, Hashable, Sendable, Identifiable {
+            /// The payment's.
+            public var id: String { payment.id }
+            /// As it was decided: approved or declined.
+            public let payment: Payment
+            public let time: Date
+            /// nil if it is not known: a person has found it out.
+            public let reference: Reference?
+            /// What the application has stored with the payment.
+            public let attachment: Data?
+        }
+
         /// A stored payment.
         public struct Payment: Codable, Hashable, Sendable, Identifiable {
             /// The idempotency key, as well.
@@ -107,6 +134,11 @@ extension ProximityReaderSystem {
             try await terminal.inStore { try await $0.payments(ids) }
         }
 
+        /// The payment; also one that is resolved, for 30 days.
+        package func payment(_ id: String) async throws -> Payment? {
+            try await terminal.inStore { try await $0.payment(id) }
+        }
+
         /// The number of payments that are in a state other than ``State/resolved``.
         public func count(_ state: State) async throws -> Int {
             try await terminal.inStore { try await $0.count(state) }
@@ -142,16 +174,68 @@ extension ProximityReaderSystem {
         /// What the payment service has said, or that it did not, by the payments' `id`.  Where it said something before,
         /// ``Answer/unknown`` changes nothing.
         ///
-        /// - Parameter deletionToken: what the payment service has given for the batch; ``deletionToken()`` has it from then
-        ///   on.  One of more than 1 MiB, which is none, is not kept.
+        /// Each decision is an outcome from then on: see ``outcomes()``.
+        ///
+        /// - Parameters:
+        ///   - references: by the payments' `id`.
+        ///   - deletionToken: what the payment service has given for the batch; ``deletionToken()`` has it from then on.  One
+        ///     of more than 1 MiB, which is none, is not kept.
         /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardBatchNotFound`` if no batch was sent;
         ///   ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for a payment that is not in it;
         ///   ``PaymentCardReaderStore/StoreError/notAllowed`` for one that is approved now and was declined before, or the
         ///   other way round.  Nothing is recorded then.
         public func record(
-            _ answers: [String: Answer], deletionToken: StoreAndForwardBatchDeletionToken? = nil
+            _ answers: [String: Answer], references: [String: Reference] = [:],
+            deletionToken: StoreAndForwardBatchDeletionToken? = nil
         ) async throws {
-            try await terminal.inStore { try await $0.record(answers, deletionToken: deletionToken?.rawValue) }
+            try await terminal.inStore {
+                try await $0.record(answers, references: references, deletionToken: deletionToken?.rawValue)
+            }
+        }
+
+        /// What was decided of stored payments: first all that nobody has acknowledged, also of earlier runs of the program,
+        /// then each when it is on the disk.  An approval that nobody acknowledges is told at every start.
+        ///
+        /// Each stream has each of them once, as fast as it is read.  It fails with `PaymentCardReaderStore.StoreError`.
+        public func outcomes() -> AsyncThrowingStream<Outcome, any Error> {
+            let cursor = OutcomeCursor(terminal)
+            return AsyncThrowingStream { try await cursor.next() }
+        }
+
+        /// The application has taken note of a payment's outcome, which is not told again.  Nothing for one that there is
+        /// not.
+        public func acknowledge(_ payment: String) async throws {
+            try await terminal.inStore { try await $0.acknowledge(payment) }
+        }
+
+        /// The outcomes that nobody has acknowledged, the oldest first.
+        package func openOutcomes(limit: Int = .max) async throws -> [Outcome] {
+            try await terminal.inStore { try await $0.outcomes(limit: limit) }.map(\.outcome)
+        }
+
+        /// What a receipt of a stored payment says: stored, not yet authorized.  nil when it is no longer stored.
+        public func receipt(of payment: String) async throws -> Receipt? {
+            try await terminal.inStore { try await $0.receipt(of: payment) }
+        }
+
+        /// Takes a payment back that no payment service may have seen.
+        ///
+        /// - Returns: false for one that a payment service may have seen, which stays, and for one that is not stored.
+        public func withdraw(payment: String, reason: String) async throws -> Bool {
+            try await terminal.inStore { try await $0.withdraw(payment, reason: reason) }
+        }
+
+        package func pause(_ reason: String?, for duration: Duration = .zero) async {
+            await terminal.store.pause(reason, for: duration)
+        }
+
+        /// The number of payments that may come into a batch.
+        package func waiting(without others: Set<String>) async throws -> Int {
+            try await terminal.inStore { try await $0.waiting(without: others) }
+        }
+
+        package func makeBatch(size: Int, without others: Set<String>) async throws -> StoreAndForwardBatch {
+            try await terminal.inStore { try await $0.makeBatch(size: size, without: others) }
         }
 
         /// The last deletion token that was recorded for the batch: where the program ended before it was used, this is.
@@ -168,6 +252,7 @@ extension ProximityReaderSystem {
         ///
         /// - Parameters:
         ///   - findings: of each of the batch's payments, by its `id`.
+        ///   - references: what the payment service says of those that it has decided, by their `id`.
         ///   - person: who has found it out, and answers for it; not empty.
         ///   - reason: not empty; without card data.
         /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardBatchNotFound``;
@@ -176,12 +261,15 @@ extension ProximityReaderSystem {
         ///   can be reset, without a person or a reason, and for a payment that the payment service has approved or declined and
         ///   that is said not to have been taken.  Nothing is changed then.
         public func release(
-            batch: String, _ findings: [String: Finding], by person: String, reason: String
+            batch: String, _ findings: [String: Finding], references: [String: Reference] = [:], by person: String,
+            reason: String
         ) async throws {
-            try await terminal.inStore { try await $0.release(batch, findings, by: person, reason: reason) }
+            try await terminal.inStore {
+                try await $0.release(batch, findings, references: references, by: person, reason: reason)
+            }
         }
 
-        /// The batches that people have dissolved, the oldest first; they stay.
+        /// The batches that were dissolved so, the oldest first; they stay.
         public func releases() async throws -> [Release] { try await terminal.inStore { try await $0.releases() } }
 
         /// Keeps a payment out of the next batches, so that one that fails again and again holds up no other.  It still
@@ -219,5 +307,29 @@ extension ProximityReaderSystem {
         public func export(_ format: ExportFormat) async throws -> String {
             try format.text(of: await terminal.inStore { try await $0.history() })
         }
+    }
+}
+
+/// Where one reader of the outcomes is.
+private actor OutcomeCursor {
+    private let terminal: PaymentTerminal
+    private var last: Int64 = 0
+    private var news: AsyncStream<Void>.Iterator?
+
+    init(_ terminal: PaymentTerminal) { self.terminal = terminal }
+
+    func next() async throws -> ProximityReaderSystem.Ledger.Outcome? {
+        if news == nil { news = await terminal.store.newOutcomes().makeAsyncIterator() }
+        while !Task.isCancelled {
+            let last = last
+            let next = try await terminal.inStore { try await $0.outcomes(after: last, limit: 1) }
+            if let (number, outcome) = next.first {
+                self.last = number
+                return outcome
+            }
+            var news = news
+            guard await news?.next(isolation: self) != nil else { break }
+        }
+        return nil
     }
 }

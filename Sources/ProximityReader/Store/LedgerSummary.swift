@@ -48,11 +48,28 @@ extension ProximityReaderSystem.Ledger {
         public let expiration: Date?
         /// Of the policy, each currency's among them; none if there is no policy.
         public let limits: [LimitUse]
+        /// How many outcomes the application has not acknowledged: see ``ProximityReaderSystem/Ledger/outcomes()``.
+        public let unacknowledged: Int
+        /// Why nothing is forwarded for now; nil while it is, and where nobody does.
+        public let pause: Pause?
+
+        /// A time in which the payment service is not asked, since it refuses the merchant or does not answer.
+        public struct Pause: Codable, Hashable, Sendable {
+            /// For people; without card data.
+            public let reason: String
+            public let since: Date
+            /// When it is asked again, by itself.
+            public let until: Date
+        }
     }
 }
 
 extension ProximityReaderSystem.Ledger.Summary {
-    init(of ledger: StoreLedger, under policy: ProximityReaderSystem.StoreAndForwardPolicy?, at now: Date) {
+    init(
+        of ledger: StoreLedger, under policy: ProximityReaderSystem.StoreAndForwardPolicy?, at now: Date,
+        outcomes: Int, pause: Pause?
+    ) {
+        (unacknowledged, self.pause) = (outcomes, pause)
         count = ledger.payments.count
         totals = ledger.totals.sorted { $0.key < $1.key }.flatMap { currency, totals in
             ProximityReaderSystem.Ledger.State.allCases.compactMap { state in

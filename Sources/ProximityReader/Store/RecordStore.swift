@@ -3,6 +3,7 @@ import Crypto
 import Dispatch
 package import Foundation
 import GRDB
+import Glibc
 import Logging
 import SmartCard
 
@@ -25,10 +26,14 @@ package actor RecordStore {
         package let issuer: String
         package let merchant: String
         package let card: StoredCard?
+        /// What a receipt needs of the kernel, in BER-TLV; empty if there is nothing.
+        package let facts: Data
+        /// The application's own, sealed on the disk as the card's data are.
+        package let attachment: Data?
 
         package init(
             id: String, paymentCardData: String, generalCardData: String, amount: Decimal, currency: String,
-            issuer: String, merchant: String, card: StoredCard? = nil
+            issuer: String, merchant: String, card: StoredCard? = nil, facts: Data = Data(), attachment: Data? = nil
         ) {
             self.id = id
             self.paymentCardData = paymentCardData
@@ -38,6 +43,8 @@ package actor RecordStore {
             self.issuer = issuer
             self.merchant = merchant
             self.card = card
+            self.facts = facts
+            self.attachment = attachment
         }
     }
 
@@ -48,13 +55,21 @@ package actor RecordStore {
     private var reserve: StoreReserve
     /// Payments whose storing failed, until it is certain that they are not in the book.
     private var unwanted: Set<String> = []
+    /// How long the first call waits for another process to give the store up: at a restart the last one is not gone yet.
+    private let patience: Duration
+    private var wasOpen = false
+    private var pause: ProximityReaderSystem.Ledger.Summary.Pause?
+    private var listeners: [UUID: AsyncStream<Void>.Continuation] = [:]
 
     /// Blocks for the disk, on a thread of its own.
     private let executor = StoreExecutor()
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
-    package init(folder: URL, wrapping: WrappingKey? = nil, now: @escaping @Sendable () -> Date) {
+    package init(
+        folder: URL, wrapping: WrappingKey? = nil, patience: Duration = .seconds(5), now: @escaping @Sendable () -> Date
+    ) {
         self.folder = folder
+        self.patience = patience
         reserve = StoreReserve(folder.appending(path: "store.reserve").path)
         self.wrapping = wrapping
         self.now = now
@@ -76,10 +91,22 @@ package actor RecordStore {
         if let book, !book.hasFailed { return book }
         // Closed before it is opened again: one at a time has it.
         close()
-        let opened = try StoreBook(folder, wrapping: wrapping, at: now())
+        let opened = try waitingForIt { try StoreBook(folder, wrapping: wrapping, at: now()) }
+        wasOpen = true
         try withdrawUnwanted(from: opened)
         book = opened
         return opened
+    }
+
+    /// Asks again while another process has the store, the first time.
+    private func waitingForIt(_ open: () throws -> StoreBook) throws -> StoreBook {
+        let end = ContinuousClock.now + (wasOpen ? .zero : patience)
+        while true {
+            do { return try open() } catch StoreFailure.busy where .now < end {
+                // On a thread of the store's own.
+                usleep(50_000)
+            }
+        }
     }
 
     /// What could not be stored for sure must not turn up later: whoever was told of the error has paid in another way.
@@ -98,13 +125,15 @@ package actor RecordStore {
     /// Writes what has to be written also where the disk is full.
     private func write(
         _ draft: StoreBook.Draft, removing payments: [StoreLedger.Payment] = [],
-        remembering remembered: [StoreLedger.Payment] = []
+        remembering remembered: [StoreLedger.Payment] = [],
+        deciding outcomes: [ProximityReaderSystem.Ledger.Outcome] = []
     ) throws {
         var book = try opened()
         var sequence = book.sequence
         while true {
             do {
-                try book.write([draft], at: now(), removing: payments, remembering: remembered)
+                try book.write(
+                    [draft], at: now(), removing: payments, remembering: remembered, deciding: outcomes)
                 break
             } catch StoreFailure.full where reserve.giveUp() {
                 // Opened anew, whatever has failed has either been written or not.
@@ -115,6 +144,7 @@ package actor RecordStore {
         }
         // Compacting may have made room.
         if !payments.isEmpty { reserve.restore(for: book.ledger.payments.count) }
+        if !outcomes.isEmpty { for listener in listeners.values { listener.yield() } }
     }
 
     // MARK: Storing
@@ -145,11 +175,10 @@ package actor RecordStore {
         // What is stored can be forwarded, also where the disk is full then.
         try reserve.keep(for: book.ledger.payments.count + 1)
         let form = StoredPaymentCardReadResult.canonicalForm(
-            id: payment.id, paymentCardData: payment.paymentCardData, generalCardData: payment.generalCardData)
+            id: payment.id, paymentCardData: payment.paymentCardData, generalCardData: payment.generalCardData,
+            attachment: payment.attachment.flatMap { $0.isEmpty ? nil : $0.base64EncodedString() })
         let digest = SHA256.hash(data: form)
-        let content = StoredContent(
-            paymentCardData: payment.paymentCardData, generalCardData: payment.generalCardData,
-            signature: try book.sign(digest).rawRepresentation)
+        let content = StoredContent(payment, signature: try book.sign(digest).rawRepresentation)
         let detail = StoreDetail.Stored(
             amount: payment.amount, currency: payment.currency, issuer: payment.issuer, merchant: payment.merchant,
             payment: PaymentHash(digest), card: payment.card)
@@ -181,7 +210,7 @@ package actor RecordStore {
         typealias ReadError = PaymentCardReaderSession.ReadError
         let book = try opened()
         guard let last = book.ledger.last else { throw ReadError.storeAndForwardResultNotFound }
-        guard let payment = book.ledger.payments[last], payment.state == .stored,
+        guard let payment = book.ledger.payments[last], payment.state == .stored, payment.canBeWithdrawn,
             (0...60).contains(now().timeIntervalSince(payment.time))
         else { throw ReadError.storeAndForwardDeclineFailed }
         try write(
@@ -189,16 +218,35 @@ package actor RecordStore {
             removing: [payment])
     }
 
+    /// Takes a payment back.
+    ///
+    /// - Returns: false for one that a payment service may have seen, which stays, and for one that is not stored.
+    package func withdraw(_ id: String, reason: String) throws -> Bool {
+        guard let payment = try opened().ledger.payments[id], payment.canBeWithdrawn else { return false }
+        try write(.init(.withdrawn, id, detail: StoreDetail.Withdrawn(reason: reason)), removing: [payment])
+        return true
+    }
+
     // MARK: Forwarding
 
     package func count() throws -> Int { try opened().ledger.payments.count }
 
-    package func makeBatch(size: Int) throws -> StoreAndForwardBatch {
+    /// The number of payments that may come into a batch.
+    func waiting(without others: Set<String>) throws -> Int { try opened().ledger.waiting(without: others) }
+
+    /// Of one that is resolved too, for 30 days.
+    package func payment(_ id: String) throws -> ProximityReaderSystem.Ledger.Payment? {
+        let book = try opened()
+        return try book.ledger.payments[id].map { .init($0) } ?? book.past().last { $0.id == id }
+    }
+
+    /// - Parameter others: payments that are left out.
+    package func makeBatch(size: Int, without others: Set<String> = []) throws -> StoreAndForwardBatch {
         typealias StoreError = PaymentCardReaderStore.StoreError
         let book = try opened()
         guard size >= 0 else { throw StoreError.storeAndForwardBatchSizeInvalid }
         guard book.ledger.batch == nil else { throw StoreError.storeAndForwardBatchAlreadyExists }
-        let waiting = book.ledger.waiting
+        let waiting = book.ledger.waiting(without: others)
         // A payment is stored only after a preparation.
         guard waiting > 0, let reader = book.ledger.preparation?.reader else {
             throw StoreError.storeAndForwardResultsNotFound
@@ -208,7 +256,7 @@ package actor RecordStore {
         // A small one fits into what is kept already.
         if count > StoreReserve.smallBatch { try reserve.keep(for: book.ledger.payments.count, batch: count) }
         // Of one payment service: the issuer may change only after all is forwarded.
-        let payments = book.ledger.next(count)
+        let payments = book.ledger.next(count, without: others)
         let id = StoreAndForwardBatch.identifier(of: payments.map(\.id))
         let form = StoreAndForwardBatch.canonicalForm(id: id, payments: payments)
         let digest = SHA256.hash(data: form)
@@ -275,7 +323,8 @@ package actor RecordStore {
     }
 
     package func record(
-        _ answers: [String: ProximityReaderSystem.Ledger.Answer], deletionToken: String? = nil
+        _ answers: [String: ProximityReaderSystem.Ledger.Answer],
+        references: [String: ProximityReaderSystem.Ledger.Reference] = [:], deletionToken: String? = nil
     ) throws {
         typealias StoreError = PaymentCardReaderStore.StoreError
         let book = try opened()
@@ -293,13 +342,70 @@ package actor RecordStore {
         }
         let token = deletionToken.flatMap { $0.utf8.count <= DeletionToken.maximumLength ? $0 : nil }
         guard !new.isEmpty || token != nil && token != batch.deletionToken else { return }
-        try write(.init(.answered, batch.id, detail: StoreDetail.Answered(answers: new, deletionToken: token)))
+        try write(
+            .init(.answered, batch.id, detail: StoreDetail.Answered(answers: new, deletionToken: token)),
+            deciding: try outcomes(new, references, in: book))
+    }
+
+    /// What the application is to hear of payments that are decided.
+    private func outcomes(
+        _ answers: [String: ProximityReaderSystem.Ledger.Answer],
+        _ references: [String: ProximityReaderSystem.Ledger.Reference], in book: StoreBook
+    ) throws -> [ProximityReaderSystem.Ledger.Outcome] {
+        let decided = book.ledger.batched.filter { $0.answer?.isFinal != true && answers[$0.id]?.isFinal == true }
+        return try zip(decided, book.storedContents(of: decided)).map { payment, content in
+            var payment = payment
+            payment.answer = answers[payment.id]
+            return .init(
+                payment: .init(payment), time: now(), reference: references[payment.id],
+                attachment: content.attachment.isEmpty ? nil : content.attachment)
+        }
+    }
+
+    /// Those that are not acknowledged and that come after `number`, the oldest first, and the last one's number.
+    package func outcomes(
+        after number: Int64 = 0, limit: Int = .max
+    ) throws -> [(number: Int64, outcome: ProximityReaderSystem.Ledger.Outcome)] {
+        try opened().outcomes(after: number, limit: limit)
+    }
+
+    package func acknowledge(_ payment: String) throws { try opened().acknowledge(payment) }
+
+    /// Yields when there are outcomes that were not there before, and at once.
+    package func newOutcomes() -> AsyncStream<Void> {
+        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
+        let id = UUID()
+        listeners[id] = continuation
+        continuation.onTermination = { [weak self] _ in
+            Task { [weak self] in await self?.forget(listener: id) }
+        }
+        continuation.yield()
+        return stream
+    }
+
+    private func forget(listener id: UUID) { listeners[id] = nil }
+
+    /// Why nothing is forwarded for now; nil: it is.
+    package func pause(_ reason: String?, for duration: Duration = .zero) {
+        pause = reason.map { reason in
+            .init(
+                reason: reason, since: pause?.since ?? now(),
+                until: now().addingTimeInterval(duration / .seconds(1)))
+        }
+    }
+
+    /// What a receipt of a stored payment says; nil if it is not stored, or no longer.
+    package func receipt(of id: String) throws -> ProximityReaderSystem.Ledger.Receipt? {
+        let book = try opened()
+        guard let payment = book.ledger.payments[id] else { return nil }
+        return try book.storedContents(of: [payment]).first.map { .init(.init(payment), facts: $0.facts) }
     }
 
     package func deletionToken() throws -> String? { try opened().ledger.batch?.deletionToken }
 
     package func release(
-        _ id: String, _ findings: [String: ProximityReaderSystem.Ledger.Finding], by person: String, reason: String
+        _ id: String, _ findings: [String: ProximityReaderSystem.Ledger.Finding],
+        references: [String: ProximityReaderSystem.Ledger.Reference] = [:], by person: String, reason: String
     ) throws {
         typealias StoreError = PaymentCardReaderStore.StoreError
         let book = try current(id)
@@ -321,7 +427,9 @@ package actor RecordStore {
             return payment
         }
         logger.warning("batch \(id) is dissolved by \(person): \(reason)")
-        try write(.init(.released, id, detail: detail), removing: decided, remembering: decided)
+        try write(
+            .init(.released, id, detail: detail), removing: decided, remembering: decided,
+            deciding: try outcomes(findings.compactMapValues(\.answer), references, in: book))
     }
 
     package func releases() throws -> [ProximityReaderSystem.Ledger.Release] { try opened().ledger.releases }
@@ -408,7 +516,9 @@ package actor RecordStore {
     package func summary(
         under policy: ProximityReaderSystem.StoreAndForwardPolicy?
     ) throws -> ProximityReaderSystem.Ledger.Summary {
-        .init(of: try opened().ledger, under: policy, at: now())
+        let book = try opened()
+        return .init(
+            of: book.ledger, under: policy, at: now(), outcomes: try book.countOutcomes(), pause: pause)
     }
 }
 

@@ -131,7 +131,8 @@ extension PaymentTerminal {
                 RecordStore.Payment(
                     id: result.id, paymentCardData: sealed, generalCardData: result.generalCardData ?? "",
                     amount: payment.amount, currency: currency, issuer: session.token.issuer,
-                    merchant: session.token.merchant, card: stored))
+                    merchant: session.token.merchant, card: stored,
+                    facts: Data(card.outcome.receiptFacts?.encoded ?? [])))
         } catch let failure as StoreFailure {
             throw PaymentCardReaderSession.ReadError.of(failure)
         }

@@ -95,6 +95,8 @@ final class StoreBook {
                     throw StoreFailure.damaged("\(name) is missing")
                 }
             }
+            // Of a program that was ended while it wrote it.
+            if !key.isNew { unlink(path("store.head.new")) }
             deviceKey = key
             entryKey = key.derived(for: "swift-contactless store entries")
             detailKey = key.derived(for: "swift-contactless store details")
@@ -233,10 +235,12 @@ final class StoreBook {
     ///   - content: of the payment that the last entry stores.
     ///   - payments: those that the entries remove.
     ///   - remembered: of these, those that were forwarded.
+    ///   - outcomes: what the application is to hear of payments.
     /// - Throws: ``StoreFailure``.
     func write(
         _ drafts: [Draft], at time: Date, adding content: StoredContent? = nil,
-        removing payments: [StoreLedger.Payment] = [], remembering remembered: [StoreLedger.Payment] = []
+        removing payments: [StoreLedger.Payment] = [], remembering remembered: [StoreLedger.Payment] = [],
+        deciding outcomes: [ProximityReaderSystem.Ledger.Outcome] = []
     ) throws {
         guard !hasFailed else { throw StoreFailure.system(Int(SQLITE_MISUSE), "a write has failed before") }
         // Where they are now: the book may have been begun anew since they were looked up.
@@ -244,6 +248,9 @@ final class StoreBook {
         do {
             guard places.count == payments.count else { throw StoreFailure.damaged("a payment is gone already") }
             try add(drafts, at: time, content) { database in
+                for (index, outcome) in outcomes.enumerated() {
+                    try add(outcome, as: state.sequence << 20 | Int64(index), database)
+                }
                 guard !payments.isEmpty else { return }
                 let delete = try database.cachedStatement(
                     sql: "UPDATE entry SET content = NULL WHERE sequence = ?")

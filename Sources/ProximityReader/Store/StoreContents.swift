@@ -8,40 +8,51 @@ import Logging
 struct StoredContent {
     let paymentCardData: String
     let generalCardData: String
+    /// The application's own; empty if there is nothing.
+    let attachment: Data
+    /// What a receipt needs, in BER-TLV; empty if there is nothing.
+    let facts: Data
     /// Of the payment's canonical form: ECDSA's two numbers.
     let signature: Data
 
     var fields: [UInt8] {
-        var fields = StoreFields(capacity: 128 + paymentCardData.utf8.count + generalCardData.utf8.count)
+        var fields = StoreFields(
+            capacity: 256 + paymentCardData.utf8.count + generalCardData.utf8.count + attachment.count + facts.count)
         fields.append(paymentCardData)
         fields.append(generalCardData)
+        fields.append(attachment)
+        fields.append(facts)
         fields.append(signature)
         return fields.bytes
     }
 
-    init(paymentCardData: String, generalCardData: String, signature: Data) {
-        self.paymentCardData = paymentCardData
-        self.generalCardData = generalCardData
+    init(_ payment: RecordStore.Payment, signature: Data) {
+        paymentCardData = payment.paymentCardData
+        generalCardData = payment.generalCardData
+        attachment = payment.attachment ?? Data()
+        facts = payment.facts
         self.signature = signature
     }
 
     init?(fields: Data) {
-        guard let fields = StoreFields.split(fields), fields.count == 3 else { return nil }
+        guard let fields = StoreFields.split(fields), fields.count == 5 else { return nil }
         paymentCardData = String(decoding: fields[0], as: UTF8.self)
         generalCardData = String(decoding: fields[1], as: UTF8.self)
-        signature = fields[2]
+        (attachment, facts, signature) = (fields[2], fields[3], fields[4])
     }
+
+    private var attachmentText: String? { attachment.isEmpty ? nil : attachment.base64EncodedString() }
 
     func canonicalForm(of id: String) -> Data {
         StoredPaymentCardReadResult.canonicalForm(
-            id: id, paymentCardData: paymentCardData, generalCardData: generalCardData)
+            id: id, paymentCardData: paymentCardData, generalCardData: generalCardData, attachment: attachmentText)
     }
 
     /// As a payment service gets it.
     func result(of id: String) throws -> StoredPaymentCardReadResult {
         let signature = try P256.Signing.ECDSASignature(rawRepresentation: signature).derRepresentation
         return StoredPaymentCardReadResult(
-            id: id, paymentCardData: paymentCardData, generalCardData: generalCardData,
+            id: id, paymentCardData: paymentCardData, generalCardData: generalCardData, attachment: attachmentText,
             signature: signature.base64EncodedString())
     }
 }
@@ -53,7 +64,11 @@ extension StoreBook {
     }
 
     func contents(of payments: [StoreLedger.Payment]) throws -> [StoredPaymentCardReadResult] {
-        try reading { database in try payments.map { try content(of: $0, database).result(of: $0.id) } }
+        try zip(payments, storedContents(of: payments)).map { try $1.result(of: $0.id) }
+    }
+
+    func storedContents(of payments: [StoreLedger.Payment]) throws -> [StoredContent] {
+        try reading { database in try payments.map { try content(of: $0, database) } }
     }
 
     func content(of payment: StoreLedger.Payment, _ database: Database) throws -> StoredContent {

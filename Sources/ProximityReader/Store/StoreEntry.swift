@@ -11,7 +11,7 @@ struct StoreEntry: Sendable {
         case prepared
         /// A payment was stored.
         case stored
-        /// The last payment was taken back.
+        /// A payment that nobody was asked to charge was taken back.
         case withdrawn
         /// A payment comes into no batch.
         case setAside
@@ -160,6 +160,7 @@ enum StoreDetail {
         let answer: ProximityReaderSystem.Ledger.Answer?
         let reason: String?
         let place: StoreLedger.Place
+        let wasSent: Bool
     }
 }
 

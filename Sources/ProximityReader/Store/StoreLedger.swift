@@ -23,6 +23,8 @@ struct StoreLedger: Sendable {
         /// Why it is set aside.
         var reason: String?
         var place = Place.waiting
+        /// Whether a payment service may have seen it, ever.
+        var wasSent = false
 
         var state: State {
             switch (answer, place) {
@@ -102,9 +104,9 @@ struct StoreLedger: Sendable {
             try check(add(entry.subject, stored, number: entry.sequence, entry: entry.sequence, time))
             last = entry.subject
         case .withdrawn:
-            try check(last == entry.subject && payments[entry.subject]?.state == .stored)
+            try check(payments[entry.subject]?.canBeWithdrawn == true)
             remove(entry.subject)
-            last = nil
+            if last == entry.subject { last = nil }
         case .setAside:
             try check(payments[entry.subject]?.state == .stored)
             let reason = try detail(StoreDetail.SetAside.self).reason
@@ -125,6 +127,7 @@ struct StoreLedger: Sendable {
             try check(batch?.id == entry.subject)
             batch?.isSent = true
             move(.batch(isSent: true))
+            for payment in batched { update(payment.id) { $0.wasSent = true } }
         case .refused:
             try check(batch?.id == entry.subject && !batched.contains { $0.answer?.isFinal == true })
             batch?.isSent = false
@@ -177,7 +180,10 @@ struct StoreLedger: Sendable {
             let carried = try detail(StoreDetail.Carried.self)
             guard let stored = StoreDetail.Stored(fields: carried.stored) else { throw Self.impossible(entry) }
             try check(add(entry.subject, stored, number: carried.number, entry: entry.sequence, carried.time))
-            update(entry.subject) { ($0.answer, $0.reason, $0.place) = (carried.answer, carried.reason, carried.place) }
+            update(entry.subject) {
+                ($0.answer, $0.reason, $0.place) = (carried.answer, carried.reason, carried.place)
+                $0.wasSent = carried.wasSent
+            }
         }
     }
 
@@ -211,10 +217,14 @@ struct StoreLedger: Sendable {
     var batched: [Payment] { batch?.detail.payments.compactMap { payments[$0] } ?? [] }
 
     /// The oldest that are in no batch and not set aside.
-    func next(_ count: Int) -> [Payment] { Array(payments.lazy.filter { $0.state == .stored }.prefix(count)) }
+    func next(_ count: Int, without others: Set<String> = []) -> [Payment] {
+        Array(payments.lazy.filter { $0.state == .stored && !others.contains($0.id) }.prefix(count))
+    }
 
     /// The number of payments that may come into a batch.
-    var waiting: Int { count(.stored) }
+    func waiting(without others: Set<String> = []) -> Int {
+        count(.stored) - others.count { payments[$0]?.state == .stored }
+    }
 
     func count(_ state: State) -> Int { totals.values.reduce(0) { $0 + ($1[state]?.count ?? 0) } }
 
@@ -269,12 +279,16 @@ extension StoreLedger.Payment {
     /// Whether the payment service may say this after what it has said.
     func allows(_ next: ProximityReaderSystem.Ledger.Answer) -> Bool { answer?.isFinal != true || answer == next }
 
+    /// Whether it can be taken back here, and nobody charges it any more.
+    var canBeWithdrawn: Bool { !wasSent && (state == .stored || state == .setAside) }
+
     /// What a checkpoint is followed by.
     var carried: StoreDetail.Carried {
         let stored = StoreDetail.Stored(
             amount: amount, currency: currency, issuer: issuer, merchant: merchant, payment: hash, card: card)
         return StoreDetail.Carried(
-            stored: stored.fields, number: number, time: time, answer: answer, reason: reason, place: place)
+            stored: stored.fields, number: number, time: time, answer: answer, reason: reason, place: place,
+            wasSent: wasSent)
     }
 }
 

@@ -38,6 +38,11 @@ enum StoreTables {
         """,
         "CREATE INDEX past_payment ON past (payment)",
         "CREATE INDEX past_card ON past (card, time) WHERE card IS NOT NULL",
+        // What was decided of payments, until the application has acknowledged it.
+        """
+        CREATE TABLE outcome (
+            number INTEGER PRIMARY KEY, payment TEXT NOT NULL UNIQUE, detail BLOB NOT NULL) STRICT
+        """,
         """
         CREATE TRIGGER entry_stays BEFORE UPDATE OF sequence, kind, subject, time, detail, hash ON entry
         BEGIN SELECT RAISE(ABORT, 'entries are not changed'); END
@@ -58,6 +63,10 @@ enum StoreTables {
         WHEN NEW.content IS NULL
             AND (SELECT kind FROM entry ORDER BY sequence DESC LIMIT 1) NOT IN ('withdrawn', 'resolved', 'released')
         BEGIN SELECT RAISE(ABORT, 'what is stored is not deleted'); END
+        """,
+        """
+        CREATE TRIGGER outcome_stays BEFORE UPDATE ON outcome
+        BEGIN SELECT RAISE(ABORT, 'what was decided is not changed'); END
         """,
         """
         CREATE TRIGGER past_stays BEFORE UPDATE ON past BEGIN SELECT RAISE(ABORT, 'what was is not changed'); END

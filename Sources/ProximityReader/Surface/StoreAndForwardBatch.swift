@@ -3,8 +3,8 @@ public import Foundation
 
 /// A payment that is stored, as the payment service gets it.
 ///
-/// Its canonical form is `swift-contactless payment 1`, ``id``, ``paymentCardData`` and ``generalCardData``, in UTF-8, each
-/// followed by a line feed.
+/// Its canonical form is `swift-contactless payment 1`, ``id``, ``paymentCardData``, ``generalCardData``, and where there is one
+/// ``attachment``, in UTF-8, each followed by a line feed.
 public struct StoredPaymentCardReadResult: Sendable, Encodable, Identifiable {
     /// The result's.  It is the idempotency key with which the payment service is asked to charge the card, each time.
     public let id: String
@@ -12,6 +12,8 @@ public struct StoredPaymentCardReadResult: Sendable, Encodable, Identifiable {
     public let paymentCardData: String
     /// As ``PaymentCardReadResult/generalCardData``; empty if there was nothing.
     public let generalCardData: String
+    /// The application's own, in Base64; nil if there is none.
+    public let attachment: String?
     /// Of the canonical form: ECDSA on P-256 with SHA-256, in DER and Base64, by the key of the batch's leaf certificate.
     public let signature: String
 }
@@ -56,11 +58,15 @@ public struct StoreAndForwardStatus: Hashable, Sendable {
 
 extension StoredPaymentCardReadResult {
     var canonicalForm: Data {
-        Self.canonicalForm(id: id, paymentCardData: paymentCardData, generalCardData: generalCardData)
+        Self.canonicalForm(
+            id: id, paymentCardData: paymentCardData, generalCardData: generalCardData, attachment: attachment)
     }
 
-    static func canonicalForm(id: String, paymentCardData: String, generalCardData: String) -> Data {
-        Data("swift-contactless payment 1\n\(id)\n\(paymentCardData)\n\(generalCardData)\n".utf8)
+    static func canonicalForm(
+        id: String, paymentCardData: String, generalCardData: String, attachment: String?
+    ) -> Data {
+        let last = attachment.map { "\($0)\n" } ?? ""
+        return Data("swift-contactless payment 1\n\(id)\n\(paymentCardData)\n\(generalCardData)\n\(last)".utf8)
     }
 }
 

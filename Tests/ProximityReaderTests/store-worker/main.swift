@@ -192,7 +192,7 @@ final class DoubleService: PaymentServiceProvider {
             count: failure == 2 ? Int.random(in: 1...batch.count) : batch.count)
         // The answer is lost, or the token is.
         if Int.random(in: 0..<3) == 0 { throw PaymentServiceError.noAnswer("lost") }
-        let results = taken.map { ($0, PaymentResult(id: $0, status: Self.isDeclined($0) ? .declined : .approved)) }
+        let results = taken.map { ($0, Self.result($0)) }
         return BatchResult(
             payments: Dictionary(uniqueKeysWithValues: results),
             deletionToken: failure == 3 ? nil : try token(for: batch, taken))
@@ -200,8 +200,13 @@ final class DoubleService: PaymentServiceProvider {
 
     func result(for idempotencyKey: String) async throws -> PaymentResult? {
         guard seen.contains("decided \(idempotencyKey)\n") else { return nil }
-        return PaymentResult(
-            id: idempotencyKey, status: Self.isDeclined(idempotencyKey) ? .declined : .approved)
+        return Self.result(idempotencyKey)
+    }
+
+    private static func result(_ payment: String) -> PaymentResult {
+        PaymentResult(
+            id: payment, status: isDeclined(payment) ? .declined : .approved, idempotencyKey: payment, amount: 10,
+            currency: "EUR")
     }
 
     /// - Returns: those that were charged before, if it has seen the batch.

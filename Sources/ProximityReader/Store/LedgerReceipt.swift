@@ -1,0 +1,20 @@
+public import EMVContactless
+public import Foundation
+
+extension ProximityReaderSystem.Ledger {
+    /// What the receipt of a stored payment says beside the merchant's own: it is accepted, and not yet authorized.
+    public struct Receipt: Codable, Hashable, Sendable {
+        /// ``Payment/time`` is the date of acceptance, ``Payment/card`` the account number, truncated.
+        public let payment: Payment
+        /// Of the kernel: the application's name and identifier, how the cardholder was verified; nil if it has told nothing.
+        public let facts: ReceiptFacts?
+
+        init(_ payment: Payment, facts: Data) {
+            self.payment = payment
+            self.facts = try? ReceiptFacts(encoded: Array(facts))
+        }
+
+        /// The account number's last four digits; nil if the card did not give it.
+        public var lastFour: String? { payment.card.map { String($0.suffix(4)) } }
+    }
+}
