@@ -66,4 +66,19 @@ import Testing
         #expect(envelope.dataKeyVariant == options.dataKeyVariant && envelope.keySerialNumber.counter == 1)
         #expect(try host.open(envelope, tags).contains(0x57))
     }
+
+    @Test("options that the device cannot seal with are an error of the configuration, not of the first read")
+    func keyThatIsTooLong() async throws {
+        let device = try await AESDUKPTDevice(loading: Self.base, initialKeyID: Array("TESTTEST".utf8), into: file())
+        var configuration = ProximityReaderSystem.Configuration()
+        configuration.cardDataKey = .dukpt(device, options: .init(keyLength: .bits256))
+        #expect {
+            try configuration.validated()
+        } throws: {
+            guard case PaymentCardReaderError.prepareFailed(let reason?) = $0 else { return false }
+            return reason.contains("working key")
+        }
+        configuration.cardDataKey = .dukpt(device, options: .init(keyLength: .bits128))
+        _ = try configuration.validated()
+    }
 }

@@ -41,6 +41,11 @@ extension ProximityReaderSystem {
                 }
                 if configuration.storeWrappingKey == nil { try Self.checkCredential() }
             }
+            if case .dukpt(let device, let options) = configuration.cardDataKey {
+                do { try device.check(options) } catch {
+                    throw PaymentCardReaderError.prepareFailed("the options of DUKPT: \(error). \(error.hint)")
+                }
+            }
             self.configuration = configuration
         }
 
@@ -72,6 +77,6 @@ extension ProximityReaderSystem.Configuration {
     /// - Throws: `ConfigurationError` if the terminal's configuration is not one; ``PaymentCardReaderError/prepareFailed(_:)``
     ///   if ``tokenKeys`` is no key set, or has a key that anybody can sign with for a terminal that takes live cards; if such
     ///   a terminal stores payments and has no ``tokenIssuer`` or ``tokenAudience``; if there is a credential for the store's
-    ///   key that cannot be used.
+    ///   key that cannot be used; if ``cardDataKey`` has options that its device cannot seal with.
     public func validated() throws -> ProximityReaderSystem.ValidatedConfiguration { try .init(self) }
 }
