@@ -16,6 +16,25 @@ import Testing
         .unanswered, .timedOut, .service("the line is dead"), .outcomeUnknown(key: "KEY-1"),
     ]
 
+    /// The cases that an enumeration has in its source, which one line each declares.
+    private static func cases(of type: String, in file: String) throws -> Set<String> {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Sources/KioskKit")
+        let source = try String(contentsOf: folder.appending(path: file), encoding: .utf8)
+        let body = try #require(source.split(separator: "enum \(type):").last?.split(separator: "\n}").first)
+        return Set(body.matches(of: #/\n    case (\w+)/#).map { String($0.output.1) })
+    }
+
+    @Test("each case is in the lists here")
+    func lists() throws {
+        func names(_ values: [some Any]) -> Set<String> {
+            Set(values.map { Mirror(reflecting: $0).children.first?.label ?? "\($0)" })
+        }
+        #expect(try names(Self.service) == Self.cases(of: "PaymentServiceError", in: "PaymentServiceProvider.swift"))
+        #expect(try names(Self.tap) == Self.cases(of: "TapToPayError", in: "TapToPay/TapToPayError.swift"))
+        #expect(
+            try names(Self.failures) == Self.cases(of: "TapFailure", in: "TapTransaction/TapTransactionState.swift"))
+    }
+
     @Test("each error has a text of its own, in words, that says what to do next")
     func texts() {
         let texts = (Self.service as [any Error] + Self.tap as [any Error]).map(\.localizedDescription)

@@ -18,7 +18,8 @@ struct ExampleCommand: AsyncParsableCommand {
                 authorizationCode: "831000"),
             readMethod: .contactlessEMV)
         let charge = Charge(
-            id: "ch_1", amount: 1234, currency: "eur", status: .succeeded, paymentMethod: .cardPresent(details: card))
+            id: "ch_1", amount: 1234, currency: "eur", status: .succeeded,
+            created: Date(timeIntervalSince1970: 1_795_352_709), paymentMethod: .cardPresent(details: card))
         let transaction = TransactionFile(
             merchant: ReceiptMerchant(
                 name: "Café am Markt", address: ["Markt 1", "04109 Leipzig"], country: "DE", merchantID: "0815",

@@ -75,14 +75,17 @@ public struct Charge: Identifiable, Sendable, Hashable, Codable {
     public let amount: UInt
     public let currency: String
     public let status: ChargeStatus
+    /// When the payment service answered; nil where it does not tell.
+    public let created: Date?
     public let description: String?
     public let metadata: [String: String]?
     public let paymentMethod: PaymentMethod?
 
     public init(
-        id: String, amount: UInt, currency: String, status: ChargeStatus, description: String? = nil,
-        metadata: [String: String]? = nil, paymentMethod: PaymentMethod? = nil
+        id: String, amount: UInt, currency: String, status: ChargeStatus, created: Date? = nil,
+        description: String? = nil, metadata: [String: String]? = nil, paymentMethod: PaymentMethod? = nil
     ) {
+        self.created = created
         (self.id, self.amount, self.currency, self.status) = (id, amount, currency, status)
         (self.description, self.metadata, self.paymentMethod) = (description, metadata, paymentMethod)
     }

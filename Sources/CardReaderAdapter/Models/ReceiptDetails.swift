@@ -1,3 +1,6 @@
+public import EMVContactless
+import SmartCard
+
 /// What a receipt says of an EMV transaction.  Hexadecimal where a data object is binary; empty where there is none.
 public struct ReceiptDetails: Codable, Hashable, Sendable {
     /// Tag 9F12 where the terminal can print it, else tag 50.
@@ -46,6 +49,23 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
         self.authorizationMode =
             authorizationMode
             ?? AuthorizationMode(responseCode: authorizationResponseCode, cryptogram: cryptogramType)
+    }
+
+    /// What the kernel tells of a transaction, and what its issuer and the payment service add.
+    public init(
+        _ facts: ReceiptFacts, authorizationResponseCode: String = "", transactionStatusInformation: String = "",
+        issuerApplicationData: String = "", accountType: String? = nil, authorizationCode: String? = nil
+    ) {
+        self.init(
+            applicationPreferredName: facts.preferredName ?? facts.label ?? "",
+            dedicatedFileName: facts.applicationIdentifier.hex, authorizationResponseCode: authorizationResponseCode,
+            applicationCryptogram: facts.applicationCryptogram?.hex ?? "",
+            cryptogramType: facts.cryptogramInformationData.flatMap(CryptogramType.init),
+            terminalVerificationResults: facts.terminalVerificationResults?.bytes.hex ?? "",
+            transactionStatusInformation: transactionStatusInformation, issuerApplicationData: issuerApplicationData,
+            accountType: accountType,
+            cardholderVerificationMethod: CardholderVerificationMethod(facts.cardholderVerification),
+            authorizationCode: authorizationCode)
     }
 
     private enum CodingKeys: String, CodingKey {
@@ -142,18 +162,37 @@ public enum CardholderVerificationMethod: String, Codable, CaseIterable, Hashabl
     case confirmationCode = "confirmation_code"
     case failed
 
+    /// The method that a contactless kernel's outcome names.
+    public init(_ method: Outcome.CVM) {
+        self =
+            switch method {
+            case .none: .noCVM
+            case .signature: .signature
+            case .onlinePIN: .onlinePIN
+            case .deviceCVM: .confirmationCode
+            }
+    }
+
     /// Reads CVM Results, tag 9F34 (EMV Book 4, A4; codes as Book 3, C3).
     ///
-    /// - Returns: nil for what is not three bytes, and for methods of the issuer's own.
-    public init?(cvmResults: some Collection<UInt8>) {
+    /// A contactless card verifies no PIN offline.  The code for it says there that the cardholder was verified on the device:
+    /// `01 00 02` (EMV Contactless Book C-2, where the card does "on device cardholder verification").
+    ///
+    /// - Parameter readMethod: how the card was read.
+    /// - Returns: nil for what is not three bytes, for methods of the issuer's own, and for those that the interface does not
+    ///   have.
+    public init?(cvmResults: some Collection<UInt8>, readMethod: CardReadMethod) {
         let bytes = Array(cvmResults)
         guard bytes.count == 3 else { return nil }
         guard bytes[2] != 0x01 else {
             self = .failed
             return
         }
+        let isContactless = readMethod == .contactlessEMV || readMethod == .contactlessMagneticStripe
         switch bytes[0] & 0x3F {
         case 0x00: self = .failed
+        case 0x01 where isContactless: self = .confirmationCode
+        case 0x03 where isContactless, 0x04 where isContactless, 0x05 where isContactless: return nil
         case 0x01, 0x04: self = .offlinePIN
         case 0x02: self = .onlinePIN
         case 0x03, 0x05: self = .offlinePINAndSignature

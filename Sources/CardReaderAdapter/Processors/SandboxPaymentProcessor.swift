@@ -170,7 +170,7 @@ private struct SandboxConnection: Sendable {
                 last4: String((card ?? "").suffix(4)), expMonth: 0, expYear: 0,
                 brand: CardBrand(applicationIdentifier: read?.applicationIdentifier ?? ""), readMethod: .contactlessEMV)
             let charge = Charge(
-                id: id, amount: intent.amount, currency: intent.currency, status: .succeeded,
+                id: id, amount: intent.amount, currency: intent.currency, status: .succeeded, created: Date(),
                 metadata: intent.metadata,
                 paymentMethod: details.brand == .interac
                     ? .interacPresent(details: details) : .cardPresent(details: details))

@@ -6,6 +6,8 @@ import SmartCard
 public struct CardPresentReceiptParameters: Codable, Hashable, Sendable {
     public enum TransactionType: String, Codable, CaseIterable, Hashable, Sendable {
         case sale, refund
+        /// A sale that was stored while the payment service was not reached: nobody has authorized it yet.
+        case storedSale = "stored_sale"
     }
 
     public let type: TransactionType
@@ -13,6 +15,7 @@ public struct CardPresentReceiptParameters: Codable, Hashable, Sendable {
     public let amount: UInt
     /// Of ISO 4217: `EUR`.
     public let currency: String
+    /// When the payment service answered; of a sale that was stored, when it was accepted.
     public let time: ReceiptTime
     public let card: ReceiptCard
     public let orderID: String?
@@ -36,8 +39,11 @@ public struct CardPresentReceiptParameters: Codable, Hashable, Sendable {
         guard currency.isFilled else { throw .missingRequiredField(.currency) }
         guard currency.utf8.count == 3, let entry = Currency[currency], entry.code == currency, entry.exponent != nil
         else { throw .malformedField(.currency) }
+        guard type == .refund || card.emv != nil || !card.entryMode.isEMV else { throw .missingRequiredField(.emv) }
         (self.type, self.amount, self.currency) = (type, amount, currency)
-        (self.time, self.card, self.orderID) = (time, card, orderID?.receiptText)
+        // What EMV tells is of the sale: a refund has asked for no cryptogram, no PIN and no signature.
+        self.card = type == .refund ? card.withoutEMV : card
+        (self.time, self.orderID) = (time, orderID?.receiptText)
     }
 
     private enum CodingKeys: String, CodingKey {
@@ -61,7 +67,7 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
     /// Four digits.
     public let lastFourDigits: String
     public let entryMode: CardReadMethod
-    /// Nil where the card was not read by EMV.
+    /// Nil where the card was not read by EMV, and on the receipt of a refund.
     public let emv: EMV?
 
     /// - Throws: ``ReceiptError``.
@@ -70,6 +76,13 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
         let emv: EMV? = if let receipt = details.receipt { try EMV(receipt) } else { nil }
         try self.init(brand: details.brand, lastFourDigits: details.last4, entryMode: entryMode, emv: emv)
     }
+
+    private init(_ card: ReceiptCard, emv: EMV?) {
+        (brand, lastFourDigits, entryMode) = (card.brand, card.lastFourDigits, card.entryMode)
+        self.emv = emv
+    }
+
+    var withoutEMV: Self { ReceiptCard(self, emv: nil) }
 
     private init(
         brand: CardBrand, lastFourDigits: String, entryMode: CardReadMethod, emv: EMV?

@@ -45,8 +45,8 @@ public struct ESCPOSRenderer: Hashable, Sendable {
         if let drawer { commands.append(.openDrawer(connector: drawer == .pin2 ? 0 : 1)) }
         let renderer = TextRenderer(columns: columns)
         for line in document.lines {
-            if case .code(let text) = line, (1...ESCPOSCommand.longestCode).contains(text.utf8.count) {
-                commands += [.align(.centre), .code(text), .align(.left)]
+            if case .code(let text) = line, let dots = ESCPOSCommand.moduleDots(of: text, columns: columns) {
+                commands += [.align(.centre), .code(text, moduleDots: dots), .align(.left)]
                 continue
             }
             let style = Style(line)
@@ -96,15 +96,31 @@ enum ESCPOSCommand: Hashable {
     case cutAtCutter
     /// For 100 ms.
     case openDrawer(connector: UInt8)
-    /// A QR code, model 2, error correction M, of dots of 6.
-    case code(String)
+    /// A QR code, model 2, error correction M, whose modules have so many dots each way.
+    case code(String, moduleDots: UInt8)
     /// Real-time: answered at once, whatever the printer does.
     case transmitStatus(UInt8)
     /// Answered after all that came before has been printed.
     case transmitPaperSensor
 
-    /// What a QR code of version 40-M holds, in bytes (ISO/IEC 18004, table 7).
-    static let longestCode = 2331
+    /// What QR codes of the versions 1 to 40 hold with error correction M, in bytes (ISO/IEC 18004, table 7).
+    private static let codeCapacities = [
+        14, 26, 42, 62, 84, 106, 122, 152, 180, 213, 251, 287, 331, 362, 412, 450, 504, 560, 624, 666, 711, 779, 857,
+        911,
+        997, 1059, 1125, 1190, 1264, 1370, 1452, 1538, 1628, 1722, 1809, 1911, 1989, 2099, 2213, 2331,
+    ]
+
+    /// How large the modules of a QR code may be on paper of so many columns, which have 12 dots each: up to 6.
+    ///
+    /// - Returns: nil if the code does not fit with modules of 3 dots; a telephone cannot read smaller ones.
+    static func moduleDots(of text: String, columns: Int) -> UInt8? {
+        guard let version = codeCapacities.firstIndex(where: { $0 >= text.utf8.count }), !text.isEmpty else {
+            return nil
+        }
+        // 21 modules, four more each version, and four at each side that stay white (ISO/IEC 18004, 5.3.1 and 5.3.8).
+        let dots = min(6, columns * 12 / (21 + 4 * version + 8))
+        return dots < 3 ? nil : UInt8(dots)
+    }
 
     var bytes: [UInt8] {
         switch self {
@@ -118,9 +134,9 @@ enum ESCPOSCommand: Hashable {
         case .cut: [0x1D, 0x56, 0x00]  // GS V
         case .cutAtCutter: [0x1D, 0x56, 66, 0]  // GS V
         case .openDrawer(let connector): [0x1B, 0x70, connector, 50, 50]  // ESC p, in 2 ms
-        case .code(let text):
-            Self.code(65, [50, 0]) + Self.code(67, [6]) + Self.code(69, [49])
-                + Self.code(80, [48] + Array(text.utf8.prefix(Self.longestCode))) + Self.code(81, [48])
+        case .code(let text, let dots):
+            Self.code(65, [50, 0]) + Self.code(67, [dots]) + Self.code(69, [49])
+                + Self.code(80, [48] + Array(text.utf8)) + Self.code(81, [48])
         case .transmitStatus(let number): [0x10, 0x04, number]  // DLE EOT
         case .transmitPaperSensor: [0x1D, 0x72, 1]  // GS r
         }

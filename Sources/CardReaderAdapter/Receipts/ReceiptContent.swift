@@ -12,7 +12,7 @@ public struct ReceiptContent: Codable, Hashable, Sendable {
     public let lineItems: [ReceiptLineItem]
     public let cartTotals: ReceiptTotals
     public let orderNote: String?
-    /// Where the customer finds the receipt again: printed as a QR code.
+    /// Where the customer finds the receipt again: printed as a QR code where one of that length fits the paper.
     public let link: String?
 
     /// - Parameter lineItems: of a sale one at least; a refund may be of an amount alone.
@@ -27,7 +27,8 @@ public struct ReceiptContent: Codable, Hashable, Sendable {
         ]
         if let (_, field) = required.first(where: { !$0.0.isFilled }) { throw .missingRequiredField(field) }
         guard Country[merchant.country]?.alpha2 == merchant.country else { throw .malformedField(.country) }
-        if let emv = parameters.card.emv, emv.accountType == nil, merchant.country != "US" {
+        // The payment service tells it with its answer.
+        if let emv = parameters.card.emv, emv.accountType == nil, merchant.country != "US", parameters.type == .sale {
             throw .missingRequiredField(.accountType)
         }
         guard parameters.type == .refund || !lineItems.isEmpty else { throw .missingRequiredField(.lineItems) }

@@ -41,7 +41,7 @@ public struct ReceiptDocument: Hashable, Sendable {
             content.lineItems.flatMap(writer.item),
             writer.totals(content.cartTotals, content.parameters),
             writer.payment(content.parameters),
-            content.parameters.card.emv.map(writer.emv) ?? [],
+            content.parameters.card.emv.map { writer.emv($0, content.parameters.type) } ?? [],
             writer.foot(content),
         ]
         .filter { !$0.isEmpty }.joined(separator: [.separator]).map(\.self)
@@ -65,7 +65,7 @@ public struct ReceiptDocument: Hashable, Sendable {
         }
 
         func heading(_ type: CardPresentReceiptParameters.TransactionType) -> Line {
-            .heading(language.text(type == .sale ? .sale : .refund))
+            .heading(language.text(type == .refund ? .refund : .sale))
         }
 
         func item(_ item: ReceiptLineItem) -> [Line] {
@@ -89,7 +89,12 @@ public struct ReceiptDocument: Hashable, Sendable {
             ]
             lines += others.filter { $0.1 != 0 }.map(line)
             let paid = language.amount(parameters.amount, decimals: decimals) + " " + currency
-            let phrase = parameters.type == .sale ? ReceiptPhrase.amountPaid : .amountRefunded
+            let phrase: ReceiptPhrase =
+                switch parameters.type {
+                case .sale: .amountPaid
+                case .refund: .amountRefunded
+                case .storedSale: .amount
+                }
             return lines + [.amount(language.text(phrase), amount: paid)]
         }
 
@@ -99,19 +104,22 @@ public struct ReceiptDocument: Hashable, Sendable {
             var lines: [Line] = [
                 fact(.card, number),
                 fact(.entryMode, language.text(card.entryMode.phrase)),
-                fact(.date, language.text(parameters.time)),
+                fact(parameters.type == .storedSale ? .accepted : .date, language.text(parameters.time)),
             ]
             if let order = parameters.orderID, order.isFilled { lines.append(fact(.order, order)) }
+            if parameters.type == .storedSale { lines.append(.statement(language.text(.stored))) }
             return lines
         }
 
-        func emv(_ emv: ReceiptCard.EMV) -> [Line] {
+        func emv(_ emv: ReceiptCard.EMV, _ type: CardPresentReceiptParameters.TransactionType) -> [Line] {
+            // Whatever the card asked for: nobody has authorized it.
+            let mode = type == .storedSale ? nil : emv.authorizationMode
             let facts: [(String, String?)] = [
                 (language.text(.application), emv.applicationName),
                 ("AID", emv.applicationIdentifier),
                 (language.text(.accountType), emv.accountType),
                 (language.text(.authorization), emv.authorizationCode),
-                (language.text(.authorizationMode), emv.authorizationMode.map { language.text($0.phrase) }),
+                (language.text(.authorizationMode), mode.map { language.text($0.phrase) }),
                 (language.text(.responseCode), emv.authorizationResponseCode),
                 // Its type is its name.
                 (emv.cryptogramType?.rawValue ?? language.text(.cryptogram), emv.applicationCryptogram),

@@ -24,6 +24,7 @@ public enum ReceiptField: String, CaseIterable, Hashable, Sendable {
     case lastFourDigits = "last four digits"
     case entryMode = "entry mode"
     case cardBrand = "card brand"
+    case emv = "EMV data"
     case applicationName = "application name"
     case applicationIdentifier = "application identifier"
     case cardholderVerification = "cardholder verification"
@@ -57,9 +58,12 @@ extension ReceiptError: CustomStringConvertible {
         case .missingRequiredField(.cardDetails): "Only a payment with a card that was present has such a receipt."
         case .missingRequiredField(.lineItems): "Name what was sold, in one line at least."
         case .missingRequiredField(.cardBrand): "Name the network; “unknown” is none."
-        case .missingRequiredField(.applicationName), .missingRequiredField(.applicationIdentifier),
+        case .missingRequiredField(.emv), .missingRequiredField(.applicationName),
+            .missingRequiredField(.applicationIdentifier),
             .missingRequiredField(.cardholderVerification):
             "Card networks require it where the card was read by EMV; take it from the transaction."
+        case .missingRequiredField(.dateAndTime):
+            "Take the time of the payment service's answer, the charge's created."
         case .missingRequiredField: "Card networks require it on every receipt."
         case .notPaid: "A receipt is for a payment that has succeeded, or is to be captured."
         case .malformedField(.country): "Write it as ISO 3166-1 has it, in two letters: DE."

@@ -63,8 +63,8 @@ public enum ReceiptLanguage: String, CaseIterable, Codable, Hashable, Sendable {
 /// What a receipt says in the customer's language.
 enum ReceiptPhrase: CaseIterable {
     case sale, refund
-    case subtotal, discount, fees, shipping, taxes, amountPaid, amountRefunded
-    case date, order, card, entryMode
+    case subtotal, discount, fees, shipping, taxes, amountPaid, amountRefunded, amount
+    case date, accepted, stored, order, card, entryMode
     case contactlessEMV, contactlessMagneticStripe, chip, magneticStripe
     case application, accountType, authorization, authorizationMode, byIssuer, byCard, responseCode, cryptogram
     case noCVM, verifiedByPIN, verifiedByPINAndSignature, verifiedBySignature, verifiedOnDevice, notVerified, signature
@@ -81,6 +81,13 @@ enum ReceiptPhrase: CaseIterable {
         case .taxes: ("Taxes", "Steuern", "Taxes", "Impuestos")
         case .amountPaid: ("AMOUNT PAID", "BEZAHLT", "MONTANT PAYÉ", "IMPORTE PAGADO")
         case .amountRefunded: ("AMOUNT REFUNDED", "ERSTATTET", "MONTANT REMBOURSÉ", "IMPORTE DEVUELTO")
+        case .amount: ("AMOUNT", "BETRAG", "MONTANT", "IMPORTE")
+        case .accepted: ("Accepted", "Angenommen", "Accepté", "Aceptado")
+        case .stored:
+            (
+                "Stored, not yet authorized", "Gespeichert, noch nicht autorisiert", "Enregistré, pas encore autorisé",
+                "Guardado, aún sin autorizar"
+            )
         case .date: ("Date", "Datum", "Date", "Fecha")
         case .order: ("Order", "Bestellung", "Commande", "Pedido")
         case .card: ("Card", "Karte", "Carte", "Tarjeta")
@@ -157,6 +164,9 @@ extension AuthorizationMode {
 }
 
 extension CardReadMethod {
+    /// Whether the card has told the data objects of EMV.
+    var isEMV: Bool { self == .contactlessEMV || self == .chip }
+
     var phrase: ReceiptPhrase {
         switch self {
         case .contactlessEMV: .contactlessEMV

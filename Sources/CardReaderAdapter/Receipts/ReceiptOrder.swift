@@ -35,10 +35,12 @@ public struct ReceiptOrder: Codable, Hashable, Sendable {
 }
 
 extension ReceiptContent {
-    /// The receipt of what `intent` has charged, of the time when the intent was created.
+    /// The receipt of what `intent` has charged, of the time of the payment service's answer,
+    /// ``Charge/created``.
     ///
     /// - Parameter timeZone: that of the place of sale.
-    /// - Throws: ``ReceiptError``; ``ReceiptError/notPaid`` for an intent that has neither succeeded nor is to be captured.
+    /// - Throws: ``ReceiptError``; ``ReceiptError/missingRequiredField(_:)`` for a charge that has no time;
+    ///   ``ReceiptError/notPaid`` for an intent that has neither succeeded nor is to be captured.
     public init(
         merchant: ReceiptMerchant, order: ReceiptOrder, intent: PaymentIntent, timeZone: TimeZone = .current
     ) throws(ReceiptError) {
@@ -49,18 +51,42 @@ extension ReceiptContent {
         guard named.count <= 1 else { throw .malformedField(.order) }
         let order = ReceiptOrder(
             id: named.first, lineItems: order.lineItems, totals: order.totals, note: order.note, link: order.link)
-        try self.init(merchant: merchant, order: order, charge: charge, date: intent.created, timeZone: timeZone)
+        guard let date = charge.created else { throw .missingRequiredField(.dateAndTime) }
+        try self.init(merchant: merchant, order: order, charge: charge, date: date, timeZone: timeZone)
     }
 
     /// The receipt of a charge.
     ///
-    /// - Parameter date: when it was made.
+    /// - Parameter date: when the payment service answered.
     /// - Parameter timeZone: that of the place of sale.
     /// - Throws: ``ReceiptError``; ``ReceiptError/notPaid`` for a charge that has not succeeded.
     public init(
         merchant: ReceiptMerchant, order: ReceiptOrder, charge: Charge, date: Date, timeZone: TimeZone = .current
     ) throws(ReceiptError) {
         try self.init(.sale, charge.amount, of: charge, merchant, order, date, timeZone)
+    }
+
+    /// The receipt of a sale that was stored while the payment service was not reached.  It says that nobody has authorized
+    /// it yet; the customer's next one is of the charge, by
+    /// ``init(merchant:order:charge:date:timeZone:)``.
+    ///
+    /// - Parameters:
+    ///   - amount: in the currency's minor unit.
+    ///   - card: what the ledger has of it; ``ReceiptDetails/init(_:authorizationResponseCode:transactionStatusInformation:issuerApplicationData:accountType:authorizationCode:)``
+    ///     makes its details of the kernel's.
+    ///   - accepted: when the card was read and stored.
+    ///   - timeZone: that of the place of sale.
+    /// - Throws: ``ReceiptError``.
+    public init(
+        merchant: ReceiptMerchant, order: ReceiptOrder, storing amount: UInt, currency: String,
+        card: CardPresentTransactionDetails, accepted: Date, timeZone: TimeZone = .current
+    ) throws(ReceiptError) {
+        try self.init(
+            merchant: merchant,
+            parameters: CardPresentReceiptParameters(
+                type: .storedSale, amount: amount, currency: currency, date: accepted, timeZone: timeZone,
+                cardDetails: card, orderID: order.id),
+            lineItems: order.lineItems, cartTotals: order.totals, orderNote: order.note, link: order.link)
     }
 
     /// The receipt of what was given back of a charge.

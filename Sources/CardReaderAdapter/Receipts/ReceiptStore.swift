@@ -34,7 +34,8 @@ public struct ReceiptStore: Sendable {
         do {
             return try JSONDecoder().decode(ReceiptContent.self, from: data)
         } catch {
-            throw ReceiptStoreError.corrupt(order: order, reason: "\(error)")
+            throw ReceiptStoreError.corrupt(
+                order: order, reason: (error as? ReceiptError)?.description ?? "\(type(of: error))")
         }
     }
 

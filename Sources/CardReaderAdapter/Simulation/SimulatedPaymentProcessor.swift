@@ -56,12 +56,17 @@ actor SimulatedPaymentProcessor: PaymentProcessor {
                 PaymentProcessorError(.declined(reason ?? .unknown), intent: charged(.requiresPaymentMethod, [])))
         }
         let details = CardPresentTransactionDetails(
-            last4: "4242", expMonth: 12, expYear: 2034, brand: brand, readMethod: .contactlessEMV)
+            last4: "4242", expMonth: 12, expYear: 2034, brand: brand,
+            // An identifier that nobody has registered (ISO/IEC 7816-5).  TEST.
+            receipt: ReceiptDetails(
+                applicationPreferredName: "SIMULATED CARD", dedicatedFileName: "F053494D5501",
+                authorizationResponseCode: "00", accountType: "Default", cardholderVerificationMethod: .noCVM),
+            readMethod: .contactlessEMV)
         let method =
             brand == .interac ? PaymentMethod.interacPresent(details: details) : .cardPresent(details: details)
         let charge = Charge(
             id: "charge-\(intent.id)", amount: intent.amount, currency: intent.currency, status: .succeeded,
-            metadata: intent.metadata, paymentMethod: method)
+            created: Date(), metadata: intent.metadata, paymentMethod: method)
         return .success(charged(.requiresCapture, [charge]))
     }
 

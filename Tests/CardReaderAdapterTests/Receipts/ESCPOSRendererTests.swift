@@ -62,6 +62,26 @@ import Testing
         return calls
     }
 
+    // By ISO/IEC 18004, table 7, versions 25, 26, 34, 36 and 40 are of 117, 121, 153, 161 and 177 modules; a column is of 12 dots.
+    @Test(
+        "B6: a QR code fits the paper, and else the link is text",
+        arguments: [
+            (42, 32, 6), (997, 32, 3), (998, 32, nil), (1722, 42, 3), (1911, 42, nil), (2331, 48, 3), (2332, 48, nil),
+        ] as [(Int, Int, Int?)])
+    func b6Code(_ length: Int, _ columns: Int, _ dots: Int?) throws {
+        let link = "https://shop.example/" + String(repeating: "x", count: length - 21)
+        let renderer = ESCPOSRenderer(columns: columns)
+        let commands = renderer.commands(ReceiptDocument(try Sample.content(link: link)))
+        let codes = commands.compactMap { if case .code(let text, let dots) = $0 { (text, Int(dots)) } else { nil } }
+        #expect(codes.map(\.1) == (dots.map { [$0] } ?? []))
+        if dots != nil {
+            #expect(codes.map(\.0) == [link])
+        } else {
+            let text: [UInt8] = commands.flatMap { if case .text(let bytes) = $0 { bytes } else { [UInt8]() } }
+            #expect(String(decoding: text, as: UTF8.self).filter { !$0.isWhitespace }.contains(link))
+        }
+    }
+
     @Test(
         "B6: the bytes are those of python-escpos",
         .enabled(if: hasReference, "python-escpos is not installed"), arguments: ReceiptLanguage.allCases)

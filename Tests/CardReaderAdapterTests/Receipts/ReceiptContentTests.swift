@@ -1,3 +1,4 @@
+import EMVContactless
 import Foundation
 import SmartCard
 import TestSupport
@@ -303,13 +304,72 @@ import Testing
         #expect(document.lines.contains(.amount("AMOUNT PAID", amount: "\(text) \(currency)")))
     }
 
-    @Test("B3: refunds say so", arguments: ReceiptLanguage.allCases)
+    @Test("B3: what is less than nothing has its sign, taxes too, on refunds and on sales")
+    func b3Negative() throws {
+        for type in CardPresentReceiptParameters.TransactionType.allCases {
+            let lines = ReceiptDocument(
+                try Sample.content(
+                    parameters: Sample.parameters(type: type, amount: 0),
+                    totals: ReceiptTotals(subtotal: -1, discount: -5, fees: -2, shipping: -3, taxes: -4))
+            ).lines
+            for (label, amount) in [
+                ("Subtotal", "-0.01"), ("Discount", "0.05"), ("Fees", "-0.02"), ("Shipping", "-0.03"),
+                ("Taxes", "-0.04"),
+            ] { #expect(lines.contains(.total(label, amount: amount)), "\(type): \(lines)") }
+        }
+        let most = ReceiptDocument(try Sample.content(parameters: Sample.parameters(amount: .max))).lines
+        #expect(most.contains(.amount("AMOUNT PAID", amount: "184,467,440,737,095,516.15 EUR")))
+    }
+
+    @Test("B3: refunds say so, and nothing of how the sale was verified", arguments: ReceiptLanguage.allCases)
     func refund(_ language: ReceiptLanguage) throws {
-        let sale = ReceiptDocument(try Sample.content(), language: language)
-        let refund = ReceiptDocument(
-            try Sample.content(parameters: Sample.parameters(type: .refund)), language: language)
-        let changed = zip(sale.lines, refund.lines).filter { $0 != $1 }.count
-        #expect(sale.lines.count == refund.lines.count && changed == 2)
+        for method in CardholderVerificationMethod.allCases {
+            let receipt = ReceiptDetails(
+                applicationPreferredName: "VISA CREDIT", dedicatedFileName: "A0000000031010", accountType: "Credit",
+                cardholderVerificationMethod: method)
+            let content = try Sample.content(
+                parameters: Sample.parameters(type: .refund, card: Sample.card(receipt: receipt)))
+            #expect(content.parameters.card.emv == nil)
+            let document = ReceiptDocument(content, language: language)
+            for line in document.lines {
+                switch line {
+                case .statement, .signature: Issue.record("\(line)")
+                default: break
+                }
+            }
+            #expect(document.lines.contains(.heading(language.text(.refund))))
+            let text = TextRenderer().render(document)
+            #expect(!text.contains("A0000000031010") && !text.contains("VISA CREDIT"))
+        }
+    }
+
+    @Test("A sale that was stored says that nobody has authorized it yet", arguments: ReceiptLanguage.allCases)
+    func stored(_ language: ReceiptLanguage) throws {
+        let facts = try #require(
+            ReceiptFacts(
+                label: "VISA CREDIT", applicationIdentifier: [UInt8](hex: "A0000000031010"),
+                cryptogramInformationData: 0x80, applicationCryptogram: [UInt8](hex: "3866196A29768AC9"),
+                cardholderVerification: .deviceCVM))
+        let content = try ReceiptContent(
+            merchant: Sample.merchant(),
+            order: ReceiptOrder(
+                id: "1001", lineItems: Sample.items, totals: ReceiptTotals(subtotal: 1234)),
+            storing: 1234, currency: "eur", card: Sample.card(receipt: ReceiptDetails(facts)),
+            accepted: Date(timeIntervalSince1970: 1_795_352_709), timeZone: .gmt)
+        let document = ReceiptDocument(content, language: language)
+        for phrase in [ReceiptPhrase.stored, .verifiedOnDevice] {
+            #expect(document.lines.contains(.statement(language.text(phrase))))
+        }
+        let text = TextRenderer().render(document)
+        for part in ["Visa **** 0010", "VISA CREDIT", "A0000000031010", "ARQC", "13:05:09", language.text(.accepted)] {
+            #expect(text.contains(part), "\(text)")
+        }
+        // Nobody has paid yet, and nobody has authorized.
+        for phrase in [ReceiptPhrase.amountPaid, .byIssuer, .authorizationMode] {
+            #expect(!text.contains(language.text(phrase)), "\(text)")
+        }
+        let kept = try JSONDecoder().decode(ReceiptContent.self, from: JSONEncoder().encode(content))
+        #expect(kept == content)
     }
 
     /// ICU's formats of Foundation are the judge.
@@ -339,14 +399,59 @@ import Testing
     @Test("CVM Results tell how the cardholder was verified")
     func verification() throws {
         // EMV Book 3, C3: codes; Book 4, A4: the third byte is 01 where it failed.
+        // Where the card is in the reader.
         let expected: [(String, CardholderVerificationMethod?)] = [
             ("1F0302", .noCVM), ("5E0300", .signature), ("420302", .onlinePIN), ("410302", .offlinePIN),
             ("440302", .offlinePIN), ("430300", .offlinePINAndSignature), ("3F0000", .noCVM), ("420301", .failed),
             ("000002", .failed), ("200002", nil), ("1F03", nil), ("", nil),
         ]
         for (hex, method) in expected {
-            #expect(try CardholderVerificationMethod(cvmResults: [UInt8](hex: hex)) == method, "\(hex)")
+            #expect(
+                try CardholderVerificationMethod(cvmResults: [UInt8](hex: hex), readMethod: .chip) == method, "\(hex)")
         }
+        // At the reader, where a card verifies no PIN.  Book C-2: 01 00 02 for what the device has verified.
+        let contactless: [(String, CardholderVerificationMethod?)] = [
+            ("010002", .confirmationCode), ("410002", .confirmationCode), ("010001", .failed), ("1F0302", .noCVM),
+            ("1F0002", .noCVM), ("5E0300", .signature), ("420302", .onlinePIN), ("430300", nil), ("440302", nil),
+            ("450302", nil), ("3F0000", .noCVM), ("000002", .failed),
+        ]
+        for (hex, method) in contactless {
+            for read in [CardReadMethod.contactlessEMV, .contactlessMagneticStripe] {
+                #expect(
+                    try CardholderVerificationMethod(cvmResults: [UInt8](hex: hex), readMethod: read) == method,
+                    "\(hex)")
+            }
+        }
+    }
+
+    @Test(
+        "A receipt is signed where the customer signs, with a PIN or without",
+        arguments: CardholderVerificationMethod.allCases)
+    func signature(_ method: CardholderVerificationMethod) throws {
+        let receipt = ReceiptDetails(
+            applicationPreferredName: "V", dedicatedFileName: "A0000000031010", accountType: "Credit",
+            cardholderVerificationMethod: method)
+        let card = Sample.card(receipt: receipt, readMethod: .chip)
+        let document = ReceiptDocument(try Sample.content(parameters: Sample.parameters(card: card)))
+        let isSigned = [.signature, .offlinePINAndSignature].contains(method)
+        #expect(document.lines.contains(.signature("Signature")) == isSigned)
+    }
+
+    @Test("B11: a sale of a card that was read by EMV has no receipt without its block, contactless or not")
+    func b11Contactless() throws {
+        for read in [CardReadMethod.contactlessEMV, .chip] {
+            for type in [CardPresentReceiptParameters.TransactionType.sale, .storedSale] {
+                #expect(throws: ReceiptError.missingRequiredField(.emv)) {
+                    try Sample.parameters(type: type, card: Sample.card(receipt: nil, readMethod: read))
+                }
+            }
+            _ = try Sample.parameters(type: .refund, card: Sample.card(receipt: nil, readMethod: read))
+        }
+        let object = try Self.object(Self.json(Sample.content()), ["parameters", "card", "emv"])
+        #expect(throws: ReceiptError.missingRequiredField(.emv)) { try Self.read(object) }
+        // Contactless all the same, and without EMV.
+        let stripe = Sample.card(receipt: nil, readMethod: .contactlessMagneticStripe)
+        #expect(try Sample.content(parameters: Sample.parameters(card: stripe)).parameters.card.emv == nil)
     }
 
     @Test("B11: without EMV the receipt is whole, and the block is not there")
@@ -407,6 +512,18 @@ import Testing
             try Self.content(
                 Sample.intent(charges: [Sample.charge(method: .interacPresent(details: Sample.card()))]), id: "1001"),
         ] { #expect(content == expected) }
+    }
+
+    @Test("a receipt is of the time of the payment service's answer, and there is none without it")
+    func answered() throws {
+        let time = try Self.content(Sample.intent(), id: "1001").parameters.time
+        #expect(time.text == "2026-11-22T14:05:09+01:00" && time.date != Sample.intent().created)
+        let charge = Charge(
+            id: "ch_1", amount: 1234, currency: "eur", status: .succeeded,
+            paymentMethod: .cardPresent(details: Sample.card()))
+        #expect(throws: ReceiptError.missingRequiredField(.dateAndTime)) {
+            try Self.content(Sample.intent(charges: [charge]))
+        }
     }
 
     @Test("what nobody has paid with a card that was present has no receipt")

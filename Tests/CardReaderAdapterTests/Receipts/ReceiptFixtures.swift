@@ -24,7 +24,7 @@ enum Sample {
         status: PaymentIntentStatus = .succeeded, charges: [Charge] = [charge()], metadata: [String: String]? = nil
     ) -> PaymentIntent {
         PaymentIntent(
-            id: "pi_1", status: status, created: Date(timeIntervalSince1970: 1_795_352_709), amount: 1234,
+            id: "pi_1", status: status, created: Date(timeIntervalSince1970: 1_795_000_000), amount: 1234,
             currency: "eur", metadata: metadata, charges: charges)
     }
 
@@ -33,7 +33,8 @@ enum Sample {
         method: PaymentMethod? = .cardPresent(details: card())
     ) -> Charge {
         Charge(
-            id: "ch_1", amount: 1234, currency: "eur", status: status, metadata: metadata, paymentMethod: method)
+            id: "ch_1", amount: 1234, currency: "eur", status: status,
+            created: Date(timeIntervalSince1970: 1_795_352_709), metadata: metadata, paymentMethod: method)
     }
 
     static func card(

@@ -108,7 +108,7 @@ public struct IPPPrinter: ReceiptPrinterService {
         } catch let error as ExternalProgramError {
             throw .failed("\(error). \(error.hint)")
         } catch {
-            throw .failed("\(error)")
+            throw .failed("\(type(of: error))")
         }
     }
 

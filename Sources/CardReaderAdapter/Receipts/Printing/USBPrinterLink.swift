@@ -29,7 +29,7 @@ struct USBPort: PrinterPort {
         } catch let condition as PrinterCondition {
             throw condition
         } catch {
-            throw .failed("\(error)")
+            throw .failed("\(type(of: error))")
         }
     }
 
