@@ -247,10 +247,11 @@ private final class FailingReader: CardReader {
         let text = try String(contentsOf: page, encoding: .utf8)
         let sentence = try #require(text.firstRange(of: "of what is no secret: ")).upperBound
         let tags = text[sentence...].prefix { $0 != ":" }.prefix(while: { $0 != "(" }).split(separator: "\n\n")[0]
-            .matches(of: #/\b[0-9A-F]{2}([0-9A-F]{2})?\b/#).map { String($0.output.0) }
+            .matches(of: #/\b[0-9A-F]{2}([0-9A-F]{2}){0,2}\b/#).map { String($0.output.0) }
         #expect(tags.count > 10)
-        // Cashback alone has an amount, other.
-        #expect(
-            try Set(TLVList([UInt8](data)).map { "\($0.tag)" }) == Set(tags).subtracting(["9F03"]))
+        let given = try TLVList([UInt8](data)).map { "\($0.tag)" }
+        #expect(Set(given).count == given.count && Set(given).isSubset(of: tags))
+        // Cashback alone has an amount, other; of a receipt's there are those that the card gives.
+        #expect(Set(tags).subtracting(given).isSubset(of: ["9F03", "50", "9F12", "9F11", "9F34", "95", "9F6E"]))
     }
 }

@@ -104,11 +104,10 @@ extension PaymentTerminal {
     }
 
     /// Stores a payment, on the disk when this returns; in a session that does not store, does nothing.
-    func keep(
-        _ result: PaymentCardReadResult, _ card: CardRead, of request: CardRequest, in session: TerminalSession
-    ) async throws {
+    func keep(_ result: PaymentCardReadResult, _ card: CardRead, of request: ReadRequest) async throws {
+        let session = request.session
         guard let preparation = session.preparation, let policy = configuration.storeAndForward,
-            case .transaction(let payment) = request
+            case .transaction(let payment) = request.card
         else { return }
         guard let sealed = result.paymentCardData else { throw PaymentCardReaderSession.ReadError.paymentReadFailed }
         let currency = payment.currencyCode.uppercased()

@@ -1,3 +1,5 @@
+package import EMVContactless
+
 /// What came of a read.
 public struct PaymentCardReadResult: Identifiable, Sendable {
     public enum ReadOutcome: Sendable, Hashable {
@@ -38,15 +40,20 @@ public struct PaymentCardReadResult: Identifiable, Sendable {
     /// Nil if the card was not read.
     public let cardExpirationState: CardExpirationState?
 
+    /// What a receipt has to state; nil unless the card has agreed or declined.  ``generalCardData`` has it, too.
+    package let facts: ReceiptFacts?
+
     package init(
         id: String, paymentCardData: String?, generalCardData: String?, applicationTypeIdentifier: String?,
-        outcome: ReadOutcome, cardEffectiveState: CardEffectiveState?, cardExpirationState: CardExpirationState?
+        outcome: ReadOutcome, cardEffectiveState: CardEffectiveState?, cardExpirationState: CardExpirationState?,
+        facts: ReceiptFacts? = nil
     ) {
         self.id = id
         self.paymentCardData = paymentCardData
         self.generalCardData = generalCardData
         self.applicationTypeIdentifier = applicationTypeIdentifier
         self.outcome = outcome
+        self.facts = facts
         pinBypassed = false
         isPINFallback = false
         self.cardEffectiveState = cardEffectiveState

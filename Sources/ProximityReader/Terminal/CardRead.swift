@@ -23,6 +23,8 @@ struct CardRead {
     /// Why there was no payment; nil if the card has agreed to one.
     var error: PaymentCardReaderSession.ReadError? {
         switch outcome.kind {
+        // There is no PIN pad: who was not verified has not paid.
+        case .approved where cvm == .onlinePIN, .onlineRequest where cvm == .onlinePIN: .pinNotAllowed
         case .approved, .onlineRequest: nil
         case .declined: .paymentCardDeclined
         case .tryAgain: .cardReadFailed
@@ -69,7 +71,7 @@ struct CardRead {
             generalCardData: general.isEmpty ? nil : Data(general).base64EncodedString(),
             applicationTypeIdentifier: knownName?.hex,
             outcome: error == nil ? .success : outcome.kind == .declined ? .cardDeclined : .failure,
-            cardEffectiveState: effectiveState, cardExpirationState: expirationState)
+            cardEffectiveState: effectiveState, cardExpirationState: expirationState, facts: report.receiptFacts)
     }
 
     // MARK: In the clear
@@ -84,14 +86,18 @@ struct CardRead {
     /// What tells the payment service how the transaction went, and nothing of whose card it was.
     private var generalData: [UInt8] {
         let record = outcome.dataRecord
-        return Self.generalTags.flatMap { tag in record?[tag].map { tag.encode($0) } ?? [] }
-            // Of 4 bytes, as Kernel 3 has it (Book C-3, 4.1.1.1), or else whatever the card puts there.
-            + (record?[0x9F6E].map { $0.count == 4 ? TLVTag(0x9F6E).encode($0) : [] } ?? [])
-            + (knownName.map { TLVTag(0x4F).encode($0) } ?? [])
+        var bytes: [UInt8] = []
+        func add(_ tag: TLVTag, _ value: [UInt8]?) { if let value { bytes += tag.encode(value) } }
+        for tag in Self.generalTags { add(tag, record?[tag]) }
+        // Of 4 bytes, as Kernel 3 has it (Book C-3, 4.1.1.1), or else whatever the card puts there.
+        if let value = record?[0x9F6E], value.count == 4 { add(0x9F6E, value) }
+        add(0x4F, knownName)
+        if let facts = report.receiptFacts { bytes += facts.encoded } else { add(0x95, record?[0x95]) }
+        return bytes
     }
 
     private static let generalTags: [TLVTag] = [
-        0x9F02, 0x9F03, 0x5F2A, 0x9A, 0x9C, 0x9F1A, 0x9F33, 0x82, 0x95, 0x9F36, 0x9F39,
+        0x9F02, 0x9F03, 0x5F2A, 0x9A, 0x9C, 0x9F1A, 0x9F33, 0x82, 0x9F36, 0x9F39,
     ]
 
     private var effectiveState: PaymentCardReadResult.CardEffectiveState? {

@@ -31,8 +31,10 @@ package struct HeldSession: Sendable {
 
     var events: AsyncStream<PaymentCardReader.Event> { terminal.events.stream(of: nil) }
 
-    func read(_ request: CardRequest, _ options: PaymentCardReader.Options) async throws -> PaymentCardReadResult {
-        try await terminal.read(request, options, in: session)
+    func read(
+        _ request: CardRequest, _ options: PaymentCardReader.Options, attachment: Data? = nil
+    ) async throws -> PaymentCardReadResult {
+        try await terminal.read(ReadRequest(request, options, in: session, attachment: attachment))
     }
 
     func decline() async throws { try await terminal.declineLast(in: session) }
@@ -59,7 +61,7 @@ package struct HeldSession: Sendable {
             }
         }
         do {
-            let result = try await terminal.read(request, options, in: session, as: id)
+            let result = try await terminal.read(ReadRequest(request, options, in: session, as: id))
             await watch.value
             return result
         } catch {

@@ -1,0 +1,239 @@
+import CardEncryption
+import EMVContactless
+import Foundation
+import Logging
+import SmartCard
+import Synchronization
+
+/// A read that is under way, or whose card has not been taken away.
+struct RunningRead {
+    var life: ReadLife
+    let session: TerminalSession
+    let answer: Answer
+    var task: Task<Void, Never>?
+
+    /// What the caller of a read gets, once.
+    final class Answer: Sendable {
+        private let caller: Mutex<CheckedContinuation<PaymentCardReadResult, any Error>?>
+
+        init(_ caller: CheckedContinuation<PaymentCardReadResult, any Error>) { self.caller = Mutex(caller) }
+
+        func give(_ result: Result<PaymentCardReadResult, any Error>) {
+            let caller = caller.withLock { caller in
+                defer { caller = nil }
+                return caller
+            }
+            caller?.resume(with: result)
+        }
+    }
+}
+
+/// The terminal's reads: does what ``ReadLife`` says, and tells it what came of it.
+extension PaymentTerminal {
+    func read(_ request: ReadRequest) async throws -> PaymentCardReadResult {
+        // Nobody is asked for a card.
+        guard !Task.isCancelled else { throw PaymentCardReaderSession.ReadError.readCancelled }
+        guard reading == nil, !isPreparing else { throw PaymentCardReaderSession.ReadError.readerSessionBusy }
+        guard !isAsleep else { throw PaymentCardReaderSession.ReadError.readFromBackgroundError }
+        try check(request.session)
+        let transaction = try nextTransaction(request.card)
+        let id = request.id
+        return try await withTaskCancellationHandler {
+            try await withCheckedThrowingContinuation { caller in
+                let before = lastRead
+                reads[id] = RunningRead(
+                    life: ReadLife(returnsAtOnce: request.options.returnReadResultImmediately),
+                    session: request.session, answer: RunningRead.Answer(caller))
+                reading = id
+                let task = Task {
+                    await perform(transaction, request, after: before)
+                    // One that was refused or cancelled has not waited for it, and who comes next does.
+                    await before?.value
+                    reads[id] = nil
+                }
+                reads[id]?.task = task
+                lastRead = task
+            }
+        } onCancel: {
+            Task { await self.happen(.interrupted(.readCancelled), in: id) }
+        }
+    }
+
+    private func nextTransaction(_ request: CardRequest) throws -> Transaction {
+        var random = SystemRandomNumberGenerator()
+        let transaction = try request.transaction(
+            at: configuration.now(), unpredictableNumber: (0..<4).map { _ in .random(in: 0...255, using: &random) },
+            sequenceCounter: sequenceCounter % 99_999_999 + 1)
+        sequenceCounter = transaction.sequenceCounter
+        return transaction
+    }
+
+    func cancelRead(in session: TerminalSession) throws -> Bool {
+        guard let reading, let read = reads[reading], read.session === session else {
+            guard has(session) else { throw PaymentCardReaderSession.ReadError.noReaderSession }
+            return false
+        }
+        guard read.life.isWaiting else { return false }
+        happen(.interrupted(.readCancelled), in: reading)
+        return true
+    }
+
+    /// Ends the read that is under way as soon as there is no card: one that was found is read to its end.
+    func interruptRead(with error: PaymentCardReaderSession.ReadError) {
+        if let reading { happen(.interrupted(error), in: reading) }
+    }
+
+    // MARK: Life
+
+    /// Does what comes of an event in a read's life.
+    ///
+    /// - Returns: why what has happened must not go on.
+    @discardableResult func happen(_ event: ReadLife.Event, in id: UUID) -> (any Error)? {
+        guard let actions = reads[id]?.life.next(event) else { return CancellationError() }
+        var refusal: (any Error)?
+        for action in actions {
+            switch action {
+            case .tell(let event): events.send(event, of: id)
+            case .stop: reads[id]?.task?.cancel()
+            case .start(let timer): start(timer, of: id)
+            case .abandonReader:
+                logger.error("the reader does not answer")
+                (attached, lastRead) = (nil, nil)
+            case .leaveCard: isCardLeft = true
+            case .makeRoom: if reading == id { reading = nil }
+            case .checkSession:
+                do { if let session = reads[id]?.session { try check(session) } } catch { refusal = error }
+            case .refuse(let error): refusal = error
+            case .answer(let result): reads[id]?.answer.give(.success(result))
+            case .fail(let error): reads[id]?.answer.give(.failure(error))
+            }
+        }
+        return refusal
+    }
+
+    private func proceed(_ event: ReadLife.Event, in id: UUID) throws {
+        if let refusal = happen(event, in: id) { throw refusal }
+    }
+
+    private func start(_ timer: ReadLife.Timer, of id: UUID) {
+        let time: Duration =
+            switch timer {
+            case .answer: configuration.answerTime
+            case .transaction: configuration.transactionTime
+            case .removal: .seconds(5)
+            }
+        Task { [weak self] in
+            try? await Task.sleep(for: time)
+            await self?.happen(.timeOver(timer), in: id)
+        }
+    }
+
+    private func fail(_ id: UUID, with error: any Error) {
+        guard reads[id]?.life.hasEnded == false else { return logger.debug("after the read: \(type(of: error))") }
+        happen(.failed(Self.readError(error)), in: id)
+    }
+
+    private static func readError(_ error: any Error) -> any Error {
+        switch error {
+        case is PaymentCardReaderSession.ReadError, is PaymentCardReaderError, is CancellationError: return error
+        case let error as CardError:
+            logger.warning("the reader: \(error)")
+            return PaymentCardReaderSession.ReadError(error)
+        default:
+            // Another's error may say anything.
+            logger.error("the card's data could not be sealed or stored: \(type(of: error))")
+            return PaymentCardReaderSession.ReadError.readerServiceError
+        }
+    }
+
+    // MARK: The card
+
+    /// - Parameter before: the read before, which has the field until its card is gone.
+    private func perform(_ transaction: Transaction, _ request: ReadRequest, after before: Task<Void, Never>?) async {
+        do {
+            // Nobody is asked for a card that would be of no use.
+            try await admit(request.card, to: request.session)
+            try proceed(.admitted(cardIsLeft: isCardLeft), in: request.id)
+            await before?.ended()
+            try proceed(.turnCame, in: request.id)
+            let reader = try await attachedReader()
+            try await reader.withField { field in
+                let field = EventfulField(field) { try await self.proceed(.field($0), in: request.id) }
+                await self.perform(transaction, request, reader.identity, field)
+            }
+        } catch {
+            // One that has ended stands, whether the reader could be put back as it was or not.
+            fail(request.id, with: error)
+        }
+    }
+
+    private func perform(
+        _ transaction: Transaction, _ request: ReadRequest, _ reader: ReaderIdentity, _ field: EventfulField
+    ) async {
+        do {
+            let result = try await pay(transaction, request, reader, field)
+            guard happen(.completed(result), in: request.id) == nil else { return }
+        } catch {
+            fail(request.id, with: error)
+        }
+        await removal(from: field)
+        happen(.cardGone, in: request.id)
+    }
+
+    /// The card's data are gone when this returns, however long the card stays.
+    private func pay(
+        _ transaction: Transaction, _ request: ReadRequest, _ reader: ReaderIdentity, _ field: EventfulField
+    ) async throws -> PaymentCardReadResult {
+        // Start A comes before the wait for a card (EMV Contactless Book B, 3.1).
+        let entryPoint = EntryPoint(
+            configuration: configuration.terminal, kernels: Kernels.all,
+            keys: configuration.certificationAuthorityKeys, preferredApplications: try request.card.preferredAIDs())
+        let report = try await ContactlessTerminal(entryPoint, tornTransactions: tornTransactions).perform(
+            transaction, in: field, layers: { [limit = configuration.answerTime] in TimeLimitLayer($0, limit: limit) },
+            show: { _ in })
+        let card = CardRead(
+            report, transaction, id: request.id.uuidString,
+            applications: configuration.terminal.combinations.map(\.aid))
+        if let error = card.error, !request.options.includeErrorInReadResult { throw error }
+        let result = card.result(try await sealed(card, in: request.session, reader))
+        try proceed(.sealed, in: request.id)
+        if card.error == nil { try await keep(result, card, of: request) }
+        return result
+    }
+
+    private func sealed(
+        _ card: CardRead, in session: TerminalSession, _ reader: ReaderIdentity
+    ) async throws -> SealedCardData? {
+        guard let data = try card.clearData() else { return nil }
+        switch configuration.cardDataKey {
+        case .ofToken: return try session.token.recipient?.seal(data, header: card.header(session, reader: reader))
+        case .dukpt(let device, let options):
+            return try await device.seal(data, boundTo: Array(card.id.utf8), options: options)
+        case .tdesDUKPT(let device, let options): return try await device.seal(data, options: options)
+        }
+    }
+
+    /// Waits until the card of a read is gone, cancelled or not, so that it does not pay for who comes next.
+    private func removal(from field: EventfulField) async {
+        guard isCardLeft, session != nil else { return }
+        let removal = Task {
+            do { try await field.waitForRemoval() } catch {
+                logger.debug("waiting for the card's removal: \(type(of: error))")
+            }
+        }
+        self.removal = removal
+        await removal.value
+        isCardLeft = false
+    }
+
+    /// Waits until the card of the last read has been taken away.  Until then the reader itself may say that there is none.
+    ///
+    /// - Parameter cardIsThere: called at once if it has not been.
+    /// - Returns: whether it was called.
+    package func waitForRemoval(_ cardIsThere: @Sendable () -> Void) async -> Bool {
+        guard isCardLeft, let lastRead else { return false }
+        cardIsThere()
+        await lastRead.ended()
+        return true
+    }
+}
