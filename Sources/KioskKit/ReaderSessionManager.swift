@@ -22,13 +22,22 @@ public final class ReaderSessionManager {
 
     public private(set) var state = State.idle
     private let service: TapToPayService
-    private let pause: Duration
+    private let pace: RetryPace
+    private let clock: any Clock<Duration>
     @ObservationIgnored private var watch: Watch?
 
-    /// - Parameter pause: how long to wait before a reader that was lost, or could not be made ready, is tried again.
-    public init(_ service: TapToPayService, pause: Duration = .seconds(2)) {
+    /// - Parameters:
+    ///   - pause: how long to wait before a reader that is not there is looked for again.
+    ///   - tokenPause: how long to wait, at least, before another token is asked for where one was of no use, or none came;
+    ///     twice as long each time, up to sixteen times, and up to a quarter longer by chance.
+    ///   - clock: what pauses are measured with.
+    public init(
+        _ service: TapToPayService, pause: Duration = .seconds(2), tokenPause: Duration = .seconds(60),
+        clock: any Clock<Duration> = ContinuousClock()
+    ) {
         self.service = service
-        self.pause = pause
+        self.clock = clock
+        pace = RetryPace(pause: pause, tokenPause: tokenPause)
     }
 
     /// Makes the reader ready, and keeps it so for as long as this object lives.
@@ -46,23 +55,27 @@ public final class ReaderSessionManager {
 
     private func keepReady() {
         state = .preparing
-        let (service, pause) = (service, pause)
+        let (service, clock, first) = (service, clock, pace)
         // Holds this object for no longer than one try.
         watch = Watch(
             Task { [weak self] in
                 var known: Int?
+                var pace = first
                 while !Task.isCancelled, self != nil {
                     // Of each try its own: no loss after it is missed, and none before it counts.
                     let events = service.reader.events
-                    let preparations = await service.preparations
+                    let (preparations, fetches) = (await service.preparations, await service.fetches)
                     if known == nil || known == preparations {
                         let isReady = await self?.makeReady {
                             if known == nil { try await service.resume() } else { try await service.initialize() }
                         }
                         guard isReady == true else {
-                            try? await Task.sleep(for: pause)
+                            let hasFetched = await service.fetches > fetches
+                            try? await clock.sleep(
+                                for: pace.pause(hasFetched: hasFetched, chance: .random(in: 0..<1)))
                             continue
                         }
+                        pace = first
                     } else {
                         // By a read that found its session over.
                         self?.state = .ready
@@ -72,7 +85,7 @@ public final class ReaderSessionManager {
                     guard !Task.isCancelled else { return }
                     self?.state = .failed(PaymentCardReaderError.notReady)
                     // A reader with a bad cable comes and goes.
-                    try? await Task.sleep(for: pause)
+                    try? await clock.sleep(for: first.pause)
                 }
             })
     }
@@ -92,6 +105,25 @@ public final class ReaderSessionManager {
             }
             return false
         }
+    }
+}
+
+/// How long to wait before a reader that could not be made ready is tried again.
+struct RetryPace: Sendable {
+    let pause: Duration
+    let tokenPause: Duration
+    /// In which a token was asked for.
+    private var failures = 0
+
+    init(pause: Duration, tokenPause: Duration) { (self.pause, self.tokenPause) = (pause, tokenPause) }
+
+    /// - Parameters:
+    ///   - hasFetched: whether a token was asked for, which another try would do again.
+    ///   - chance: 0 to 1, so that not all who failed at once try again at once.
+    mutating func pause(hasFetched: Bool, chance: Double) -> Duration {
+        guard hasFetched else { return pause }
+        defer { failures += 1 }
+        return tokenPause * (1 << min(failures, 4)) * (1 + chance / 4)
     }
 }
 

@@ -167,7 +167,8 @@ actor ScriptedService: PaymentServiceProvider {
         tokens += 1
         if holdsTokens, !isReleased { await withCheckedContinuation { waiters.append($0) } }
         let claims = Claims(
-            iss: BatchService.issuer, exp: now().timeIntervalSince1970 + tokenLifetime, mid: "merchant-1",
+            iss: BatchService.issuer, aud: "terminals", iat: now().timeIntervalSince1970,
+            exp: now().timeIntervalSince1970 + tokenLifetime, mid: "merchant-1",
             card_data_key: try JSONDecoder().decode([String: String].self, from: Data(cardDataKey.publicJWK.utf8)))
         let keys = await JWTKeyCollection().add(ecdsa: batches.signer, kid: "service-1")
         return try await keys.sign(claims, kid: "service-1", header: ["typ": "reader-token+jwt"])
@@ -241,6 +242,8 @@ actor ScriptedService: PaymentServiceProvider {
     // swift-format-ignore: AlwaysUseLowerCamelCase
     private struct Claims: JWTPayload {
         let iss: String
+        let aud: String
+        let iat: Double
         let exp: Double
         let mid: String
         let card_data_key: [String: String]

@@ -38,7 +38,8 @@ private let hasMock = FileManager.default.fileExists(atPath: "/usr/lib/python3/d
         }
 
         let bench = try await KioskBench(isPrepared: false) { $0.systemBus = address }
-        let manager = ReaderSessionManager(bench.service, pause: .milliseconds(20))
+        let manager = ReaderSessionManager(
+            bench.service, pause: .milliseconds(20), tokenPause: .milliseconds(20))
         manager.start()
         try await wait(for: "ready") { manager.state.isReady }
         let tokens = await bench.psp.tokens

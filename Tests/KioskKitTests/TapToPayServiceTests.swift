@@ -186,7 +186,8 @@ import Testing
     @Test("the session manager has the reader ready, not while the machine sleeps, and again afterwards")
     func suspended() async throws {
         let bench = try await KioskBench(isPrepared: false)
-        let manager = ReaderSessionManager(bench.service, pause: .milliseconds(10))
+        let manager = ReaderSessionManager(
+            bench.service, pause: .milliseconds(10), tokenPause: .milliseconds(10))
         manager.start()
         try await wait(for: "ready") { manager.state.isReady }
         let ready = Task { [events = bench.reader.events] in
@@ -208,7 +209,8 @@ import Testing
         let bench = try await KioskBench(isPrepared: false)
         // A token that has expired when it comes.
         await bench.psp.setTokenLifetime(-1)
-        let manager = ReaderSessionManager(bench.service, pause: .milliseconds(100))
+        let manager = ReaderSessionManager(
+            bench.service, pause: .milliseconds(100), tokenPause: .milliseconds(100))
         manager.start()
         try await wait(for: "failure") {
             if case .failed(let error) = manager.state { "\(error)" == "tokenExpired" } else { false }

@@ -73,7 +73,8 @@ struct TaintTests {
     /// Signed with the published key of the test payment service, whose tokens a terminal takes that has no other keys.
     private func token(for key: JWEPrivateKey) async throws -> String {
         let claims = Claims(
-            iss: "https://payments.test", exp: Date().timeIntervalSince1970 + 3600, mid: "merchant-1",
+            iss: "https://payments.test", aud: "terminals", iat: Date().timeIntervalSince1970.rounded(.down),
+            exp: Date().timeIntervalSince1970 + 3600, mid: "merchant-1",
             card_data_key: try JSONDecoder().decode([String: String].self, from: Data(key.publicJWK.utf8)))
         // TEST
         let signer = try ES256PrivateKey(key: "Jz3hgC6wPXkw9kLsBrVfP_24fBaaHcfm4apwcZfSwVE")
@@ -84,6 +85,8 @@ struct TaintTests {
     // swift-format-ignore: AlwaysUseLowerCamelCase
     private struct Claims: JWTPayload {
         let iss: String
+        let aud: String
+        let iat: Double
         let exp: Double
         let mid: String
         let card_data_key: [String: String]

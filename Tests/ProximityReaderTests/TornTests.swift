@@ -1,3 +1,4 @@
+import EMVContactless
 import Foundation
 import ProximityReader
 import SmartCard

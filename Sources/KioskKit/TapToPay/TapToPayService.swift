@@ -12,6 +12,8 @@ public actor TapToPayService {
     private var preparation: Task<PaymentCardReaderSession, any Error>?
     /// How often the reader was made ready.
     private(set) var preparations = 0
+    /// How often a token was asked for.
+    private(set) var fetches = 0
     private var isSuspended = false
     let pauses: [Duration]
     let reversalPause: Duration
@@ -64,7 +66,7 @@ public actor TapToPayService {
 
     deinit { sweep?.cancel() }
 
-    /// Fetches a token, records that its merchant accepts the terms if need be, and prepares the reader.
+    /// Finds the reader, fetches a token, records that its merchant accepts the terms if need be, and prepares the reader.
     ///
     /// Called while it is under way, it waits for the end of that.  What an earlier run of the program has left unsettled is
     /// settled before, as far as the payment service answers: see ``unsettledPayments``.
@@ -87,7 +89,9 @@ public actor TapToPayService {
         self.session = session
     }
 
-    private nonisolated func prepare() async throws -> PaymentCardReaderSession {
+    private func prepare() async throws -> PaymentCardReaderSession {
+        try await reader.terminal.requireReader()
+        fetches += 1
         let token = PaymentCardReader.Token(rawValue: try await psp.fetchReaderToken(within: .seconds(60)))
         try await reader.acceptTerms(of: token)
         return try await reader.prepare(using: token)

@@ -5,9 +5,11 @@ import Waiting
 /// All readers of a process are one device: that of ``ProximityReaderSystem/bootstrap(_:)``, or the first that is found.
 /// Making one opens nothing; ``prepare(using:)`` does.
 public class PaymentCardReader: @unchecked Sendable {
-    /// Whether this machine has what a reader needs: always, since the drivers are a part of this module.  Whether a reader
-    /// is attached comes to light in ``prepare(using:)``.
-    public static let isSupported: Bool = true
+    /// Whether a reader was there when this was first asked: the one of ``ProximityReaderSystem/bootstrap(_:)``, or any.
+    ///
+    /// The first to ask is blocked for two seconds at most.  It stays what it was for as long as the program runs, as Apple has
+    /// it: ``prepare(using:)`` tells of a reader that has come since.
+    public static let isSupported: Bool = ReaderLook.findsReader(ProximityReaderSystem.readerChoice)
 
     /// What the reader does, from now on.
     ///

@@ -1,5 +1,6 @@
 import Foundation
 import Logging
+import SmartCard
 
 /// How the terminal finds its reader, loses it and finds it again.
 extension PaymentTerminal {
@@ -11,6 +12,28 @@ extension PaymentTerminal {
         await finding.ended()
         try Task.checkCancellation()
         return try await finding.value
+    }
+
+    /// Finds the reader, and asks it whether it answers: before anybody is asked for a token that would be of no use.
+    ///
+    /// - Throws: ``PaymentCardReaderError``.
+    package func requireReader() async throws {
+        watchSleep()
+        guard !isAsleep else { throw PaymentCardReaderError.backgroundRequestNotAllowed }
+        guard !isPreparing, reading == nil else { return }
+        do {
+            if let attached { try await attached.check() }
+            _ = try await attachedReader()
+        } catch let error as CardError {
+            attached = nil
+            throw PaymentCardReaderError(error)
+        } catch is CancellationError {
+            throw PaymentCardReaderError.requestInterrupted
+        } catch {
+            // Another's error may say anything.
+            logger.error("the reader could not be found: \(type(of: error))")
+            throw PaymentCardReaderError.prepareFailed(nil)
+        }
     }
 
     private func findReader() async throws -> AttachedReader {

@@ -115,6 +115,9 @@ public enum ProximityReaderSystem {
         }
     }
 
+    /// Which reader the process has chosen so far.
+    static var readerChoice: ReaderChoice { state.withLock { $0.configuration?.reader } ?? .automatic }
+
     /// The configuration of this process, which stays it from now on.
     static func use() -> ValidatedConfiguration {
         let configuration = state.withLock { state in
