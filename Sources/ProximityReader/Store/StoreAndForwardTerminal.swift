@@ -131,7 +131,7 @@ extension PaymentTerminal {
                     id: result.id, paymentCardData: sealed, generalCardData: result.generalCardData ?? "",
                     amount: payment.amount, currency: currency, issuer: session.token.issuer,
                     merchant: session.token.merchant, card: stored,
-                    facts: Data(card.outcome.receiptFacts?.encoded ?? [])))
+                    facts: Data(card.outcome.receiptFacts?.encoded ?? []), attachment: request.attachment))
         } catch let failure as StoreFailure {
             throw PaymentCardReaderSession.ReadError.of(failure)
         }
