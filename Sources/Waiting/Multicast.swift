@@ -39,8 +39,7 @@ public final class Multicast<Element: Sendable>: Sendable {
 
     /// A multicast whose streams begin with what `hold` made of the last element, if that is still something.
     ///
-    /// - Parameter hold: called for each element.  What it returns is called with a lock held, and so must not use the
-    ///   multicast.
+    /// - Parameter hold: called for each element with a lock held, as is what it returns, and so must not use the multicast.
     public init(
         keeping buffering: Buffering, replaying hold: @escaping @Sendable (Element) -> @Sendable () -> Element?
     ) {
@@ -60,14 +59,19 @@ public final class Multicast<Element: Sendable>: Sendable {
     public var latest: Element? { state.withLock { $0.replay() } }
 
     /// Hands `element` to every stream.  Does nothing after ``finish(throwing:)``.
-    public func send(_ element: Element) {
-        let replay = hold(element)
-        // Released here: what was replayed, whose end may use this object.
-        let (wakes, _) = state.withLock { state -> ([Wake], @Sendable () -> Element?) in
-            guard state.end == nil else { return ([], replay) }
-            let before = state.replay
-            state.replay = replay
-            return (state.sinks.values.compactMap { $0(.element(element)) }, before)
+    public func send(_ element: Element) { update { _ in element } }
+
+    /// Hands what `change` makes of ``latest`` to every stream, before anybody else's element comes between; nothing if that
+    /// is nil.  Does nothing after ``finish(throwing:)``.
+    ///
+    /// - Parameter change: called once at most, with a lock held, and so must not use the multicast.
+    public func update(_ change: (Element?) -> Element?) {
+        // Returned, so that they are released here: what was replayed, whose end may use this object.
+        let (wakes, _, _) = state.withLock { state -> ([Wake], Element?, @Sendable () -> Element?) in
+            let (latest, before) = (state.replay(), state.replay)
+            guard state.end == nil, let element = change(latest) else { return ([], latest, before) }
+            state.replay = hold(element)
+            return (state.sinks.values.compactMap { $0(.element(element)) }, latest, before)
         }
         for wake in wakes { wake() }
     }

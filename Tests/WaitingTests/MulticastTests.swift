@@ -96,6 +96,22 @@ import Waiting
         #expect(multicast.latest == 3)
     }
 
+    @Test("What is made of the last element is the next, whoever makes it at the same time; nothing is sent for nil")
+    func update() async {
+        let multicast = Multicast(0, keeping: .newest(1))
+        await withTaskGroup { group in
+            for _ in 0..<4 {
+                group.addTask { for _ in 0..<500 { multicast.update { $0.map { $0 + 1 } } } }
+            }
+        }
+        multicast.update { _ in nil }
+        #expect(multicast.latest == 2000)
+        let stream = multicast.stream()
+        multicast.finish()
+        multicast.update { _ in 1 }
+        #expect(await all(stream) == [2000])
+    }
+
     @Test("What is forgotten is not replayed, and what comes after it is")
     func forget() async {
         let multicast = Multicast(1, keeping: .newest(8))

@@ -256,7 +256,7 @@ private final class BoundedAnswer: NSObject, URLSessionDataDelegate, Sendable {
 
 extension CardBrand {
     /// By the registered provider that an AID begins with (ISO/IEC 7816-5); ``unknown`` for others.
-    fileprivate init(applicationIdentifier aid: String) {
+    init(applicationIdentifier aid: String) {
         self = Self.providers[String(aid.uppercased().prefix(10))] ?? .unknown
     }
 

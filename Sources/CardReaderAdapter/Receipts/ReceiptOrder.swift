@@ -1,4 +1,7 @@
+import EMVContactless
 public import Foundation
+public import ProximityReader
+import SmartCard
 
 /// An order, as a shop knows it: what of a receipt the transaction does not tell.
 public struct ReceiptOrder: Codable, Hashable, Sendable {
@@ -87,6 +90,30 @@ extension ReceiptContent {
                 type: .storedSale, amount: amount, currency: currency, date: accepted, timeZone: timeZone,
                 cardDetails: card, orderID: order.id),
             lineItems: order.lineItems, cartTotals: order.totals, orderNote: order.note, link: order.link)
+    }
+
+    /// The receipt of a stored sale by what the ledger has of it.
+    ///
+    /// - Parameter timeZone: that of the place of sale.
+    /// - Throws: ``ReceiptError``.
+    public init(
+        merchant: ReceiptMerchant, order: ReceiptOrder, stored: ProximityReaderSystem.Ledger.Receipt,
+        timeZone: TimeZone = .current
+    ) throws(ReceiptError) {
+        let (payment, facts) = (stored.payment, stored.facts)
+        guard let amount = MinorUnits.units(payment.amount, of: payment.currency) else {
+            throw .malformedField(.amount)
+        }
+        let isStripe = facts != nil && facts?.cryptogramInformationData == nil
+        try self.init(
+            merchant: merchant, order: order, storing: amount, currency: payment.currency,
+            card: CardPresentTransactionDetails(
+                // Neither goes onto a receipt, and the ledger does not tell them.
+                last4: stored.lastFour ?? "", expMonth: 0, expYear: 0,
+                brand: CardBrand(applicationIdentifier: facts?.applicationIdentifier.hex ?? ""),
+                receipt: facts.map { ReceiptDetails($0) },
+                readMethod: isStripe ? .contactlessMagneticStripe : .contactlessEMV),
+            accepted: payment.time, timeZone: timeZone)
     }
 
     /// The receipt of what was given back of a charge.

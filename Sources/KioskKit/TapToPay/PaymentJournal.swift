@@ -4,6 +4,7 @@ public import Foundation
 import Glibc
 import Logging
 import Synchronization
+import Waiting
 
 /// A payment or a refund that a payment service was asked for and whose outcome the application has not learned, or that has to
 /// be taken back.
@@ -61,12 +62,10 @@ package final class PaymentJournal: Sendable {
     fileprivate let disk: Disk
     /// Blocks for the disk.
     private let queue = DispatchQueue(label: "swift-contactless.journal")
-    private let state = Mutex<(alarms: [JournalAlarm], watchers: [UUID: AsyncStream<[JournalAlarm]>.Continuation])>(
-        ([], [:]))
+    /// All of them each time: of those that nobody has taken yet, the last are enough.
+    private let allAlarms = Multicast<[JournalAlarm]>([], keeping: .newest(1))
 
     package init(folder: URL?, disk: Disk = Disk()) { (self.folder, self.disk) = (folder?.path, disk) }
-
-    deinit { state.withLock { $0.watchers.values }.forEach { $0.finish() } }
 
     /// The calls that change an entry, so that a test can have them fail.  Each returns an errno, or 0.
     package struct Disk: Sendable {
@@ -206,37 +205,24 @@ package final class PaymentJournal: Sendable {
     // MARK: Alarms
 
     /// Those that nobody has looked after yet.
-    package var alarms: [JournalAlarm] { state.withLock { $0.alarms } }
+    package var alarms: [JournalAlarm] { allAlarms.latest ?? [] }
 
     /// All of them: as they are now, then with each change; of those not taken yet the last is kept.
-    package var alarmUpdates: AsyncStream<[JournalAlarm]> {
-        let (stream, continuation) = AsyncStream.makeStream(
-            of: [JournalAlarm].self, bufferingPolicy: .bufferingNewest(1))
-        let id = UUID()
-        let alarms = state.withLock { state in
-            state.watchers[id] = continuation
-            return state.alarms
-        }
-        continuation.yield(alarms)
-        continuation.onTermination = { [weak self] _ in
-            Task { [weak self] in _ = self?.state.withLock { $0.watchers.removeValue(forKey: id) } }
-        }
-        return stream
-    }
+    package var alarmUpdates: AsyncStream<[JournalAlarm]> { allAlarms.stream() }
 
     fileprivate func raise(_ alarm: JournalAlarm?, of payment: UnsettledPayment) {
         tell(alarm.map { [$0] } ?? []) { if case .reversalNotWritten(payment, _) = $0 { true } else { false } }
     }
 
     private func tell(_ new: [JournalAlarm], insteadOf isOld: (JournalAlarm) -> Bool) {
-        let (news, now, watchers) = state.withLock { state in
-            let before = state.alarms
-            state.alarms = before.filter { !isOld($0) } + new
-            let watchers = state.alarms == before ? [] : Array(state.watchers.values)
-            return (new.filter { !before.contains($0) }, state.alarms, watchers)
+        var news: [JournalAlarm] = []
+        allAlarms.update { before in
+            let before = before ?? []
+            let now = before.filter { !isOld($0) } + new
+            news = new.filter { !before.contains($0) }
+            return now == before ? nil : now
         }
         for alarm in news { logger.critical("\(alarm)") }
-        for watcher in watchers { watcher.yield(now) }
     }
 
     // MARK: Files
