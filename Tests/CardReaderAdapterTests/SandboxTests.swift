@@ -83,6 +83,12 @@ import USBTestSupport
         guard case .cardPresent(let details) = paid.paymentMethod() else { throw AdapterBench.Missing() }
         // TEST: 4761 7390 0101 0010
         #expect(details.last4 == "0010" && details.brand == .visa)
+        // What the kernel has told comes as far as the receipt, and with it the time of the answer.
+        let receipt = try ReceiptContent(
+            merchant: Sample.merchant(),
+            order: ReceiptOrder(lineItems: Sample.items, totals: ReceiptTotals(subtotal: 1234)), intent: paid)
+        #expect(receipt.parameters.card.emv?.applicationIdentifier.hasPrefix("A0000000031010") == true)
+        #expect(receipt.parameters.card.emv?.applicationCryptogram?.count == 16)
 
         // Its answer is lost: nobody pays twice, and the second question gets the first one's answer.
         #expect(

@@ -1,3 +1,5 @@
+public import EMVContactless
+
 /// A payment service, as far as a reader needs it: the app's own server, mostly.
 ///
 /// A call with an idempotency key that the service knows is answered as it was the first time, and does nothing.
@@ -55,8 +57,14 @@ public struct CollectedCard: Sendable, Hashable, Codable {
     /// The application's AID, in hexadecimal digits.
     public let applicationIdentifier: String?
 
-    public init(id: String, sealedData: String, generalData: String? = nil, applicationIdentifier: String? = nil) {
-        (self.id, self.sealedData) = (id, sealedData)
+    /// What a receipt has to say of the read (``ReceiptDetails``); nil if the kernel has told nothing.
+    public let facts: ReceiptFacts?
+
+    public init(
+        id: String, sealedData: String, generalData: String? = nil, applicationIdentifier: String? = nil,
+        facts: ReceiptFacts? = nil
+    ) {
+        (self.id, self.sealedData, self.facts) = (id, sealedData, facts)
         (self.generalData, self.applicationIdentifier) = (generalData, applicationIdentifier)
     }
 }

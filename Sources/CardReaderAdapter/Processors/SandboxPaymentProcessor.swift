@@ -168,7 +168,11 @@ private struct SandboxConnection: Sendable {
             // The sandbox does not tell when the card expires.
             let details = CardPresentTransactionDetails(
                 last4: String((card ?? "").suffix(4)), expMonth: 0, expYear: 0,
-                brand: CardBrand(applicationIdentifier: read?.applicationIdentifier ?? ""), readMethod: .contactlessEMV)
+                brand: CardBrand(applicationIdentifier: read?.applicationIdentifier ?? ""),
+                receipt: read?.facts.map {
+                    ReceiptDetails($0, authorizationResponseCode: responseCode, accountType: "Default")
+                },
+                readMethod: .contactlessEMV)
             let charge = Charge(
                 id: id, amount: intent.amount, currency: intent.currency, status: .succeeded, created: Date(),
                 metadata: intent.metadata,

@@ -231,7 +231,7 @@ private final class TerminalLink: ReaderLink {
         guard let sealed = result.paymentCardData else { throw UnderlyingError.readerCommunicationError }
         return CollectedCard(
             id: result.id, sealedData: sealed, generalData: result.generalCardData,
-            applicationIdentifier: result.applicationTypeIdentifier)
+            applicationIdentifier: result.applicationTypeIdentifier, facts: result.facts)
     }
 
     func cancelCollection() async throws -> Bool { try await session.cancelRead() }
