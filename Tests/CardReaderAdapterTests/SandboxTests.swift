@@ -1,5 +1,6 @@
 import CardReaderAdapter
 import Foundation
+import Glibc
 import ProximityReader
 import SmartCardSimulator
 import SmartCardUSB
@@ -103,7 +104,22 @@ import USBTestSupport
         try await bench.service.cancelPaymentIntent()
         #expect(await bench.service.activePaymentIntent == nil)
         let reversed = try await bench.pay("7.00")
-        try await bench.sandbox.cancel(reversed)
+        // A processor of another process knows of no intent, and asks the sandbox.
+        let restarted = SandboxPaymentProcessor(try #require(URL(string: bench.address)), patience: .seconds(120))
+        let unknown = PaymentIntent(
+            id: reversed.id, status: .unknown, created: reversed.created, amount: reversed.amount,
+            currency: reversed.currency)
+        #expect(try await restarted.retrieve(unknown).status == .requiresCapture)
+        let another = CollectedCard(id: "another-card", sealedData: "another card")
+        do {
+            _ = try await restarted.process(unknown, card: another, idempotencyKey: another.id)
+            Issue.record("a second card was charged")
+        } catch let error as PaymentProcessorError {
+            #expect(error.reason == .unknownIntent && error.intent?.status == .requiresCapture)
+        }
+        try await restarted.cancel(unknown)
+        try await restarted.cancel(unknown)
+        #expect(try await restarted.retrieve(unknown).status == .canceled)
         #expect(try await bench.sandbox.retrieve(reversed).status == .canceled)
         #expect(await failure { _ = try await bench.sandbox.capture(reversed) } != nil)
 
@@ -130,5 +146,69 @@ import USBTestSupport
             await failure { _ = try await bench.pay("1.00") }
                 == "paymentCapture(underlyingError: notConnectedToInternet)")
         bench.device.remove()
+    }
+}
+
+/// What the processor makes of answers that are no answers of the sandbox's.
+@Suite(.timeLimit(.minutes(5))) struct SandboxAnswerTests {
+    @Test("an answer that is longer than any of the sandbox's is none", arguments: [10, 3 << 20])
+    func length(_ count: Int) async throws {
+        let server = try OneAnswer(#"{"payment":null,"padding":"\#(String(repeating: "a", count: count))"}"#)
+        let sandbox = SandboxPaymentProcessor(server.address, patience: .seconds(60))
+        let intent = PaymentIntent(
+            id: "intent-1", status: .unknown, created: Date(), amount: 1234, currency: "eur")
+        guard count > 1 << 20 else {
+            #expect(try await sandbox.retrieve(intent).status == .requiresPaymentMethod)
+            return
+        }
+        await #expect(throws: PaymentProcessorError(.noAnswer)) { _ = try await sandbox.retrieve(intent) }
+    }
+}
+
+/// Answers each request over HTTP with one body, until it is let go of.
+private final class OneAnswer: Sendable {
+    let address: URL
+    private let descriptor: Int32
+
+    struct Failure: Error { let code = errno }
+
+    init(_ body: String) throws {
+        let listening = socket(AF_INET, Int32(SOCK_STREAM.rawValue), 0)
+        var name = sockaddr_in()
+        (name.sin_family, name.sin_addr.s_addr) = (sa_family_t(AF_INET), UInt32(0x7F00_0001).bigEndian)
+        var length = socklen_t(MemoryLayout<sockaddr_in>.size)
+        let isListening = withUnsafeMutablePointer(to: &name) {
+            $0.withMemoryRebound(to: sockaddr.self, capacity: 1) {
+                bind(listening, $0, length) == 0 && listen(listening, 8) == 0
+                    && getsockname(listening, $0, &length) == 0
+            }
+        }
+        guard isListening, let url = URL(string: "http://127.0.0.1:\(UInt16(bigEndian: name.sin_port))") else {
+            throw Failure()
+        }
+        (descriptor, address) = (listening, url)
+        let answer = Array(
+            "HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\nConnection: close\r\n\r\n\(body)".utf8)
+        Thread.detachNewThread {
+            while case let connection = accept(listening, nil, nil), connection >= 0 {
+                var request = [UInt8](repeating: 0, count: 4096)
+                _ = recv(connection, &request, request.count, 0)
+                var sent = 0
+                while sent < answer.count {
+                    // Who has heard enough closes the connection.
+                    let count = answer[sent...].withUnsafeBytes {
+                        send(connection, $0.baseAddress, $0.count, Int32(MSG_NOSIGNAL))
+                    }
+                    guard count > 0 else { break }
+                    sent += count
+                }
+                close(connection)
+            }
+        }
+    }
+
+    deinit {
+        shutdown(descriptor, Int32(SHUT_RDWR))
+        close(descriptor)
     }
 }

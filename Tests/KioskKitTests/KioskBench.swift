@@ -126,6 +126,30 @@ actor ScriptedService: PaymentServiceProvider {
         case garbled
         /// Not before `release()`.
         case held
+        /// It was done, and the answer does not say so.
+        case flawed(Flaw)
+    }
+
+    /// Why an answer does not count.
+    enum Flaw: CaseIterable {
+        case processing, requiresPaymentMethod, unknownStatus, anotherPayment, noPayment, anotherAmount, noAmount
+        case anotherCurrency, noCurrency
+
+        /// The answer to `call`, of the one that would count.
+        func result(_ call: Call) -> PaymentResult {
+            let status: PaymentResult.Status =
+                switch self {
+                case .processing: .processing
+                case .requiresPaymentMethod: .requiresPaymentMethod
+                case .unknownStatus: .init(rawValue: "approved_later")
+                default: .approved
+                }
+            return PaymentResult(
+                id: "flawed", status: status,
+                idempotencyKey: self == .noPayment ? nil : self == .anotherPayment ? "another" : call.key,
+                amount: self == .noAmount ? nil : self == .anotherAmount ? call.amount + 1 : call.amount,
+                currency: self == .noCurrency ? nil : self == .anotherCurrency ? "USD" : call.currency)
+        }
     }
 
     struct Call: Hashable {
@@ -214,7 +238,22 @@ actor ScriptedService: PaymentServiceProvider {
 
     func setScript(_ script: [Answer]) { self.script = script }
 
-    func setResult(_ result: PaymentResult?, for key: String) { results[key] = result }
+    /// What was decided about the payment that came last under a key; nil: nothing.
+    func setResult(_ status: PaymentResult.Status?, for key: String) {
+        results[key] = calls.last { $0.key == key }.flatMap { call in status.map { Self.result($0, call) } }
+    }
+
+    func setResult(_ flaw: Flaw, for key: String) {
+        results[key] = calls.last { $0.key == key }.map(flaw.result)
+    }
+
+    private static func result(
+        _ status: PaymentResult.Status, _ call: Call, number: Int = 1, message: String? = nil
+    ) -> PaymentResult {
+        PaymentResult(
+            id: "payment-\(number)", status: status, idempotencyKey: call.key, amount: call.amount,
+            currency: call.currency, responseCode: status == .approved ? "00" : "51", message: message)
+    }
 
     func release() {
         isReleased = true
@@ -225,17 +264,17 @@ actor ScriptedService: PaymentServiceProvider {
     private func answer(_ call: Call) async throws -> PaymentResult {
         calls.append(call)
         switch script.isEmpty ? .approved : script.removeFirst() {
-        case .approved: return PaymentResult(id: "payment-\(calls.count)", status: .approved, responseCode: "00")
+        case .approved: return Self.result(.approved, call, number: calls.count)
         case .declined:
-            return PaymentResult(
-                id: "payment-\(calls.count)", status: .declined, responseCode: "51", message: "Insufficient funds")
+            return Self.result(.declined, call, number: calls.count, message: "Insufficient funds")
         case .lost: throw PaymentServiceError.noAnswer("the line is dead")
         case .refused: throw PaymentServiceError.refused(code: "merchant", message: "No such merchant.")
         case .garbled:
             return try JSONDecoder().decode(PaymentResult.self, from: Data("<html>".utf8))
         case .held:
             if !isReleased { await withCheckedContinuation { waiters.append($0) } }
-            return PaymentResult(id: "payment-\(calls.count)", status: .approved, responseCode: "00")
+            return Self.result(.approved, call, number: calls.count)
+        case .flawed(let flaw): return flaw.result(call)
         }
     }
 

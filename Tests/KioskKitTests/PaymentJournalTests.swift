@@ -359,7 +359,7 @@ import Testing
             _ = try await bench.service.authorise(card, amount: 1, currency: "EUR")
         }
         #expect(await bench.service.unsettledPayments.map(\.amount) == [1])
-        await bench.psp.setResult(PaymentResult(id: "p", status: .declined), for: card.id)
+        await bench.psp.setResult(.declined, for: card.id)
         #expect(try await bench.service.resolve(card.id)?.status == .declined)
         #expect(await bench.service.unsettledPayments.isEmpty)
         #expect(await bench.psp.reversals.isEmpty)

@@ -98,6 +98,32 @@ import Testing
         #expect(Set(await bench.psp.calls).count == 1)
     }
 
+    @Test(
+        "an answer that is not final, or about another payment, amount or currency, is none",
+        arguments: ScriptedService.Flaw.allCases)
+    func flawed(_ flaw: ScriptedService.Flaw) async throws {
+        let bench = try await KioskBench(script: [.flawed(flaw), .approved])
+        let card = try await bench.readCard()
+        #expect(try await bench.service.authorise(card, amount: 12.34, currency: "EUR").status == .approved)
+        #expect(await bench.psp.calls.count == 2)
+        bench.device.remove()
+
+        await bench.psp.setScript([.flawed(flaw), .flawed(flaw), .flawed(flaw)])
+        let other = try await bench.readCard()
+        await #expect(throws: TapToPayError.outcomeUnknown(key: other.id)) {
+            _ = try await bench.service.authorise(other, amount: 12.34, currency: "EUR")
+        }
+        #expect(await bench.service.unsettledPayments.map(\.id) == [other.id])
+        await bench.psp.setResult(flaw, for: other.id)
+        let error = await thrown { _ = try await bench.service.resolve(other.id) }
+        #expect(error?.hasPrefix("The payment service did not answer") == true)
+        #expect(await bench.service.unsettledPayments.map(\.id) == [other.id])
+        await bench.psp.setResult(.approved, for: other.id)
+        #expect(try await bench.service.resolve(other.id)?.status == .approved)
+        #expect(await bench.service.unsettledPayments.isEmpty)
+        #expect(await bench.psp.reversals.isEmpty)
+    }
+
     @Test("a refusal tells nothing of a call before it, whose answer was lost", arguments: [false, true])
     func refusedLate(_ isRefund: Bool) async throws {
         let bench = try await KioskBench(script: [.lost, .refused, .refused])
@@ -285,7 +311,7 @@ import Testing
         #expect(model.errorMessage?.contains(key) == true)
         await model.readPayment()
         #expect(await bench.psp.calls.count == 3, "no other payment")
-        await bench.psp.setResult(PaymentResult(id: "p", status: .approved), for: key)
+        await bench.psp.setResult(.approved, for: key)
         await model.resolve()
         #expect(model.transactionComplete && model.unresolvedKey == nil && model.errorMessage == nil)
         #expect(await bench.psp.reversals.isEmpty)

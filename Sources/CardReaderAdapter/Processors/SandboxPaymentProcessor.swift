@@ -8,16 +8,12 @@ import Synchronization
 ///     let service = ContactlessReaderService(processor: sandbox, configuration: configuration)
 ///     try service.start(sandbox, discoveryMethod: .usb)
 ///
-/// psp-sandbox knows payments and no intents.  Those are kept here, for as long as this object lives: it is one per process.
+/// psp-sandbox knows payments and no intents.  What an intent's cards are charged under is its id and a number, ID.0, ID.1 and so
+/// on: so any process can ask what has become of it.  Only that one was captured is kept here, for as long as this object lives.
 public actor SandboxPaymentProcessor: PaymentProcessor {
-    private struct Record {
-        var intent: PaymentIntent
-        /// Under which the sandbox was asked to charge a card for it, the last one last.
-        var keys: [String] = []
-    }
-
     private nonisolated let http: SandboxConnection
-    private var records: [String: Record] = [:]
+    /// By the intent's id.
+    private var captured: Set<String> = []
 
     /// - Parameters:
     ///   - address: where psp-sandbox listens: it prints it when it starts.
@@ -29,33 +25,46 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
     public func createIntent(
         _ parameters: PaymentIntentParameters, amount: UInt, idempotencyKey: String
     ) async throws -> PaymentIntent {
-        if let known = records[idempotencyKey] { return known.intent }
-        let intent = PaymentIntent(
+        PaymentIntent(
             id: idempotencyKey, status: .requiresPaymentMethod, created: Date(), amount: amount,
             currency: parameters.currency, metadata: parameters.metadata)
-        records[intent.id] = Record(intent: intent)
-        return intent
+    }
+
+    private static func key(_ intent: PaymentIntent, _ number: Int) -> String { "\(intent.id).\(number)" }
+
+    /// What was decided about the cards that an intent was to be paid with, the last one last.
+    private func decisions(about intent: PaymentIntent) async throws -> [SandboxConnection.Payment] {
+        var decisions: [SandboxConnection.Payment] = []
+        while true {
+            let next: SandboxConnection.Decision = try await http.ask(
+                "GET", "decision", key: Self.key(intent, decisions.count))
+            guard let payment = next.payment else { return decisions }
+            decisions.append(payment)
+        }
     }
 
     public func process(
         _ intent: PaymentIntent, card: CollectedCard, idempotencyKey: String
     ) async throws -> PaymentIntent {
-        guard var record = records[intent.id] else { throw PaymentProcessorError(.unknownIntent) }
-        if !record.keys.contains(idempotencyKey) {
-            guard record.intent.status == .requiresPaymentMethod || record.intent.status == .requiresConfirmation else {
-                throw PaymentProcessorError(.unknownIntent, intent: record.intent)
+        let decisions = try await decisions(about: intent)
+        // The last key is this card's, where its answer was lost; or another card's, and refused then.
+        for number in [decisions.count - 1, decisions.count] where number >= 0 {
+            do {
+                let payment: SandboxConnection.Payment = try await http.ask(
+                    "POST", "payments", key: Self.key(intent, number),
+                    body: SandboxConnection.ChargeRequest(card, intent.amount, intent.currency))
+                let now = payment.applied(to: intent, card: card)
+                if let reason = payment.declineReason { throw PaymentProcessorError(.declined(reason), intent: now) }
+                return now
+            } catch let error as PaymentProcessorError where error.isKeyOfAnother {
+                guard number < decisions.count else { throw PaymentProcessorError(.noAnswer) }
+                let now = decisions[number].applied(to: intent, card: nil)
+                guard now.status == .requiresPaymentMethod else {
+                    throw PaymentProcessorError(.unknownIntent, intent: now)
+                }
             }
-            record.keys.append(idempotencyKey)
         }
-        record.intent = record.intent.with(.requiresConfirmation)
-        records[intent.id] = record
-        let payment: SandboxConnection.Payment = try await http.ask(
-            "POST", "payments", key: idempotencyKey,
-            body: SandboxConnection.ChargeRequest(card, intent.amount, intent.currency))
-        let now = payment.applied(to: record.intent, card: card)
-        records[intent.id]?.intent = now
-        if let reason = payment.declineReason { throw PaymentProcessorError(.declined(reason), intent: now) }
-        return now
+        throw PaymentProcessorError(.noAnswer)
     }
 
     /// Captures a payment that was authorised: for the closure of ``CardReaderService/collectPayment(_:onProcessing:capture:)``.
@@ -66,32 +75,32 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
         guard now.status == .requiresCapture || now.status == .succeeded else {
             throw PaymentProcessorError(.unknownIntent, intent: now)
         }
-        records[intent.id]?.intent = now.with(.succeeded)
+        captured.insert(intent.id)
         return now.with(.succeeded)
     }
 
     public func retrieve(_ intent: PaymentIntent) async throws -> PaymentIntent {
-        guard let record = records[intent.id] else { throw PaymentProcessorError(.unknownIntent) }
-        guard let key = record.keys.last, record.intent.status != .succeeded, record.intent.status != .canceled else {
-            return record.intent
+        guard let payment = try await decisions(about: intent).last else {
+            // A call that charges a card may be on its way; if it comes it is the first, whoever else is.
+            return intent.status == .requiresConfirmation ? intent : intent.with(.requiresPaymentMethod)
         }
-        let decision: SandboxConnection.Decision = try await http.ask("GET", "decision", key: key)
-        guard let payment = decision.payment else { return record.intent }
-        let now = payment.applied(to: record.intent, card: nil)
-        records[intent.id]?.intent = now
-        return now
+        let now = payment.applied(to: intent, card: nil)
+        return captured.contains(intent.id) && now.status == .requiresCapture ? now.with(.succeeded) : now
     }
 
     public func cancel(_ intent: PaymentIntent) async throws {
-        guard let record = records[intent.id] else { throw PaymentProcessorError(.unknownIntent) }
-        guard record.intent.status != .succeeded else {
-            throw PaymentProcessorError(.unknownIntent, intent: record.intent)
+        guard !captured.contains(intent.id) else {
+            throw PaymentProcessorError(.unknownIntent, intent: intent.with(.succeeded))
         }
-        // Under a key that the sandbox does not know yet, nothing will be approved.
-        for key in record.keys {
-            let _: SandboxConnection.Decision = try await http.ask("POST", "reversals", key: key)
+        var isReversed = false
+        while !isReversed {
+            let decisions = try await decisions(about: intent)
+            // One that was declined stays so; under the key after it nothing will be approved then.
+            let number = decisions.count - (decisions.last.map { $0.isApproved || $0.isReversed } == true ? 1 : 0)
+            let answer: SandboxConnection.Decision = try await http.ask(
+                "POST", "reversals", key: Self.key(intent, number))
+            isReversed = answer.payment?.isReversed == true
         }
-        records[intent.id]?.intent = record.intent.with(.canceled)
     }
 
     /// Always: psp-sandbox gives money back to a card that is read for it.
@@ -148,7 +157,7 @@ private struct SandboxConnection: Sendable {
 
         /// By response code of ISO 8583, field 39; nil for an approval.
         var declineReason: DeclineReason? {
-            guard status != "approved" else { return nil }
+            guard !isApproved else { return nil }
             return switch responseCode {
             case "05": .generic
             case "14": .invalidAccount
@@ -159,11 +168,14 @@ private struct SandboxConnection: Sendable {
             }
         }
 
+        var isApproved: Bool { status == "approved" }
+        /// Whether it was taken back.
+        var isReversed: Bool { !isApproved && responseCode == "17" }
+
         /// - Parameter read: nil keeps the charges that the intent has.
         func applied(to intent: PaymentIntent, card read: CollectedCard?) -> PaymentIntent {
-            guard status == "approved" else {
-                // 17: taken back.
-                return intent.with(responseCode == "17" ? .canceled : .requiresPaymentMethod)
+            guard isApproved else {
+                return intent.with(isReversed ? .canceled : .requiresPaymentMethod)
             }
             // The sandbox does not tell when the card expires.
             let details = CardPresentTransactionDetails(
@@ -223,6 +235,13 @@ private struct SandboxConnection: Sendable {
     }
 }
 
+extension PaymentProcessorError {
+    /// Whether the key came with another card before.
+    fileprivate var isKeyOfAnother: Bool {
+        if case .refused(let text) = reason { text.hasPrefix("idempotency_key_reused:") } else { false }
+    }
+}
+
 /// An answer as it comes, up to a length that no answer of the sandbox has.
 private final class BoundedAnswer: NSObject, URLSessionDataDelegate, Sendable {
     private static let longest = 1 << 20
@@ -230,7 +249,7 @@ private final class BoundedAnswer: NSObject, URLSessionDataDelegate, Sendable {
 
     private init(_ waiter: CheckedContinuation<(Data, URLResponse?), any Error>) { state = Mutex((Data(), waiter)) }
 
-    /// - Throws: `URLError`; of `cancelled` for an answer that is too long.
+    /// - Throws: `URLError`; of `dataLengthExceedsMaximum` for an answer that is too long.
     static func fetch(
         _ request: URLRequest, _ configuration: URLSessionConfiguration
     ) async throws -> (Data, URLResponse?) {
@@ -243,7 +262,8 @@ private final class BoundedAnswer: NSObject, URLSessionDataDelegate, Sendable {
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         let isTooLong = state.withLock { state in
-            state.data.append(data)
+            // One byte more says that it was too long: the rest may come in spite of the cancellation.
+            state.data.append(data.prefix(Self.longest + 1 - state.data.count))
             return state.data.count > Self.longest
         }
         if isTooLong { dataTask.cancel() }
@@ -254,7 +274,11 @@ private final class BoundedAnswer: NSObject, URLSessionDataDelegate, Sendable {
             defer { state.waiter = nil }
             return (state.data, state.waiter)
         }
-        if let error { waiter?.resume(throwing: error) } else { waiter?.resume(returning: (data, task.response)) }
+        if let error = data.count > Self.longest ? URLError(.dataLengthExceedsMaximum) : error {
+            waiter?.resume(throwing: error)
+        } else {
+            waiter?.resume(returning: (data, task.response))
+        }
     }
 }
 

@@ -25,9 +25,10 @@ extension TapToPayService {
     /// Has the payment service charge a card that was read.
     ///
     /// The idempotency key is the read's `id`: however often this is called for one read, it is charged once.  It is on the
-    /// disk before the service is asked, and until it has answered.  A service that does not answer is asked again, each time
-    /// after a pause.  Cancelling the task before the service is asked the first time keeps it from being asked; afterwards the
-    /// answer to the call under way is awaited, and no other is made.
+    /// disk before the service is asked, and until it has answered.  A service that does not answer, or not about this payment
+    /// and for good (``PaymentResult/objection(of:_:_:)``), is asked again, each time after a pause.  Cancelling the task before
+    /// the service is asked the first time keeps it from being asked; afterwards the answer to the call under way is awaited, and
+    /// no other is made.
     ///
     /// - Throws: ``TapToPayError``; ``PaymentServiceError`` if nothing was done;
     ///   `PaymentCardReaderSession.ReadError.readCancelled`.
@@ -102,7 +103,9 @@ extension TapToPayService {
 
     /// Has a payment taken back that nobody is told of.
     private func takeBackLater(_ key: String) async {
-        do { try await reverse(key) } catch { logger.critical("payment \(key) has to be taken back: \(error)") }
+        do { try await reverse(key) } catch {
+            logger.critical("payment \(key) has to be taken back: \(type(of: error))")
+        }
     }
 
     /// - Throws: ``TapToPayError/reversalNotRecorded(key:)``
@@ -141,6 +144,9 @@ extension TapToPayService {
                 }
                 // Somebody has had it taken back meanwhile: the answer says nothing of that.
                 guard !open.isReversal else { throw TapToPayError.takenBack }
+                if let objection = result.objection(of: key, amount, currency) {
+                    throw PaymentServiceError.noAnswer(objection)
+                }
                 return (result, open)
             } catch TapToPayError.takenBack {
                 throw TapToPayError.takenBack
@@ -223,7 +229,11 @@ extension TapToPayService {
     ///   ``TapToPayError/notRecorded(_:)``.
     public func resolve(_ key: String) async throws -> PaymentResult? {
         if unsettled[key]?.isReversal != true, let decision = try await answer({ try await $0.result(for: key) }) {
-            if let open = unsettled[key] { try await conclude(open, decision) }
+            let open = unsettled[key]
+            if let objection = decision.objection(of: key, to: open?.payment) {
+                throw PaymentServiceError.noAnswer(objection)
+            }
+            if let open { try await conclude(open, decision) }
             return decision
         }
         guard try await reverse(key) else { throw PaymentServiceError.noAnswer("the reversal was not confirmed") }
@@ -326,7 +336,9 @@ extension TapToPayService {
             return await settle(open)
         }
         if !open.isReversal, decided != nil, let result = try await answer({ try await $0.result(for: key) }) {
-            return try await conclude(open, result)
+            guard result.objection(of: key, to: open.payment) != nil else { return try await conclude(open, result) }
+            // It is asked for later.  What is final and about something else is no answer, and nobody was told of it.
+            guard result.status.isFinal else { throw TapToPayError.outcomeUnknown(key: key) }
         }
         // Nobody was told of it.  What the disk does not take, the payment service may.
         try? await open.willReverse()
@@ -350,6 +362,13 @@ extension TapToPayService {
         guard await settleAll() else { return false }
         if !Task.isCancelled { sweep = nil }
         return true
+    }
+}
+
+extension PaymentResult {
+    /// Why this does not settle a payment of the journal; where it is known by its key alone, any amount that is named does.
+    fileprivate func objection(of key: String, to payment: UnsettledPayment?) -> String? {
+        objection(of: key, payment?.amount ?? amount ?? 0, payment?.currency ?? currency ?? "")
     }
 }
 

@@ -82,6 +82,8 @@ final class Bank: Sendable {
         /// By key: of a refund less than nothing, of a decline nil.
         var decisions: [String: Int?] = [:]
         var reversed: Set<String> = []
+        /// What was asked for, by key, as far as it was decided.
+        var asked: [String: Int] = [:]
         /// How many calls the merchant is refused yet.
         var refusals = 0
     }
@@ -100,9 +102,10 @@ final class Bank: Sendable {
                 let words = line.split(separator: " ").map(String.init)
                 switch (words[0], Int(words.last ?? "")) {
                 case ("reversed", _): state.reversed.insert(words[1])
-                case ("declined", _): state.decisions[words[1]] = .some(nil)
+                case ("declined", let cents?): (state.decisions[words[1]], state.asked[words[1]]) = (.some(nil), cents)
                 case (let key, let cents?):
                     state.decisions[String(key.dropFirst())] = key.hasPrefix("-") ? -cents : cents
+                    state.asked[String(key.dropFirst())] = cents
                 default: abort()
                 }
             }
@@ -145,8 +148,9 @@ final class Bank: Sendable {
             if let known = state.decisions[key] { return known != nil }
             let isApproved = !chance.oneIn(8)
             state.decisions[key] = isApproved ? .some(cents) : .some(nil)
+            state.asked[key] = abs(cents)
             books.add(
-                isApproved ? "\(cents < 0 ? "-" : "+")\(key) \(note)\(abs(cents))" : "declined \(key)")
+                isApproved ? "\(cents < 0 ? "-" : "+")\(key) \(note)\(abs(cents))" : "declined \(key) \(abs(cents))")
             return isApproved
         }
         try leave()
@@ -160,6 +164,13 @@ final class Bank: Sendable {
         return state.withLock { state in
             state.reversed.contains(key) ? false : state.decisions[key].map { $0 != nil }
         }
+    }
+
+    /// As ``decision(_:)``.
+    func result(_ key: String) async throws -> PaymentResult? {
+        let isApproved = try await decision(key)
+        let cents = state.withLock { $0.asked[key] }
+        return isApproved.map { .init(key, $0, cents) }
     }
 
     func reverse(_ key: String) async throws {
@@ -199,6 +210,15 @@ extension Decimal {
     fileprivate var cents: Int { NSDecimalNumber(decimal: self * 100).intValue }
 }
 
+extension PaymentResult {
+    /// - Parameter cents: nil where only a reversal came under the key.
+    fileprivate init(_ key: String, _ isApproved: Bool, _ cents: Int?) {
+        self.init(
+            id: key, status: isApproved ? .approved : .declined, idempotencyKey: key,
+            amount: cents.map { Decimal($0) / 100 }, currency: "EUR")
+    }
+}
+
 // MARK: KioskKit
 
 struct BankProvider: PaymentServiceProvider {
@@ -212,26 +232,26 @@ struct BankProvider: PaymentServiceProvider {
         }
     }
 
-    private func result(_ key: String, _ isApproved: Bool) -> PaymentResult {
-        PaymentResult(id: key, status: isApproved ? .approved : .declined)
-    }
-
     func fetchReaderToken() async throws -> String { throw PaymentServiceError.noAnswer("there are no tokens") }
 
     func processPayment(
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> PaymentResult {
-        try await answer { result(idempotencyKey, try await bank.decide(idempotencyKey, amount.cents)) }
+        try await answer {
+            PaymentResult(idempotencyKey, try await bank.decide(idempotencyKey, amount.cents), amount.cents)
+        }
     }
 
     func processRefund(
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> RefundResult {
-        try await answer { result(idempotencyKey, try await bank.decide(idempotencyKey, -amount.cents)) }
+        try await answer {
+            PaymentResult(idempotencyKey, try await bank.decide(idempotencyKey, -amount.cents), amount.cents)
+        }
     }
 
     func result(for idempotencyKey: String) async throws -> PaymentResult? {
-        try await answer { try await bank.decision(idempotencyKey).map { result(idempotencyKey, $0) } }
+        try await answer { try await bank.result(idempotencyKey) }
     }
 
     func reverse(idempotencyKey: String) async throws {

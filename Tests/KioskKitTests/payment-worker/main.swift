@@ -37,6 +37,10 @@ struct Books: PaymentServiceProvider {
 
     func reach(_ name: String) { if point == name { kill(getpid(), SIGKILL) } }
 
+    func approved(_ key: String) -> PaymentResult {
+        PaymentResult(id: "p", status: .approved, idempotencyKey: key, amount: 12.34, currency: "EUR")
+    }
+
     func fetchReaderToken() async throws -> String { throw PaymentServiceError.noAnswer("there are no tokens") }
 
     func processPayment(
@@ -46,7 +50,7 @@ struct Books: PaymentServiceProvider {
         write("charged \(idempotencyKey)")
         reach("booked")
         if point == "held" { try await Task.sleep(for: .seconds(600)) }
-        return PaymentResult(id: "p", status: .approved)
+        return approved(idempotencyKey)
     }
 
     func processRefund(
@@ -55,7 +59,7 @@ struct Books: PaymentServiceProvider {
 
     func result(for idempotencyKey: String) async throws -> PaymentResult? {
         let books = (try? String(contentsOf: folder.appending(path: "books"), encoding: .utf8)) ?? ""
-        return books.contains("charged \(idempotencyKey)\n") ? PaymentResult(id: "p", status: .approved) : nil
+        return books.contains("charged \(idempotencyKey)\n") ? approved(idempotencyKey) : nil
     }
 
     func reverse(idempotencyKey: String) async throws {
