@@ -45,6 +45,22 @@ import USBTestSupport
         func card(_ name: String) throws -> any VirtualCard { try #require(VirtualCards.named(name)) }
     }
 
+    @Test("a card that wants another interface has declined nothing, and the customer is told")
+    func anotherInterface() async throws {
+        let bench = try Bench()
+        defer { bench.remove() }
+        bench.bus.plug(bench.device)
+        _ = try await bench.connect()
+        let events = Seen(bench.service.readerEvents)
+        async let error = failure { _ = try await bench.service.capturePayment(AdapterBench.payment) }
+        try await wait(for: "wait for a card") { events.all.last?.text == "waiting 4" }
+        bench.device.insert(try bench.card("mastercard-decline"))
+        #expect(await error == "paymentMethodCollection(underlyingError: anotherInterfaceNeeded)")
+        try await wait(for: "message") { events.all.last?.text == "message Use the card another way" }
+        #expect(await bench.processor.calls(of: "process").isEmpty)
+        bench.device.remove()
+    }
+
     @Test("A1, A14, A15: a reader on USB is found, connected and paid with; its name is its model and port")
     func payment() async throws {
         let bench = try Bench()

@@ -33,7 +33,7 @@ import Testing
         (.appleBuiltInReaderInvalidMerchant, "D"), (.appleBuiltInReaderDeviceBanned, "D"),
         (.unsupportedMobileDeviceConfiguration, "D"), (.invalidAmount, "A"), (.invalidCurrency, "A"),
         // Ours: to make the same call again would be refused again.
-        (.paymentOutcomeUnknown, "D"), (.notRecorded, "A"),
+        (.paymentOutcomeUnknown, "D"), (.notRecorded, "A"), (.anotherInterfaceNeeded, "O"),
     ]
 
     @Test("A22: every underlying error has a description of its own, and the contract's category")
@@ -46,7 +46,7 @@ import Testing
             #expect(texts.insert(text).inserted, "said twice: \(text)")
             #expect(error.isSoftwareUpdateError == "\(error)".contains("SoftwareUpdate"))
         }
-        #expect(texts.count == 57 + 2)
+        #expect(texts.count == 57 + 3)
         for source in CancellationSource.allCases {
             #expect(UnderlyingError.commandCancelled(from: source).recovery == .dontRetry)
         }
@@ -226,7 +226,7 @@ import Testing
         (PaymentCardReaderSession.ReadError.cardReadFailed, .cardRemoved),
         (PaymentCardReaderSession.ReadError.paymentReadFailed, .paymentDeclinedByCardReader),
         (PaymentCardReaderSession.ReadError.paymentCardDeclined, .paymentDeclinedByCardReader),
-        (PaymentCardReaderSession.ReadError.cardNotSupported, .paymentDeclinedByCardReader),
+        (PaymentCardReaderSession.ReadError.cardNotSupported, .anotherInterfaceNeeded),
         (PaymentCardReaderSession.ReadError.pinEntryTimeout, .cardReadTimeOut),
         (PaymentCardReaderSession.ReadError.pinCancelled, .commandCancelled(from: .reader)),
         (PaymentCardReaderSession.ReadError.storeAndForwardDeclineFailed, .confirmInvalidPaymentIntent),

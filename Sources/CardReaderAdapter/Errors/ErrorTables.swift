@@ -195,7 +195,8 @@ extension UnderlyingError {
             case .nfcDisabled: .nfcDisabled
             case .passcodeDisabled: .passcodeNotEnabled
             case .cardReadFailed: .cardRemoved
-            case .paymentReadFailed, .paymentCardDeclined, .cardNotSupported: .paymentDeclinedByCardReader
+            case .paymentReadFailed, .paymentCardDeclined: .paymentDeclinedByCardReader
+            case .cardNotSupported: .anotherInterfaceNeeded
             case .pinEntryFailed, .pinTokenInvalid: .readerCommunicationError
             case .pinEntryTimeout: .cardReadTimeOut
             case .pinCancelled: .commandCancelled(from: .reader)

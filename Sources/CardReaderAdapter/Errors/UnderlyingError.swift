@@ -76,6 +76,8 @@ public enum UnderlyingError: Error, Hashable, Sendable {
     case paymentOutcomeUnknown
     /// Not the contract's: the payment or refund could not be written down, and the payment service was not asked.
     case notRecorded
+    /// Not the contract's: the card cannot be tapped here.  It has declined nothing, and may be inserted or swiped elsewhere.
+    case anotherInterfaceNeeded
 
     // MARK: Names of the field
 
@@ -154,6 +156,8 @@ extension UnderlyingError {
             (.tryAgain, "Something went wrong that nobody thought of. Try again; the log tells more.")
         case .paymentDeclinedByPaymentProcessorAPI(let reason): (.tryAnotherPaymentMethod, reason.text)
         case .paymentDeclinedByCardReader: (.tryAnotherPaymentMethod, "The card declined. Try another one.")
+        case .anotherInterfaceNeeded:
+            (.tryAnotherPaymentMethod, "This card cannot be tapped here. Insert or swipe it, or use another one.")
         case .notConnectedToInternet: (.tryAgain, "There is no network. Check it, and try again.")
         case .requestTimedOut: (.tryAgain, "The payment service did not answer in time. Try again.")
         case .processorAPIError: (.tryAgain, "The payment service failed. Try again.")

@@ -148,7 +148,14 @@ extension ContactlessReaderService {
         guard let link = connection?.link else { throw UnderlyingError.notConnectedToReader }
         let events = events
         operation?.phase = .collecting
-        return try await link.collect(request) { events.send($0) }
+        do {
+            return try await link.collect(request) { events.send($0) }
+        } catch {
+            if UnderlyingError(cause: error) == .anotherInterfaceNeeded {
+                events.send(.displayMessage(ReaderDisplayMessage.tryAnotherReadMethod.text))
+            }
+            throw error
+        }
     }
 
     func waitForFreeReader() async throws {
