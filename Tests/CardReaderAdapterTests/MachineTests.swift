@@ -174,10 +174,13 @@ import USBTestSupport
 
 extension ProximityReaderSystem.ValidatedConfiguration {
     /// That trusts the authorities of the virtual cards.
-    static func forVirtualCards(in folder: URL, tokenKeys: String) throws -> Self {
+    static func forVirtualCards(
+        in folder: URL, tokenKeys: String, storing policy: ProximityReaderSystem.StoreAndForwardPolicy? = nil
+    ) throws -> Self {
         var configuration = ProximityReaderSystem.Configuration()
         configuration.folder = folder
         configuration.tokenKeys = tokenKeys
+        configuration.storeAndForward = policy
         for key in VirtualCards.certificationAuthorityKeys {
             configuration.certificationAuthorityKeys.insert(
                 try CAPublicKey(
@@ -214,8 +217,9 @@ final class SigningShop: CardReaderConfigProvider {
         }
         Task { [signer, cardDataKey] in
             do {
+                let now = Date().timeIntervalSince1970
                 let claims = Claims(
-                    iss: "https://payments.example", exp: Date().timeIntervalSince1970 + lifetime, mid: "merchant-1",
+                    iss: "https://payments.example", aud: "terminal", iat: now, exp: now + lifetime, mid: "merchant-1",
                     card_data_key: try JSONDecoder().decode([String: String].self, from: Data(cardDataKey.utf8)))
                 let keys = await JWTKeyCollection().add(ecdsa: signer, kid: "service-1")
                 completion(.success(try await keys.sign(claims, kid: "service-1", header: ["typ": "reader-token+jwt"])))
@@ -231,8 +235,8 @@ final class SigningShop: CardReaderConfigProvider {
 
     // swift-format-ignore: AlwaysUseLowerCamelCase
     private struct Claims: JWTPayload {
-        let iss: String
-        let exp: Double
+        let iss: String, aud: String
+        let iat: Double, exp: Double
         let mid: String
         let card_data_key: [String: String]
         func verify(using algorithm: some JWTAlgorithm) throws {}

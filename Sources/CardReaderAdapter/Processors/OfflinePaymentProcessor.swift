@@ -1,62 +1,90 @@
-public import Foundation
-import Waiting
+import Foundation
+public import KioskKit
+public import ProximityReader
 
-/// A payment service that is not always reached: payments are stored meanwhile, up to limits, and forwarded when it is back.
+/// A payment service that is not always reached: payments are stored meanwhile, and forwarded when it is back.
 ///
-/// An intent that is made offline has ``PaymentIntent/offlineDetails``.  Nobody has authorised it: whether it is paid is known
-/// when it is forwarded, and the limits are what the merchant is ready to lose.
+/// It keeps nothing itself.  The terminal stores what its `ProximityReaderSystem.StoreAndForwardPolicy` admits, on the disk
+/// when the card has been read; ``forwarder`` hands that to the payment service; and what was decided stays in the ledger until
+/// the app has acknowledged it.
+///
+/// An intent that is made offline has ``PaymentIntent/offlineDetails``.  Nobody has authorized it: it is known when it is
+/// forwarded whether it is paid, and the policy's limits are what the merchant is ready to lose.
 public actor OfflinePaymentProcessor: PaymentProcessor {
-    /// How much is taken without the payment service, in the currency's minor unit, by ISO 4217 code in lower case.  A currency
-    /// that is missing in either is not taken.
-    public struct Limits: Sendable {
-        public var perTransaction: [String: UInt]
-        /// Of all that is stored.
-        public var total: [String: UInt]
-
-        public init(perTransaction: [String: UInt], total: [String: UInt]) {
-            (self.perTransaction, self.total) = (perTransaction, total)
-        }
-    }
-
-    /// What is stored.
+    /// The payments that are stored.
     public struct Status: Hashable, Sendable {
         public let paymentsCount: Int
+        /// In the currency's minor unit, by ISO 4217 code in lower case.
         public let paymentAmountsByCurrency: [String: UInt]
     }
 
-    /// What became of a stored payment.
+    /// The payment service's decision about a stored payment.
     public enum ForwardingEvent: Sendable {
+        /// Authorized: it is to be captured.
+        ///
         /// - Parameter stored: its identifier when it was taken; the payment service has given it another.
         case forwarded(PaymentIntent, stored: String)
-        /// It is not paid, and no longer stored.
+        /// Declined.
         case failed(stored: String, PaymentProcessorError)
+
+        /// The payment's identifier when it was taken: what ``OfflinePaymentProcessor/acknowledge(_:)`` takes.
+        public var stored: String {
+            switch self {
+            case .forwarded(_, let stored), .failed(let stored, _): stored
+            }
+        }
     }
 
+    /// Hands the stored payments to the payment service: by one call of `forward()`, or all the time by `run()`.
+    public nonisolated let forwarder: PaymentForwarder
+    /// The stored payments' book: what is stored, and what a receipt says of it.
+    public nonisolated let ledger: ProximityReaderSystem.Ledger
+
+    nonisolated let configuration: ProximityReaderSystem.ValidatedConfiguration
+    nonisolated let terminal: PaymentTerminal
     private let online: any PaymentProcessor
-    private let limits: Limits
-    private let store: any StoredPaymentStore
-    private let events = Multicast<ForwardingEvent>(keeping: .all(upTo: 4096))
     /// Made offline, without a card yet.
-    private var begun: [String: StoredPayment.Order] = [:]
-    private var isForwarding = false
+    private var begun: [String: PaymentIntentParameters] = [:]
 
-    public init(_ online: any PaymentProcessor, limits: Limits, store: any StoredPaymentStore) {
-        (self.online, self.limits, self.store) = (online, limits, store)
+    /// - Parameters:
+    ///   - online: charges cards while the payment service is reached.
+    ///   - configuration: what the terminal accepts, and what it may store.
+    ///   - psp: takes stored payments.
+    /// - Throws: `PaymentCardReaderError.storeAndForwardNotAllowed` if nothing may be stored, and nothing ever was.
+    public init(
+        _ online: any PaymentProcessor, configuration: ProximityReaderSystem.ValidatedConfiguration,
+        psp: any PaymentServiceProvider, pace: PaymentForwarder.Pace = PaymentForwarder.Pace()
+    ) throws {
+        (self.online, self.configuration) = (online, configuration)
+        terminal = PaymentTerminal(configuration)
+        let store = try PaymentCardReader(terminal: terminal).fetchPaymentCardReaderStore()
+        ledger = ProximityReaderSystem.Ledger(of: store)
+        forwarder = PaymentForwarder(store, to: psp, pace: pace)
     }
 
-    /// From now on.
-    public nonisolated var forwardingEvents: AsyncStream<ForwardingEvent> { events.stream() }
+    /// What was decided: first what nobody has acknowledged, also of earlier runs of the program, then what comes.
+    ///
+    /// An authorization that nobody captures is found here at each start.  Each sequence has each decision once.  It fails
+    /// with `PaymentCardReaderStore.StoreError`.
+    public nonisolated var forwardingEvents: some AsyncSequence<ForwardingEvent, any Error> & Sendable {
+        ledger.outcomes().map { Self.event($0) }
+    }
 
-    /// - Throws: what the store fails with.
+    /// The app has taken note of a decision, which is not told again.
+    ///
+    /// - Parameter stored: the payment's identifier when it was taken.
+    /// - Throws: `PaymentCardReaderStore.StoreError`.
+    public func acknowledge(_ stored: String) async throws { try await ledger.acknowledge(stored) }
+
+    /// - Throws: `PaymentCardReaderStore.StoreError`.
     public var status: Status {
-        get throws {
-            let payments = try store.payments()
+        get async throws {
+            let summary = try await ledger.summary()
             return Status(
-                paymentsCount: payments.count,
-                paymentAmountsByCurrency: payments.reduce(into: [:]) {
-                    // A file may say anything.
-                    let (sum, isTooMuch) = ($0[$1.intent.currency] ?? 0).addingReportingOverflow($1.intent.amount)
-                    $0[$1.intent.currency] = isTooMuch ? .max : sum
+                paymentsCount: summary.count,
+                paymentAmountsByCurrency: summary.totals.reduce(into: [:]) { sums, total in
+                    let currency = total.currency.lowercased()
+                    sums[currency, default: 0] += MinorUnits.units(total.amount, of: currency) ?? 0
                 })
         }
     }
@@ -67,62 +95,85 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
         do {
             return try await online.createIntent(parameters, amount: amount, idempotencyKey: idempotencyKey)
         } catch let error as PaymentProcessorError where error.reason == .notConnected {
-            guard try isAllowed(amount, parameters.currency) else { throw error }
-            let intent = PaymentIntent(
-                id: "offline-\(idempotencyKey)", status: .requiresPaymentMethod, created: Date(), amount: amount,
+            guard let id = UUID(uuidString: idempotencyKey), await isAdmitted(amount, parameters.currency) else {
+                throw error
+            }
+            begun[id.uuidString] = parameters
+            return PaymentIntent(
+                id: id.uuidString, status: .requiresPaymentMethod, created: Date(), amount: amount,
                 currency: parameters.currency, metadata: parameters.metadata,
                 offlineDetails: OfflineDetails(storedAt: nil, requiresUpload: true))
-            begun[intent.id] = StoredPayment.Order(parameters)
-            return intent
         }
     }
 
-    private func isAllowed(_ amount: UInt, _ currency: String) throws -> Bool {
-        guard let perTransaction = limits.perTransaction[currency], let total = limits.total[currency] else {
-            return false
-        }
-        let stored = try status.paymentAmountsByCurrency[currency] ?? 0
-        return amount <= perTransaction && stored <= total && amount <= total - stored
+    private func isAdmitted(_ amount: UInt, _ currency: String) async -> Bool {
+        guard let multiplier = MinorUnits.multiplier(of: currency) else { return false }
+        return (try? await terminal.checkStoring(Decimal(amount) / multiplier, currency.uppercased())) != nil
     }
 
-    /// Stores a payment that was begun offline; it is on the disk when this returns.
+    /// What the terminal stores of an intent, when its card is read.
+    ///
+    /// - Returns: nil for an intent that the payment service knows.
+    /// - Throws: ``PaymentProcessorError`` of `unknownIntent` for one that was not begun in this run of the program.
+    func order(of intent: PaymentIntent) throws -> StoredOrder? {
+        guard intent.offlineDetails != nil else { return nil }
+        guard let parameters = begun[intent.id], let id = UUID(uuidString: intent.id) else {
+            throw PaymentProcessorError(.unknownIntent)
+        }
+        return StoredOrder(id: id, attachment: try JSONEncoder().encode(StoredOrder.Details(parameters)))
+    }
+
+    /// Finds a payment that was begun offline in the store, where the terminal has put it when its card was read.
     public func process(
         _ intent: PaymentIntent, card: CollectedCard, idempotencyKey: String
     ) async throws -> PaymentIntent {
         guard intent.offlineDetails != nil else {
             return try await online.process(intent, card: card, idempotencyKey: idempotencyKey)
         }
-        var payments = try store.payments()
-        if let known = payments.first(where: { $0.intent.id == intent.id }) { return known.intent }
-        guard let order = begun[intent.id] else { throw PaymentProcessorError(.unknownIntent) }
-        guard try isAllowed(intent.amount, intent.currency) else { throw PaymentProcessorError(.notConnected) }
-        let stored = PaymentIntent(
-            id: intent.id, status: .requiresCapture, created: intent.created, amount: intent.amount,
-            currency: intent.currency, metadata: intent.metadata,
-            offlineDetails: OfflineDetails(storedAt: Date(), requiresUpload: true))
-        payments.append(StoredPayment(intent: stored, order: order, card: card, key: idempotencyKey))
-        try store.replace(with: payments)
+        let stored = try await stored(intent)
         begun[intent.id] = nil
         return stored
     }
 
     public func retrieve(_ intent: PaymentIntent) async throws -> PaymentIntent {
         guard intent.offlineDetails != nil else { return try await online.retrieve(intent) }
-        if let known = try store.payments().first(where: { $0.intent.id == intent.id }) { return known.intent }
-        guard begun[intent.id] != nil else { throw PaymentProcessorError(.unknownIntent) }
-        return intent
+        do {
+            return try await stored(intent)
+        } catch let error as PaymentProcessorError where error.reason == .unknownIntent && begun[intent.id] != nil {
+            return intent.with(.requiresPaymentMethod)
+        }
     }
 
-    /// A stored payment can be taken back until it is forwarded.
+    /// The intent as the ledger has it.
+    ///
+    /// - Throws: ``PaymentProcessorError`` of `unknownIntent`; `PaymentCardReaderStore.StoreError`.
+    private func stored(_ intent: PaymentIntent) async throws -> PaymentIntent {
+        guard let payment = try await ledger.payment(intent.id), payment.currency.lowercased() == intent.currency,
+            MinorUnits.units(payment.amount, of: intent.currency) == intent.amount
+        else { throw PaymentProcessorError(.unknownIntent) }
+        return PaymentIntent(
+            id: intent.id, status: payment.answer == .declined ? .canceled : .requiresCapture, created: intent.created,
+            amount: intent.amount, currency: intent.currency, metadata: intent.metadata,
+            offlineDetails: OfflineDetails(
+                storedAt: payment.time, requiresUpload: payment.answer != .approved && payment.answer != .declined))
+    }
+
+    /// Takes a payment back that is stored.
+    ///
+    /// One that the payment service may have seen is asked about first.  What it cannot tell stays unknown.
+    ///
+    /// - Throws: ``PaymentProcessorError``: `noAnswer` where nobody knows; with the intent, where it is authorized.
     public func cancel(_ intent: PaymentIntent) async throws {
         guard intent.offlineDetails != nil else { return try await online.cancel(intent) }
-        guard !isForwarding else { throw PaymentProcessorError(.notConnected) }
-        let payments = try store.payments()
-        guard begun.removeValue(forKey: intent.id) != nil || payments.contains(where: { $0.intent.id == intent.id })
-        else {
-            throw PaymentProcessorError(.unknownIntent)
+        do {
+            switch try await forwarder.cancel(intent.id) {
+            case .cancelled, .declined: begun[intent.id] = nil
+            case .approved: throw PaymentProcessorError(.refused("authorized"), intent: try await stored(intent))
+            case .unknown: throw PaymentProcessorError(.noAnswer)
+            }
+        } catch PaymentCardReaderStore.StoreError.storeAndForwardResultsNotFound {
+            guard begun.removeValue(forKey: intent.id) != nil else { throw PaymentProcessorError(.unknownIntent) }
         }
-        try store.replace(with: payments.filter { $0.intent.id != intent.id })
     }
 
     public func needsCard(for refund: RefundParameters) async throws -> Bool { try await online.needsCard(for: refund) }
@@ -133,99 +184,42 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
         try await online.refund(parameters, amount: amount, card: card, idempotencyKey: idempotencyKey)
     }
 
-    /// Tells the payment service of each payment that is stored, the first first, each under the keys of its first time.
-    ///
-    /// What is declined or refused is told by ``forwardingEvents`` and no longer stored.  Where the payment service is not
-    /// reached, or does not answer, this one and those behind it stay.
-    ///
-    /// - Returns: how many are still stored.
-    /// - Throws: what the store fails with.
-    @discardableResult
-    public func forward() async throws -> Int {
-        guard !isForwarding else { return try status.paymentsCount }
-        isForwarding = true
-        defer { isForwarding = false }
-        while let payment = try store.payments().first {
-            let event: ForwardingEvent
-            do {
-                let intent = try await online.createIntent(
-                    payment.order.parameters, amount: payment.intent.amount, idempotencyKey: payment.intent.id)
-                event = .forwarded(
-                    try await online.process(intent, card: payment.card, idempotencyKey: payment.key),
-                    stored: payment.intent.id)
-            } catch let error as PaymentProcessorError {
-                if error.reason == .noAnswer || error.reason == .notConnected || error.reason == .sessionExpired {
-                    break
-                }
-                // The answer to an earlier call was lost, and the payment was made.
-                if let intent = error.intent, intent.status == .requiresCapture || intent.status == .succeeded {
-                    event = .forwarded(intent, stored: payment.intent.id)
-                } else {
-                    event = .failed(stored: payment.intent.id, error)
-                }
-            } catch {
-                break
-            }
-            try store.replace(with: try store.payments().filter { $0.intent.id != payment.intent.id })
-            events.send(event)
+    private static func event(_ outcome: ProximityReaderSystem.Ledger.Outcome) -> ForwardingEvent {
+        guard outcome.payment.answer == .approved else {
+            return .failed(stored: outcome.id, PaymentProcessorError(.declined(.unknown)))
         }
-        return try status.paymentsCount
+        let currency = outcome.payment.currency.lowercased()
+        let details = outcome.attachment.flatMap { try? JSONDecoder().decode(StoredOrder.Details.self, from: $0) }
+        return .forwarded(
+            PaymentIntent(
+                id: outcome.reference?.id ?? outcome.id, status: .requiresCapture, created: outcome.payment.time,
+                amount: MinorUnits.units(outcome.payment.amount, of: currency) ?? 0, currency: currency,
+                metadata: details?.metadata,
+                offlineDetails: OfflineDetails(storedAt: outcome.payment.time, requiresUpload: false)),
+            stored: outcome.id)
     }
 }
 
-/// A payment that the payment service does not know yet.  Its card is sealed.
-public struct StoredPayment: Codable, Sendable {
-    public let intent: PaymentIntent
-    let order: Order
-    let card: CollectedCard
-    let key: String
+/// A payment that the terminal is to store when its card is read.
+package struct StoredOrder: Sendable {
+    /// The intent's, the read's and the stored payment's.
+    package let id: UUID
+    /// ``Details`` as JSON, which the store seals and the payment service gets with the payment.
+    package let attachment: Data
 
-    /// What ``PaymentIntentParameters`` are made of.
-    struct Order: Codable, Sendable {
-        let amount: Decimal
-        let currency: String
+    /// The part of ``PaymentIntentParameters`` that the payment service needs beside amount and currency.
+    struct Details: Codable {
         let applicationFee: Decimal?
         let receiptDescription: String?, statementDescription: String?, receiptEmail: String?
         let paymentMethodTypes: [String]
         let metadata: [String: String]?
 
         init(_ parameters: PaymentIntentParameters) {
-            (amount, currency, applicationFee) = (parameters.amount, parameters.currency, parameters.applicationFee)
+            applicationFee = parameters.applicationFee
             receiptDescription = parameters.receiptDescription
             statementDescription = parameters.statementDescription
             receiptEmail = parameters.receiptEmail
             (paymentMethodTypes, metadata) = (parameters.paymentMethodTypes, parameters.metadata)
         }
-
-        var parameters: PaymentIntentParameters {
-            PaymentIntentParameters(
-                amount: amount, currency: currency, applicationFee: applicationFee,
-                receiptDescription: receiptDescription, statementDescription: statementDescription,
-                receiptEmail: receiptEmail, paymentMethodTypes: paymentMethodTypes, metadata: metadata)
-        }
-    }
-}
-
-/// Where payments are kept that the payment service does not know yet.
-public protocol StoredPaymentStore: Sendable {
-    /// The first first.
-    func payments() throws -> [StoredPayment]
-    /// They are on the disk when this returns.
-    func replace(with payments: [StoredPayment]) throws
-}
-
-/// A file for this user alone, which is whole at any time.
-public struct StoredPaymentFile: StoredPaymentStore {
-    public let url: URL
-
-    public init(_ url: URL) { self.url = url }
-
-    public func payments() throws -> [StoredPayment] {
-        guard FileManager.default.fileExists(atPath: url.path) else { return [] }
-        return try JSONDecoder().decode([StoredPayment].self, from: Data(contentsOf: url))
-    }
-
-    public func replace(with payments: [StoredPayment]) throws {
-        try PrivateFile.replace(url, with: JSONEncoder().encode(payments))
     }
 }

@@ -10,15 +10,16 @@ import Synchronization
 /// The readers of this machine: PC/SC and the USB together, each reader once.
 package final class MachineReaders: ReaderBackend {
     private let configuration: ProximityReaderSystem.ValidatedConfiguration
+    private let store: RecordStore?
     private let usb: USBReaders
     private let usesPCSC: Bool
     private let survey: Survey
 
     package init(
-        _ configuration: ProximityReaderSystem.ValidatedConfiguration, usb: USBReaders = USBReaders(),
-        usesPCSC: Bool = true
+        _ configuration: ProximityReaderSystem.ValidatedConfiguration, store: RecordStore? = nil,
+        usb: USBReaders = USBReaders(), usesPCSC: Bool = true
     ) {
-        (self.configuration, self.usb, self.usesPCSC) = (configuration, usb, usesPCSC)
+        (self.configuration, self.store, self.usb, self.usesPCSC) = (configuration, store, usb, usesPCSC)
         survey = Survey(usb: usb, usesPCSC: usesPCSC)
     }
 
@@ -96,14 +97,14 @@ package final class MachineReaders: ReaderBackend {
         var options = PaymentCardReader.Options()
         options.returnReadResultImmediately = true
         let terminal = PaymentCardReader(
-            options: options, terminal: PaymentTerminal(configuration.with(.reader(device))))
+            options: options, terminal: PaymentTerminal(configuration.with(.reader(device)), store: store))
         let token = PaymentCardReader.Token(rawValue: token)
         if try await !terminal.isAccountLinked(using: token) {
             guard acceptingTerms else { throw PaymentCardReaderError.accountNotLinked }
             try await terminal.linkAccount(using: token)
         }
         do {
-            return TerminalLink(device, terminal.terminal, try await terminal.prepare(using: token))
+            return TerminalLink(device, terminal, try await terminal.prepare(using: token))
         } catch {
             await (device as? USBReader)?.close()
             throw error
@@ -183,12 +184,17 @@ package final class MachineReaders: ReaderBackend {
 private final class TerminalLink: ReaderLink {
     let events: AsyncStream<LinkEvent>
     private let device: any SmartCard.CardReader
-    private let terminal: PaymentTerminal
-    private let session: PaymentCardReaderSession
+    private let reader: PaymentCardReader
+    private var terminal: PaymentTerminal { reader.terminal }
+    /// With the payment service's token.
+    private let online: PaymentCardReaderSession
+    /// The terminal's present one: ``online``, or one that stores.
+    private let current: Mutex<PaymentCardReaderSession>
     private let watch: Task<Void, Never>
 
-    init(_ device: any SmartCard.CardReader, _ terminal: PaymentTerminal, _ session: PaymentCardReaderSession) {
-        (self.device, self.terminal, self.session) = (device, terminal, session)
+    init(_ device: any SmartCard.CardReader, _ reader: PaymentCardReader, _ session: PaymentCardReaderSession) {
+        (self.device, self.reader, online) = (device, reader, session)
+        current = Mutex(session)
         let (events, continuation) = AsyncStream.makeStream(of: LinkEvent.self)
         self.events = events
         watch = Task {
@@ -208,7 +214,7 @@ private final class TerminalLink: ReaderLink {
         let transaction = PaymentCardTransactionRequest(
             amount: Decimal(request.amount) / multiplier, currencyCode: request.currency.uppercased(),
             for: request.kind == .purchase ? .purchase : .refund)
-        let readerEvents = session.readerEvents
+        let readerEvents = online.readerEvents
         let teller = Task {
             for await event in readerEvents {
                 if let event = CardReaderEvent(event) { tell(event) }
@@ -221,7 +227,7 @@ private final class TerminalLink: ReaderLink {
         defer { teller.cancel() }
         let result: PaymentCardReadResult
         do {
-            result = try await session.readPaymentCard(transaction)
+            result = try await read(transaction, request.order)
         } catch let error as PaymentCardReaderSession.ReadError {
             // One that has begun tells its end.
             if error.isOfARead { try? await waiting(atMost: .seconds(5)) { await teller.value } }
@@ -234,7 +240,23 @@ private final class TerminalLink: ReaderLink {
             applicationIdentifier: result.applicationTypeIdentifier, facts: result.facts)
     }
 
-    func cancelCollection() async throws -> Bool { try await session.cancelRead() }
+    /// Reads a card in the session for it: a terminal has one at a time, and the online one is made anew with its token.
+    private func read(
+        _ transaction: PaymentCardTransactionRequest, _ order: StoredOrder?
+    ) async throws -> PaymentCardReadResult {
+        if let order {
+            let storing = try await reader.prepareStoreAndForward()
+            current.withLock { $0 = storing }
+            return try await storing.readPaymentCard(transaction, as: order.id, attachment: order.attachment)
+        }
+        if current.withLock({ $0 !== online }) {
+            try await online.prepareAgain()
+            current.withLock { $0 = online }
+        }
+        return try await online.readPaymentCard(transaction)
+    }
+
+    func cancelCollection() async throws -> Bool { try await current.withLock { $0 }.cancelRead() }
 
     func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async -> Bool {
         var isTold = await terminal.waitForRemoval(cardIsThere)

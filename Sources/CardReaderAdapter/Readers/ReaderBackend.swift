@@ -73,6 +73,12 @@ package struct CollectionRequest: Sendable {
     /// In the currency's minor unit.
     package let amount: UInt
     package let currency: String
+    /// Not nil: the terminal stores the payment, on the disk when the card has been read.
+    package let order: StoredOrder?
+
+    package init(kind: Kind, amount: UInt, currency: String, order: StoredOrder? = nil) {
+        (self.kind, self.amount, self.currency, self.order) = (kind, amount, currency, order)
+    }
 }
 
 /// Why a reader was not updated.

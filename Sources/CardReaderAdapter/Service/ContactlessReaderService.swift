@@ -1,6 +1,7 @@
 public import Foundation
 package import KioskKit
 public import ProximityReader
+package import SmartCardUSB
 import Synchronization
 import Waiting
 
@@ -86,6 +87,28 @@ public actor ContactlessReaderService: CardReaderService {
     ) {
         self.init(
             processor: processor, backend: MachineReaders(configuration),
+            journal: .folder(configuration.folder.appending(path: "intents")), limits: limits, decided: decided)
+    }
+
+    /// The same with payments that the terminal stores while the payment service is not reached.
+    public init(
+        storing processor: OfflinePaymentProcessor, limits: TimeLimits = TimeLimits(),
+        decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
+    ) {
+        self.init(storing: processor, usb: nil, limits: limits, decided: decided)
+    }
+
+    /// - Parameter usb: the only readers; nil: all of this machine.
+    package init(
+        storing processor: OfflinePaymentProcessor, usb: USBReaders?, limits: TimeLimits = TimeLimits(),
+        decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
+    ) {
+        let (configuration, store) = (processor.configuration, processor.terminal.store)
+        let backend =
+            usb.map { MachineReaders(configuration, store: store, usb: $0, usesPCSC: false) }
+            ?? MachineReaders(configuration, store: store)
+        self.init(
+            processor: processor, backend: backend,
             journal: .folder(configuration.folder.appending(path: "intents")), limits: limits, decided: decided)
     }
 

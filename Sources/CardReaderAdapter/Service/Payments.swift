@@ -103,7 +103,9 @@ extension ContactlessReaderService {
             let card = try await step(CardReaderServiceError.paymentMethodCollection) {
                 guard let intent = active?.intent else { throw UnderlyingError.noActivePaymentIntent }
                 return try await collect(
-                    CollectionRequest(kind: .purchase, amount: intent.amount, currency: intent.currency))
+                    CollectionRequest(
+                        kind: .purchase, amount: intent.amount, currency: intent.currency,
+                        order: try await (processor as? OfflinePaymentProcessor)?.order(of: intent)))
             }
             active?.read(card)
         }

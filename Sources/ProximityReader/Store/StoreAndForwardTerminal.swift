@@ -1,6 +1,6 @@
 import Crypto
 import EMVContactless
-import Foundation
+package import Foundation
 import Logging
 import SmartCard
 
@@ -89,6 +89,17 @@ extension PaymentTerminal {
     }
 
     // MARK: Reading
+
+    /// Finds out whether a purchase could be stored now, as far as it is known without its card.
+    ///
+    /// - Parameter amount: in the currency's major unit.
+    /// - Throws: what keeps it from being stored: `ReadError` or ``PaymentCardReaderError``.
+    package func checkStoring(_ amount: Decimal, _ currency: String) async throws {
+        let (preparation, end) = try await storingTerms()
+        let session = TerminalSession(try ReaderToken(preparation), end: end, storingAfter: preparation)
+        try await admit(
+            .transaction(PaymentCardTransactionRequest(amount: amount, currencyCode: currency)), to: session)
+    }
 
     /// - Throws: what keeps the payment from being stored, as far as it is known without the card.
     func admit(_ request: CardRequest, to session: TerminalSession) async throws {

@@ -11,7 +11,7 @@ package actor PaymentTerminal {
     /// Of this run of the program.
     nonisolated let runIdentifier = UUID().uuidString
     let configuration: ProximityReaderSystem.ValidatedConfiguration
-    package let store: RecordStore
+    package nonisolated let store: RecordStore
     /// Where records are kept.
     package nonisolated var folder: URL { configuration.folder }
     let accounts: AccountRecords
@@ -47,11 +47,14 @@ package actor PaymentTerminal {
     /// Tag 9F41 of the last transaction.  It begins with the time, so that it goes on when the program is started again.
     var sequenceCounter: UInt32
 
-    package init(_ configuration: ProximityReaderSystem.ValidatedConfiguration) {
+    /// - Parameter store: that of another terminal with this folder, which both have then; nil: one of its own.
+    package init(_ configuration: ProximityReaderSystem.ValidatedConfiguration, store: RecordStore? = nil) {
         self.configuration = configuration
         accounts = AccountRecords(folder: configuration.folder)
-        store = RecordStore(
-            folder: configuration.folder, wrapping: configuration.storeWrappingKey, now: configuration.now)
+        self.store =
+            store
+            ?? RecordStore(
+                folder: configuration.folder, wrapping: configuration.storeWrappingKey, now: configuration.now)
         let seconds = configuration.now().timeIntervalSince1970
         sequenceCounter = UInt32(exactly: seconds.rounded().truncatingRemainder(dividingBy: 99_999_999)) ?? 0
     }

@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 
 /// One read: what a card is read for, how, and in which session.
 package struct ReadRequest: Sendable {

@@ -32,9 +32,9 @@ package struct HeldSession: Sendable {
     var events: AsyncStream<PaymentCardReader.Event> { terminal.events.stream(of: nil) }
 
     func read(
-        _ request: CardRequest, _ options: PaymentCardReader.Options, attachment: Data? = nil
+        _ request: CardRequest, _ options: PaymentCardReader.Options, as id: UUID = UUID(), attachment: Data? = nil
     ) async throws -> PaymentCardReadResult {
-        try await terminal.read(ReadRequest(request, options, in: session, attachment: attachment))
+        try await terminal.read(ReadRequest(request, options, in: session, as: id, attachment: attachment))
     }
 
     func decline() async throws { try await terminal.declineLast(in: session) }
