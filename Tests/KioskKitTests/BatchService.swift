@@ -34,6 +34,8 @@ final class BatchService: PaymentServiceProvider {
         case endless
         /// Not seen; likewise.
         case endlessly
+        /// Not seen; this is thrown.
+        case answers(PaymentServiceError)
     }
 
     struct Call: Hashable, Sendable {
@@ -110,6 +112,7 @@ final class BatchService: PaymentServiceProvider {
         switch fate {
         case .lost: throw PaymentServiceError.noAnswer("lost")
         case .notAuthorised: throw PaymentServiceError.notAuthorised("who are you?")
+        case .answers(let error): throw error
         case .endlessly: try await hang()
         case .disowned: throw PaymentServiceError.refused(code: "no", message: "Never seen.")
         case .refused where !isKnown(idempotencyKey): throw PaymentServiceError.refused(code: "no", message: "No.")

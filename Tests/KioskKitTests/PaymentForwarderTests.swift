@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// A store in a folder of its own, and who forwards it.
-private final class ForwarderBench: Sendable {
+final class ForwarderBench: Sendable {
     let folder = FileManager.default.temporaryDirectory.appending(path: "forwarder-\(UUID().uuidString)")
     let service: BatchService
     let clock: StoppedClock

@@ -279,16 +279,40 @@ import Testing
 
     // MARK: Others
 
-    @Test("one program at a time has the store")
+    @Test("one program at a time has the store; another is told so when it has waited, or has it after the first")
     func twoPrograms() async throws {
         let bench = try StoreBench()
-        let worker = try Program([Program.built("store-worker"), bench.folder.path, "0"])
-        try await worker.wait(for: "its start") { $0.output.contains("opened") }
-        let store = RecordStore(folder: bench.file("store")) { Date() }
-        await #expect(throws: StoreFailure.busy) { try await store.count() }
+        let worker = try Program([Program.built("store-worker"), bench.folder.path, "0", "fill"])
+        try await worker.wait(for: "its payments") { $0.output.contains("stored tap-9\n") }
+        let impatient = RecordStore(folder: bench.file("store"), patience: .milliseconds(200)) { Date() }
+        await #expect(throws: StoreFailure.busy) { try await impatient.count() }
+        let patient = RecordStore(folder: bench.file("store"), patience: .seconds(120)) { Date() }
+        async let found = patient.makeBatch(size: 0)
         worker.signal(SIGKILL)
-        _ = try await worker.outcome()
-        _ = try await store.count()
+        let lines = try await worker.outcome().output.split(separator: "\n")
+        let kept = Set(try await found.payments.map { Substring($0.paymentCardData) })
+        let stored = Set(Self.taps("stored", in: lines)).subtracting(Self.taps("withdrawing", in: lines))
+        #expect(stored.count > 5 && stored.isSubset(of: kept), "\(kept)")
+        // Only now it is the other's turn to wait.
+        await #expect(throws: StoreFailure.busy) { try await impatient.count() }
+        await patient.close()
+        #expect(try await impatient.count() == kept.count)
+    }
+
+    @Test("what a program that was ended has left half written is gone at the next start")
+    func leftovers() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        try await store.add(StoreBench.payment("a"))
+        await store.close()
+        let names = ["store.head.new", "store.key.new", "store.key.old"]
+        for name in names {
+            #expect(
+                FileManager.default.createFile(
+                    atPath: bench.file(name).path, contents: Data("half".utf8), attributes: [.posixPermissions: 0o600]))
+        }
+        #expect(try await bench.store().payments().map(\.id) == ["a"])
+        for name in names { #expect(!FileManager.default.fileExists(atPath: bench.file(name).path), "\(name)") }
     }
 
     @Test("nobody else may read it")

@@ -1,5 +1,6 @@
 public import EMVContactless
 public import Foundation
+import SmartCard
 
 extension ProximityReaderSystem.Ledger {
     /// What the receipt of a stored payment says beside the merchant's own: it is accepted, and not yet authorized.
@@ -12,6 +13,12 @@ extension ProximityReaderSystem.Ledger {
         init(_ payment: Payment, facts: Data) {
             self.payment = payment
             self.facts = try? ReceiptFacts(encoded: Array(facts))
+        }
+
+        /// The scheme that the card's application is registered for: `Visa`, `Mastercard` (`KnownApplication`); nil if it is
+        /// not known.
+        public var brand: String? {
+            facts.flatMap { AID($0.applicationIdentifier) }.flatMap { KnownApplication.scheme(of: $0) }
         }
 
         /// The account number's last four digits; nil if the card did not give it.

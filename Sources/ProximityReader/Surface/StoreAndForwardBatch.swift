@@ -4,7 +4,7 @@ public import Foundation
 /// A payment that is stored, as the payment service gets it.
 ///
 /// Its canonical form is `swift-contactless payment 1`, ``id``, ``paymentCardData``, ``generalCardData``, and where there is one
-/// ``attachment``, in UTF-8, each followed by a line feed.
+/// `attachment`, in UTF-8, each followed by a line feed.
 public struct StoredPaymentCardReadResult: Sendable, Encodable, Identifiable {
     /// The result's.  It is the idempotency key with which the payment service is asked to charge the card, each time.
     public let id: String
@@ -13,7 +13,7 @@ public struct StoredPaymentCardReadResult: Sendable, Encodable, Identifiable {
     /// As ``PaymentCardReadResult/generalCardData``; empty if there was nothing.
     public let generalCardData: String
     /// The application's own, in Base64; nil if there is none.
-    public let attachment: String?
+    package let attachment: String?
     /// Of the canonical form: ECDSA on P-256 with SHA-256, in DER and Base64, by the key of the batch's leaf certificate.
     public let signature: String
 }
