@@ -154,9 +154,11 @@ struct Bench {
     func insert(_ name: String) throws { device.insert(try #require(VirtualCards.named(name))) }
 
     /// From now on each read gets this card, and gives it back.
-    func present(_ name: String) throws {
+    func present(_ name: String) throws { present(try #require(VirtualCards.named(name))) }
+
+    func present(_ card: any VirtualCard) {
         device.remove()
-        customer.present(try #require(VirtualCards.named(name)), to: reader, device)
+        customer.present(card, to: reader, device)
     }
 
     /// What the payment service sees of a result.
