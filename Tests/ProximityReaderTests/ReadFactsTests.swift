@@ -6,15 +6,58 @@ import Testing
 
 /// What a read tells of how the cardholder was verified, and of what a receipt states.
 @Suite(.timeLimit(.minutes(5))) struct ReadFactsTests {
-    @Test("a card that asks for a PIN has not paid: there is no PIN pad")
-    func onlinePIN() async throws {
-        let bench = try await Bench()
+    /// Below the limit nobody is verified, above it nobody can be; a terminal that says it has a PIN pad is asked for a PIN.
+    @Test(
+        "a card that asks for a PIN has not paid: there is no PIN pad",
+        arguments: [
+            (.unattendedTest, "49.99", .none, .success, nil),
+            (.unattendedTest, "50.00", .none, .cardDeclined, "paymentCardDeclined"),
+            (.test, "12.34", .onlinePIN, .failure, "pinNotAllowed"),
+        ] as [(ReaderConfiguration, String, Outcome.CVM, PaymentCardReadResult.ReadOutcome, String?)])
+    func onlinePIN(
+        _ configuration: ReaderConfiguration, _ amount: String, _ cvm: Outcome.CVM,
+        _ outcome: PaymentCardReadResult.ReadOutcome, _ error: String?
+    ) async throws {
+        try await read("visa-online-pin", amount, configuration, outcome, error) {
+            #expect($0.facts?.cardholderVerification == cvm)
+        }
+    }
+
+    @Test(
+        "a card that wants another interface is not supported, and one that declines has declined",
+        arguments: [
+            ("visa-oda-fails-switch", .failure, "cardNotSupported"),
+            ("mastercard-decline", .failure, "cardNotSupported"),
+            ("visa-decline", .cardDeclined, "paymentCardDeclined"),
+        ] as [(String, PaymentCardReadResult.ReadOutcome, String)])
+    func anotherInterface(_ card: String, _ outcome: PaymentCardReadResult.ReadOutcome, _ error: String) async throws {
+        // No amount has to go online.
+        var configuration = ReaderConfiguration.test
+        for index in configuration.combinations.indices { configuration.combinations[index].floorLimit = nil }
+        try await read(card, "12.34", configuration, outcome, error)
+    }
+
+    /// Reads a card twice: with its error in the result, and thrown.
+    private func read(
+        _ card: String, _ amount: String, _ configuration: ReaderConfiguration,
+        _ outcome: PaymentCardReadResult.ReadOutcome, _ error: String?,
+        check: (PaymentCardReadResult) -> Void = { _ in }
+    ) async throws {
+        let request = PaymentCardTransactionRequest(
+            amount: try #require(Decimal(string: amount)), currencyCode: "EUR")
+        var options = PaymentCardReader.Options()
+        options.includeErrorInReadResult = true
+        let bench = try await Bench(options: options) { $0.terminal = configuration }
         let session = try await bench.reader.prepare(using: bench.token())
-        try bench.present("visa-online-pin")
-        do {
-            let result = try await session.readPaymentCard(purchase)
-            #expect(result.facts?.cardholderVerification != .onlinePIN)
-        } catch PaymentCardReaderSession.ReadError.pinNotAllowed {}
+        try bench.present(card)
+        let result = try await session.readPaymentCard(request)
+        #expect(result.outcome == outcome)
+        check(result)
+        guard let error else { return }
+        let other = try await Bench { $0.terminal = configuration }
+        let otherSession = try await other.reader.prepare(using: other.token())
+        try other.present(card)
+        await expect(error) { _ = try await otherSession.readPaymentCard(request) }
     }
 
     @Test("what a receipt states comes with the result, and to the payment service")

@@ -91,7 +91,8 @@ public class PaymentCardReader: @unchecked Sendable {
         using token: Token, updateHandler: ((UpdateEvent) -> Void)?
     ) async throws -> PaymentCardReaderSession {
         let handler = UpdateHandler(updateHandler)
-        let progress = Task { [events] in
+        let events = events
+        let progress = Task {
             for await event in events {
                 guard case .updateProgress(let percentage) = event else { continue }
                 handler.call(.progress(percentage))
@@ -101,11 +102,8 @@ public class PaymentCardReader: @unchecked Sendable {
         do {
             let session = try await prepare(using: token)
             await progress.value
-            Task { [weak session, events] in
-                for await event in events {
-                    guard session != nil else { return }
-                    if case .notReady = event { handler.call(.notReady) }
-                }
+            session.watch = Task {
+                for await event in events { if case .notReady = event { handler.call(.notReady) } }
             }
             return session
         } catch {

@@ -12,6 +12,8 @@ public class PaymentCardReaderSession: @unchecked Sendable {
 
     private let current: Mutex<HeldSession>
     let options: PaymentCardReader.Options
+    /// Tells the handler that the session was made with; ends with it.  Set before anybody else has the session.
+    var watch: Task<Void, Never>?
 
     /// What ``prepareAgain()`` puts another in place of.
     var session: HeldSession { current.withLock { $0 } }
@@ -20,6 +22,8 @@ public class PaymentCardReaderSession: @unchecked Sendable {
         current = Mutex(session)
         self.options = options
     }
+
+    deinit { watch?.cancel() }
 
     /// Makes the reader ready again, with the token of before: as ``PaymentCardReader/prepare(using:)``, with this object for
     /// the new session.

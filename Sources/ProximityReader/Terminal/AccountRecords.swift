@@ -23,7 +23,7 @@ actor AccountRecords {
                     arguments: [terms, issuer, merchant]) ?? false
             }
         } catch {
-            logger.error("accounts: \(error)")
+            logger.error("accounts: \(type(of: error))")
             throw PaymentCardReaderError.accountLinkingCheckFailed
         }
     }
@@ -37,7 +37,7 @@ actor AccountRecords {
                     arguments: [issuer, merchant, terms, date])
             }
         } catch {
-            logger.error("accounts: \(error)")
+            logger.error("accounts: \(type(of: error))")
             throw PaymentCardReaderError.accountLinkingFailed
         }
     }
@@ -54,7 +54,7 @@ actor AccountRecords {
                 return try String.fetchOne(database, sql: "SELECT id FROM machine") ?? ""
             }
         } catch {
-            logger.error("accounts: \(error)")
+            logger.error("accounts: \(type(of: error))")
             throw PaymentCardReaderError.prepareFailed("the records' folder cannot be written")
         }
     }

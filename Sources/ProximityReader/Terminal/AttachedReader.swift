@@ -30,7 +30,7 @@ final class AttachedReader: Sendable {
             do {
                 for try await _ in reader.slotStates() {}
             } catch {
-                if !Task.isCancelled { logger.warning("the reader cannot be watched: \(error)") }
+                if !Task.isCancelled { logger.warning("the reader cannot be watched: \(loggable(error))") }
             }
             if !Task.isCancelled { await left(id) }
         }

@@ -143,3 +143,6 @@ public enum ProximityReaderSystem {
 }
 
 let logger = Logger(label: "ProximityReader")
+
+/// An error as a log may have it: another's may say anything, and so it is named by its type alone.
+func loggable(_ error: any Error) -> String { (error as? CardError)?.description ?? "\(type(of: error))" }

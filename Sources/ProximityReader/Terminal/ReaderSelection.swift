@@ -38,7 +38,7 @@ extension ProximityReaderSystem.ReaderChoice {
         do {
             return try await USBReaders().readers()
         } catch {
-            logger.debug("readers on USB: \(error)")
+            logger.debug("readers on USB: \(loggable(error))")
             return []
         }
     }
