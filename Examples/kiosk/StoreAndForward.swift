@@ -86,6 +86,7 @@ extension Kiosk {
         print(
             "Approved: \(report.approved), declined: \(report.declined), set aside: \(report.setAside.count), left: \(manager.pendingTransactionCount)"
         )
+        for (id, reason) in report.undecided.sorted(by: { $0.key < $1.key }) { print("  \(id) not decided: \(reason)") }
         return (
             report.declined == 0 && manager.pendingTransactionCount == 0, manager.pendingTransactionCount == 0
         )

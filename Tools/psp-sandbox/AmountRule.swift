@@ -35,6 +35,9 @@ struct AmountRule: Sendable {
         AmountRule(ending: nil, responseCode: "00", message: "Approved"),
     ]
 
+    /// Where a fault has it.
+    static let declined = AmountRule(ending: nil, responseCode: "05", message: "Do not honour")
+
     /// For stored card data that have been opened, and are none.
     static let formatError = AmountRule(ending: nil, responseCode: "30", message: "Format error")
 

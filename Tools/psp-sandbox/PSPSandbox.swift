@@ -34,12 +34,17 @@ struct PSPSandbox: AsyncParsableCommand {
                                    {"leafCertificate", "intermediateCertificate": […]}
                                    {"leafCertificate", "intermediateCertificate": […]}
               GET  /payments       everything that was decided so far
+              POST /faults         what goes wrong with the next calls:
+                                   {"kind", "calls": 3, "status": 403}
 
             cardData is PaymentCardReadResult.paymentCardData, which must be a JWE: envelopes of DUKPT are not opened here. \
             amount, currency and type must be what the card was read for. status is "approved" or "declined". All that concerns a payment needs the header Idempotency-Key: a \
             key that is known gets the answer of the first time, and nothing else is done. In a batch each payment's id \
             is its key. What is refused is answered {"error": {"code", "message"}} with a status of 400 and above, and \
             has done nothing; with 409 something was done before.
+
+            FAULTS
+              POST /faults replaces the fault before it; "calls": 0 ends it. kind is "refused": the merchant is, whatever             it asks for, with that status, 403 if none is given, and nothing is done; "declined": payments are, whatever             their amount; "late": answers come late; "lost": the call is carried out, and the connection closed without an             answer. The last three concern payments, refunds and batches alone.
 
             BATCHES
               They need the header Reader-Identifier: which reader the deletion token is for. Each payment must be \
@@ -56,7 +61,7 @@ struct PSPSandbox: AsyncParsableCommand {
             cnt (its count), hash, iat, exp, and ids if not all may be deleted; another one each time. The hash is \
             SHA-256, in Base64url, of the batch's canonical form: the lines "swift-contactless batch 1", id, count, and \
             for each payment its id, a space, and the SHA-256 in hexadecimal digits of the lines \
-            "swift-contactless payment 1", id, paymentCardData and generalCardData.
+            "swift-contactless payment 1", id, paymentCardData, generalCardData and attachment, if there is one.
 
             AMOUNTS
               The last two digits of the amount in minor units decide:

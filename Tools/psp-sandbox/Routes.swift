@@ -58,12 +58,19 @@ struct Routes: HTTPHandler {
         case (.GET, "/payments"):
             return try json(await sandbox.all)
         case (.GET, "/decision"):
+            _ = try await sandbox.takeFault(movesMoney: false)
             return try json(Decision(payment: await sandbox.payment(under: try key(of: request))))
+        case (.POST, "/faults"):
+            let fault = try decode(Sandbox.Fault.self, body)
+            try await sandbox.set(fault)
+            log("the next \(fault.calls) calls: \(fault.kind.rawValue)")
+            return try json(fault)
         case (.POST, "/reader-tokens"):
             let merchant = try decode(TokenRequest.self, body).merchant ?? merchant
             guard (1...64).contains(merchant.utf8.count) else {
                 throw Sandbox.Refusal(status: 422, code: "invalid_merchant", message: "1 to 64 bytes.")
             }
+            _ = try await sandbox.takeFault(movesMoney: false)
             let token = try await keys.readerToken(merchant: merchant, lifetime: tokenLifetime)
             log("reader token for \(merchant)")
             return try json(TokenAnswer(token: token))
@@ -71,8 +78,11 @@ struct Routes: HTTPHandler {
             let kind: Sandbox.Kind = request.path == "/payments" ? .payment : .refund
             let key = try key(of: request)
             let charge = try decode(Sandbox.Charge.self, body)
-            return try await deliver(try await sandbox.decide(kind, key: key, charge)) { note($0) }
+            let fault = try await sandbox.takeFault()
+            let reply = try await sandbox.decide(kind, key: key, charge, declines: fault == .declined)
+            return try await deliver(reply, fault) { note($0) }
         case (.POST, "/reversals"):
+            _ = try await sandbox.takeFault(movesMoney: false)
             let payment = try await sandbox.reverse(try key(of: request))
             log("reversal of \(payment.idempotencyKey)")
             return try json(Decision(payment: payment))
@@ -98,8 +108,10 @@ struct Routes: HTTPHandler {
         case (.POST, "/batches"):
             let batch = try decode(Batch.self, body)
             let reader = request.headers[HTTPHeader("Reader-Identifier")]
-            let reply = try await sandbox.take(batch, from: reader, key: try? key(of: request))
-            return try await deliver(reply) { answer in
+            let fault = try await sandbox.takeFault()
+            let reply = try await sandbox.take(
+                batch, from: reader, key: try? key(of: request), declines: fault == .declined)
+            return try await deliver(reply, fault) { answer in
                 log("batch of \(batch.count), decided: \(answer.payments.count)")
                 answer.payments.forEach(note)
             }
@@ -114,10 +126,16 @@ struct Routes: HTTPHandler {
     }
 
     private func deliver<Body>(
-        _ reply: Sandbox.Reply<Body>, _ note: (Body) -> Void
+        _ reply: Sandbox.Reply<Body>, _ fault: Sandbox.Fault.Kind?, _ note: (Body) -> Void
     ) async throws -> HTTPResponse {
         note(reply.body)
-        switch reply.delivery {
+        let delivery: AmountRule.Delivery =
+            switch fault {
+            case .late: .late
+            case .lost: .never
+            case .refused, .declined, nil: reply.delivery
+            }
+        switch delivery {
         case .now: return try json(reply.body)
         case .late:
             log("  … the answer comes in \(lateness)")

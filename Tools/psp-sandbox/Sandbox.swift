@@ -27,13 +27,20 @@ actor Sandbox {
         let status: String
         let responseCode: String
         let message: String
-        /// In the currency's major unit; nil for card data that are none, and for what was reversed before it came, as the
-        /// next two.
+        /// In the currency's major unit; nil for card data that are none, and for what was reversed and has not come, as
+        /// the next two.
         let amount: String?
         let currency: String?
         /// The account number, masked.
         let card: String?
         let idempotencyKey: String
+
+        /// That it is about these, where it was reversed before it came.
+        func about(_ amount: String, _ currency: String, _ card: String?) -> Payment {
+            Payment(
+                id: id, kind: kind, status: status, responseCode: responseCode, message: message, amount: amount,
+                currency: currency, card: card, idempotencyKey: idempotencyKey)
+        }
 
         /// As it is after a reversal: ISO 8583, field 39, 17: customer cancellation.
         var reversed: Payment {
@@ -62,6 +69,24 @@ actor Sandbox {
         let delivery: AmountRule.Delivery
     }
 
+    /// What goes wrong with the next calls that move money, whatever they are about.
+    struct Fault: Codable, Sendable {
+        enum Kind: String, Codable, Sendable {
+            /// The merchant is: also where it asks for tokens, decisions and reversals.
+            case refused
+            case declined
+            case late
+            /// Carried out; the connection is closed without an answer.
+            case lost
+        }
+
+        let kind: Kind
+        /// How many calls are left.
+        var calls: Int
+        /// The status of a refusal; nil: 403.
+        let status: Int?
+    }
+
     private let keys: SandboxKeys
     private let books: Books
     /// By idempotency key: the batch's hash.
@@ -74,6 +99,32 @@ actor Sandbox {
         self.keys = keys
         self.books = books
         self.needsEnrolment = needsEnrolment
+    }
+
+    // MARK: Faults
+
+    private var fault: Fault?
+
+    /// - Throws: ``Refusal`` for one that is none.
+    func set(_ fault: Fault) throws {
+        guard (0...1_000_000).contains(fault.calls), (400...599).contains(fault.status ?? 403) else {
+            throw Refusal(
+                status: 422, code: "invalid_fault", message: "calls is 0 to 1000000, status is 400 to 599.")
+        }
+        self.fault = fault
+    }
+
+    /// Counts one call.
+    ///
+    /// - Parameter movesMoney: false for a call that only a refusal concerns.
+    /// - Throws: ``Refusal`` while the merchant is refused.
+    func takeFault(movesMoney: Bool = true) throws -> Fault.Kind? {
+        guard let fault, fault.calls > 0, movesMoney || fault.kind == .refused else { return nil }
+        self.fault?.calls -= 1
+        guard fault.kind == .refused else { return fault.kind }
+        throw Refusal(
+            status: fault.status ?? 403, code: "merchant_refused",
+            message: "This merchant is refused for now, as was asked for with POST /faults.")
     }
 
     // MARK: Terminals
@@ -95,7 +146,8 @@ actor Sandbox {
 
     // MARK: Payments
 
-    func decide(_ kind: Kind, key: String, _ charge: Charge) throws -> Reply<Payment> {
+    /// - Parameter declines: whether it is declined, whatever its amount.
+    func decide(_ kind: Kind, key: String, _ charge: Charge, declines: Bool = false) throws -> Reply<Payment> {
         guard let currency = Currency[charge.currency], let units = Self.minorUnits(charge.amount, of: currency) else {
             throw Refusal(
                 status: 422, code: "invalid_amount",
@@ -105,6 +157,11 @@ actor Sandbox {
         let request = Self.hash(kind.rawValue, cardData, String(units), currency.code)
         if let known = books[key] {
             guard known.request ?? request == request else { throw Self.reusedKey }
+            if known.request == nil {
+                let payment = known.payment.about(charge.amount, currency.code, nil)
+                try books.add(Books.Entry(payment: payment, request: request, cardData: nil))
+                return Reply(body: payment, delivery: .now)
+            }
             return Reply(body: known.payment, delivery: .now)
         }
         guard books.key(ofCardData: cardData) == nil else {
@@ -128,7 +185,7 @@ actor Sandbox {
                 status: 422, code: "mismatch",
                 message: "The card has agreed to another amount, currency or type: read it again for this one.")
         }
-        let rule = AmountRule.forAmount(units)
+        let rule = declines ? .declined : AmountRule.forAmount(units)
         guard !rule.isRefusal else { throw Self.refusal(by: rule) }
         let payment = try book(kind, card, rule, key: key, request: request, cardData: cardData)
         return Reply(body: payment, delivery: rule.delivery)
@@ -166,7 +223,9 @@ actor Sandbox {
     ///
     /// - Parameter reader: the one that stored them, which the deletion token is for.
     /// - Throws: ``Refusal``, with a status other than 409 only if nothing of the batch has ever been done.
-    func take(_ batch: Batch, from reader: String?, key: String?) async throws -> Reply<BatchAnswer> {
+    func take(
+        _ batch: Batch, from reader: String?, key: String?, declines: Bool = false
+    ) async throws -> Reply<BatchAnswer> {
         do {
             guard let key, let reader, !reader.isEmpty else {
                 throw Refusal(
@@ -181,7 +240,7 @@ actor Sandbox {
             try await batch.verify(terminals[reader])
             let hash = SHA256.hash(data: Data(batch.canonicalForm.utf8))
             guard batches[key] ?? hash == hash else { throw Self.reusedKey }
-            let (payments, delivery) = try decide(batch)
+            let (payments, delivery) = try decide(batch, declines)
             batches[key] = hash
             let token = try await keys.deletionToken(
                 for: reader, batch: batch.id, count: batch.count, hash: Data(hash).base64URL,
@@ -197,11 +256,14 @@ actor Sandbox {
 
     /// - Returns: what is decided, in the batch's order.  Left out is what this service can never decide: card data that are
     ///   sealed for another key, or came under another identifier; an identifier that came with others; a refund.
-    private func decide(_ batch: Batch) throws -> ([Payment], AmountRule.Delivery) {
+    private func decide(_ batch: Batch, _ declines: Bool) throws -> ([Payment], AmountRule.Delivery) {
         var isFirst = true
         let plans = batch.payments.map { stored -> (Batch.Stored, Plan) in
-            let plan = plan(for: stored)
-            if case .known = plan { isFirst = false }
+            let plan = plan(for: stored, declines)
+            switch plan {
+            case .known, .reversed: isFirst = false
+            case .book, .undecidable: break
+            }
             return (stored, plan)
         }
         for case (_, .book(_, let rule, _)) in plans where rule.isRefusal && isFirst { throw Self.refusal(by: rule) }
@@ -210,6 +272,10 @@ actor Sandbox {
         for (stored, plan) in plans {
             switch plan {
             case .known(let payment): payments.append(payment)
+            case .reversed(let known, let card):
+                let payment = known.payment.about(card.amount, card.currency.code, card.account)
+                try books.add(Books.Entry(payment: payment, request: known.request, cardData: known.cardData))
+                payments.append(payment)
             case .book(let card, let rule, let cardData) where !rule.isRefusal:
                 if rule.delivery.rawValue > delivery.rawValue { delivery = rule.delivery }
                 let request = Self.hash(
@@ -229,22 +295,31 @@ actor Sandbox {
 
     private enum Plan {
         case known(Payment)
+        /// Before it came.
+        case reversed(Books.Entry, Card)
         /// - Parameter cardData: hashed.
         case book(Card?, AmountRule, cardData: String)
         case undecidable
     }
 
-    private func plan(for stored: Batch.Stored) -> Plan {
+    private func plan(for stored: Batch.Stored, _ declines: Bool) -> Plan {
         let cardData = Self.hash(stored.paymentCardData)
         if let known = books[stored.id] {
             // One that was reversed before it came has none.
-            return known.cardData ?? cardData == cardData ? .known(known.payment) : .undecidable
+            guard known.cardData ?? cardData == cardData else { return .undecidable }
+            if known.payment.amount == nil,
+                let card = try? Card(opening: stored.paymentCardData, with: keys.cardDataKey)
+            {
+                return .reversed(known, card)
+            }
+            return .known(known.payment)
         }
         guard books.key(ofCardData: cardData) == nil else { return .undecidable }
         do {
             let card = try Card(opening: stored.paymentCardData, with: keys.cardDataKey)
             return card.kind == .payment
-                ? .book(card, AmountRule.forAmount(card.units), cardData: cardData) : .undecidable
+                ? .book(card, declines ? .declined : AmountRule.forAmount(card.units), cardData: cardData)
+                : .undecidable
         } catch Card.Failure.unreadable {
             return .book(nil, .formatError, cardData: cardData)
         } catch {
