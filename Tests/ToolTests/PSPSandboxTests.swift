@@ -513,6 +513,49 @@ struct RunningSandbox {
         #expect(try await sandbox.payments().allSatisfy { $0["status"] as? String == "declined" })
     }
 
+    @Test("the next calls are refused, declined, late or lost where that is asked for, and no others")
+    func faults() async throws {
+        let sandbox = try await RunningSandbox("--late", "3600")
+        let body = charge(try await seal(sandbox, units: "000000001234"), "12.34")
+        func fault(_ text: String) async throws { #expect(try await sandbox.post("faults", text).status == 200) }
+        try await fault(#"{"kind":"refused","calls":3,"status":429}"#)
+        #expect(try await sandbox.post("payments", body, key: "1").status == 429)
+        #expect(try await sandbox.ask("decision", nil, key: "1").status == 429)
+        #expect(try await sandbox.post("reader-tokens", "{}").status == 429)
+        #expect(try await sandbox.payments().isEmpty)
+        try await fault(#"{"kind":"refused","calls":9}"#)
+        #expect(try await sandbox.post("reversals", "", key: "1").status == 403)
+        // curl's exit status: 52, nothing came; 28, the time was over.
+        try await fault(#"{"kind":"lost","calls":1}"#)
+        #expect(try await sandbox.post("payments", body, key: "1").exit == 52)
+        try await fault(#"{"kind":"late","calls":1}"#)
+        #expect(try await sandbox.post("payments", body, key: "1", timeout: 1).exit == 28)
+        #expect(try await sandbox.post("payments", body, key: "1").body["status"] as? String == "approved")
+        try await fault(#"{"kind":"declined","calls":1}"#)
+        let other = charge(try await seal(sandbox, units: "000000001234"), "12.34")
+        let declined = try await sandbox.post("payments", other, key: "2")
+        #expect(declined.body["responseCode"] as? String == "05")
+        #expect(try await sandbox.payments().count == 2)
+        for bad in [#"{"kind":"lost","calls":-1}"#, #"{"kind":"refused","calls":1,"status":200}"#] {
+            #expect(try await sandbox.post("faults", bad).status == 422)
+        }
+        #expect(try await sandbox.post("faults", #"{"kind":"odd","calls":1}"#).status == 400)
+    }
+
+    @Test("what was reversed before it came is answered with the amount and currency that it comes with")
+    func reversedBefore() async throws {
+        let sandbox = try await RunningSandbox()
+        let body = charge(try await seal(sandbox, units: "000000001234"), "12.34")
+        #expect(try await sandbox.post("reversals", "", key: "1").status == 200)
+        let answer = try await sandbox.post("payments", body, key: "1")
+        #expect(answer.body["status"] as? String == "declined" && answer.body["amount"] as? String == "12.34")
+        #expect(answer.body["currency"] as? String == "EUR" && answer.body["idempotencyKey"] as? String == "1")
+        let known = try await sandbox.ask("decision", nil, key: "1").body["payment"] as? [String: Any]
+        #expect(known?["amount"] as? String == "12.34")
+        let other = charge(try await seal(sandbox, units: "000000009900"), "99.00")
+        #expect(try await sandbox.post("payments", other, key: "1").status == 422)
+    }
+
     @Test("one read under two keys is told, and one amount may be spelled in two ways")
     func sameCardData() async throws {
         let sandbox = try await RunningSandbox()
