@@ -10,15 +10,15 @@ import Testing
     @Test(
         "a card that asks for a PIN has not paid: there is no PIN pad",
         arguments: [
-            (.unattendedTest, "49.99", .none, .success, nil),
-            (.unattendedTest, "50.00", .none, .cardDeclined, "paymentCardDeclined"),
-            (.test, "12.34", .onlinePIN, .failure, "pinNotAllowed"),
-        ] as [(ReaderConfiguration, String, Outcome.CVM, PaymentCardReadResult.ReadOutcome, String?)])
+            (false, "49.99", .none, .success, nil),
+            (false, "50.00", .none, .cardDeclined, "paymentCardDeclined"),
+            (true, "12.34", .onlinePIN, .failure, "pinNotAllowed"),
+        ] as [(Bool, String, Outcome.CVM, PaymentCardReadResult.ReadOutcome, String?)])
     func onlinePIN(
-        _ configuration: ReaderConfiguration, _ amount: String, _ cvm: Outcome.CVM,
+        _ hasPINPad: Bool, _ amount: String, _ cvm: Outcome.CVM,
         _ outcome: PaymentCardReadResult.ReadOutcome, _ error: String?
     ) async throws {
-        try await read("visa-online-pin", amount, configuration, outcome, error) {
+        try await read("visa-online-pin", amount, hasPINPad ? .test : .unattendedTest, outcome, error) {
             #expect($0.facts?.cardholderVerification == cvm)
         }
     }

@@ -65,3 +65,12 @@ extension PaymentCardReader: Preparing {}
         #expect(!ReaderLook.findsReader(.pcsc))
     }
 }
+
+@Suite struct LoggedErrorTests {
+    @Test("of another's error the log has the type, of a reader's the text")
+    func logged() {
+        struct Foreign: Error { let text = "whatever it says" }
+        #expect(loggable(Foreign()) == "Foreign")
+        #expect(loggable(CardError(.readerGone)) == CardError(.readerGone).description)
+    }
+}

@@ -1,5 +1,5 @@
 public import EMVContactless
-public import Foundation
+import Foundation
 import SmartCard
 
 extension ProximityReaderSystem.Ledger {
