@@ -26,7 +26,7 @@ let terminal: PaymentTerminal = try {
     configuration.tokenIssuer = DoubleService.issuer
     return PaymentTerminal(try configuration.validated())
 }()
-let store = await terminal.store
+let store = terminal.store
 
 do {
     if try await store.preparation() == nil {
