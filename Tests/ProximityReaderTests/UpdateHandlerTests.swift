@@ -53,16 +53,15 @@ extension PaymentCardReader: Preparing {}
 }
 
 @Suite(.timeLimit(.minutes(1))) struct IsSupportedTests {
-    @Test("a reader is looked for: there is the one that was given, and none that nobody has")
-    func look() {
-        #expect(ReaderLook.findsReader(.reader(VirtualReader(SoftwareACR122U()))))
-        #expect(!ReaderLook.findsReader(.serialNumber("nobody's")))
-    }
+    @Test("a reader that was given is there")
+    func given() { #expect(ReaderLook.findsReader(.reader(VirtualReader(SoftwareACR122U())))) }
 
-    @Test("nothing is supported where no reader can be enumerated", .pcscExclusive)
+    // libpcsclite keeps the socket of its first call for as long as the process lives, so a test that comes to it says which.
+    @Test("nothing is supported where no reader can be enumerated, nor the one that is wanted", .pcscExclusive)
     func nothing() {
         PCSCSocket.pointNowhere()
         #expect(!ReaderLook.findsReader(.pcsc))
+        #expect(!ReaderLook.findsReader(.serialNumber("nobody's")))
     }
 }
 
