@@ -3,7 +3,8 @@ import SmartCardSimulator
 import TestSupport
 import Testing
 
-/// kill -9 at a random moment, over both surfaces: the payment service's books and the application's view agree to the cent.
+/// kill -9 at a random moment, over both surfaces, with payments, refunds and stored payments: the payment service's books,
+/// the ledger and the application's view agree to the cent.
 ///
 /// `KILLS=1000` kills so often, `SEED=…` repeats a run as far as the machine's timing does.
 @Suite(.serialized, .timeLimit(.minutes(60))) struct KillTests {

@@ -42,6 +42,8 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
 
     nonisolated let configuration: ProximityReaderSystem.ValidatedConfiguration
     nonisolated let terminal: PaymentTerminal
+    /// The terminal's, which the readers' terminals share.
+    package nonisolated var store: RecordStore { terminal.store }
     private let online: any PaymentProcessor
     /// Made offline, without a card yet.
     private var begun: [String: PaymentIntentParameters] = [:]

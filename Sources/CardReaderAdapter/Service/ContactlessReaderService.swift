@@ -103,7 +103,7 @@ public actor ContactlessReaderService: CardReaderService {
         storing processor: OfflinePaymentProcessor, usb: USBReaders?, limits: TimeLimits = TimeLimits(),
         decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
     ) {
-        let (configuration, store) = (processor.configuration, processor.terminal.store)
+        let (configuration, store) = (processor.configuration, processor.store)
         let backend =
             usb.map { MachineReaders(configuration, store: store, usb: $0, usesPCSC: false) }
             ?? MachineReaders(configuration, store: store)

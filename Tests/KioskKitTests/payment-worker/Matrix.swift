@@ -1,4 +1,4 @@
-// Takes payments and gives money back, at random, until it is killed.
+// Takes payments, stores others and forwards them, and gives money back, at random, until it is killed.
 //
 //     payment-worker FOLDER SEED matrix kiosk|adapter [drain]
 //
@@ -258,8 +258,70 @@ struct BankProvider: PaymentServiceProvider {
         try await answer { try await bank.reverse(idempotencyKey) }
     }
 
+    /// Gives no deletion token: what it says of each payment is all that counts.
     func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
-        throw PaymentServiceError.noAnswer("there are no batches")
+        let payments = try JSONDecoder().decode(Stored.self, from: batch).payments
+        return try await answer {
+            var results: [String: PaymentResult] = [:]
+            for payment in payments {
+                let cents = Int(payment.paymentCardData) ?? 0
+                results[payment.id] = PaymentResult(payment.id, try await bank.decide(payment.id, cents), cents)
+            }
+            return BatchResult(payments: results, deletionToken: nil)
+        }
+    }
+
+    private struct Stored: Decodable {
+        struct Payment: Decodable { let id: String, paymentCardData: String }
+        let payments: [Payment]
+    }
+}
+
+/// Payments that the terminal stores, as a read would leave them, and that are forwarded meanwhile.
+struct Storing {
+    private let store: RecordStore
+    private let chance: Chance
+
+    init(_ store: RecordStore, _ chance: Chance) { (self.store, self.chance) = (store, chance) }
+
+    static func configuration(_ folder: URL) throws -> ProximityReaderSystem.ValidatedConfiguration {
+        var configuration = ProximityReaderSystem.Configuration()
+        configuration.folder = folder.appending(path: "state")
+        configuration.storeAndForward = .init(limits: [:])
+        return try configuration.validated()
+    }
+
+    static var pace: PaymentForwarder.Pace {
+        var pace = PaymentForwarder.Pace()
+        (pace.batchSize, pace.interval, pace.attempts) = (4, .zero, 2)
+        (pace.pause, pace.longestPause) = (.milliseconds(1), .milliseconds(2))
+        return pace
+    }
+
+    /// Stores a payment; its amount is what the card's data are here.
+    func storeOne() async throws {
+        if try await store.preparation() == nil {
+            try await store.add(
+                Preparation(
+                    issuer: "bank", merchant: "merchant-1", terminalProfile: nil, cardDataKey: nil,
+                    tokenExpiration: .distantFuture, time: Date(), uptime: 1, boot: "boot-1", reader: "reader-1"))
+        }
+        let cents = chance.number(1...10_000)
+        try await store.add(
+            RecordStore.Payment(
+                id: UUID().uuidString, paymentCardData: "\(cents)", generalCardData: "", amount: Decimal(cents) / 100,
+                currency: "EUR", issuer: "bank", merchant: "merchant-1"))
+    }
+
+    /// Until nothing is stored, and every decision is told.
+    func drain(_ forwarder: PaymentForwarder) async throws {
+        while true {
+            for payment in try await store.payments() where payment.state == .setAside {
+                try await store.putBack(payment.id)
+            }
+            _ = try? await forwarder.forward()
+            guard try await store.count() > 0 else { return }
+        }
     }
 }
 
@@ -267,14 +329,20 @@ struct KioskApplication {
     let view: View
     let chance: Chance
     let service: TapToPayService
+    let storing: Storing
+    let forwarder: PaymentForwarder
 
     init(_ folder: URL, _ bank: Bank, _ view: View, _ chance: Chance, _ end: EndPoint) throws {
         (self.view, self.chance) = (view, chance)
-        var configuration = ProximityReaderSystem.Configuration()
-        configuration.folder = folder.appending(path: "state")
+        let reader = PaymentCardReader(terminal: PaymentTerminal(try Storing.configuration(folder)))
+        storing = Storing(reader.terminal.store, chance)
+        forwarder = PaymentForwarder(
+            try reader.fetchPaymentCardReaderStore(), to: BankProvider(bank: bank), pace: Storing.pace,
+            decided: { payment, result in
+                if result.status == .approved { view.add("+\(payment.id) \(payment.amount.cents)") }
+            })
         service = TapToPayService(
-            psp: BankProvider(bank: bank),
-            reader: PaymentCardReader(terminal: PaymentTerminal(try configuration.validated())),
+            psp: BankProvider(bank: bank), reader: reader,
             pauses: [.milliseconds(1)], reversalPause: .milliseconds(5), answerTime: .milliseconds(40),
             settlingTime: .milliseconds(100), disk: end.disk
         ) { payment, result in
@@ -283,9 +351,11 @@ struct KioskApplication {
         }
     }
 
-    func run() async {
+    func run() async throws {
         await start()
         while true {
+            if chance.oneIn(4) { try await storing.storeOne() }
+            if chance.oneIn(6) { _ = try? await forwarder.forward() }
             let card = PaymentCardReadResult(
                 id: UUID().uuidString, paymentCardData: "SEALED-CARD-DATA", generalCardData: nil,
                 applicationTypeIdentifier: nil, outcome: .success, cardEffectiveState: nil, cardExpirationState: nil)
@@ -318,9 +388,10 @@ struct KioskApplication {
         for line in view.words where line[0] == "void" { _ = try? await service.reverse(line[1]) }
     }
 
-    func drain() async {
+    func drain() async throws {
         await start()
         while await !service.unsettledPayments.isEmpty { try? await Task.sleep(for: .milliseconds(2)) }
+        try await storing.drain(forwarder)
     }
 }
 
@@ -392,13 +463,19 @@ struct AdapterApplication {
     let chance: Chance
     let readers = SimulatedReaders([SimulatedReader(serial: "A")])
     let service: ContactlessReaderService
+    let offline: OfflinePaymentProcessor
+    let storing: Storing
 
-    init(_ folder: URL, _ bank: Bank, _ view: View, _ chance: Chance, _ end: EndPoint) {
+    init(_ folder: URL, _ bank: Bank, _ view: View, _ chance: Chance, _ end: EndPoint) throws {
         (self.view, self.chance) = (view, chance)
+        offline = try OfflinePaymentProcessor(
+            BankProcessor(bank, chance), configuration: try Storing.configuration(folder),
+            psp: BankProvider(bank: bank), pace: Storing.pace)
+        storing = Storing(offline.store, chance)
         var limits = ContactlessReaderService.TimeLimits()
         limits.processor = .milliseconds(40)
         service = ContactlessReaderService(
-            processor: BankProcessor(bank, chance), backend: readers,
+            processor: offline, backend: readers,
             journal: .folder(folder.appending(path: "intents")),
             limits: limits, disk: end.disk
         ) { decision in
@@ -465,10 +542,22 @@ struct AdapterApplication {
         }
     }
 
+    /// Notes each decision about a stored payment, and only then acknowledges it.
+    private func watchDecisions() async throws {
+        for try await decision in offline.forwardingEvents {
+            if case .forwarded(let intent, let stored) = decision { view.add("+\(stored) \(intent.amount)") }
+            try await offline.acknowledge(decision.stored)
+        }
+    }
+
     func run() async throws {
         try await connect()
         await finish()
+        let watch = Task { try await watchDecisions() }
+        defer { watch.cancel() }
         while true {
+            if chance.oneIn(4) { try await storing.storeOne() }
+            if chance.oneIn(6) { _ = try? await offline.forwarder.forward() }
             let cents = chance.number(1...10_000)
             if chance.oneIn(3) {
                 let charge = UUID().uuidString
@@ -490,6 +579,10 @@ struct AdapterApplication {
     func drain() async throws {
         try await connect()
         await finish()
+        try await storing.drain(offline.forwarder)
+        let watch = Task { try await watchDecisions() }
+        while try await offline.ledger.summary().unacknowledged > 0 { try await Task.sleep(for: .milliseconds(2)) }
+        watch.cancel()
     }
 }
 
@@ -518,9 +611,9 @@ func runMatrix(_ folder: URL, seed: UInt64, surface: String, isDraining: Bool) a
     fflush(nil)
     if surface == "kiosk" {
         let application = try KioskApplication(folder, bank, view, chance, end)
-        if isDraining { await application.drain() } else { await application.run() }
+        if isDraining { try await application.drain() } else { try await application.run() }
     } else {
-        let application = AdapterApplication(folder, bank, view, chance, end)
+        let application = try AdapterApplication(folder, bank, view, chance, end)
         if isDraining { try await application.drain() } else { try await application.run() }
     }
 }
