@@ -121,7 +121,7 @@ public struct TDESDUKPTEnvelope: Hashable, Sendable {
     public let keySerialNumber: TDESKeySerialNumber
     public let dataKeyVariant: DataKeyVariant
 
-    /// What the data key is made with of the transaction's key (X9.24-1:2009, A.4.1); acquirers differ.
+    /// The variant that makes the data key of the transaction's key (X9.24-1:2009, A.4.1); acquirers differ.
     public enum DataKeyVariant: UInt8, Hashable, Sendable, CaseIterable {
         /// For data in requests, or both ways: what the standard has for card data.
         case request = 1

@@ -97,7 +97,7 @@ public struct JWK: Hashable, Sendable {
 
     // MARK: Members
 
-    /// What only private keys have (RFC 7518, sections 6.2.2, 6.3.2 and 6.4.1).
+    /// The members that only private keys have (RFC 7518, sections 6.2.2, 6.3.2 and 6.4.1).
     private static let privateMembers = ["d", "p", "q", "dp", "dq", "qi", "oth", "k"]
 
     static func requirePublic(_ members: [JSON.Text: JSON]) throws(JWKError) {

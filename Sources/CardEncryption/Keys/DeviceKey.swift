@@ -2,7 +2,7 @@ package import Crypto
 package import FoundationEssentials
 import Synchronization
 
-/// Who signs as this device, with ECDSA on P-256: a key in a file, or one that never leaves the chip that made it.
+/// A signer for this device, with ECDSA on P-256: a key in a file, or one that never leaves the chip that made it.
 package protocol DeviceSigner: Sendable {
     var publicKey: P256.Signing.PublicKey { get }
 

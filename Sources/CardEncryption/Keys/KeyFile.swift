@@ -44,7 +44,7 @@ public struct KeyFile: Sendable {
     /// No first line is longer: no name has more than 255 bytes, none of which takes more than six in JSON.
     static let maximumLineLength = 2048
 
-    /// What is behind the last slash.
+    /// The last component of its path.
     var name: String { String(path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]) }
     var isWrapping: Bool { wrapping != nil }
 

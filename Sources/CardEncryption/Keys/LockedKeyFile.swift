@@ -144,7 +144,7 @@ final class LockedKeyFile: Sendable {
         }
     }
 
-    /// Whether what is written is wrapped.
+    /// True if the key is written wrapped.
     var isWrapping: Bool { file.isWrapping }
 
     /// Reads to the end of a file or of the buffer.

@@ -51,7 +51,7 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
             ?? AuthorizationMode(responseCode: authorizationResponseCode, cryptogram: cryptogramType)
     }
 
-    /// What the kernel tells of a transaction, and what its issuer and the payment service add.
+    /// Facts of a transaction: the kernel's, and those that issuer and payment service add.
     public init(
         _ facts: ReceiptFacts, authorizationResponseCode: String = "", transactionStatusInformation: String = "",
         issuerApplicationData: String = "", accountType: String? = nil, authorizationCode: String? = nil

@@ -64,7 +64,7 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
         forwarder = PaymentForwarder(store, to: psp, pace: pace)
     }
 
-    /// What was decided: first what nobody has acknowledged, also of earlier runs of the program, then what comes.
+    /// The decisions: first those that nobody has acknowledged, also of earlier runs of the program, then those to come.
     ///
     /// An authorization that nobody captures is found here at each start.  Each sequence has each decision once.  It fails
     /// with `PaymentCardReaderStore.StoreError`.
