@@ -52,7 +52,8 @@ extension PaymentCardReader: Preparing {}
     }
 }
 
-@Suite(.timeLimit(.minutes(1))) struct IsSupportedTests {
+// Also for the turn at libpcsclite, which other tests have for long.
+@Suite(.timeLimit(.minutes(10))) struct IsSupportedTests {
     @Test("a reader that was given is there")
     func given() { #expect(ReaderLook.findsReader(.reader(VirtualReader(SoftwareACR122U())))) }
 
