@@ -147,7 +147,11 @@ import Testing
             let end = amount == "10.51" ? "declined: Insufficient funds" : "approved"
             #expect(lines[forwarding...].contains { $0.contains(id) && $0.hasSuffix(end) }, "\(outcome)")
         }
-        #expect(lines.last == "Approved: 3, declined: 1, set aside: 1, left: 1")
+        // What it refuses stays, and is told.
+        #expect(lines.dropLast().last == "Approved: 3, declined: 1, set aside: 0, left: 1")
+        let refused = try #require(ids.first { $0.value == "3.13" }?.key)
+        let last = try #require(lines.last)
+        #expect(last.hasPrefix("  \(refused) not decided: ") && last.contains("amount_refused"))
         #expect(try await kiosk("--offline", "5.00", "1.96").status == 0)
     }
 
@@ -182,14 +186,18 @@ import Testing
         }
         sandbox = try await sandboxes.start()
         let done = try await forward()
-        #expect(done.output.hasSuffix("left: 1\n"), "\(done)")
-        // What it refuses is set aside, and stays; all else was charged once, to the cent.
+        let refused = try #require(ids.first { $0.value == "6.13" }?.key)
+        #expect(done.output.contains("left: 1\n  \(refused) not decided: "), "\(done)")
+        // What it refuses stays; all else was charged once, to the cent.
         let expected = ids.filter { $0.value != "4.51" && $0.value != "6.13" }
         #expect(try await charged(sandbox) == expected)
         #expect(try await sandbox.payments().count == 9)
         #expect(!(outcome.output + done.output + sandbox.output).contains(Self.account))
+        // Whether it is that payment that is wrong, or the payment service, no other can tell any more.
+        let again = try await forward()
         #expect(
-            try await forward().output.hasSuffix("Forwarding: 1\nApproved: 0, declined: 0, set aside: 0, left: 1\n"))
+            again.status == 1 && again.output.hasSuffix("Forwarding: 1\n") && again.error.contains("amount_refused"),
+            "\(again)")
     }
 
     @Test("a kiosk that is killed while it forwards, again and again, loses nothing and has nothing charged twice")

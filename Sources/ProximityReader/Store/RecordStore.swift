@@ -426,7 +426,7 @@ package actor RecordStore {
             (payment.answer, payment.reason) = (answer, "\(person): \(reason)")
             return payment
         }
-        logger.warning("batch \(id) is dissolved by \(person): \(reason)")
+        logger.notice("batch \(id) is dissolved by \(person): \(reason)")
         try write(
             .init(.released, id, detail: detail), removing: decided, remembering: decided,
             deciding: try outcomes(findings.compactMapValues(\.answer), references, in: book))
