@@ -86,7 +86,9 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
                 paymentsCount: summary.count,
                 paymentAmountsByCurrency: summary.totals.reduce(into: [:]) { sums, total in
                     let currency = total.currency.lowercased()
-                    sums[currency, default: 0] += MinorUnits.units(total.amount, of: currency) ?? 0
+                    let units = MinorUnits.units(total.amount, of: currency) ?? .max
+                    let (sum, isTooMuch) = sums[currency, default: 0].addingReportingOverflow(units)
+                    sums[currency] = isTooMuch ? .max : sum
                 })
         }
     }
@@ -113,7 +115,7 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
         return (try? await terminal.checkStoring(Decimal(amount) / multiplier, currency.uppercased())) != nil
     }
 
-    /// What the terminal stores of an intent, when its card is read.
+    /// The order that the terminal stores with a payment when its card is read.
     ///
     /// - Returns: nil for an intent that the payment service knows.
     /// - Throws: ``PaymentProcessorError`` of `unknownIntent` for one that was not begun in this run of the program.

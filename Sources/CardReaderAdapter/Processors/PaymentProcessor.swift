@@ -57,7 +57,7 @@ public struct CollectedCard: Sendable, Hashable, Codable {
     /// The application's AID, in hexadecimal digits.
     public let applicationIdentifier: String?
 
-    /// What a receipt has to say of the read (``ReceiptDetails``); nil if the kernel has told nothing.
+    /// Facts of the read for a receipt (``ReceiptDetails``); nil if the kernel has told nothing.
     public let facts: ReceiptFacts?
 
     public init(

@@ -32,7 +32,7 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
 
     private static func key(_ intent: PaymentIntent, _ number: Int) -> String { "\(intent.id).\(number)" }
 
-    /// What was decided about the cards that an intent was to be paid with, the last one last.
+    /// The decisions about the cards that an intent was to be paid with, the last one last.
     private func decisions(about intent: PaymentIntent) async throws -> [SandboxConnection.Payment] {
         var decisions: [SandboxConnection.Payment] = []
         while true {
@@ -169,7 +169,7 @@ private struct SandboxConnection: Sendable {
         }
 
         var isApproved: Bool { status == "approved" }
-        /// Whether it was taken back.
+        /// True if it was taken back.
         var isReversed: Bool { !isApproved && responseCode == "17" }
 
         /// - Parameter read: nil keeps the charges that the intent has.

@@ -103,7 +103,7 @@ enum ESCPOSCommand: Hashable {
     /// Answered after all that came before has been printed.
     case transmitPaperSensor
 
-    /// What QR codes of the versions 1 to 40 hold with error correction M, in bytes (ISO/IEC 18004, table 7).
+    /// Capacities of QR codes of the versions 1 to 40 with error correction M, in bytes (ISO/IEC 18004, table 7).
     private static let codeCapacities = [
         14, 26, 42, 62, 84, 106, 122, 152, 180, 213, 251, 287, 331, 362, 412, 450, 504, 560, 624, 666, 711, 779, 857,
         911,
