@@ -503,6 +503,41 @@ final class ForwarderBench: Sendable {
         #expect(try await bench.ledger(terminal).payments().isEmpty)
     }
 
+    @Test("who is cancelled while waiting for the end of a cancelled one is let go at once; others go on after that")
+    func cancelledWhileWaiting() async throws {
+        let bench = try await Bench(BatchService(), payments: 2)
+        let terminal = bench.terminal()
+        let isCancelled = Mutex(false)
+        let isLetGo = Mutex(false)
+        let held = Mutex<CheckedContinuation<Void, Never>?>(nil)
+        let forwarder = bench.forwarder(
+            terminal, batchSize: 1,
+            decided: {
+                guard !isCancelled.withLock({ $0 }) else { return }
+                await withTaskCancellationHandler {
+                    await withCheckedContinuation { continuation in held.withLock { $0 = continuation } }
+                } onCancel: {
+                    isCancelled.withLock { $0 = true }
+                }
+            })
+        let first = Task { try await forwarder.forward() }
+        try await wait(for: "decision") { held.withLock { $0 != nil } }
+        first.cancel()
+        try await wait(for: "cancellation") { isCancelled.withLock { $0 } }
+        let (second, third) = (Task { try await forwarder.forward() }, Task { try await forwarder.forward() })
+        Task {
+            _ = await second.result
+            isLetGo.withLock { $0 = true }
+        }
+        second.cancel()
+        try await wait(for: "release") { isLetGo.withLock { $0 } }
+        await #expect(throws: CancellationError.self) { try await second.value }
+        held.withLock { $0.take() }?.resume()
+        await #expect(throws: CancellationError.self) { try await first.value }
+        #expect(try await third.value.approved == 1)
+        #expect(bench.charges == Bench.once(0..<2))
+    }
+
     @Test(
         "however it fails and wherever it is ended, no payment is lost and none is charged twice", .computing,
         arguments: 0..<40 as Range<UInt64>)

@@ -94,6 +94,8 @@ public actor PaymentForwarder {
 
     private var running: Task<Void, any Error>?
     private var callers: [UUID: CheckedContinuation<Report, any Error>] = [:]
+    /// Those who wait for the end of one that is cancelled, so that another may begin.
+    private var next: [UUID: CheckedContinuation<Report, any Error>] = [:]
     /// Returns when the payment service may be called again.
     private var interval: @Sendable () async throws -> Void = {}
     /// The size of the next batch: smaller, while one is looked for that the payment service refuses.
@@ -170,12 +172,11 @@ public actor PaymentForwarder {
     ///   ``lastReport`` has what was done before.
     @discardableResult public func forward() async throws -> Report {
         try Task.checkCancellation()
-        // One that was cancelled by its last caller ends before another begins.
-        while let running, running.isCancelled { _ = await running.result }
         let caller = UUID()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                callers[caller] = continuation
+                // One that was cancelled by its last caller ends before another begins.
+                if running?.isCancelled == true { next[caller] = continuation } else { callers[caller] = continuation }
                 if running == nil { start() }
                 if Task.isCancelled { leave(caller) }
             }
@@ -200,12 +201,14 @@ public actor PaymentForwarder {
     private func end(_ result: Result<Report, any Error>) {
         running = nil
         let waiting = callers.values
-        callers = [:]
+        (callers, next) = (next, [:])
+        if !callers.isEmpty { start() }
         for caller in waiting { caller.resume(with: result) }
     }
 
     /// The last one waits for the end.
     private func leave(_ caller: UUID) {
+        if let waiting = next.removeValue(forKey: caller) { return waiting.resume(throwing: CancellationError()) }
         guard callers[caller] != nil else { return }
         if callers.count == 1 {
             running?.cancel()

@@ -243,6 +243,16 @@ package final class PaymentJournal: Sendable {
         }
     }
 
+    /// Gives a file its name, where no entry has it but one that is settled.
+    fileprivate func rename(_ new: String, _ path: String) throws {
+        if link(new, path) != 0 {
+            guard errno == EEXIST else { throw Failure(errno, path) }
+            _ = takeOver(path)
+            guard link(new, path) == 0 else { throw Failure(errno, path) }
+        }
+        unlink(new)
+    }
+
     /// Forces the names in a folder to the disk.
     fileprivate func synchronise(_ folder: String) throws {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
@@ -251,7 +261,10 @@ package final class PaymentJournal: Sendable {
         guard fsync(descriptor) == 0 else { throw Failure(errno, folder) }
     }
 
-    fileprivate func onQueue<Value: Sendable>(_ body: @escaping @Sendable () throws -> Value) async throws -> Value {
+    /// Begins at once: what is called first comes first.
+    fileprivate nonisolated(nonsending) func onQueue<Value: Sendable>(
+        _ body: @escaping @Sendable () throws -> Value
+    ) async throws -> Value {
         try await withCheckedThrowingContinuation { waiter in
             queue.async { waiter.resume(with: Result { try body() }) }
         }
@@ -287,7 +300,11 @@ package final class OpenPayment: Sendable {
     /// Whether another run of the program has asked for it.
     package let isLeftover: Bool
     private let journal: PaymentJournal
+    /// Changed on the journal's queue alone, one call after the other; read from anywhere.  Never held while the disk is waited
+    /// for.
     private let stand: Mutex<Stand>
+    /// Used on the journal's queue alone.
+    private let file: Mutex<File?>
 
     struct File {
         let descriptor: Int32
@@ -302,7 +319,6 @@ package final class OpenPayment: Sendable {
         var isReversal: Bool
         /// The disk's; nil where there is no file.
         var written: PaymentJournal.State?
-        var file: File?
     }
 
     fileprivate init(
@@ -310,11 +326,13 @@ package final class OpenPayment: Sendable {
         file: File? = nil, isLeftover: Bool = false
     ) {
         (self.payment, self.note, self.journal, self.isLeftover) = (payment, note, journal, isLeftover)
-        stand = Mutex(
-            Stand(state: state, isReversal: state == .reversal, written: file == nil ? nil : state, file: file))
+        stand = Mutex(Stand(state: state, isReversal: state == .reversal, written: file == nil ? nil : state))
+        self.file = Mutex(file)
     }
 
-    deinit { if let file = stand.withLock({ $0.file }) { close(file.descriptor) } }
+    deinit { letGo() }
+
+    private func letGo() { if let file = file.withLock({ $0.take() }) { close(file.descriptor) } }
 
     package var state: PaymentJournal.State { stand.withLock { $0.state } }
     /// Whether it has to be taken back, or has been.
@@ -327,11 +345,9 @@ package final class OpenPayment: Sendable {
     /// - Throws: ``PaymentJournal/Failure``; it is as before then.  ``TapToPayError/takenBack``.
     package func decide(_ result: PaymentResult) async throws {
         try await journal.onQueue { [self] in
-            try stand.withLock { stand in
-                guard !stand.isReversal else { throw TapToPayError.takenBack }
-                try write(.decided(result), &stand)
-                stand.state = .decided(result)
-            }
+            guard !isReversal else { throw TapToPayError.takenBack }
+            try write(.decided(result))
+            stand.withLock { $0.state = .decided(result) }
         }
     }
 
@@ -341,12 +357,10 @@ package final class OpenPayment: Sendable {
     package func willReverse() async throws {
         do {
             try await journal.onQueue { [self] in
-                try stand.withLock { stand in
-                    guard stand.state != .settled else { return }
-                    stand.state = .reversal
-                    guard stand.written != .reversal else { return }
-                    if stand.file == nil { try create(&stand) } else { try write(.reversal, &stand) }
-                }
+                guard state != .settled else { return }
+                stand.withLock { $0.state = .reversal }
+                guard isUnwritten else { return }
+                if file.withLock({ $0 == nil }) { try create() } else { try write(.reversal) }
             }
             journal.raise(nil, of: payment)
         } catch {
@@ -360,77 +374,79 @@ package final class OpenPayment: Sendable {
     /// - Throws: ``PaymentJournal/Failure``; it is as before then.
     package func keep() async throws {
         try await journal.onQueue { [self] in
-            try stand.withLock { stand in
-                guard stand.state == .reversal else { return }
-                try write(.asked, &stand)
-                (stand.state, stand.isReversal) = (.asked, false)
-            }
+            guard state == .reversal else { return }
+            try write(.asked)
+            stand.withLock { ($0.state, $0.isReversal) = (.asked, false) }
         }
         journal.raise(nil, of: payment)
     }
 
     /// Nothing remains to be done: the entry says so and is removed, unless the log says otherwise.
-    package func settle() async {
+    ///
+    /// An entry of the same key that is begun after this was called finds its name free.
+    package nonisolated(nonsending) func settle() async {
         do {
             try await journal.onQueue { [self] in
-                try stand.withLock { stand in
-                    guard stand.state != .settled else { return }
-                    stand.state = .settled
-                    guard stand.file != nil, let folder = journal.folder else { return }
-                    let path = journal.path(payment.id, "payment")
-                    let failure = journal.disk.remove(path)
-                    guard failure != 0 else { return try journal.synchronise(folder) }
-                    // Whoever finds it knows that it is over.
-                    try write(.settled, &stand)
-                    logger.warning("payment \(payment.id) is settled, and its entry stays: errno \(failure)")
-                }
+                guard state != .settled else { return }
+                stand.withLock { $0.state = .settled }
+                guard file.withLock({ $0 != nil }), let folder = journal.folder else { return }
+                defer { letGo() }
+                let path = journal.path(payment.id, "payment")
+                let failure = journal.disk.remove(path)
+                guard failure != 0 else { return try journal.synchronise(folder) }
+                // Whoever finds it knows that it is over.
+                try write(.settled)
+                logger.warning("payment \(payment.id) is settled, and its entry stays: errno \(failure)")
             }
         } catch {
-            logger.critical("payment \(payment.id) is settled, and the journal has it nevertheless: \(error)")
+            logger.critical("payment \(payment.id) is settled, and the journal has it nevertheless: \(type(of: error))")
         }
         journal.raise(nil, of: payment)
     }
 
+    /// On the journal's queue.
+    ///
     /// - Throws: ``PaymentJournal/Failure``
-    private func write(_ state: PaymentJournal.State, _ stand: inout Stand) throws {
-        defer { if journal.folder == nil { stand.written = state } }
-        guard journal.folder != nil, let file = stand.file else { return }
-        let line = Array(try JSONEncoder().encode(state)) + [0x0A]
-        // What was written in part, before, is written over.
-        let failure = journal.disk.write(file.descriptor, line, file.length)
-        guard failure == 0 else { throw PaymentJournal.Failure(failure, journal.path(payment.id, "payment")) }
-        stand.file?.length += line.count
-        stand.written = state
+    private func write(_ state: PaymentJournal.State) throws {
+        if journal.folder != nil {
+            guard let file = file.withLock({ $0 }) else { return }
+            let line = Array(try JSONEncoder().encode(state)) + [0x0A]
+            // What was written in part, before, is written over.
+            let failure = journal.disk.write(file.descriptor, line, file.length)
+            guard failure == 0 else { throw PaymentJournal.Failure(failure, journal.path(payment.id, "payment")) }
+            self.file.withLock { $0?.length += line.count }
+        }
+        stand.withLock { $0.written = state }
     }
 
-    fileprivate func create() throws { try stand.withLock { try create(&$0) } }
-
-    /// Makes the file: under its name when it is whole and locked.
-    private func create(_ stand: inout Stand) throws {
-        guard let folder = journal.folder else {
-            stand.written = stand.state
-            return
-        }
+    /// Makes the file, on the journal's queue: under its name when it is whole and locked.
+    ///
+    /// - Throws: ``PaymentJournal/Failure``; EEXIST where the journal has one of that name, which stays as it is.
+    fileprivate func create() throws {
+        let state = state
+        defer { if journal.folder == nil { stand.withLock { $0.written = state } } }
+        guard let folder = journal.folder else { return }
         try journal.makeFolder(folder)
         let (new, path) = (journal.path(payment.id, "new"), journal.path(payment.id, "payment"))
         unlink(new)
         let descriptor = open(new, O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0o600)
         guard descriptor >= 0 else { throw PaymentJournal.Failure(errno, new) }
+        var name = new
         do {
             guard flock(descriptor, LOCK_EX | LOCK_NB) == 0 else { throw PaymentJournal.Failure(errno, new) }
             let encoder = JSONEncoder()
             let bytes =
                 Array(try encoder.encode(PaymentJournal.Record(payment, note: note))) + [0x0A]
-                + Array(try encoder.encode(stand.state)) + [0x0A]
+                + Array(try encoder.encode(state)) + [0x0A]
             let failure = journal.disk.write(descriptor, bytes, 0)
             guard failure == 0 else { throw PaymentJournal.Failure(failure, new) }
-            guard rename(new, path) == 0 else { throw PaymentJournal.Failure(errno, new) }
+            try journal.rename(new, path)
+            name = path
             try journal.synchronise(folder)
-            stand.file = File(descriptor: descriptor, length: bytes.count)
-            stand.written = stand.state
+            file.withLock { $0 = File(descriptor: descriptor, length: bytes.count) }
+            stand.withLock { $0.written = state }
         } catch {
-            unlink(new)
-            unlink(path)
+            unlink(name)
             close(descriptor)
             throw error
         }
