@@ -26,6 +26,7 @@ let package = Package(
         .library(name: "SmartCardPCSC", targets: ["SmartCardPCSC"]),
         .library(name: "SmartCardPN532", targets: ["SmartCardPN532"]),
         .library(name: "SmartCardUSB", targets: ["SmartCardUSB"]),
+        .library(name: "CardReaders", targets: ["CardReaders"]),
         .library(name: "SmartCardTrace", targets: ["SmartCardTrace"]),
         .library(name: "SmartCardSimulator", targets: ["SmartCardSimulator"]),
         .library(name: "SmartCardSimulatorHosts", targets: ["SmartCardSimulatorHosts"]),
@@ -78,6 +79,10 @@ let package = Package(
         .target(
             name: "SmartCardUSB", dependencies: ["SmartCard", "CSmartCardUSB"], swiftSettings: settings),
         .target(
+            name: "CardReaders",
+            dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", logging],
+            swiftSettings: settings),
+        .target(
             name: "SmartCardSimulator", dependencies: ["SmartCard", "CCryptoLegacy"],
             resources: [.embedInCode("Cards")], swiftSettings: settings),
         .target(
@@ -95,8 +100,8 @@ let package = Package(
         .target(
             name: "ProximityReader",
             dependencies: [
-                "CSystemBus", "EMVContactless", "CardEncryption", "SmartCard", "SmartCardPN532",
-                "SmartCardPCSC", "SmartCardUSB", "Waiting",
+                "CSystemBus", "EMVContactless", "CardEncryption", "CardReaders", "SmartCard", "SmartCardPN532",
+                "Waiting",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"), jwtKit,
                 .product(name: "X509", package: "swift-certificates"),
@@ -110,8 +115,8 @@ let package = Package(
         .target(
             name: "CardReaderAdapter",
             dependencies: [
-                "CCUPS", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
-                "Waiting", logging,
+                "CCUPS", "CardReaders", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "SmartCardPCSC",
+                "SmartCardUSB", "Waiting", logging,
             ],
             swiftSettings: settings),
         .target(
@@ -123,14 +128,13 @@ let package = Package(
         .target(
             name: "ToolSupport",
             dependencies: [
-                "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "EMVContactless",
-                argumentParser, logging,
+                "CardReaders", "SmartCard", "SmartCardSimulator", "EMVContactless", argumentParser, logging,
             ],
             path: "Tools/ToolSupport", swiftSettings: settings),
         .executableTarget(
             name: "apdu-trace",
             dependencies: [
-                "ToolSupport", "SmartCardTrace", "SmartCard", "SmartCardSimulator",
+                "ToolSupport", "CardReaders", "SmartCardTrace", "SmartCard", "SmartCardSimulator",
                 "SmartCardSimulatorHosts", "EMVContactless", "CPCSCEvents", "CWipedHeap", argumentParser,
             ],
             path: "Tools/apdu-trace", exclude: ["apdu-trace.1"], swiftSettings: settings),
@@ -153,8 +157,8 @@ let package = Package(
         .executableTarget(
             name: "reader-probe",
             dependencies: [
-                "ToolSupport", "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardPN532", "SmartCardSimulator",
-                "EMVContactless", "CWipedHeap", argumentParser, logging,
+                "ToolSupport", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardPN532",
+                "SmartCardSimulator", "EMVContactless", "CWipedHeap", argumentParser, logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"], swiftSettings: settings),
         .executableTarget(
@@ -224,6 +228,13 @@ let package = Package(
             ],
             swiftSettings: settings),
         .testTarget(
+            name: "CardReadersTests",
+            dependencies: [
+                "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "SmartCardSimulator",
+                "SmartCardSimulatorHosts", "TestSupport", "USBTestSupport", "virtual-reader",
+            ],
+            swiftSettings: settings),
+        .testTarget(
             name: "SmartCardTraceTests",
             dependencies: ["SmartCardTrace", "SmartCard", "SmartCardSimulator", "EMVContactless", "TestSupport"],
             swiftSettings: settings),
@@ -276,7 +287,8 @@ let package = Package(
         .testTarget(
             name: "CardReaderAdapterTests",
             dependencies: [
-                "CUMockdev", "CardReaderAdapter", "EMVContactless", "KioskKit", "SmartCard", "SmartCardSimulator",
+                "CUMockdev", "CardReaderAdapter", "CardReaders", "EMVContactless", "KioskKit", "SmartCard",
+                "SmartCardSimulator",
                 "SmartCardSimulatorHosts", "SmartCardUSB", "TestSupport",
                 "CardReaderCombine", "CardEncryption", "ProximityReader", "SmartCardPCSC", "USBTestSupport", jwtKit,
                 .product(name: "OpenCombine", package: "OpenCombine"),

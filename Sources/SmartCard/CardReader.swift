@@ -19,6 +19,13 @@ public protocol CardReader: Sendable {
     ///
     /// - Throws: ``CardError``, of kind `unsupported` where no route to the reader exists.
     func transmitToReader(_ command: [UInt8]) async throws -> [UInt8]
+
+    /// Opens a connection to the reader itself, for more than one command.
+    ///
+    /// - Parameter exclusively: whether commands of other programs wait until it is closed.  Readers that this process drives
+    ///   alone are its own anyhow.
+    /// - Throws: ``CardError``, of kind `sharing` while somebody else holds the reader.
+    func open(exclusively: Bool) async throws -> any ReaderLink
 }
 
 /// Who a reader is, as far as it tells.

@@ -89,6 +89,21 @@ public final class PCSCCard: CardConnection {
         isolation: isolated (any Actor)? = #isolation,
         _ body: () async throws -> R
     ) async throws -> R {
+        try await beginTransaction(timeout: timeout)
+        let result: R
+        do {
+            result = try await body()
+        } catch {
+            _ = await end(disposition)
+            throw error
+        }
+        // Where the card is to stay as it is, nothing is lost when it has left.
+        if let error = await end(disposition), disposition != .leave { throw error }
+        return result
+    }
+
+    /// Begins what ``disconnect(_:)`` ends at the latest.
+    func beginTransaction(timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation) async throws {
         let timeout = timeout ?? sharingTimeout
         try await whileHeldByOthers(atMost: timeout) {
             let held = (after: timeout + .seconds(1), error: CardError(.sharing))
@@ -104,16 +119,6 @@ public final class PCSCCard: CardConnection {
                 try? handle.endTransaction(.leave)
             }
         }
-        let result: R
-        do {
-            result = try await body()
-        } catch {
-            _ = await end(disposition)
-            throw error
-        }
-        // Where the card is to stay as it is, nothing is lost when it has left.
-        if let error = await end(disposition), disposition != .leave { throw error }
-        return result
     }
 
     private func end(_ disposition: CardDisposition) async -> CardError? {

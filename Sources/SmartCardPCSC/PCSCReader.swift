@@ -86,22 +86,80 @@ extension PCSCReader {
     public func transmitToReaderWithRoute(
         _ command: [UInt8]
     ) async throws -> (answer: [UInt8], route: PCSCRoute) {
-        for card in OpenCards.on(name) {
+        let link = PCSCReaderLink(self)
+        let result = try await link.transmitWithRoute(command)
+        await link.close()
+        return result
+    }
+
+    /// Connects to the reader itself, once for all commands of the link.
+    ///
+    /// - Parameter exclusively: whether the link is one transaction, so that pcscd has other connections wait.
+    public func open(exclusively: Bool) async throws -> any ReaderLink {
+        let link = PCSCReaderLink(self)
+        guard exclusively else { return link }
+        do {
+            try await link.begin()
+            return link
+        } catch {
+            await link.close()
+            throw error
+        }
+    }
+}
+
+/// A direct connection, made by the first command that needs one.
+package actor PCSCReaderLink: ReaderLink {
+    private let reader: PCSCReader
+    private var card: PCSCCard?
+    private var isClosed = false
+    /// Of those who would connect.
+    private let turn = ExchangeTurn()
+
+    package init(_ reader: PCSCReader) { self.reader = reader }
+
+    package func transmit(_ command: [UInt8]) async throws -> [UInt8] {
+        try await transmitWithRoute(command).answer
+    }
+
+    /// As ``PCSCReader/transmitToReaderWithRoute(_:)``.
+    package func transmitWithRoute(_ command: [UInt8]) async throws -> (answer: [UInt8], route: PCSCRoute) {
+        guard !isClosed else { throw CardError(.disconnected) }
+        for card in OpenCards.on(reader.name) {
             do {
                 return (try await card.transmit(bytes: command), .cardConnection)
             } catch let error as CardError where error.saysThatNothingWasSent {
                 continue
             }
         }
-        let direct = try await connect(sharing: .direct)
-        let result: (answer: [UInt8], route: PCSCRoute)
+        let direct = try await direct()
         if let refusal = try await direct.refusalOfRawCommands() {
-            result = (try await direct.escape(command, insteadOf: refusal), .escape)
-        } else {
-            result = (try await direct.transmit(bytes: command), .directConnection)
+            return (try await direct.escape(command, insteadOf: refusal), .escape)
         }
-        await direct.disconnect(.leave)
-        return result
+        return (try await direct.transmit(bytes: command), .directConnection)
+    }
+
+    package func begin() async throws { try await direct().beginTransaction() }
+
+    package func close() async {
+        isClosed = true
+        // That ends a transaction, too.
+        await card?.disconnect(.leave)
+        card = nil
+    }
+
+    private func direct() async throws -> PCSCCard {
+        if let card { return card }
+        try await turn.take()
+        defer { turn.pass() }
+        if let card { return card }
+        let new = try await reader.connect(sharing: .direct)
+        guard !isClosed else {
+            await new.disconnect(.leave)
+            throw CardError(.disconnected)
+        }
+        card = new
+        return new
     }
 }
 

@@ -18,6 +18,11 @@ public struct ACR122U: Sendable {
         exchange = { try await reader.transmitToReader($0) }
     }
 
+    /// The same through a link that is held.
+    public init(over link: any ReaderLink) {
+        exchange = { try await link.transmit($0) }
+    }
+
     /// The same through a connection to the card on the reader, without any layer over it: the reader's answers are not
     /// response APDUs in every case.
     public init(through card: any CardChannel) {

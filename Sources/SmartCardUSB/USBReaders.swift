@@ -35,6 +35,9 @@ public struct USBReaders: Sendable {
         return reader
     }
 
+    /// Gives back every reader that this process holds, as ``USBReader/close()`` does.
+    package func close() async { await claims.close() }
+
     /// Readers that come and go: first those that are there, then each change as it happens, without polling.
     ///
     /// Each call makes a stream of its own, which ends when it is let go.
@@ -150,6 +153,8 @@ final class InterfaceClaims: Sendable {
 
     private struct Entry: Sendable {
         weak var interface: CCIDInterface?
+        /// Of the interface, and after it as long as it is being given back.
+        let link: any USBLink
         /// Shared by the interfaces of a device.
         let deviceTurn: USBTurn
     }
@@ -193,7 +198,9 @@ final class InterfaceClaims: Sendable {
             } ?? USBTurn()
         let interface = try await CCIDInterface.open(
             found.device, found.function, on: bus, timeouts: timeouts, deviceTurn: deviceTurn)
-        open.withLock { $0[key] = Entry(interface: interface, deviceTurn: deviceTurn) }
+        open.withLock {
+            $0[key] = Entry(interface: interface, link: interface.pipe.link, deviceTurn: deviceTurn)
+        }
         return (interface, true)
     }
 
@@ -204,6 +211,18 @@ final class InterfaceClaims: Sendable {
             defer { turn.pass() }
             guard let found = try await readers().first(where: { $0.id == id }) else { return }
             await open.withLock { $0[Key(found)]?.interface }?.close()
+        }
+    }
+
+    /// Gives back everything.
+    func close() async {
+        _ = try? await toTheEnd { [self] in
+            try await turn.take()
+            defer { turn.pass() }
+            for entry in open.withLock({ Array($0.values) }) {
+                await entry.interface?.close()
+                await entry.link.close()
+            }
         }
     }
 }

@@ -1,7 +1,5 @@
 import CardReaderAdapter
 import Foundation
-import SmartCardPCSC
-import SmartCardUSB
 import Synchronization
 import Testing
 
@@ -360,106 +358,6 @@ import Testing
         let none = empty.service.discoveredReaders
         try empty.service.start(empty.shop, discoveryMethod: .simulated)
         #expect(await failure { for try await _ in none {} } == "discovery(underlyingError: bluetoothScanTimedOut)")
-    }
-
-    // MARK: Identity
-
-    private func device(
-        _ serialNumber: String?, address: UInt8 = 4, ports: [UInt8] = [2], productID: UInt16 = 0x2200
-    ) -> USBDevice {
-        USBDevice(
-            bus: 1, address: address, ports: ports, vendorID: 0x072F, productID: productID, release: 0x0214,
-            manufacturer: "ACS", product: "ACR122U", serialNumber: serialNumber)
-    }
-
-    private func serials(_ roster: inout ReaderRoster, _ usb: [USBDevice], slots: Int = 1) -> [String] {
-        roster.entries(
-            pcsc: [], usb: usb.flatMap { device in (0..<slots).map { .init(device: device, slot: $0) } }
-        ).map(\.reader.serial)
-    }
-
-    @Test("A24: a reader is known by its serial number, or else by model and port; slots are counted")
-    func a24() {
-        var roster = ReaderRoster()
-        #expect(serials(&roster, [device("A0123")]) == ["A0123"])
-        #expect(serials(&roster, [device(nil)]) == ["072F:2200@1-2#0"])
-        #expect(serials(&roster, [device("000000")]) == ["072F:2200@1-2#0"], "a filling is no number")
-        #expect(serials(&roster, [device("A0123")], slots: 2) == ["A0123#0", "A0123#1"])
-        #expect(
-            serials(&roster, [device(nil, ports: [2, 4])], slots: 2) == ["072F:2200@1-2.4#0", "072F:2200@1-2.4#1"])
-        // Plugged in anew: the address is another one, the port the same.
-        #expect(serials(&roster, [device(nil, address: 9)]) == ["072F:2200@1-2#0"])
-        // On another port: with a number it is the same reader, without it is another.
-        #expect(serials(&roster, [device("A0123", address: 10, ports: [3])]) == ["A0123"])
-        #expect(serials(&roster, [device(nil, address: 11, ports: [3])]) == ["072F:2200@1-3#0"])
-    }
-
-    @Test("A24: a serial number that two readers have had is nobody's, also when one has left")
-    func a24Twins() {
-        var roster = ReaderRoster()
-        let twins = [device("A0123", address: 4, ports: [1]), device("A0123", address: 5, ports: [2])]
-        #expect(serials(&roster, twins) == ["072F:2200@1-1#0", "072F:2200@1-2#0"])
-        #expect(serials(&roster, [twins[1]]) == ["072F:2200@1-2#0"])
-        #expect(serials(&roster, [device("A0123", productID: 0x2224)]) == ["A0123"], "another model's is its own")
-    }
-
-    @Test("A24: a reader of pcscd and of the USB is one, driven by pcscd, under the name that does not change")
-    func a24Both() {
-        func pcsc(_ name: String, address: UInt32?, isComplete: Bool = true) -> ReaderRoster.PCSCFacts {
-            .init(
-                name: name, channel: address.map { PCSCChannelID(rawValue: 0x0020_0000 | 1 << 8 | $0) },
-                isComplete: isComplete)
-        }
-        func entries(_ pcsc: [ReaderRoster.PCSCFacts], _ usb: [USBDevice]) -> [String] {
-            var roster = ReaderRoster()
-            return roster.entries(pcsc: pcsc, usb: usb.map { .init(device: $0) }).map {
-                "\($0.reader.serial) \($0.source)"
-            }
-        }
-        let (first, second) = (device("A0123"), device(nil, address: 5, ports: [3]))
-        #expect(entries([pcsc("ACS ACR122U 00 00", address: 4)], [first]) == ["A0123 pcsc(0)"])
-        #expect(entries([pcsc("ACS ACR122U 01 00", address: 4)], [first]) == ["A0123 pcsc(0)"])
-        #expect(
-            entries([pcsc("ACS ACR122U 00 00", address: 5)], [first, second])
-                == ["072F:2200@1-3#0 pcsc(0)", "A0123 usb(0)"])
-        // Held by another program, so that the driver does not tell: the one that is left.
-        #expect(
-            entries(
-                [pcsc("ACS ACR122U 00 00", address: 4), pcsc("ACS ACR122U 01 00", address: nil, isComplete: false)],
-                [first, second]) == ["A0123 pcsc(0)", "072F:2200@1-3#0 pcsc(1)"])
-        #expect(
-            entries([pcsc("ACS ACR122U (A0123) 00 00", address: nil, isComplete: false)], [first, second])
-                == ["A0123 pcsc(0)", "072F:2200@1-3#0 usb(1)"])
-        // On no USB: the name without its numbers, which depend on what was plugged in before.
-        #expect(entries([pcsc("Virtual PCD 03 00", address: nil)], []) == ["Virtual PCD pcsc(0)"])
-        #expect(
-            entries([pcsc("Virtual PCD 00 00", address: nil), pcsc("Virtual PCD 00 01", address: nil)], [])
-                == ["Virtual PCD 00 00 pcsc(0)", "Virtual PCD 00 01 pcsc(1)"])
-    }
-
-    @Test("A24: a reader that pcscd drove is left to it for a while, when pcscd is restarted or has not seen it yet")
-    func a24Return() {
-        var roster = ReaderRoster()
-        let device = device("A0123")
-        let pcscd = ReaderRoster.PCSCFacts(
-            name: "ACS ACR122U 00 00", channel: PCSCChannelID(rawValue: 0x0020_0000 | 1 << 8 | 4))
-        let start = ContinuousClock.now
-        func sources(after seconds: Int, pcscd facts: ReaderRoster.PCSCFacts?) -> [ReaderRoster.Source] {
-            roster.entries(
-                pcsc: facts.map { [$0] } ?? [], usb: [.init(device: device)], at: start + .seconds(seconds)
-            ).map(\.source)
-        }
-        #expect(sources(after: 0, pcscd: nil) == [.usb(0)], "it was never pcscd's")
-        #expect(sources(after: 1, pcscd: pcscd) == [.pcsc(0)])
-        // However long nobody has looked.
-        #expect(sources(after: 1000, pcscd: nil) == [])
-        #expect(roster.changesAt == start + .seconds(1030))
-        #expect(sources(after: 1029, pcscd: nil) == [])
-        #expect(sources(after: 1029, pcscd: pcscd) == [.pcsc(0)])
-        #expect(roster.changesAt == nil)
-        #expect(sources(after: 1040, pcscd: nil) == [], "it was pcscd's again")
-        #expect(sources(after: 1070, pcscd: nil) == [.usb(0)], "pcscd does not come back")
-        #expect(roster.changesAt == nil)
     }
 
     // MARK: The known reader

@@ -1,5 +1,6 @@
 import CardEncryption
 import CardReaderAdapter
+import CardReaders
 import EMVContactless
 import Foundation
 import JWTKit
@@ -28,7 +29,7 @@ import USBTestSupport
             limits.reconnectionPauses = Array(repeating: .milliseconds(50), count: 20)
             service = ContactlessReaderService(
                 processor: processor,
-                backend: MachineReaders(configuration, usb: USBReaders(on: bus), usesPCSC: false),
+                backend: MachineReaders(configuration, machine: Machine(.usb, usb: USBReaders(on: bus))),
                 journal: .memory, limits: limits)
         }
 

@@ -1,4 +1,5 @@
 import CardReaderAdapter
+import CardReaders
 import EMVContactless
 import Foundation
 import KioskKit
@@ -46,7 +47,7 @@ import USBTestSupport
             let configuration = try ProximityReaderSystem.ValidatedConfiguration.forVirtualCards(
                 in: folder, tokenKeys: shop.keySet, storing: policy)
             let offline = try OfflinePaymentProcessor(online, configuration: configuration, psp: psp, pace: pace)
-            let service = ContactlessReaderService(storing: offline, usb: USBReaders(on: bus))
+            let service = ContactlessReaderService(storing: offline, machine: Machine(.usb, usb: USBReaders(on: bus)))
             return (offline, service)
         }
 

@@ -1,4 +1,5 @@
 import CardReaderAdapter
+import CardReaders
 import Foundation
 import Glibc
 import ProximityReader
@@ -31,8 +32,8 @@ import USBTestSupport
             service = ContactlessReaderService(
                 processor: sandbox,
                 backend: MachineReaders(
-                    try .forVirtualCards(in: folder, tokenKeys: TestPaymentService.keySet), usb: USBReaders(on: bus),
-                    usesPCSC: false),
+                    try .forVirtualCards(in: folder, tokenKeys: TestPaymentService.keySet),
+                    machine: Machine(.usb, usb: USBReaders(on: bus))),
                 journal: .folder(folder.appending(path: "intents")), limits: limits)
             events = Seen(service.readerEvents)
             bus.plug(device)

@@ -1,3 +1,4 @@
+import CardReaders
 import Dispatch
 import Glibc
 import Synchronization
@@ -46,7 +47,7 @@ package enum Ending {
                 // One that has no reader may wait for something that nobody can cancel.
                 if readersAreInUse.withLock({ $0 }) { _ = await command.value }
             }
-            await DirectReaders.giveBack()
+            await Machine().close()
             ending.finish()
         }
         DispatchQueue.global().asyncAfter(deadline: .now() + limit) { ending.finish() }

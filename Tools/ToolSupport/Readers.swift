@@ -1,34 +1,34 @@
+package import CardReaders
 import Foundation
 package import SmartCard
-package import SmartCardPCSC
 import SmartCardSimulator
-package import SmartCardUSB
-import Synchronization
 
 extension ReaderOptions {
+    /// Where readers are looked for.
+    package var machine: Machine {
+        switch backend {
+        case .auto: Machine()
+        case .pcsc: Machine(.pcsc)
+        case .usb: Machine(.usb)
+        }
+    }
+
     /// The readers asked for, at least one.
     ///
     /// - Throws: ``CardError`` of kind `noReader`, `noService`, … .
     package func readers() async throws -> [any CardReader] {
         Ending.waitForCommand()
         let all: [any CardReader]
-        switch (isVirtual, backend) {
-        case (true, _): all = [try virtualReader()]
-        case (_, .pcsc): all = try await pcscReaders()
-        case (_, .usb): all = try await DirectReaders.readers()
-        case (_, .auto):
-            do {
-                let readers = try await pcscReaders()
-                let suffice = !matching(readers).isEmpty
-                all = suffice ? readers : readers + ((try? await DirectReaders.readers()) ?? [])
-            } catch let error as CardError where Self.leavesUSB.contains(error.kind) {
-                all = (try? await DirectReaders.readers()) ?? []
-                // What is wrong with pcscd is what has to be mended.
-                if all.isEmpty { throw error }
+        if isVirtual {
+            all = [try virtualReader()]
+        } else {
+            do { all = try await machine.readers() } catch let error as CardError where error.kind == .noReader {
+                throw CardError(
+                    .noReader, error.detail,
+                    hint: "Plug in a reader and check that lsusb shows it; or try --virtual, which needs none.")
             }
         }
-        guard !all.isEmpty else { throw Self.noReader }
-        let matching = matching(all)
+        let matching = all.filter { matches($0.identity.name) }
         guard !matching.isEmpty else {
             let names = all.map { "“\($0.identity.name)”" }.joined(separator: ", ")
             throw CardError(.noReader, "none is named “\(reader ?? "")”", hint: "Attached: \(names).")
@@ -36,39 +36,8 @@ extension ReaderOptions {
         return matching
     }
 
-    /// What pcscd lists.
-    ///
-    /// - Throws: ``CardError`` of kind `noService` if pcscd takes the question and gives no answer.
-    package static func attachedReaders() async throws -> [PCSCReader] {
-        do {
-            return try await withTimeLimit(.seconds(5)) { try await PCSCService().readers() }
-        } catch let error as CardError where error.kind == .noReader {
-            throw noReader
-        } catch let error as CardError where error.kind == .readerTimeout {
-            throw CardError(
-                .noService, "pcscd hangs", hint: "Start it anew: sudo systemctl restart pcscd.socket pcscd.service")
-        }
-    }
-
-    /// The readers whose name contains ``reader``.
-    private func matching(_ readers: [any CardReader]) -> [any CardReader] {
-        guard let reader else { return readers }
-        return readers.filter { $0.identity.name.localizedCaseInsensitiveContains(reader) }
-    }
-
-    private func pcscReaders() async throws -> [any CardReader] {
-        do {
-            return try await Self.attachedReaders()
-        } catch let error as CardError where error.kind == .noReader {
-            return []
-        }
-    }
-
-    /// What is wrong with pcscd, and not with a reader.
-    private static let leavesUSB: Set<CardError.Kind> = [.noService, .versionMismatch, .permissionDenied]
-
-    private static let noReader = CardError(
-        .noReader, hint: "Plug in a reader and check that lsusb shows it; or try --virtual, which needs none.")
+    /// Whether a reader of this name is one of those asked for.
+    package func matches(_ name: String) -> Bool { reader.map(name.localizedCaseInsensitiveContains) ?? true }
 
     private func virtualCard(_ card: String) throws -> any VirtualCard {
         if let builtIn = VirtualCards.named(card) { return builtIn }
@@ -142,43 +111,21 @@ extension ReaderOptions {
         }
     }
 
-    /// Longer than any driver takes to give up.
-    private static let exchangeLimit = Duration.seconds(60)
-
     /// Waits for a card, connects to it, and gives it back when `body` is done.
     package func withCard<Result>(
         _ body: (_ reader: any CardReader, _ card: any CardConnection, _ channel: any CardChannel) async throws ->
             Result
     ) async throws -> Result {
         let reader = try await waitForCard(on: try await readers())
-        let card = try await withTimeLimit(Self.exchangeLimit) { try await reader.connect() }
+        let card = try await withTimeLimit(Stack.longestExchange) { try await reader.connect() }
         do {
-            let result = try await body(
-                reader, card, TimeLimitLayer(card, limit: Self.exchangeLimit).layered(logger: logger))
+            let result = try await body(reader, card, Stack(logger: logger).over(card))
             await card.disconnect(.leave)
             return result
         } catch {
             await card.disconnect(.leave)
             throw error
         }
-    }
-}
-
-/// The readers that this process drives over USB.
-package enum DirectReaders {
-    private static let known = Mutex<[USBReader]>([])
-
-    package static func readers() async throws -> [any CardReader] {
-        let readers = try await USBReaders().readers()
-        remember(readers)
-        return readers
-    }
-
-    package static func remember(_ readers: [USBReader]) { known.withLock { $0 += readers } }
-
-    /// Ends everything over USB.
-    package static func giveBack() async {
-        for reader in known.withLock({ $0 }) { await reader.close() }
     }
 }
 

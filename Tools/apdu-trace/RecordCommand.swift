@@ -1,4 +1,5 @@
 import ArgumentParser
+import CardReaders
 import EMVContactless
 import SmartCard
 import SmartCardTrace
@@ -89,9 +90,9 @@ struct RecordCommand: AsyncParsableCommand {
                 let card = try await found.connect()
                 _ = try await CardInspector(unpredictableNumber: random(4), date: TerminalTime.now.packedDate)
                     .inspect(
-                        RecorderLayer(card.layered()) { event in
+                        Stack { event in
                             if case .command = event { exchanges.withLock { $0 += 1 } }
-                        })
+                        }.over(card))
                 await card.disconnect(.leave)
                 if Terminal.errorIsTerminal {
                     Terminal.remark(

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CardReaders
 import SmartCard
 import SmartCardPN532
 import ToolSupport
@@ -35,7 +36,10 @@ extension ReaderOptions {
         for reader in try await readers() {
             if !json { Terminal.print(Terminal.styled(reader.identity.name, .bold)) }
             do {
-                try await body(ACR122U(over: reader))
+                guard reader.model?.commands == .pseudoAPDUs else {
+                    throw CardError(.unsupported, "\(reader.identity.name) takes no commands of an ACR122U")
+                }
+                try await reader.withLink { try await body(ACR122U(over: $0)) }
                 deeds.append(Report.Deed(reader: Report.Reader(reader.identity)))
             } catch {
                 deeds.append(Report.Deed(reader: Report.Reader(reader.identity), error: "\(error)"))

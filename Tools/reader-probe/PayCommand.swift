@@ -1,4 +1,5 @@
 import ArgumentParser
+import CardReaders
 import EMVContactless
 import Foundation
 import Logging
@@ -50,7 +51,8 @@ struct PayCommand: AsyncParsableCommand {
         func perform(in field: some ContactlessField) async throws -> ContactlessTerminal.Report {
             defer { Terminal.endProgress() }
             return try await terminal.perform(
-                transaction, in: field, layers: { $0.layered(logger: logger) }, authorise: { _ in issuer }
+                transaction, in: field, layers: { Stack(.ofEMVContactless, logger: logger).over($0) },
+                authorise: { _ in issuer }
             ) { request in
                 messages.append(request)
                 Terminal.progress(request.text)
@@ -59,7 +61,7 @@ struct PayCommand: AsyncParsableCommand {
         }
         let result: ContactlessTerminal.Report
         if detectCollisions {
-            result = try await ACR122U(over: reader).withChip { chip in
+            result = try await reader.withChip { chip in
                 try await perform(in: PN532Field(chip, patience: readerOptions.patience))
             }
         } else {

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CardReaders
 import Foundation
 import SmartCard
 import SmartCardPCSC
@@ -16,7 +17,7 @@ struct ReaderCommand: AsyncParsableCommand {
     var json = false
 
     func run() async throws {
-        let machine = Machine(FileTree(), environment: ProcessInfo.processInfo.environment)
+        let machine = MachineFacts(FileTree(), environment: ProcessInfo.processInfo.environment)
         var reports: [ReaderReport] = []
         for reader in try await readerOptions.readers() {
             reports.append(try await withTimeLimit(.seconds(60)) { await ReaderReport(reader, machine.usb ?? []) })
@@ -64,6 +65,8 @@ struct ReaderReport: Encodable, Sendable {
     }
 
     let reader: Report.Reader
+    /// What it is known as; null for a reader that nothing more is known of.
+    @OrNull var model: String?
     @OrNull var device: Device?
     @OrNull var ccid: CCID?
     @OrNull var firmware: String?
@@ -76,10 +79,11 @@ struct ReaderReport: Encodable, Sendable {
     /// What could not be found out.
     var failures: [String] = []
 
-    init(_ reader: any CardReader, _ devices: [Machine.USBDevice]) async {
+    init(_ reader: any CardReader, _ devices: [MachineFacts.USBDevice]) async {
         var identity = reader.identity
         var channel: PCSCChannelID?
-        if let reader = reader as? PCSCReader {
+        let driver = (reader as? MachineReader)?.driver
+        if let reader = driver as? PCSCReader {
             do {
                 let direct = try await reader.connect(sharing: .direct)
                 features = try await direct.features().keys.map(\.name).sorted()
@@ -97,8 +101,8 @@ struct ReaderReport: Encodable, Sendable {
             }
         }
         self.reader = Report.Reader(identity)
-        let found: Machine.USBDevice? =
-            switch reader {
+        let found: MachineFacts.USBDevice? =
+            switch driver {
             case let reader as USBReader:
                 devices.first { $0.place == reader.place }
             case is PCSCReader:
@@ -111,11 +115,14 @@ struct ReaderReport: Encodable, Sendable {
                 maximumPower: found.descriptors?.maximumPower, quirks: found.quirks.map(\.rawValue).sorted())
             ccid = found.descriptors?.ccid.map(CCID.init)
         }
-        if let reader = reader as? USBReader { ccid = CCID(reader.descriptor) }
-        guard identity.name.contains("ACR122") else { return }
+        if let reader = driver as? USBReader { ccid = CCID(reader.descriptor) }
+        model = reader.model?.name
+        guard reader.model?.commands == .pseudoAPDUs else { return }
         do {
-            firmware = try await ACR122U(over: reader).firmwareVersion()
-            route = try await reader.transmitNamingRoute([0xFF, 0x00, 0x48, 0x00, 0x00]).route
+            (firmware, route) = try await reader.withLink { link in
+                let told = try await ReaderItself(link)
+                return (try await ACR122U(over: link).firmwareVersion(), told.route)
+            }
         } catch {
             failures.append("\(error)")
         }
@@ -126,6 +133,7 @@ struct ReaderReport: Encodable, Sendable {
         func field(_ name: String, _ value: String?) {
             if let value, !value.isEmpty { lines.append(CardText.field(name, value)) }
         }
+        field("Model", model)
         if let device {
             let speed = device.speed.map { "\($0) Mbit/s" }
             let power = device.maximumPower.map { "\($0) mA" }

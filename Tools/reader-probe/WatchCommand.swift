@@ -1,8 +1,8 @@
 import ArgumentParser
+import CardReaders
 import Foundation
 import SmartCard
 import SmartCardPCSC
-import SmartCardUSB
 import ToolSupport
 
 struct WatchCommand: AsyncParsableCommand {
@@ -21,39 +21,62 @@ struct WatchCommand: AsyncParsableCommand {
             }
             return
         }
-        if readerOptions.backend == .usb { return try await watchUSB() }
-        // Fails at once where there is no service; one that goes away later is waited for.
-        let names = try await ReaderOptions.attachedReaders()
-        if names.isEmpty { Terminal.progress("No reader yet… (Ctrl-C to stop)\n") }
-        for try await event in PCSCService().events(waitForService: true) { try show(WatchEvent(event)) }
+        let machine = readerOptions.machine
+        // Fails at once where there is nothing to watch; a service that goes away later is waited for.
+        let listing = await machine.look()
+        if listing.readers.isEmpty {
+            if let failure = listing.failures[readerOptions.backend == .usb ? .usb : .pcsc] { throw failure }
+            Terminal.progress("No reader yet… (Ctrl-C to stop)\n")
+        }
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            // Pcscd tells more of its own: who uses a card.
+            if readerOptions.backend != .usb {
+                let isThere = listing.failures[.pcsc] == nil
+                group.addTask { try await watchService(isThere: isThere) }
+            }
+            if readerOptions.backend != .pcsc { group.addTask { try await watchDriven(machine) } }
+            try await group.waitForAll()
+        }
     }
 
-    /// Every reader that is plugged in, and its cards.
-    private func watchUSB() async throws {
-        var watches: [USBReaderID: Task<Void, Never>] = [:]
-        for try await event in USBReaders().events() {
-            switch event {
-            case .attached(let reader):
-                DirectReaders.remember([reader])
-                try show(WatchEvent("readerAttached", reader.identity.name))
-                watches[reader.id] = Task { [self] in
+    /// - Parameter isThere: whether pcscd has answered; of one that has not, nothing is told before it does.
+    private func watchService(isThere: Bool) async throws {
+        var isThere = isThere
+        for try await event in PCSCService().events(waitForService: true) {
+            if case .serviceUnavailable = event, !isThere { continue }
+            isThere = true
+            try show(WatchEvent(event))
+        }
+    }
+
+    /// The readers that this process drives, and their cards.
+    private func watchDriven(_ machine: Machine) async throws {
+        var watches: [String: (name: String, task: Task<Void, Never>)] = [:]
+        defer { for watch in watches.values { watch.task.cancel() } }
+        for await listing in machine.listings(thoroughly: false) {
+            let driven = listing.readers.filter { $0.identity.backend != .pcsc }
+            for (id, watch) in watches where !driven.contains(where: { $0.id == id }) {
+                watch.task.cancel()
+                watches[id] = nil
+                try show(WatchEvent("readerRemoved", watch.name))
+            }
+            for reader in driven where watches[reader.id] == nil {
+                let name = reader.identity.name
+                try show(WatchEvent("readerAttached", name))
+                let task = Task { [self] in
                     do {
-                        for try await state in reader.slotStates() { try show(WatchEvent(reader.identity.name, state)) }
+                        for try await state in reader.slotStates() { try show(WatchEvent(name, state)) }
                     } catch let error as CardError where error.kind != .readerGone {
                         _ = Terminal.report(error, of: ReaderProbe.self)
                     } catch {}
                 }
-            case .detached(let reader):
-                watches.removeValue(forKey: reader.id)?.cancel()
-                try show(WatchEvent("readerRemoved", reader.identity.name))
+                watches[reader.id] = (name, task)
             }
         }
     }
 
     private func show(_ event: WatchEvent) throws {
-        if let part = readerOptions.reader, let name = event.reader, !name.localizedCaseInsensitiveContains(part) {
-            return
-        }
+        if let name = event.reader, !readerOptions.matches(name) { return }
         if output.json {
             try Report.printLine(event)
         } else {

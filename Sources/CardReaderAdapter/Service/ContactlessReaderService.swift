@@ -1,7 +1,7 @@
+package import CardReaders
 public import Foundation
 package import KioskKit
 public import ProximityReader
-package import SmartCardUSB
 import Synchronization
 import Waiting
 
@@ -95,20 +95,16 @@ public actor ContactlessReaderService: CardReaderService {
         storing processor: OfflinePaymentProcessor, limits: TimeLimits = TimeLimits(),
         decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
     ) {
-        self.init(storing: processor, usb: nil, limits: limits, decided: decided)
+        self.init(storing: processor, machine: Machine(), limits: limits, decided: decided)
     }
 
-    /// - Parameter usb: the only readers; nil: all of this machine.
     package init(
-        storing processor: OfflinePaymentProcessor, usb: USBReaders?, limits: TimeLimits = TimeLimits(),
+        storing processor: OfflinePaymentProcessor, machine: Machine, limits: TimeLimits = TimeLimits(),
         decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
     ) {
-        let (configuration, store) = (processor.configuration, processor.store)
-        let backend =
-            usb.map { MachineReaders(configuration, store: store, usb: $0, usesPCSC: false) }
-            ?? MachineReaders(configuration, store: store)
+        let configuration = processor.configuration
         self.init(
-            processor: processor, backend: backend,
+            processor: processor, backend: MachineReaders(configuration, store: processor.store, machine: machine),
             journal: .folder(configuration.folder.appending(path: "intents")), limits: limits, decided: decided)
     }
 

@@ -1,7 +1,7 @@
+import CardReaders
 import Foundation
 import Logging
 import SmartCard
-import SmartCardPCSC
 import SmartCardPN532
 import Synchronization
 
@@ -25,7 +25,7 @@ final class AttachedReader: Sendable {
         (self.reader, self.answerTime) = (reader, answerTime)
         hasChip = try await Self.hasChip(reader, within: answerTime)
         try await Self.check(reader, hasChip: hasChip, within: answerTime)
-        identity = await reader.fullIdentity()
+        identity = await reader.details()
         watch = Task { [id] in
             do {
                 for try await _ in reader.slotStates() {}
@@ -45,12 +45,8 @@ final class AttachedReader: Sendable {
 
     private static func check(_ reader: any CardReader, hasChip: Bool, within answerTime: Duration) async throws {
         try await withTimeLimit(answerTime) {
-            if hasChip {
-                let version = try await ACR122U(over: reader).firmwareVersion()
-                // ACR122U API, 6.3: `ACR122U214`.  Firmware 1.x is that of the first, CCID-less readers.
-                if version.hasPrefix("ACR122U1") {
-                    throw CardError(.unsupported, "firmware \(version)", hint: "Use a reader with firmware 2 or later.")
-                }
+            if hasChip, let model = reader.model, model.commands == .pseudoAPDUs {
+                try model.check(firmware: try await ACR122U(over: reader).firmwareVersion())
             }
             for try await _ in reader.slotStates() { return }
             try Task.checkCancellation()
@@ -65,7 +61,7 @@ final class AttachedReader: Sendable {
         if hasChip {
             let isFieldUp = Mutex(false)
             do {
-                return try await ACR122U(over: reader).withChip { chip in
+                return try await reader.withChip { chip in
                     isFieldUp.withLock { $0 = true }
                     await body(PN532Field(chip))
                 }
@@ -79,10 +75,10 @@ final class AttachedReader: Sendable {
         await field.release(.powerOff)
     }
 
-    /// Whether it is an ACR122U that passes commands on to its chip: drivers and copies of the reader do not always.
+    /// Whether commands reach its chip: drivers and copies of a reader do not always pass them on.
     private static func hasChip(_ reader: any CardReader, within answerTime: Duration) async throws -> Bool {
-        // A trace has no answers but to what was asked when it was recorded.
-        guard reader.identity.backend != .replay, reader.identity.name.contains("ACR122") else { return false }
+        guard let model = reader.model, model.chip == .pn532 else { return false }
+        guard model.commands == .pseudoAPDUs else { return model.commands == .chip }
         do {
             return try await withTimeLimit(answerTime) {
                 _ = try await ACR122U(over: reader).chip.firmwareVersion()
@@ -94,12 +90,4 @@ final class AttachedReader: Sendable {
     }
 
     private static let refusals: Set<CardError.Kind> = [.unsupported, .notTransacted, .malformedAnswer, .noAnswer]
-}
-
-extension CardReader {
-    /// Who the reader is, with what its driver has to be asked for.
-    func fullIdentity() async -> ReaderIdentity {
-        guard let reader = self as? PCSCReader else { return identity }
-        return (try? await withTimeLimit(.seconds(5)) { try await reader.details() }) ?? identity
-    }
 }

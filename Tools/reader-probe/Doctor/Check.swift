@@ -5,19 +5,19 @@ struct Check: Sendable {
     /// What it is called in the output; does not change.
     let id: String
     /// Judges facts; does nothing else.
-    let judge: @Sendable (Machine) -> [Verdict]
+    let judge: @Sendable (MachineFacts) -> [Verdict]
 
-    func finds(_ result: Verdict.Result, _ machine: Machine) -> Bool {
+    func finds(_ result: Verdict.Result, _ machine: MachineFacts) -> Bool {
         judge(machine).contains { $0.result == result }
     }
 
-    static func machine(_ id: String, _ judge: @escaping @Sendable (Machine) -> Verdict) -> Check {
+    static func machine(_ id: String, _ judge: @escaping @Sendable (MachineFacts) -> Verdict) -> Check {
         Check(id: id) { [judge($0)] }
     }
 
     /// Of every reader on the USB.
     static func eachDevice(
-        _ id: String, _ judge: @escaping @Sendable (Machine.USBDevice, Machine) -> Verdict
+        _ id: String, _ judge: @escaping @Sendable (MachineFacts.USBDevice, MachineFacts) -> Verdict
     ) -> Check {
         Check(id: id) { machine in
             let devices = machine.usb ?? []
@@ -28,7 +28,7 @@ struct Check: Sendable {
 
     /// Of every reader that pcscd lists.
     static func eachReader(
-        _ id: String, _ judge: @escaping @Sendable (Machine.Reader, Machine) -> Verdict
+        _ id: String, _ judge: @escaping @Sendable (MachineFacts.Reader, MachineFacts) -> Verdict
     ) -> Check {
         Check(id: id) { machine in
             guard !machine.readers.isEmpty else { return [.skipped("pcscd lists no reader")] }

@@ -23,7 +23,7 @@ extension Check {
     static let usbReader = Check(id: "usb.reader") { machine in
         guard let devices = machine.usb else {
             return [
-                machine.readers.isEmpty
+                machine.readersOfService.isEmpty
                     ? .problem(
                         "no USB is to be seen: /sys/bus/usb/devices is missing",
                         .advice("In a container, pass /sys and /dev/bus/usb on to it, or pcscd's socket."),
@@ -33,7 +33,7 @@ extension Check {
         }
         guard !devices.isEmpty else {
             return [
-                machine.readers.isEmpty
+                machine.readersOfService.isEmpty
                     ? .problem(
                         "no reader is plugged in",
                         .advice("Plug one in and see whether lsusb shows it; try another cable and port."),
@@ -44,7 +44,7 @@ extension Check {
         return devices.map { device in
             let subject = "\(device.place) \(device.idText)"
             let name = [device.manufacturer, device.product].compactMap(\.self).joined(separator: " ")
-            if let name = Machine.USBDevice.withoutCCID[device.id] {
+            if let name = MachineFacts.USBDevice.withoutCCID[device.id] {
                 return .warning(
                     "\(name), which is no CCID reader: pcscd and this program cannot drive it",
                     .advice("Use a CCID reader, such as the ACR122U.")
@@ -123,7 +123,7 @@ extension Check {
         // A module is called as its driver is, and with _usb at the end where it is NXP's.
         let module = driver == "pn533" ? "pn533_usb" : driver
         let mending = Verdict.Mending.command(
-            Machine.USBDevice.ofPN533.contains(device.id) && module == "pn533_usb"
+            MachineFacts.USBDevice.ofPN533.contains(device.id) && module == "pn533_usb"
                 ? "\(blacklist) && sudo modprobe -r pn533_usb" : "sudo modprobe -r \(module)")
         return machine.isWithoutService
             ? .warning("the kernel's driver \(driver) holds it, and is sent away while this program uses it", mending)
@@ -132,7 +132,7 @@ extension Check {
 
     static let kernelModules = Check.machine("kernel.modules") { machine in
         let kernel = machine.kernel
-        let concerned = (machine.usb ?? []).contains { Machine.USBDevice.ofPN533.contains($0.id) }
+        let concerned = (machine.usb ?? []).contains { MachineFacts.USBDevice.ofPN533.contains($0.id) }
         if kernel.blacklisted.contains("pn533_usb") {
             return kernel.loaded.contains("pn533_usb")
                 ? .warning("pn533_usb is blacklisted, but loaded already", .command("sudo modprobe -r pn533_usb"))
@@ -185,7 +185,7 @@ extension Check {
                 .advice("In a container, pass /dev/bus/usb on to it; elsewhere see whether udev runs."))
         }
         let mode = String(node.mode, radix: 8)
-        if let user = machine.service.processUser, machine.readers.isEmpty, !machine.isWithoutService,
+        if let user = machine.service.processUser, machine.readersOfService.isEmpty, !machine.isWithoutService,
             !node.permits(user, in: machine.service.processGroups)
         {
             return .problem(
@@ -237,7 +237,7 @@ extension Check {
             let driver = machine.drivers.first(where: { $0.name == "ifd-ccid" })
                 ?? machine.drivers.first(where: { !$0.readers.isEmpty })
         else {
-            return machine.readers.isEmpty
+            return machine.readersOfService.isEmpty
                 ? .problem(
                     "pcscd has no driver for CCID readers", .command("sudo apt-get install libccid"), exitStatus: 6)
                 : .skipped("its drivers are not to be seen; pcscd lists readers")
@@ -246,7 +246,7 @@ extension Check {
     }
 
     static let driverReader = Check.eachDevice("driver.reader") { device, machine in
-        guard Machine.USBDevice.withoutCCID[device.id] == nil else { return .skipped("no CCID reader") }
+        guard MachineFacts.USBDevice.withoutCCID[device.id] == nil else { return .skipped("no CCID reader") }
         guard machine.drivers.contains(where: { !$0.readers.isEmpty }) else { return .skipped("no driver to ask") }
         let drivers = machine.drivers.filter { $0.readers[device.id] != nil }
         if drivers.count > 1 {
@@ -263,7 +263,7 @@ extension Check {
     }
 
     /// Sets bits of ifdDriverOptions.
-    private static func command(setting bits: UInt32, of driver: Machine.Driver) -> Verdict.Mending {
+    private static func command(setting bits: UInt32, of driver: MachineFacts.Driver) -> Verdict.Mending {
         let value = hexadecimal(driver.options | bits)
         return .command(
             #"sudo sed -i --follow-symlinks '/<key>ifdDriverOptions</{n;s/0x[0-9A-Fa-f]*/0x\#(value)/}' \#(driver.path) && sudo systemctl restart pcscd"#
@@ -407,7 +407,7 @@ extension Check {
         let service = machine.service
         guard service.hasSocket else { return .skipped("pcscd does not run") }
         guard let refusal = service.refusal else {
-            return .ok("\(machine.readers.count) reader\(machine.readers.count == 1 ? "" : "s")")
+            return .ok(plural(machine.readersOfService.count, "reader"))
         }
         switch refusal.kind {
         case .versionMismatch: return .skipped("see service.version")
@@ -422,8 +422,9 @@ extension Check {
         guard machine.service.hasSocket, machine.service.refusal == nil else {
             return .skipped("pcscd does not answer")
         }
-        let devices = (machine.usb ?? []).filter { Machine.USBDevice.withoutCCID[$0.id] == nil }
-        guard machine.readers.isEmpty else { return .ok(machine.readers.map(\.name).joined(separator: "; ")) }
+        let devices = (machine.usb ?? []).filter { MachineFacts.USBDevice.withoutCCID[$0.id] == nil }
+        let readers = machine.readersOfService
+        guard readers.isEmpty else { return .ok(readers.map(\.name).joined(separator: "; ")) }
         guard !devices.isEmpty else { return .skipped("no reader is plugged in") }
         // What stands above explains it: say that once.
         let above = [kernelDriver, usbPower, usbAccess, usbHolder, driverInstalled, driverReader, driverFirmware]
@@ -465,7 +466,7 @@ extension Check {
         guard let parameter = reader.operatingParameter else { return .skipped("only ACR122U are asked") }
         let answer = "the PICC operating parameter (FF00500000) is \(hexadecimal(parameter.rawValue, digits: 2))"
         let others = machine.readers.count > 1 ? " --reader '\(reader.name)'" : ""
-        let reset = "reader-probe reset\(machine.isWithoutService ? " --backend usb" : "")\(others)"
+        let reset = "reader-probe reset\(reader.isOfService ? "" : " --backend usb")\(others)"
         guard parameter.contains(.automaticPolling) else {
             return .problem("it does not look for cards: \(answer)", .command(reset))
         }
@@ -493,7 +494,7 @@ extension Check {
     }
 }
 
-extension Machine.Service {
+extension MachineFacts.Service {
     /// Whether pcscd asks polkit; nil where it does not say.
     var usesPolkit: Bool? { isPolkitSwitchedOff ? false : features.map { $0.contains("polkit") } }
 
@@ -512,7 +513,7 @@ extension Machine.Service {
     }
 }
 
-extension Machine {
+extension MachineFacts {
     /// The udev rules that name a device and let people have it.
     fileprivate func rules(for device: USBDevice) -> [(path: String, usesACL: Bool, setsMode: Bool)] {
         let (vendor, product) = device.attributes

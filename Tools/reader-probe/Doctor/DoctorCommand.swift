@@ -1,7 +1,7 @@
 import ArgumentParser
+import CardReaders
 import Foundation
 import SmartCard
-import SmartCardPCSC
 import ToolSupport
 
 struct DoctorCommand: AsyncParsableCommand {
@@ -17,7 +17,8 @@ struct DoctorCommand: AsyncParsableCommand {
 
     @Option(
         help: """
-            auto and pcsc: ask pcscd for a card. usb: leave pcscd and its driver aside, and read one straight over USB.
+            pcsc: ask pcscd for a card. usb: leave pcscd and its driver aside, and read one straight over USB. auto: the \
+            readers that pcscd has through it, the others over USB.
             """)
     var backend = BackendChoice.auto
 
@@ -38,18 +39,19 @@ struct DoctorCommand: AsyncParsableCommand {
 
     func run() async throws {
         let files = FileTree(root: root)
-        var machine = Machine(files, environment: ProcessInfo.processInfo.environment)
+        var machine = MachineFacts(files, environment: ProcessInfo.processInfo.environment)
         // libpcsclite looks there when it is first used.
         if !files.root.isEmpty { setenv("PCSCLITE_CSOCK_NAME", machine.service.socketPath, 1) }
         let limit = timeout.map { Duration.milliseconds(Int($0 * 1000)) }
         let patience = limit ?? (Terminal.errorIsTerminal && !json ? .seconds(10) : .zero)
         if backend == .usb {
             machine.isWithoutService = true
-            await machine.askReaders(patience: patience) { try await DirectReaders.readers() }
         } else {
             await machine.askPrograms(files)
-            await machine.askReaders(patience: patience) { try await PCSCService().readers() }
         }
+        // Another tree's readers are those of its pcscd alone.
+        let backends: Machine.Backends = backend == .usb ? .usb : backend == .pcsc || !files.root.isEmpty ? .pcsc : .all
+        await machine.askReaders(of: Machine(backends), patience: patience)
         let diagnosis = Diagnosis(machine)
         if json {
             try Report.print(diagnosis)
@@ -90,7 +92,7 @@ struct Diagnosis: Encodable {
     let cardWasRead: Bool
     let exitStatus: Int32
 
-    init(_ machine: Machine) {
+    init(_ machine: MachineFacts) {
         let checks = machine.isWithoutService ? Check.withoutService : Check.all
         let verdicts = checks.flatMap { check in check.judge(machine).map { (check, $0) } }
         findings = verdicts.map { Finding($0, $1) }

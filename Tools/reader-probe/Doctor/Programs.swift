@@ -82,7 +82,7 @@ struct ProgramAnswer: Sendable {
     }
 }
 
-extension Machine {
+extension MachineFacts {
     /// Asks pcscd which it is, and polkit what it lets this program do.
     mutating func askPrograms(_ files: FileTree) async {
         if let program = service.program, let answer = await ProgramAnswer.of(files.place(program), ["--version"]) {
@@ -105,7 +105,7 @@ extension Machine {
     }
 }
 
-extension Machine.PolkitDecision {
+extension MachineFacts.PolkitDecision {
     /// What pkcheck(1) ends with: 126 where there is no bus, 127 where polkit is not on it or has failed.
     fileprivate init(_ answer: ProgramAnswer) {
         switch answer.status {
@@ -119,7 +119,7 @@ extension Machine.PolkitDecision {
     }
 }
 
-extension Machine.Service {
+extension MachineFacts.Service {
     /// `pcsc-lite version 1.9.9.`, and a line of `Enabled features: …`.
     fileprivate mutating func readVersion(_ text: String) {
         for line in text.split(whereSeparator: \.isNewline) {

@@ -1,27 +1,20 @@
+import CardReaders
 import SmartCard
 import SmartCardPCSC
 import SmartCardPN532
 import ToolSupport
 
-extension Machine {
+extension MachineFacts {
     /// How long anything that pcscd is asked may take.
     private static let limit = Duration.seconds(20)
 
     /// Asks each reader what it is, and a card, if one comes, for an answer.
     ///
     /// - Parameter patience: how long to wait for a card where none is.
-    /// - Parameter list: what lists the readers.  Where it fails, that is the service's refusal.
-    mutating func askReaders(
-        patience: Duration, _ list: @escaping @Sendable () async throws -> [any CardReader]
-    ) async {
-        let found: [any CardReader]
-        do {
-            found = try await withTimeLimit(Self.limit) { try await list() }
-        } catch {
-            let error = error.asCardError
-            if error.kind != .noReader { service.refusal = error }
-            return
-        }
+    mutating func askReaders(of machine: Machine, patience: Duration) async {
+        let listing = await machine.look()
+        let found = listing.readers
+        service.refusal = isWithoutService ? listing.failures[.usb] : listing.failures[.pcsc]
         let start = ContinuousClock.now
         for reader in found {
             readers.append(await Self.look(at: reader))
@@ -42,23 +35,19 @@ extension Machine {
     }
 
     private static func look(at reader: any CardReader) async -> Reader {
-        var facts = Reader(name: reader.identity.name)
+        var facts = Reader(name: reader.identity.name, isOfService: reader.identity.backend == .pcsc)
         do {
             facts.state = try await reader.currentState()
         } catch {
             facts.failure = error.asCardError
             return facts
         }
-        if reader.identity.name.contains("ACR122") {
+        if reader.model?.commands == .pseudoAPDUs {
             do {
-                let (answer, route) = try await withTimeLimit(limit) {
-                    try await reader.transmitNamingRoute([0xFF, 0x00, 0x48, 0x00, 0x00])
-                }
-                facts.firmware = String(decoding: answer, as: UTF8.self)
-                facts.route = route
-                facts.operatingParameter = try? await withTimeLimit(limit) {
-                    try await ACR122U(over: reader).operatingParameter()
-                }
+                let told = try await withTimeLimit(limit) { try await reader.withLink { try await ReaderItself($0) } }
+                (facts.firmware, facts.route, facts.operatingParameter) = (
+                    told.firmware, told.route, told.operatingParameter
+                )
             } catch {
                 facts.routeFailure = error.asCardError
             }
@@ -100,16 +89,25 @@ extension Machine {
     }
 }
 
-extension CardReader {
-    /// As ``transmitToReader(_:)``, with the way that the command went, for a person.
-    func transmitNamingRoute(_ command: [UInt8]) async throws -> (answer: [UInt8], route: String) {
-        guard let reader = self as? PCSCReader else {
-            return (
-                try await transmitToReader(command), identity.backend == .usb ? "CCID over USB" : "the built-in reader"
-            )
+/// What a reader says of itself over one link.
+struct ReaderItself {
+    /// As it is, printable or not.
+    let firmware: String
+    /// The way that the commands went, for a person.
+    let route: String
+    /// Nil where it does not tell.
+    let operatingParameter: PICCOperatingParameter?
+
+    init(_ link: any ReaderLink) async throws {
+        let command: [UInt8] = [0xFF, 0x00, 0x48, 0x00, 0x00]
+        if let link = link as? PCSCReaderLink {
+            let (answer, route) = try await link.transmitWithRoute(command)
+            (firmware, self.route) = (String(decoding: answer, as: UTF8.self), route.name)
+        } else {
+            firmware = String(decoding: try await link.transmit(command), as: UTF8.self)
+            route = "CCID over USB"
         }
-        let (answer, route) = try await reader.transmitToReaderWithRoute(command)
-        return (answer, route.name)
+        operatingParameter = try? await ACR122U(over: link).operatingParameter()
     }
 }
 

@@ -1,7 +1,7 @@
 import Foundation
 import SmartCard
 
-extension Machine {
+extension MachineFacts {
     /// What the files of a machine tell.
     init(_ files: FileTree, environment: [String: String]) {
         user.id = geteuid()
@@ -46,14 +46,14 @@ extension Machine {
     }
 }
 
-extension Machine.Process {
+extension MachineFacts.Process {
     fileprivate init(_ files: FileTree, _ id: Int) {
         self.id = id
         name = files.text("/proc/\(id)/comm") ?? "?"
     }
 }
 
-extension Machine.USBDevice {
+extension MachineFacts.USBDevice {
     fileprivate init?(_ files: FileTree, place: String) {
         let folder = "/sys/bus/usb/devices/\(place)"
         func text(_ name: String) -> String? { files.text("\(folder)/\(name)") }
@@ -74,7 +74,7 @@ extension Machine.USBDevice {
                 let kind: UInt8 = files.hexadecimal("\(interface)/bInterfaceClass")
             else { return nil }
             let driver = files.link("\(interface)/driver")?.split(separator: "/").last.map(String.init)
-            return Machine.Interface(number: number, interfaceClass: kind, driver: driver)
+            return MachineFacts.Interface(number: number, interfaceClass: kind, driver: driver)
         }
         speed = text("speed")
         isAuthorized = text("authorized") != "0"
@@ -89,11 +89,11 @@ extension Machine.USBDevice {
         channel = UInt16(truncatingIfNeeded: bus << 8 | device & 0xFF)
         let path = "/dev/bus/usb/\(decimal(bus))/\(decimal(device))"
         if let status = files.status(path) {
-            node = Machine.Node(
+            node = MachineFacts.Node(
                 path: path, exists: true, isAccessible: files.isAccessible(path), mode: UInt32(status.st_mode) & 0o777,
                 owner: status.st_uid, group: status.st_gid)
         } else {
-            node = Machine.Node(path: path)
+            node = MachineFacts.Node(path: path)
         }
         holders = []
     }
@@ -107,7 +107,7 @@ private func decimal(_ number: Int) -> String {
     return String(repeating: "0", count: max(0, 3 - text.count)) + text
 }
 
-extension Machine.Kernel {
+extension MachineFacts.Kernel {
     fileprivate init(_ files: FileTree) {
         func name(_ text: Substring) -> String { text.replacingOccurrences(of: "-", with: "_") }
         loaded = Set(files.lines("/proc/modules").compactMap { $0.split(separator: " ").first.map(name) })
@@ -134,7 +134,7 @@ extension Machine.Kernel {
     }
 }
 
-extension Machine.Driver {
+extension MachineFacts.Driver {
     fileprivate static let folder = "/usr/lib/pcsc/drivers"
 
     private struct InfoPlist: Decodable {
@@ -173,7 +173,7 @@ extension Machine.Driver {
     }
 }
 
-extension Machine.Service {
+extension MachineFacts.Service {
     fileprivate init(_ files: FileTree, processes: [Int], environment: [String: String]) {
         program = ["/usr/sbin/pcscd", "/usr/bin/pcscd", "/usr/local/sbin/pcscd"].first(where: files.exists)
         let packages = Data(files.bytes("/var/lib/dpkg/status", limit: 1 << 25) ?? [])
@@ -181,7 +181,7 @@ extension Machine.Service {
         versionSource = "dpkg"
         libraryVersion = Self.version(of: "libpcsclite1", in: packages)
         if let id = processes.first(where: { files.text("/proc/\($0)/comm") == "pcscd" }) {
-            process = Machine.Process(files, id)
+            process = MachineFacts.Process(files, id)
             isPolkitSwitchedOff =
                 files.text("/proc/\(id)/cmdline")?.split(separator: "\0").contains("--disable-polkit") == true
             for line in files.lines("/proc/\(id)/status") {

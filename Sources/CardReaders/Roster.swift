@@ -2,7 +2,7 @@ package import SmartCardPCSC
 package import SmartCardUSB
 
 /// Which physical readers there are, each once, by what PC/SC and the USB tell of them.
-package struct ReaderRoster: Sendable {
+package struct Roster: Sendable {
     /// What pcscd's driver tells.
     package struct PCSCFacts: Hashable, Sendable {
         package var name: String
@@ -34,7 +34,13 @@ package struct ReaderRoster: Sendable {
     }
 
     package struct Entry: Sendable {
-        package let reader: CardReader
+        /// By which it is known again when it comes back.
+        package let id: String
+        /// Without the numbers that depend on what was plugged in before.
+        package let name: String
+        /// Nil for one that no USB device was found for.
+        package let device: USBDevice?
+        package let version: String?
         /// What drives it: PC/SC where pcscd has the reader, else the USB.  The position in the list handed in.
         package let source: Source
     }
@@ -42,17 +48,17 @@ package struct ReaderRoster: Sendable {
     package enum Source: Hashable, Sendable { case pcsc(Int), usb(Int) }
 
     /// Serial numbers that two devices have had at once.  They are nobody's from then on, also when one has left.
-    private var repeated: Set<Model> = []
+    private var repeated: Set<Numbered> = []
 
     /// How long a reader that pcscd drove is left to it when only the USB has it: pcscd is starting, or has not seen yet that
     /// it is plugged in again, and could not drive a reader that is claimed.
     package static let pcscdReturns = Duration.seconds(30)
-    /// The serials that pcscd has driven, each with when it was first missed.
+    /// Those that pcscd has driven, each with when it was first missed.
     private var ofPCSC: [String: ContinuousClock.Instant?] = [:]
     /// When a reader is no longer left to pcscd; nil: there is none.
     package private(set) var changesAt: ContinuousClock.Instant?
 
-    private struct Model: Hashable {
+    private struct Numbered: Hashable {
         let vendorID: UInt16, productID: UInt16
         let serialNumber: String?
 
@@ -68,14 +74,14 @@ package struct ReaderRoster: Sendable {
         pcsc: [PCSCFacts], usb: [USBFacts], at now: ContinuousClock.Instant = .now
     ) -> [Entry] {
         let devices = Set(usb.map(\.device))
-        for (model, devices) in Dictionary(grouping: devices, by: Model.init) where devices.count > 1 {
+        for (model, devices) in Dictionary(grouping: devices, by: Numbered.init) where devices.count > 1 {
             repeated.insert(model)
         }
         var slots = Dictionary(grouping: usb.indices) { usb[$0].device }
             .mapValues { $0.sorted { (usb[$0].interface, usb[$0].slot) < (usb[$1].interface, usb[$1].slot) } }
-        let serials = Dictionary(
+        let ids = Dictionary(
             slots.flatMap { device, indices in
-                indices.enumerated().map { ($1, serial(of: device, slot: $0, of: indices.count)) }
+                indices.enumerated().map { ($1, id(of: device, slot: $0, of: indices.count)) }
             }, uniquingKeysWith: { first, _ in first })
 
         // Which slot of which device pcscd means: by order, since it numbers a device's slots so.
@@ -100,50 +106,44 @@ package struct ReaderRoster: Sendable {
         var entries = pcsc.indices.map { index in
             let facts = pcsc[index]
             let slot = drivenByPCSC[index]
-            let serial =
-                slot.flatMap { serials[$0] }
+            let id =
+                slot.flatMap { ids[$0] }
                 ?? facts.serialNumber.flatMap { known[$0] == 1 ? $0 : nil }
                 // The numbers behind a name depend on what was plugged in before.
                 ?? (names[facts.ownName] == 1 ? facts.ownName : facts.name)
             return Entry(
-                reader: CardReader(
-                    serial: serial, vendorIdentifier: slot.map { usb[$0].device.modelIdentifier }, name: facts.ownName,
-                    softwareVersion: slot.map { usb[$0].device.version }
-                        ?? facts.version.map { "\($0.major).\($0.minor)" },
-                    readerType: CardReaderType(facts.ownName, isOnUSB: slot != nil)),
+                id: id, name: facts.ownName, device: slot.map { usb[$0].device },
+                version: slot.map { usb[$0].device.version } ?? facts.version.map { "\($0.major).\($0.minor)" },
                 source: .pcsc(index))
         }
-        for entry in entries { ofPCSC[entry.reader.serial] = .some(nil) }
+        for entry in entries { ofPCSC[entry.id] = .some(nil) }
         let taken = Set(drivenByPCSC.values)
         let onUSB = usb.indices.filter { !taken.contains($0) }.map { index in
             let device = usb[index].device
-            let name = [device.manufacturer, device.product].compactMap(\.self).joined(separator: " ")
             return Entry(
-                reader: CardReader(
-                    serial: serials[index] ?? "", vendorIdentifier: device.modelIdentifier,
-                    name: name, softwareVersion: device.version,
-                    readerType: CardReaderType(name, isOnUSB: true)),
-                source: .usb(index))
+                id: ids[index] ?? "",
+                name: [device.manufacturer, device.product].compactMap(\.self).joined(separator: " "), device: device,
+                version: device.version, source: .usb(index))
         }
         changesAt = nil
-        entries += onUSB.filter { !isLeftToPCSCD($0.reader.serial, at: now) }
+        entries += onUSB.filter { !isLeftToPCSCD($0.id, at: now) }
         return entries
     }
 
-    private mutating func isLeftToPCSCD(_ serial: String, at now: ContinuousClock.Instant) -> Bool {
-        guard let missed = ofPCSC[serial] else { return false }
+    private mutating func isLeftToPCSCD(_ id: String, at now: ContinuousClock.Instant) -> Bool {
+        guard let missed = ofPCSC[id] else { return false }
         let end = (missed ?? now) + Self.pcscdReturns
         guard now < end else {
-            ofPCSC[serial] = nil
+            ofPCSC[id] = nil
             return false
         }
-        ofPCSC[serial] = .some(missed ?? now)
+        ofPCSC[id] = .some(missed ?? now)
         changesAt = changesAt.map { min($0, end) } ?? end
         return true
     }
 
-    private func serial(of device: USBDevice, slot: Int, of count: Int) -> String {
-        guard let number = device.serialNumber, Self.identifies(number), !repeated.contains(Model(device)) else {
+    private func id(of device: USBDevice, slot: Int, of count: Int) -> String {
+        guard let number = device.serialNumber, Self.identifies(number), !repeated.contains(Numbered(device)) else {
             let ports = device.ports.map(String.init).joined(separator: ".")
             return "\(device.modelIdentifier)@\(device.bus)-\(ports)#\(slot)"
         }
@@ -156,7 +156,7 @@ package struct ReaderRoster: Sendable {
     }
 }
 
-extension ReaderRoster.PCSCFacts {
+extension Roster.PCSCFacts {
     /// The name without the numbers of reader and slot: ` 00 00`.
     fileprivate var ownName: String {
         let words = name.split(separator: " ", omittingEmptySubsequences: false)
@@ -177,7 +177,7 @@ extension ReaderRoster.PCSCFacts {
 
 extension USBDevice {
     /// `072F:2200`.
-    fileprivate var modelIdentifier: String {
+    var modelIdentifier: String {
         [vendorID, productID].map { id in
             let digits = String(id, radix: 16, uppercase: true)
             return String(repeating: "0", count: 4 - digits.count) + digits
@@ -188,11 +188,5 @@ extension USBDevice {
     fileprivate var version: String {
         let digits = String(release & 0xFF, radix: 16)
         return String(release >> 8, radix: 16) + "." + (digits.count == 1 ? "0" : "") + digits
-    }
-}
-
-extension CardReaderType {
-    fileprivate init(_ name: String, isOnUSB: Bool) {
-        self = name.contains("ACR122") ? .acr122u : isOnUSB ? .usbCCID : .other
     }
 }

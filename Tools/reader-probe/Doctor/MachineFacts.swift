@@ -3,7 +3,7 @@ import SmartCardPN532
 import SmartCardUSB
 
 /// What `doctor` knows of a machine: facts only, without judgement.  What could not be found out is nil.
-struct Machine {
+struct MachineFacts {
     /// Whether readers are driven straight over USB, so that ``readers`` are those on the USB.
     var isWithoutService = false
     /// Nil where no USB is to be seen at all.
@@ -147,6 +147,8 @@ struct Machine {
     /// A reader that pcscd, or USB, lists.
     struct Reader {
         let name: String
+        /// Whether pcscd drives it, and not this process.
+        var isOfService = true
         var state = SlotState.unknown
         var failure: CardError?
         /// The answer to `FF 00 48 00 00`, of ACR122s only.
@@ -160,6 +162,7 @@ struct Machine {
         var exchange: Exchange?
     }
 
+    var readersOfService: [Reader] { readers.filter(\.isOfService) }
     var cardWasRead: Bool { readers.contains { if case .answered = $0.exchange { true } else { false } } }
 
     enum Exchange {
@@ -168,7 +171,7 @@ struct Machine {
     }
 }
 
-extension Machine.USBDevice {
+extension MachineFacts.USBDevice {
     /// Vendor in the high, product in the low 16 bits.
     var id: UInt32 { UInt32(vendorID) << 16 | UInt32(productID) }
     var idText: String { hexadecimal(vendorID) + ":" + hexadecimal(productID) }
@@ -178,7 +181,7 @@ extension Machine.USBDevice {
     }
     /// bcdDevice as people write it: `2.14`.
     var releaseText: String { "\(String(release >> 8, radix: 16)).\(hexadecimal(release & 0xFF, digits: 2))" }
-    var ccidInterfaces: [Machine.Interface] {
+    var ccidInterfaces: [MachineFacts.Interface] {
         interfaces.filter { $0.interfaceClass == 0x0B || $0.interfaceClass == 0xFF && descriptors?.ccid != nil }
     }
 

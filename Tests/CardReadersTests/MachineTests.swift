@@ -1,0 +1,131 @@
+import CardReaders
+import Foundation
+import SmartCard
+import SmartCardSimulator
+import SmartCardSimulatorHosts
+import SmartCardUSB
+import Synchronization
+import TestSupport
+import Testing
+import USBTestSupport
+
+/// What is found over all backends: a pcscd that says what it is told to, and a USB bus in this process.
+@Suite(.pcscExclusive, .timeLimit(.minutes(2))) struct MachineTests {
+    /// SCARD_ATTR_CHANNEL_ID of a reader on USB, 0020 and bus and address (PC/SC part 3, 3.1.2); of none that is `nil`.
+    private func pcscd(_ readers: [String], address: UInt8?, in folder: URL) throws -> FakePCSCD {
+        var behaviour = FakePCSCD.Behaviour()
+        behaviour.attribute = { id in
+            guard id == 0x0002_0110, let address else { return .status(0x8010_001F) }
+            return .data([address, 0x01, 0x20, 0x00])
+        }
+        return try FakePCSCD(
+            path: folder.appending(path: "pcscd.comm").path, readers: readers.map { .init($0) }, behaviour: behaviour)
+    }
+
+    private func folder() throws -> URL {
+        let folder = URL(fileURLWithPath: "/tmp/machine-\(UUID().uuidString.prefix(8))")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        PCSCSocket.point(to: folder.appending(path: "pcscd.comm").path)
+        return folder
+    }
+
+    private func seen(_ readers: [MachineReader]) -> [String] {
+        readers.map { "\($0.identity.backend) \($0.name): \($0.reason)" }
+    }
+
+    @Test("a reader for contact cards at pcscd hides no ACR122U that pcscd could not open")
+    func besideAnother() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let pcscd = try pcscd(["Built-in Contact Reader 00 00"], address: 9, in: folder)
+        defer { pcscd.stop() }
+        let bus = SoftwareUSBBus(SoftwareACR122U())
+        let readers = try await Machine(usb: USBReaders(on: bus)).readers()
+        #expect(
+            seen(readers) == [
+                "pcsc Built-in Contact Reader: it is on no USB that can be seen",
+                "usb ACS ACR122U PICC Interface: pcscd answers and does not have it",
+            ])
+        #expect(readers.preferred?.id == "072F:2200@1-2#0")
+    }
+
+    @Test("a reader that pcscd has is left to it; the device's address tells, whatever its name is")
+    func leftToService() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let pcscd = try pcscd(["Some Reader 00 00"], address: 2, in: folder)
+        defer { pcscd.stop() }
+        let readers = try await Machine(usb: USBReaders(on: SoftwareUSBBus(SoftwareACR122U()))).readers()
+        #expect(seen(readers) == ["pcsc Some Reader: pcscd has it"])
+        #expect(readers.first?.usbID == "072F:2200" && readers.first?.model?.name == "ACS ACR122U")
+    }
+
+    @Test("without pcscd readers are driven over USB, and with neither it is pcscd that has to be mended")
+    func withoutService() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let bus = SoftwareUSBBus(SoftwareACR122U())
+        let machine = Machine(usb: USBReaders(on: bus))
+        #expect(try await seen(machine.readers()) == ["usb ACS ACR122U PICC Interface: pcscd does not answer"])
+        #expect(await machine.look().failures[.pcsc]?.kind == .noService)
+        bus.unplug()
+        await #expect { try await machine.readers() } throws: { ($0 as? CardError)?.kind == .noService }
+        await #expect { try await Machine(.usb, usb: USBReaders(on: bus)).readers() } throws: {
+            ($0 as? CardError)?.kind == .noReader
+        }
+    }
+
+    @Test("a pcscd that is alive and not listening yet is waited for")
+    func starting() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        // As pcscd does it: the process id first, the socket when the drivers have been read.
+        try "\(getpid())\n".write(to: folder.appending(path: "pcscd.pid"), atomically: true, encoding: .utf8)
+        let search = Task { try await Machine(.pcsc).readers() }
+        try await Task.sleep(for: .milliseconds(300))
+        let pcscd = try pcscd(["Reader 00 00"], address: nil, in: folder)
+        defer { pcscd.stop() }
+        #expect(try await seen(search.value) == ["pcsc Reader: it was asked for"])
+    }
+
+    @Test("a pcscd that has just begun is not robbed of a reader that it is opening")
+    func young() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try "\(getpid())\n".write(to: folder.appending(path: "pcscd.pid"), atomically: true, encoding: .utf8)
+        let pcscd = try pcscd([], address: 2, in: folder)
+        defer { pcscd.stop() }
+        let search = Task {
+            try await Machine(usb: USBReaders(on: SoftwareUSBBus(SoftwareACR122U()))).readers()
+        }
+        try await Task.sleep(for: .milliseconds(300))
+        pcscd.readers = [.init("ACS ACR122U PICC Interface 00 00")]
+        #expect(try await seen(search.value) == ["pcsc ACS ACR122U PICC Interface: pcscd has it"])
+    }
+
+    @Test("a reader that another program holds keeps nobody from the others")
+    func held() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var behaviour = FakePCSCD.Behaviour()
+        // SCARD_E_SHARING_VIOLATION
+        behaviour.connect = { _, _, _ in .status(0x8010_000B) }
+        let pcscd = try FakePCSCD(
+            path: folder.appending(path: "pcscd.comm").path,
+            readers: ["First Reader 00 00", "Second Reader 01 00"].map { .init($0) }, behaviour: behaviour)
+        defer { pcscd.stop() }
+        let readers = try await Machine(usb: USBReaders(on: SoftwareUSBBus(SoftwareACR122U()))).readers()
+        #expect(readers.map(\.name) == ["First Reader", "Second Reader", "ACS ACR122U PICC Interface"])
+    }
+
+    @Test("the stream tells what is there, and each change")
+    func listings() async throws {
+        let bus = SoftwareUSBBus()
+        var listings = Machine(.usb, usb: USBReaders(on: bus)).listings().makeAsyncIterator()
+        #expect(await listings.next()?.readers.isEmpty == true)
+        bus.plug(SoftwareACR122U())
+        #expect(await listings.next()?.readers.map(\.id) == ["072F:2200@1-2#0"])
+        bus.unplug()
+        #expect(await listings.next()?.readers.isEmpty == true)
+    }
+}
