@@ -219,7 +219,7 @@ let package = Package(
                 "EMVContactless", "TestSupport",
                 "virtual-reader",
             ],
-            swiftSettings: settings),
+            exclude: ["Judges"], swiftSettings: settings),
         .testTarget(
             name: "SmartCardUSBTests",
             dependencies: [
@@ -317,7 +317,7 @@ let package = Package(
                 "CardEncryption", "ProximityReader", jwtKit,
                 "apdu-trace", "first-program", "kiosk", "psp-sandbox", "reader-probe", "receipt", "virtual-reader",
             ],
-            exclude: ["Judges", "verify-oda"], swiftSettings: settings),
+            exclude: ["verify-oda"], swiftSettings: settings),
     ],
     swiftLanguageModes: [.v6]
 )

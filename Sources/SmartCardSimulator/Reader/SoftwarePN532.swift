@@ -222,8 +222,9 @@ struct SoftwarePN532 {
         }
     }
 
-    /// CIU_FIFOData (PN532/C1 data sheet, 8.6.23.19).
+    /// CIU_FIFOData and CIU_RxMode (PN532/C1 data sheet, 8.6.23); bit 7 of the latter has the chip check and remove CRCs.
     private static let fifoData: UInt16 = 0x6339
+    private static let receiveMode: UInt16 = 0x6303
 
     /// InListPassiveTarget (7.3.5): `MaxTg BrTy [initiator data]`.
     private mutating func listPassiveTargets(_ input: [UInt8], _ faults: inout ACR122UFaults) -> [UInt8]? {
@@ -275,6 +276,7 @@ struct SoftwarePN532 {
         _ requests: [Request], automaticRATS: Bool, most: Int = 1, _ faults: ACR122UFaults
     ) {
         targets = []
+        registers[Self.receiveMode] = 0x80
         guard isFieldOn, !faults[.muteCard] else { return }
         for request in requests {
             for (card, answer) in answers(to: request) where targets.count < most {
@@ -400,12 +402,29 @@ struct SoftwarePN532 {
         // Without data it only listens, for tags that talk first; there are none here.
         guard !targets.isEmpty, !input.isEmpty else { throw .timeout }
         if let answer = try rawBlock(input, &faults) { return [0x00] + answer.prefix(maximumPart) }
-        return try [0x00] + exchange(0, input, &faults).prefix(maximumPart)
+        let answer = try exchange(0, input, &faults)
+        guard case .typeA = targets[0].radio, registers[Self.receiveMode, default: 0x80] & 0x80 == 0 else {
+            return [0x00] + answer.prefix(maximumPart)
+        }
+        // The host sees what the card sends: four bits for an acknowledgement, the checksum after data.
+        return [0x00] + (answer.isEmpty ? [0x0A] : answer + Self.crcA(answer))
+    }
+
+    /// ISO/IEC 14443-3, annex B.
+    private static func crcA(_ bytes: [UInt8]) -> [UInt8] {
+        var crc: UInt16 = 0x6363
+        for byte in bytes {
+            let low = byte ^ UInt8(truncatingIfNeeded: crc)
+            let b = UInt16(low ^ (low << 4))
+            crc = (crc >> 8) ^ (b << 8) ^ (b << 3) ^ (b >> 4)
+        }
+        return [UInt8(truncatingIfNeeded: crc), UInt8(truncatingIfNeeded: crc >> 8)]
     }
 
     /// The blocks of ISO/IEC 14443-4, 7.1 that a host sends by hand: an I-block that is a whole APDU, R(NAK) as
     /// a presence check, DESELECT, and RATS.  Nil for what is none of a card's that speaks ISO-DEP.
     private mutating func rawBlock(_ input: [UInt8], _ faults: inout ACR122UFaults) throws(Failure) -> [UInt8]? {
+        if let answer = rawActivation(input, faults) { return answer }
         guard let target = targets.first, !target.isHalted, isPresent(target), !faults[.muteCard] else {
             throw .timeout
         }
@@ -426,9 +445,28 @@ struct SoftwarePN532 {
         case 0xC2 where input.count == 1:
             targets[0].isHalted = true
             return input
+        case 0xCA where input.count == 2 && input[1] == 0x01:
+            targets[0].isHalted = true
+            return input
         default:
             throw .timeout
         }
+    }
+
+    /// WUPB and ATTRIB (ISO/IEC 14443-3, 7.7 and 7.10), with which nfcpy activates cards of type B itself.
+    private mutating func rawActivation(_ input: [UInt8], _ faults: ACR122UFaults) -> [UInt8]? {
+        guard let target = targets.first, isPresent(target), !faults[.muteCard], case .typeB(let atqb) = target.radio
+        else { return nil }
+        if input.count == 3, input[0] == 0x05, input[2] & 0x08 != 0 {
+            targets[0].wakeUp()
+            targets[0].speaksISODEP = false
+            return Array(atqb.prefix(12))
+        }
+        guard !target.isHalted, !target.speaksISODEP, input.count >= 9, input[0] == 0x1D,
+            input[1..<5].elementsEqual(atqb.dropFirst().prefix(4))
+        else { return nil }
+        targets[0].speaksISODEP = true
+        return [0x00]
     }
 
     // MARK: Selecting and releasing

@@ -1,0 +1,96 @@
+import Foundation
+import TestSupport
+import Testing
+
+/// libnfc and nfcpy, written against real readers, drive the software ones.  Where they disagree with these, these are wrong.
+@Suite(.timeLimit(.minutes(10)), .serialized) struct ForeignDriverTests {
+    /// nfcpy, as Tests/run installs it, and what has it read a card.
+    private static let nfcpy = FileManager.default.currentDirectoryPath + "/.build/nfcpy"
+    private static let script = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
+        .appendingPathComponent("Judges/nfcpy-read.py").path
+
+    private static let nfcpyObstacle =
+        FileManager.default.fileExists(atPath: nfcpy + "/nfc") ? nil : "nfcpy is not installed; Tests/run does that"
+    private static let umockdevObstacle =
+        ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib"].contains {
+            FileManager.default.fileExists(atPath: $0 + "/libumockdev-preload.so.0")
+        } ? nil : "umockdev is not installed"
+
+    /// Runs a program with a card on a virtual reader.  A driver that loses patience with a machine that is busy, after
+    /// 100 ms in nfcpy, is asked again.
+    private func run(
+        _ card: String, on reader: [String], _ command: [String], until isDone: (String) -> Bool
+    ) async throws -> String {
+        var output = ""
+        for _ in 0..<10 {
+            let outcome = try await Program.run(
+                [Program.built("virtual-reader"), "--card", card] + reader + ["--"] + command,
+                environment: ["PYTHONPATH": Self.nfcpy])
+            output = outcome.output + outcome.error
+            if isDone(outcome.output) { return outcome.output }
+        }
+        return output
+    }
+
+    /// What the card files have.
+    @Test(
+        .enabled(if: Program.isInstalled("nfc-list"), "libnfc-bin is not installed"),
+        arguments: [
+            ("ntag213", ["ISO14443A", "04  6d  2a  91  5c  70  80", "SAK (SEL_RES): 00"]),
+            ("visa", ["ISO14443A", "04  5a  3c  12  7e  61  80", "ATS: 78  80  70  02  20  63  cb  b6  80  0f"]),
+            ("mifare-classic-1k", ["ISO14443A", "5e  8a  31  c4", "SAK (SEL_RES): 08"]),
+            ("type-b", ["ISO14443B", "PUPI: 12  23  45  56"]),
+            ("felica", ["Felica (212 kbps)", "Felica (424 kbps)", "02  fe  00  01  02  03  04  05"]),
+        ])
+    func libnfcListsCards(_ card: String, _ expected: [String]) async throws {
+        let output = try await run(card, on: ["--host", "pty"], ["nfc-list"]) { $0.contains("target(s) found") }
+        for text in expected { #expect(output.contains(text), "\(output)") }
+        #expect(!output.contains("error\tlibnfc.driver"), "\(output)")
+    }
+
+    /// It polls by InAutoPoll, and then waits until the card does not answer any more.
+    @Test(
+        .enabled(if: Program.isInstalled("nfc-poll"), "libnfc-examples is not installed"),
+        arguments: [("visa", "5a  3c  12"), ("type-b", "PUPI: 12  23  45  56"), ("felica", "02  fe  00  01")])
+    func libnfcPollsForCards(_ card: String, _ expected: String) async throws {
+        let control = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString.prefix(8)).control"
+        let program = try Program([
+            Program.built("virtual-reader"), "--host", "pty", "--control", control, "--", "stdbuf", "-o0", "nfc-poll",
+        ])
+        try await program.wait(for: "polling") { $0.output.contains("will poll") }
+        try VirtualReaderProcess.perform("insert \(card)", at: control)
+        try await program.wait(for: "the card") { $0.output.contains("Waiting for card removing") }
+        #expect(program.output.contains(expected), "\(program.output)")
+        try VirtualReaderProcess.perform("remove", at: control)
+        let outcome = try await program.outcome()
+        #expect(outcome.output.contains("done."), "\(outcome)")
+    }
+
+    private static let cards: [(String, [String])] = [
+        ("ntag213", ["046D2A915C7080", "NTAG213", "https://swift.org"]),
+        ("mifare-classic-1k", ["sdd_res=5E8A31C4", "sel_res=08"]),
+        ("ndef-type4", ["Type4ATag", "https://swift.org"]),
+        ("felica", ["Type3Tag", "02FE000102030405", "https://swift.org"]),
+    ]
+
+    @Test(
+        .enabled(if: nfcpyObstacle == nil, "\(nfcpyObstacle ?? "")"),
+        arguments: cards + [("type-b", ["sensb_res=501223455612", "Type4BTag"])])
+    func nfcpyReadsTagsOnABoard(_ card: String, _ expected: [String]) async throws {
+        let read = "exec /usr/bin/python3 '\(Self.script)' tty \"$VIRTUAL_READER_DEVICE\""
+        let output = try await run(card, on: ["--host", "pty"], ["sh", "-c", read]) { output in
+            expected.allSatisfy { output.contains($0) }
+        }
+        for text in ["chipset PN532v1.6"] + expected { #expect(output.contains(text), "\(output)") }
+    }
+
+    @Test(
+        .enabled(if: nfcpyObstacle == nil, "\(nfcpyObstacle ?? "")"),
+        .enabled(if: umockdevObstacle == nil, "\(umockdevObstacle ?? "")"), arguments: cards)
+    func nfcpyReadsTagsOnAnACR122U(_ card: String, _ expected: [String]) async throws {
+        let output = try await run(card, on: ["--no-pcscd"], ["/usr/bin/python3", Self.script, "usb"]) { output in
+            expected.allSatisfy { output.contains($0) }
+        }
+        for text in expected { #expect(output.contains(text), "\(output)") }
+    }
+}
