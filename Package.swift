@@ -171,7 +171,7 @@ let package = Package(
 
         // Examples.
         .executableTarget(
-            name: "first-program", dependencies: ["SmartCard", "SmartCardPCSC", "EMVContactless", "CWipedHeap"],
+            name: "first-program", dependencies: ["CardReaders", "SmartCard", "EMVContactless", "CWipedHeap"],
             path: "Examples/first-program", swiftSettings: settings),
         // Starts psp-sandbox if it is told of no other payment service.
         .executableTarget(
@@ -189,7 +189,8 @@ let package = Package(
         .executableTarget(
             name: "benchmarks",
             dependencies: [
-                "CBaseline", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "SmartCardTrace",
+                "CBaseline", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB",
+                "SmartCardTrace",
                 "SmartCardSimulator", "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader",
                 "KioskKit", "CWipedHeap", crypto,
                 .product(name: "JWTKit", package: "jwt-kit"),
@@ -231,7 +232,7 @@ let package = Package(
             name: "CardReadersTests",
             dependencies: [
                 "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "SmartCardSimulator",
-                "SmartCardSimulatorHosts", "TestSupport", "USBTestSupport", "virtual-reader",
+                "SmartCardSimulatorHosts", "TestSupport", "USBTestSupport", "virtual-reader", logging,
             ],
             swiftSettings: settings),
         .testTarget(

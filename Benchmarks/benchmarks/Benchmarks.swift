@@ -1,4 +1,5 @@
 import CBaseline
+import CardReaders
 import Glibc
 import SmartCard
 import SmartCardPCSC
@@ -68,7 +69,8 @@ struct Benchmarks {
     /// What our layers add over a transport that costs nothing.
     static func layers() async throws {
         let channel = InstantChannel()
-        let added = try await added(to: { _ = try await channel.transmit(readRecord) }, by: channel.layered())
+        let added = try await added(
+            to: { _ = try await channel.transmit(readRecord) }, by: Stack(timeLimit: nil).over(channel))
         print(
             "layers: GET RESPONSE and wrong Le add \(microseconds(added)) an APDU"
                 + Limit.verdict(.microseconds(3), added))
@@ -85,7 +87,7 @@ struct Benchmarks {
             to: {
                 link.write(message, to: 0x02, timeout: .zero) { _ in }
                 link.read(320, from: 0x82, timeout: .zero) { _ in }
-            }, by: try await reader.connect().layered())
+            }, by: Stack(timeLimit: nil).over(try await reader.connect()))
         print(
             "layers: with those of SmartCardUSB, \(name), \(microseconds(added)) an APDU"
                 + Limit.verdict(.microseconds(3), added))

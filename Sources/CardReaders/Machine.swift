@@ -57,6 +57,15 @@ public struct Machine: Sendable {
         throw listing.failure(unlessFoundBy: backends) ?? CardError(.noReader)
     }
 
+    /// The reader for a program that wants one: of a reader with several slots, one that is for contactless cards.
+    ///
+    /// - Throws: as ``readers()`` does.
+    public func reader() async throws -> MachineReader {
+        let readers = try await readers()
+        guard let reader = readers.preferred else { throw CardError(.noReader) }
+        return reader
+    }
+
     /// The readers, and what could not be looked at.
     public func look() async -> Listing {
         await Survey(self).look(thoroughly: false).listing

@@ -1,5 +1,3 @@
-public import Logging
-
 /// Fetches what a card holds back behind 61xx by GET RESPONSE, and joins it to one response
 /// (ISO/IEC 7816-4, 5.3.4 and 11.8.1).
 ///
@@ -130,20 +128,5 @@ extension CommandAPDU {
         case 0xFF: 0xFF
         default: 0x00
         }
-    }
-}
-
-extension CardChannel {
-    /// This channel under all layers, in their one order: GET RESPONSE, wrong Le, traffic log, recorder.
-    ///
-    /// - Parameter logger: where exchanges go at trace level, masked; see ``TrafficLogLayer``.
-    /// - Parameter record: sees each exchange in the clear, as the caller of the outermost layer sees it.
-    public func layered(
-        logger: Logger? = nil, record: RecorderLayer.Record? = nil
-    ) -> any CardChannel {
-        var channel: any CardChannel = WrongLeLayer(GetResponseLayer(self))
-        if let logger { channel = TrafficLogLayer(channel, logger: logger) }
-        if let record { channel = RecorderLayer(channel, record: record) }
-        return channel
     }
 }

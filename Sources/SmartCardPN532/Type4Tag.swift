@@ -10,7 +10,7 @@ public import SmartCard
 public struct Type4Tag: NDEFTag {
     private let card: any CardChannel
 
-    public init(_ card: any CardChannel) { self.card = card.layered() }
+    public init(_ card: any CardChannel) { self.card = WrongLeLayer(GetResponseLayer(card)) }
 
     private static let application: [UInt8] = [0xD2, 0x76, 0x00, 0x00, 0x85, 0x01, 0x01]
     private static let applicationVersion1: [UInt8] = [0xD2, 0x76, 0x00, 0x00, 0x85, 0x01, 0x00]

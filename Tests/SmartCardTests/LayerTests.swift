@@ -104,32 +104,10 @@ private struct ConstantChannel: CardChannel {
     }
 }
 
-@Suite struct LayeredChannelTests {
-    /// 6Cxx first, 61xx in answer to the second try: the recorder sees one exchange, as the caller does.
-    @Test func layersStandInTheirOrder() async throws {
-        let channel = ScriptedChannel([
-            ("00 B2 01 0C 00", "6C 04"),
-            ("00 B2 01 0C 04", "61 04"),
-            ("00 C0 00 00 04", "70 02 5A 00 90 00"),
-        ])
-        let recorded = Mutex<[String]>([])
-        let layered = channel.layered { event in
-            let text =
-                switch event {
-                case .command(let command): command.bytes.hex
-                case .response(let response): response.bytes.hex
-                case .failure: "error"
-                }
-            recorded.withLock { $0.append(text) }
-        }
-        _ = try await layered.transmit(.readRecord(1, sfi: 1))
-        #expect(recorded.withLock { $0 } == ["00B2010C00", "70025A009000"])
-        #expect(channel.isFinished)
-    }
-
+@Suite struct RecorderTests {
     @Test func failuresAreRecordedToo() async {
         let recorded = Mutex(0)
-        let layered = ScriptedChannel([]).layered { event in
+        let layered = RecorderLayer(ScriptedChannel([])) { event in
             if case .failure = event { recorded.withLock { $0 += 1 } }
         }
         _ = try? await layered.transmit(.readRecord(1, sfi: 1))

@@ -59,21 +59,20 @@ private struct SlowLayer: CardChannel {
     @Test func throughAllLayers() async throws {
         var logger = Logger(label: "test") { _ in SwiftLogNoOpLogHandler() }
         logger.logLevel = .trace
-        let layered = StampingChannel("90 00").layered(logger: logger) { _ in
-            try? await Task.sleep(for: .milliseconds(30))
-        }
+        let logged = TrafficLogLayer(WrongLeLayer(GetResponseLayer(StampingChannel("90 00"))), logger: logger)
+        let layered = RecorderLayer(logged) { _ in try? await Task.sleep(for: .milliseconds(30)) }
         let channel = SlowLayer(base: TimeLimitLayer(layered, limit: .seconds(45)))
         #expect(try await time(channel) == .milliseconds(7))
     }
 
     /// READ RECORD, READ RECORD with the right length, GET RESPONSE.
     @Test func exchangesAreAddedUp() async throws {
-        let channel = StampingChannel("6C 05", "61 03", "70 01 00 90 00").layered()
+        let channel = WrongLeLayer(GetResponseLayer(StampingChannel("6C 05", "61 03", "70 01 00 90 00")))
         #expect(try await time(channel) == .milliseconds(21))
     }
 
     @Test func aTransportThatTellsNothing() async throws {
-        #expect(try await time(SilentChannel().layered()) >= .milliseconds(30))
+        #expect(try await time(WrongLeLayer(GetResponseLayer(SilentChannel()))) >= .milliseconds(30))
     }
 
     /// There was no exchange to measure, so it is all that went by.

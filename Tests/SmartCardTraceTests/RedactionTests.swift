@@ -187,7 +187,7 @@ import Testing
         let recording = try Recording()
         let reader = recording.recorder.recording(virtualReader(card))
         let channel = try await reader.connect()
-        let inspection = try await inspector.inspect(channel.layered())
+        let inspection = try await inspector.inspect(WrongLeLayer(GetResponseLayer(channel)))
         #expect(!inspection.applications.isEmpty)
         await channel.disconnect(.leave)
         let trace = try recording.trace()
@@ -200,7 +200,7 @@ import Testing
         // Redacted again it is the same.
         #expect(Set(redaction.redacted(redacted).events) == Set(redacted.events))
         let replay = ReplayReader(redacted)
-        let played = try await inspector.inspect(replay.connect().layered())
+        let played = try await inspector.inspect(WrongLeLayer(GetResponseLayer(replay.connect())))
         #expect(played.applications.count == inspection.applications.count)
     }
 

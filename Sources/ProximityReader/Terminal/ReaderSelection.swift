@@ -6,12 +6,11 @@ extension ProximityReaderSystem.ReaderChoice {
     ///
     /// - Throws: `CardError`, of kind `noReader` where there is none.
     func find() async throws -> any CardReader {
-        let machine: CardReaders.Machine
         switch self {
         case .reader(let reader): return reader
-        case .pcsc: machine = CardReaders.Machine(.pcsc)
-        case .usb: machine = CardReaders.Machine(.usb)
-        case .automatic: machine = CardReaders.Machine()
+        case .pcsc: return try await CardReaders.Machine(.pcsc).reader()
+        case .usb: return try await CardReaders.Machine(.usb).reader()
+        case .automatic: return try await CardReaders.Machine().reader()
         case .serialNumber(let number):
             for reader in try await CardReaders.Machine().readers() where await reader.details().serialNumber == number
             {
@@ -19,8 +18,6 @@ extension ProximityReaderSystem.ReaderChoice {
             }
             throw CardError(.noReader, "none has the serial number \(number)")
         }
-        guard let reader = try await machine.readers().preferred else { throw CardError(.noReader) }
-        return reader
     }
 }
 

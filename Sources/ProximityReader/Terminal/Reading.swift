@@ -1,4 +1,5 @@
 import CardEncryption
+import CardReaders
 import EMVContactless
 import Foundation
 import Logging
@@ -188,8 +189,9 @@ extension PaymentTerminal {
         let entryPoint = EntryPoint(
             configuration: configuration.terminal, kernels: Kernels.all,
             keys: configuration.certificationAuthorityKeys, preferredApplications: try request.card.preferredAIDs())
+        let stack = Stack(.ofEMVContactless, timeLimit: configuration.answerTime)
         let report = try await ContactlessTerminal(entryPoint, tornTransactions: tornTransactions).perform(
-            transaction, in: field, layers: { [limit = configuration.answerTime] in TimeLimitLayer($0, limit: limit) },
+            transaction, in: field, layers: { [stack] in stack.over($0) },
             show: { _ in })
         let card = CardRead(
             report, transaction, id: request.id.uuidString,

@@ -1,0 +1,87 @@
+import CardReaders
+import Logging
+import SmartCard
+import Synchronization
+import Testing
+
+/// Answers what it was told to, one after the other, and keeps what it was sent.
+private final class Transport: CardChannel {
+    private let answers: Mutex<[[UInt8]]>
+    private let sent = Mutex<[String]>([])
+
+    init(_ answers: String...) { self.answers = Mutex(answers.map { try! [UInt8](hex: $0.filter { $0 != " " }) }) }
+
+    var commands: [String] { sent.withLock { $0 } }
+
+    func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+        sent.withLock { $0.append(command.bytes.hex) }
+        guard let answer = answers.withLock({ $0.isEmpty ? nil : $0.removeFirst() }) else {
+            try await Task.sleep(for: .seconds(600))
+            throw CardError(.noAnswer)
+        }
+        return try ResponseAPDU(answer)
+    }
+}
+
+/// Writes down what is logged.
+private struct Lines: LogHandler {
+    let lines: Mutexed
+    var metadata: Logger.Metadata = [:]
+    var logLevel = Logger.Level.trace
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { metadata[key] }
+        set { metadata[key] = newValue }
+    }
+    func log(event: LogEvent) { lines.all.withLock { $0.append("\(event.message)") } }
+}
+
+private final class Mutexed: Sendable {
+    let all = Mutex<[String]>([])
+}
+
+@Suite struct StackTests {
+    private func record(into list: Mutexed) -> RecorderLayer.Record {
+        { event in
+            switch event {
+            case .command(let command): list.all.withLock { $0.append("> \(command.bytes.hex)") }
+            case .response(let response): list.all.withLock { $0.append("< \(response.bytes.hex)") }
+            case .failure(let error):
+                list.all.withLock { $0.append("! \((error as? CardError)?.kind.rawValue ?? "?")") }
+            }
+        }
+    }
+
+    /// 6Cxx first, 61xx in answer to the second try (ISO/IEC 7816-4, 5.1.3 and 5.3.4): log and recorder see one exchange.
+    @Test("what is held back is fetched and a wrong length mended, below what is logged and recorded")
+    func whole() async throws {
+        let transport = Transport("6C 04", "61 04", "70 02 5A 00 90 00")
+        let (logged, recorded) = (Mutexed(), Mutexed())
+        let logger = Logger(label: "test") { _ in Lines(lines: logged) }
+        let channel = Stack(logger: logger, record: record(into: recorded)).over(transport)
+        #expect(try await channel.transmit(.readRecord(1, sfi: 1)).data == [0x70, 0x02, 0x5A, 0x00])
+        #expect(transport.commands == ["00B2010C00", "00B2010C04", "00C0000004"])
+        #expect(recorded.all.withLock { $0 } == ["> 00B2010C00", "< 70025A009000"])
+        #expect(logged.all.withLock { $0.count } == 2)
+    }
+
+    /// EMV Contactless Book B and Book 1, 9.3.1: both belong to T=0.
+    @Test(
+        "the kernel is told what a contactless card answers, and nothing is sent that it has not asked for",
+        arguments: ["61 04", "6C 04"])
+    func payment(_ answer: String) async throws {
+        let transport = Transport(answer, "70 02 5A 00 90 00")
+        let response = try await Stack(.ofEMVContactless).over(transport).transmit(.readRecord(1, sfi: 1))
+        #expect([response.status.sw1, response.status.sw2].hex == answer.filter { $0 != " " })
+        #expect(transport.commands == ["00B2010C00"])
+    }
+
+    @Test("the time limit is that of each exchange at the transport, and recorded when it has passed")
+    func timeLimit() async throws {
+        let recorded = Mutexed()
+        let stack = Stack(timeLimit: .milliseconds(20), record: record(into: recorded))
+        await #expect { try await stack.over(Transport("61 04")).transmit(.readRecord(1, sfi: 1)) } throws: {
+            ($0 as? CardError)?.kind == .readerTimeout
+        }
+        #expect(recorded.all.withLock { $0 } == ["> 00B2010C00", "! readerTimeout"])
+    }
+}
