@@ -93,12 +93,58 @@ struct VirtualMachine {
         let start = ContinuousClock.now
         let complaint: String
         do {
-            complaint = try await Program.run(arguments(results: results.path), timeout: .seconds(900)).error
+            complaint = try await boot(results).outcome(timeout: .seconds(900)).error
         } catch let timeout as Program.Timeout {
             // The steps that were done are told all the same.
             complaint = timeout.description
         }
         return try VirtualMachine(results: results, complaint: complaint, duration: .now - start)
+    }
+
+    /// Starts QEMU, and waits until the guest's first process has the host's files, two minutes at most.
+    ///
+    /// QEMU 7.2 was seen, once in some hundred times, to stand still before the kernel's first line, for as long as one waited.
+    /// Nothing of ours has run by then: such a machine is ended and started again, and what it was doing is printed.
+    ///
+    /// - Throws: `Program.Timeout` if that happens three times in a row.
+    private static func boot(_ results: URL) async throws -> Program {
+        let isUp = results.appendingPathComponent("up").path
+        var attempt = 1
+        while true {
+            let machine = try Program(arguments(results: results.path))
+            do {
+                try await machine.wait(for: "first process of the virtual machine") {
+                    FileManager.default.fileExists(atPath: isUp) || !$0.isRunning
+                }
+                return machine
+            } catch let timeout as Program.Timeout {
+                print("virtual machine, start \(attempt): \(timeout)\n\(await state(of: results))")
+                machine.signal(SIGKILL)
+                _ = try await machine.outcome()
+                guard attempt < 3 else { throw timeout }
+                attempt += 1
+            }
+        }
+    }
+
+    /// The console's end and the processors' registers of a machine that stands still, a second apart.
+    private static func state(of results: URL) async -> String {
+        let console = try? String(contentsOf: results.appendingPathComponent("console"), encoding: .utf8)
+        let monitor = """
+            import socket, sys, time
+            monitor = socket.socket(socket.AF_UNIX)
+            monitor.connect("\\0" + sys.argv[1])
+            for _ in range(2):
+                monitor.sendall(b"info status\\ninfo cpus\\ninfo registers -a\\n")
+                time.sleep(1)
+            monitor.settimeout(1)
+            try:
+                while True: sys.stdout.write(monitor.recv(65536).decode(errors="replace"))
+            except OSError: pass
+            """
+        let registers = try? await Program.run(
+            ["python3", "-c", monitor, results.path], timeout: .seconds(20))
+        return "console: \(console?.suffix(2000) ?? "none")\n\(registers.map { "\($0)" } ?? "no registers")"
     }
 
     /// Carries out what is asked for, one file a request: `ID.request` with a line for the reader, to which `ID.answer` says
@@ -136,8 +182,10 @@ struct VirtualMachine {
             "-kernel", image.appendingPathComponent("vmlinuz").path,
             "-initrd", image.appendingPathComponent("initramfs").path,
             // The kernel counts ticks while it boots, and panics where a busy machine gives it too few.
-            "-append", "console=ttyS0 quiet panic=-1 mitigations=off no_timer_check",
-            "-serial", "file:\(results)/console",
+            "-append", "console=ttyS0 earlyprintk=ttyS0 panic=-1 mitigations=off no_timer_check",
+            "-serial", "file:\(results)/console", "-mon", "monitor",
+            // An abstract name, because a path may be too long for a socket.
+            "-chardev", "socket,id=monitor,path=\(results),abstract=on,server=on,wait=off",
             "-netdev", "user,id=net", "-device", "virtio-net-pci,netdev=net,romfile=",
         ] + share("/", "host", "multidevs=remap,readonly=on") + share(results, "results", "readonly=off")
     }

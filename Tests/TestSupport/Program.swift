@@ -84,6 +84,8 @@ public final class Program: Sendable {
     public var output: String { read("output") }
     public var error: String { read("error") }
 
+    public var isRunning: Bool { process.isRunning }
+
     public func signal(_ number: Int32) { kill(process.processIdentifier, number) }
 
     /// Waits until `isTrue`, asked every 10 ms.
@@ -106,7 +108,7 @@ public final class Program: Sendable {
     /// - Throws: ``Timeout``, after the program has been killed.
     public func outcome(timeout: Swift.Duration = .seconds(120)) async throws -> Outcome {
         do {
-            try await wait(for: "end", timeout: timeout) { !$0.process.isRunning }
+            try await wait(for: "end", timeout: timeout) { !$0.isRunning }
         } catch {
             kill(process.processIdentifier, SIGKILL)
             throw error
