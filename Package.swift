@@ -71,7 +71,7 @@ let package = Package(
 
         // Libraries.
         .target(name: "Waiting", swiftSettings: settings),
-        .target(name: "SmartCard", dependencies: [logging], swiftSettings: settings),
+        .target(name: "SmartCard", dependencies: ["Waiting", logging], swiftSettings: settings),
         .target(
             name: "SmartCardPCSC", dependencies: ["SmartCard", "CSmartCardPCSC"], swiftSettings: settings),
         .target(name: "SmartCardPN532", dependencies: ["SmartCard"], swiftSettings: settings),

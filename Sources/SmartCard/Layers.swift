@@ -1,3 +1,6 @@
+import Synchronization
+import Waiting
+
 /// Fetches what a card holds back behind 61xx by GET RESPONSE, and joins it to one response
 /// (ISO/IEC 7816-4, 5.3.4 and 11.8.1).
 ///
@@ -100,16 +103,20 @@ public struct TimeLimitLayer: CardChannel {
 public func withTimeLimit<Result: Sendable>(
     _ limit: Duration, _ body: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
-    try await withThrowingTaskGroup(of: Result.self) { group in
-        defer { group.cancelAll() }
-        group.addTask { try await body() }
-        group.addTask {
-            try await Task.sleep(for: limit)
-            throw CardError(.readerTimeout, "no answer within \(limit)")
-        }
-        guard let first = try await group.next() else { throw CancellationError() }
-        return first
+    let isLate = Mutex(false)
+    let work = Task { try await body() }
+    let deadline = Deadlines.ofThisProcess.set(limit) {
+        isLate.withLock { $0 = true }
+        work.cancel()
     }
+    defer { Deadlines.ofThisProcess.lift(deadline) }
+    let result = await withTaskCancellationHandler {
+        await work.result
+    } onCancel: {
+        work.cancel()
+    }
+    guard !isLate.withLock({ $0 }) else { throw CardError(.readerTimeout, "no answer within \(limit)") }
+    return try result.get()
 }
 
 extension StatusWord {

@@ -52,19 +52,19 @@ extension ReaderConfiguration {
     var advertised: ReaderConfiguration {
         var configuration = self
         for index in combinations.indices {
-            let set = terminal.merging(combinations[index].data) { $1 }
-            var derived: [TLVTag: [UInt8]] = [
-                0x9F33: [
-                    set[0xDF8117]?.first ?? 0, abilities.methods.union(.noCVM).rawValue, set[0xDF811F]?.first ?? 0,
-                ]
-            ]
-            if combinations[index].kernel == 2 {
-                derived[0xDF8118] = [abilities.methods.rawValue]
-                derived[0xDF8119] = [CVMCapability.noCVM.rawValue]
-                derived[0xDF811E] = [abilities.magStripeMethod]
-                derived[0xDF812C] = [0x00]
+            func set(_ tag: TLVTag) -> [UInt8]? { combinations[index].data[tag] ?? terminal[tag] }
+            func derive(_ tag: TLVTag, _ value: @autoclosure () -> [UInt8]) {
+                if set(tag) == nil { configuration.combinations[index].data[tag] = value() }
             }
-            for (tag, value) in derived where set[tag] == nil { configuration.combinations[index].data[tag] = value }
+            derive(
+                0x9F33,
+                [set(0xDF8117)?.first ?? 0, abilities.methods.union(.noCVM).rawValue, set(0xDF811F)?.first ?? 0])
+            if combinations[index].kernel == 2 {
+                derive(0xDF8118, [abilities.methods.rawValue])
+                derive(0xDF8119, [CVMCapability.noCVM.rawValue])
+                derive(0xDF811E, [abilities.magStripeMethod])
+                derive(0xDF812C, [0x00])
+            }
             configuration.combinations[index].terminalTransactionQualifiers?.formUnion(abilities.qualifiers)
         }
         return configuration
