@@ -66,6 +66,44 @@ import Testing
         #expect(Set(keys.withLock { $0 }).count == 2, "the next one is another")
     }
 
+    @Test("of several refunds of one charge that runs have left, each is asked for under its own key, the oldest first")
+    func refunds() async throws {
+        let keys = ["refund-2", "refund-1", "refund-3"]
+        do {
+            let journal = PaymentJournal(folder: folder.url)
+            for (index, key) in keys.enumerated() {
+                _ = try await journal.begin(
+                    UnsettledPayment(
+                        id: key, kind: .refund, amount: 5, currency: "EUR",
+                        time: Date(timeIntervalSince1970: TimeInterval(1_700_000_000 + index))),
+                    note: Data(#"{"refund":{"charge":"charge-1","amount":500}}"#.utf8))
+            }
+        }
+        // Whether a card is needed is asked before each leftover.
+        let script: [ScriptedProcessor.Answer] = [
+            .approved, .approved, .approved, .fails(.noAnswer), .approved, .approved, .approved,
+        ]
+        try await run(script) { bench in
+            await bench.processor.setRefund(.succeeded, needsCard: false)
+            let service = try #require(bench.service as? ContactlessReaderService)
+            #expect(await service.unsettledPayments.map(\.id) == keys)
+            #expect(
+                await failure {
+                    _ = try await bench.service.refundPayment(
+                        parameters: RefundParameters(chargeId: "charge-1", amount: 6, currency: "eur"))
+                } == "refundCreation(underlyingError: paymentOutcomeUnknown)")
+            _ = await failure { _ = try await bench.service.refundPayment(parameters: Self.refund) }
+            #expect(entries.count == 2)
+            _ = await failure { _ = try await bench.service.refundPayment(parameters: Self.refund) }
+            #expect(entries.count == 2, "no answer")
+            _ = try await bench.service.refundPayment(parameters: Self.refund)
+            _ = try await bench.service.refundPayment(parameters: Self.refund)
+            #expect(entries == [])
+            let asked = await bench.processor.calls(of: "refund").map(\.key)
+            #expect(asked == ["refund-2", "refund-1", "refund-1", "refund-3"])
+        }
+    }
+
     @Test("a payment of which nobody knows is the active one of the next run, and no other begins beside it")
     func payment() async throws {
         let keys = Mutex<[String]>([])

@@ -180,6 +180,26 @@ import USBTestSupport
         #expect(await failure { try await bench.offline.cancel(first) } != nil)
     }
 
+    @Test("Of intents that no card is read for, only the last few are kept")
+    func begun() async throws {
+        let bench = try await Bench()
+        let count = OfflinePaymentProcessor.mostBegun
+        await bench.online.follow(Array(repeating: .fails(.notConnected), count: count + 1))
+        var intents: [PaymentIntent] = []
+        for _ in 0...count {
+            intents.append(
+                try await bench.offline.createIntent(
+                    PaymentIntentParameters(amount: 10, currency: "eur"), amount: 1000,
+                    idempotencyKey: UUID().uuidString))
+        }
+        await #expect(throws: PaymentProcessorError.self) { _ = try await bench.offline.retrieve(intents[0]) }
+        for intent in intents[1...] {
+            #expect(try await bench.offline.retrieve(intent).status == .requiresPaymentMethod)
+        }
+        try await bench.offline.cancel(intents[1])
+        await #expect(throws: PaymentProcessorError.self) { _ = try await bench.offline.retrieve(intents[1]) }
+    }
+
     /// Every card is on it.
     private struct EveryCard: ExceptionFile {
         func contains(_ number: PAN, sequenceNumber: UInt8?) -> Bool { true }

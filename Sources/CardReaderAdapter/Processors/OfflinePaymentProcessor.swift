@@ -45,8 +45,10 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
     /// The terminal's, which the readers' terminals share.
     package nonisolated var store: RecordStore { terminal.store }
     private let online: any PaymentProcessor
-    /// Made offline, without a card yet.
-    private var begun: [String: PaymentIntentParameters] = [:]
+    /// Made offline, without a card yet, the oldest first.  The reader takes one after the other: of more than a few, the oldest
+    /// are those that nobody will present a card for.
+    private var begun: [(id: String, parameters: PaymentIntentParameters)] = []
+    package static let mostBegun = 16
 
     /// - Parameters:
     ///   - online: charges cards while the payment service is reached.
@@ -102,13 +104,18 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
             guard let id = UUID(uuidString: idempotencyKey), await isAdmitted(amount, parameters.currency) else {
                 throw error
             }
-            begun[id.uuidString] = parameters
+            forget(id.uuidString)
+            begun.append((id.uuidString, parameters))
+            begun.removeFirst(max(0, begun.count - Self.mostBegun))
             return PaymentIntent(
                 id: id.uuidString, status: .requiresPaymentMethod, created: Date(), amount: amount,
                 currency: parameters.currency, metadata: parameters.metadata,
                 offlineDetails: OfflineDetails(storedAt: nil, requiresUpload: true))
         }
     }
+
+    private func isBegun(_ id: String) -> Bool { begun.contains { $0.id == id } }
+    private func forget(_ id: String) { begun.removeAll { $0.id == id } }
 
     private func isAdmitted(_ amount: UInt, _ currency: String) async -> Bool {
         guard let multiplier = MinorUnits.multiplier(of: currency) else { return false }
@@ -118,10 +125,13 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
     /// The order that the terminal stores with a payment when its card is read.
     ///
     /// - Returns: nil for an intent that the payment service knows.
-    /// - Throws: ``PaymentProcessorError`` of `unknownIntent` for one that was not begun in this run of the program.
+    /// - Throws: ``PaymentProcessorError`` of `unknownIntent` for one that was not begun in this run of the program, or before
+    ///   many others.
     func order(of intent: PaymentIntent) throws -> StoredOrder? {
         guard intent.offlineDetails != nil else { return nil }
-        guard let parameters = begun[intent.id], let id = UUID(uuidString: intent.id) else {
+        guard let parameters = begun.first(where: { $0.id == intent.id })?.parameters,
+            let id = UUID(uuidString: intent.id)
+        else {
             throw PaymentProcessorError(.unknownIntent)
         }
         return StoredOrder(id: id, attachment: try JSONEncoder().encode(StoredOrder.Details(parameters)))
@@ -135,7 +145,7 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
             return try await online.process(intent, card: card, idempotencyKey: idempotencyKey)
         }
         let stored = try await stored(intent)
-        begun[intent.id] = nil
+        forget(intent.id)
         return stored
     }
 
@@ -143,7 +153,7 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
         guard intent.offlineDetails != nil else { return try await online.retrieve(intent) }
         do {
             return try await stored(intent)
-        } catch let error as PaymentProcessorError where error.reason == .unknownIntent && begun[intent.id] != nil {
+        } catch let error as PaymentProcessorError where error.reason == .unknownIntent && isBegun(intent.id) {
             return intent.with(.requiresPaymentMethod)
         }
     }
@@ -171,12 +181,13 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
         guard intent.offlineDetails != nil else { return try await online.cancel(intent) }
         do {
             switch try await forwarder.cancel(intent.id) {
-            case .cancelled, .declined: begun[intent.id] = nil
+            case .cancelled, .declined: forget(intent.id)
             case .approved: throw PaymentProcessorError(.refused("authorized"), intent: try await stored(intent))
             case .unknown: throw PaymentProcessorError(.noAnswer)
             }
         } catch PaymentCardReaderStore.StoreError.storeAndForwardResultsNotFound {
-            guard begun.removeValue(forKey: intent.id) != nil else { throw PaymentProcessorError(.unknownIntent) }
+            guard isBegun(intent.id) else { throw PaymentProcessorError(.unknownIntent) }
+            forget(intent.id)
         }
     }
 

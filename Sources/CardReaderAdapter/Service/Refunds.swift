@@ -1,9 +1,11 @@
 import Foundation
 import KioskKit
+import Waiting
 
 /// The refunds of which nobody knows whether the money has been given back, each with the key that it was asked for under.
 struct OpenRefunds: Sendable {
     struct Refund: Sendable {
+        let charge: String
         let amount: UInt
         let currency: String
         let card: CollectedCard?
@@ -16,64 +18,69 @@ struct OpenRefunds: Sendable {
         var entry: OpenPayment?
         /// Whether an earlier run of the program has asked for it: its card is not known any more.
         var isLeftover = false
+
+        fileprivate var time: Date { entry?.payment.time ?? .distantPast }
     }
 
-    /// By charge.
+    /// By key: of one charge an earlier run of the program may have left several.
     private var refunds: [String: Refund] = [:]
 
-    /// The one that is to be asked for again; nil: there is none of these parameters.
+    /// The one that is to be asked for again, of several the oldest; nil: there is none of these parameters.
     ///
     /// - Throws: `paymentOutcomeUnknown`, where another amount of the same charge may have been given back.
     func refund(of parameters: RefundParameters, _ amount: UInt) throws -> Refund? {
-        guard let refund = refunds[parameters.chargeId] else { return nil }
-        if refund.amount == amount, refund.currency == parameters.currency { return refund }
-        guard refund.unanswered == 0 else { throw UnderlyingError.paymentOutcomeUnknown }
+        let refunds = refunds.values.filter { $0.charge == parameters.chargeId }
+        let same = refunds.filter { $0.amount == amount && $0.currency == parameters.currency }
+        if let first = same.min(by: { ($0.time, $0.key) < ($1.time, $1.key) }) { return first }
+        guard refunds.allSatisfy({ $0.unanswered == 0 }) else { throw UnderlyingError.paymentOutcomeUnknown }
         return nil
     }
 
     var entries: [OpenPayment] { refunds.values.compactMap(\.entry) }
 
     mutating func restore(_ entry: OpenPayment, of charge: String, _ amount: UInt) {
-        refunds[charge] = Refund(
-            amount: amount, currency: entry.payment.currency?.lowercased() ?? "", card: nil, key: entry.payment.id,
-            unanswered: 1, entry: entry, isLeftover: true)
+        refunds[entry.payment.id] = Refund(
+            charge: charge, amount: amount, currency: entry.payment.currency?.lowercased() ?? "", card: nil,
+            key: entry.payment.id, unanswered: 1, entry: entry, isLeftover: true)
     }
 
-    mutating func ask(_ refund: Refund, of charge: String) {
+    /// It takes the place of one of the same charge that the payment service was never asked for.
+    mutating func ask(_ refund: Refund) {
         var refund = refund
         refund.unanswered += 1
         refund.claim = nil
-        refunds[charge] = refund
+        refunds = refunds.filter { $0.value.charge != refund.charge || $0.value.unanswered > 0 }
+        refunds[refund.key] = refund
     }
 
     /// Takes in what the payment service has answered.
     ///
     /// - Returns: the entry to be settled, if nothing is unknown any more.
-    mutating func settle(_ charge: String, _ answer: Result<RefundOutcome, any Error>) -> OpenPayment? {
-        let entry = refunds[charge]?.entry
-        learn(charge, answer)
-        guard let refund = refunds[charge] else { return entry }
+    mutating func settle(_ key: String, _ answer: Result<RefundOutcome, any Error>) -> OpenPayment? {
+        let entry = refunds[key]?.entry
+        learn(key, answer)
+        guard let refund = refunds[key] else { return entry }
         guard refund.unanswered == 0 else { return nil }
-        refunds[charge]?.entry = nil
+        refunds[key]?.entry = nil
         return entry
     }
 
-    private mutating func learn(_ charge: String, _ answer: Result<RefundOutcome, any Error>) {
+    private mutating func learn(_ key: String, _ answer: Result<RefundOutcome, any Error>) {
         switch answer {
         case .success(.unknown): break
         case .success(.succeeded), .success(.pending):
-            if let claim = ResultClaim.current { refunds[charge]?.claim = claim } else { refunds[charge] = nil }
-        case .success(.failed): refunds[charge] = nil
+            if let claim = ResultClaim.current { refunds[key]?.claim = claim } else { refunds[key] = nil }
+        case .success(.failed): refunds[key] = nil
         case .failure(let error):
             guard let reason = (error as? PaymentProcessorError)?.reason else { return }
             switch reason {
             case .noAnswer: break
-            case .declined: refunds[charge] = nil
+            case .declined: refunds[key] = nil
             // Not this time; it may have been, the times before.
-            case .notConnected: refunds[charge]?.unanswered -= 1
+            case .notConnected: refunds[key]?.unanswered -= 1
             case .unknownIntent, .sessionExpired, .invalidAmount, .invalidCurrency, .tooOld, .refused:
-                refunds[charge]?.unanswered -= 1
-                if refunds[charge]?.unanswered == 0 { refunds[charge] = nil }
+                refunds[key]?.unanswered -= 1
+                if refunds[key]?.unanswered == 0 { refunds[key] = nil }
             }
         }
     }
@@ -81,7 +88,7 @@ struct OpenRefunds: Sendable {
     /// - Returns: the entries to be settled.
     mutating func forgetWhatWasTaken() -> [OpenPayment] {
         let taken = refunds.filter { $0.value.claim?.isTaken == true }
-        for charge in taken.keys { refunds[charge] = nil }
+        for key in taken.keys { refunds[key] = nil }
         return taken.values.compactMap(\.entry)
     }
 
@@ -133,7 +140,7 @@ extension ContactlessReaderService {
             }
         }
         return OpenRefunds.Refund(
-            amount: amount, currency: parameters.currency, card: card,
+            charge: parameters.chargeId, amount: amount, currency: parameters.currency, card: card,
             key: leftover?.key ?? card?.id ?? UUID().uuidString, unanswered: leftover?.unanswered ?? 0,
             entry: leftover?.entry)
     }
@@ -151,7 +158,7 @@ extension ContactlessReaderService {
             }
         }
         let asked = refund
-        openRefunds.ask(asked, of: parameters.chargeId)
+        openRefunds.ask(asked)
         let answer: Result<RefundOutcome, any Error>
         do {
             answer = .success(
@@ -165,7 +172,7 @@ extension ContactlessReaderService {
         if case .success(let outcome) = answer, outcome == .succeeded || outcome == .pending {
             await decided?(.refund(parameters, outcome, key: asked.key))
         }
-        if let over = openRefunds.settle(parameters.chargeId, answer) { await over.settle() }
+        if let over = openRefunds.settle(asked.key, answer) { await over.settle() }
         if let claim = ResultClaim.current {
             claim.whenTaken { [weak self] in Task { await self?.forgetWhatWasTaken() } }
         }
