@@ -121,7 +121,7 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "CardReaderCombine",
-            dependencies: ["CardReaderAdapter", .product(name: "OpenCombine", package: "OpenCombine")],
+            dependencies: ["CardReaderAdapter", "Waiting", .product(name: "OpenCombine", package: "OpenCombine")],
             swiftSettings: settings),
 
         // Tools.
@@ -267,7 +267,7 @@ let package = Package(
             dependencies: [
                 "tainted-terminal", "store-worker", "virtual-reader", "ProximityReader", "CardEncryption",
                 "EMVContactless", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport", crypto,
-                jwtKit,
+                jwtKit, .product(name: "GRDB", package: "GRDB.swift"),
             ],
             exclude: ["AppleSurface.txt", "tainted-terminal", "store-worker"], swiftSettings: settings),
         // Source as others write it, and so without our settings.

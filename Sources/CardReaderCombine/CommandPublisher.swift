@@ -1,6 +1,7 @@
 import CardReaderAdapter
 import OpenCombine
 import Synchronization
+import Waiting
 
 /// One call, for its subscribers: it begins with the first of them, and each of them gets its result, whenever it comes.
 ///

@@ -24,7 +24,7 @@ package final class ResultClaim: Sendable {
     }
 
     /// - Parameter waiter: called by ``take()``, also if that was before.
-    func whenTaken(_ waiter: @escaping @Sendable () -> Void) {
+    package func whenTaken(_ waiter: @escaping @Sendable () -> Void) {
         let isTaken = state.withLock { state in
             state.waiter = waiter
             return state.isTaken

@@ -1,7 +1,9 @@
-/// How long somebody else is waited for.
+/// Nothing has come in time.
 package struct TimeLimitPassed: Error { package init() {} }
 
-/// Waits for `body`, and when `limit` is over or the task is cancelled no longer, whatever `body` does then.
+/// Waits for `body`, and when `limit` is over or the task is cancelled no longer: also one that does not hear that it is
+/// cancelled keeps nobody.  SmartCard's `withTimeLimit` is for commands to a reader, of which the next must not begin before
+/// the last has ended.
 ///
 /// - Throws: `late`, `CancellationError`, or what `body` throws.
 package func waiting<Result: Sendable>(

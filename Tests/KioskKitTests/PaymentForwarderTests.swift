@@ -524,7 +524,15 @@ final class ForwarderBench: Sendable {
         try await wait(for: "decision") { held.withLock { $0 != nil } }
         first.cancel()
         try await wait(for: "cancellation") { isCancelled.withLock { $0 } }
-        let (second, third) = (Task { try await forwarder.forward() }, Task { try await forwarder.forward() })
+        let hasBegun = Mutex(false)
+        let second = Task {
+            hasBegun.withLock { $0 = true }
+            return try await forwarder.forward()
+        }
+        let third = Task { try await forwarder.forward() }
+        try await wait(for: "second call") { hasBegun.withLock { $0 } }
+        // It comes to the forwarder before these have all been there.
+        for _ in 0..<1000 { _ = await forwarder.lastReport }
         Task {
             _ = await second.result
             isLetGo.withLock { $0 = true }

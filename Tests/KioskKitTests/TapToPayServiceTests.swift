@@ -83,6 +83,7 @@ import Testing
         #expect(try await bench.service.charge(amount: 1, currency: "EUR").status == .approved)
         #expect(await bench.psp.tokens == 2)
         await bench.psp.setTokenLifetime(72 * 3600)
+        bench.passTime(61)
         try await bench.service.initialize()
         try bench.insert()
         bench.passTime(24 * 3600 + 1)

@@ -3,6 +3,7 @@ import ProximityReader
 package import SmartCard
 package import SmartCardPCSC
 package import SmartCardUSB
+import Waiting
 
 // What every failure below is to an app: one table for each list of failures that somebody else keeps.
 

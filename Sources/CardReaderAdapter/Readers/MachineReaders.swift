@@ -4,6 +4,7 @@ import KioskKit
 package import ProximityReader
 import SmartCard
 import Synchronization
+import Waiting
 
 /// The readers of this machine, over all backends.
 package final class MachineReaders: ReaderBackend {

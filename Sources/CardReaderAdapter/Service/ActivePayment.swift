@@ -1,3 +1,5 @@
+import Waiting
+
 /// The payment that is not over: what is known of it, and so what may be done next.  It asks nobody and waits for nobody.
 ///
 /// What counts is whether the card may have been charged.  From the moment the payment service is asked until it has said

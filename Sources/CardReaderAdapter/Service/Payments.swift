@@ -1,5 +1,6 @@
 import Foundation
 import KioskKit
+import Waiting
 
 // Payments, and what becomes of one that failed.
 extension ContactlessReaderService {

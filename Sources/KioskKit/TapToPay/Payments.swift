@@ -1,6 +1,7 @@
 public import Foundation
 import Logging
 public import ProximityReader
+import Waiting
 
 /// What moves money: each payment is in the journal before the payment service is asked for it, and until its outcome is known.
 extension TapToPayService {
@@ -94,7 +95,7 @@ extension TapToPayService {
         } catch {
             guard result.status == .approved else { return await settle(open) }
             await takeBackLater(open.payment.id)
-            throw TapToPayError.notRecorded("\(error)")
+            throw TapToPayError.notRecorded(PaymentJournal.Failure.reason(error))
         }
         await decided?(open.payment, result)
         guard !open.isReversal else { throw TapToPayError.takenBack }
@@ -175,7 +176,7 @@ extension TapToPayService {
             unsettled[payment.id] = open
             return open
         } catch {
-            throw TapToPayError.notRecorded("\(error)")
+            throw TapToPayError.notRecorded(PaymentJournal.Failure.reason(error))
         }
     }
 
@@ -256,7 +257,7 @@ extension TapToPayService {
         // Without a disk it can be tried all the same.
         guard await isReversed(key) else {
             sweepLater()
-            if let failure { throw TapToPayError.notRecorded("\(failure)") }
+            if let failure { throw TapToPayError.notRecorded(PaymentJournal.Failure.reason(failure)) }
             return false
         }
         await close(open)

@@ -1,6 +1,6 @@
 import Foundation
 public import ProximityReader
-import SmartCard
+import Waiting
 
 /// A reader and the payment service that it reads for: from the token to the decision.
 ///
@@ -67,6 +67,7 @@ public actor TapToPayService {
     deinit { sweep?.cancel() }
 
     /// Finds the reader, fetches a token, records that its merchant accepts the terms if need be, and prepares the reader.
+    /// A session that is still good, of a reader that was gone meanwhile, is kept: no token is fetched for it.
     ///
     /// Called while it is under way, it waits for the end of that.  What an earlier run of the program has left unsettled is
     /// settled before, as far as the payment service answers: see ``unsettledPayments``.
@@ -91,6 +92,8 @@ public actor TapToPayService {
 
     private func prepare() async throws -> PaymentCardReaderSession {
         try await reader.terminal.requireReader()
+        // A reader that was gone has come back: nobody needs another token.
+        if let session, await session.isGood { return session }
         fetches += 1
         let token = PaymentCardReader.Token(rawValue: try await psp.fetchReaderToken(within: .seconds(60)))
         try await reader.acceptTerms(of: token)
@@ -183,11 +186,9 @@ public actor TapToPayService {
 
 extension PaymentServiceProvider {
     /// - Throws: ``PaymentServiceError/noAnswer(_:)`` when the time is over.
-    func fetchReaderToken(within limit: Duration) async throws -> String {
-        do {
-            return try await withTimeLimit(limit) { try await fetchReaderToken() }
-        } catch let error as CardError where error.kind == .readerTimeout {
-            throw PaymentServiceError.noAnswer("no reader token within \(limit)")
+    package func fetchReaderToken(within limit: Duration) async throws -> String {
+        try await waiting(atMost: limit, or: PaymentServiceError.noAnswer("no reader token within \(limit)")) {
+            try await fetchReaderToken()
         }
     }
 }

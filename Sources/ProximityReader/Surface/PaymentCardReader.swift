@@ -5,11 +5,12 @@ import Waiting
 /// All readers of a process are one device: that of ``ProximityReaderSystem/bootstrap(_:)``, or the first that is found.
 /// Making one opens nothing; ``prepare(using:)`` does.
 public class PaymentCardReader: @unchecked Sendable {
-    /// Whether a reader was there when this was first asked: the one of ``ProximityReaderSystem/bootstrap(_:)``, or any.
+    /// Whether a reader is there: the one of ``ProximityReaderSystem/bootstrap(_:)``, or any.
     ///
-    /// The first to ask is blocked for two seconds at most.  It stays what it was for as long as the program runs, as Apple has
-    /// it: ``prepare(using:)`` tells of a reader that has come since.
-    public static let isSupported: Bool = ReaderLook.findsReader(ProximityReaderSystem.readerChoice)
+    /// Whoever asks is blocked while readers are looked for, for two seconds at most; within a second of a look the answer is that
+    /// look's.
+    public static var isSupported: Bool { look.findsReader(ProximityReaderSystem.readerChoice) }
+    private static let look = ReaderLook()
 
     /// What the reader does, from now on.
     ///

@@ -32,6 +32,9 @@ public class PaymentCardReaderSession: @unchecked Sendable {
         current.withLock { $0 = next }
     }
 
+    /// Whether cards can be read in it: it is the reader's, and neither its time nor its token's is over.
+    package var isGood: Bool { get async { await session.isGood } }
+
     /// As ``PaymentCardReader/events``.
     package var readerEvents: AsyncStream<PaymentCardReader.Event> { session.events }
 

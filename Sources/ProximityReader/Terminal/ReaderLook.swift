@@ -1,20 +1,34 @@
 import Dispatch
 import Synchronization
 
-/// A look for a reader, by a caller that cannot wait as tasks do.
-enum ReaderLook {
+/// Looks for a reader, for callers that cannot wait as tasks do.
+final class ReaderLook: Sendable {
+    private let clock: any Clock<Duration>
+    private let last = Mutex<(isThere: Bool, age: @Sendable () -> Duration)?>(nil)
+
+    /// - Parameter clock: what the age of an answer is measured with.
+    init(clock: some Clock<Duration> = ContinuousClock()) { self.clock = clock }
+
     /// Whether there is a reader; false if that is not known within two seconds.
     ///
-    /// Blocks its thread for so long at most.  The look itself has threads of its own, so that it comes to its end where all
-    /// others are blocked.
-    static func findsReader(_ choice: ProximityReaderSystem.ReaderChoice) -> Bool {
+    /// Blocks its thread for so long at most; not at all where somebody has looked within a second.
+    func findsReader(_ choice: ProximityReaderSystem.ReaderChoice) -> Bool {
+        findsReader { (try? await choice.find()) != nil }
+    }
+
+    /// - Parameter look: has threads of its own, so that it comes to its end where all others are blocked.
+    func findsReader(_ look: @escaping @Sendable () async -> Bool) -> Bool {
+        if let last = last.withLock({ $0 }), last.age() < .seconds(1) { return last.isThere }
         let (found, end) = (Found(), DispatchSemaphore(value: 0))
-        let look = Task(executorPreference: OwnThreads()) {
-            if (try? await choice.find()) != nil { found.note() }
+        let task = Task(executorPreference: OwnThreads()) {
+            if await look() { found.note() }
             end.signal()
         }
-        defer { look.cancel() }
-        return end.wait(timeout: .now() + 2) == .success && found.isThere
+        defer { task.cancel() }
+        let isThere = end.wait(timeout: .now() + 2) == .success && found.isThere
+        let age = clock.age()
+        last.withLock { $0 = (isThere, age) }
+        return isThere
     }
 
     private final class Found: Sendable {
@@ -28,5 +42,13 @@ enum ReaderLook {
             let job = UnownedJob(job)
             DispatchQueue.global().async { job.runSynchronously(on: self.asUnownedTaskExecutor()) }
         }
+    }
+}
+
+extension Clock where Duration == Swift.Duration {
+    /// - Returns: how long ago it is that this was called.
+    fileprivate func age() -> @Sendable () -> Duration {
+        let start = now
+        return { start.duration(to: now) }
     }
 }

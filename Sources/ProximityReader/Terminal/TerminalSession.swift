@@ -29,6 +29,8 @@ package struct HeldSession: Sendable {
         return try await terminal.prepare(using: token)
     }
 
+    var isGood: Bool { get async { await (try? terminal.check(session)) != nil } }
+
     var events: AsyncStream<PaymentCardReader.Event> { terminal.events.stream(of: nil) }
 
     func read(

@@ -106,7 +106,7 @@ public struct IPPPrinter: ReceiptPrinterService {
                 return Array(try await ghostscript.output(of: pdf))
             }
         } catch let error as ExternalProgramError {
-            throw .failed("\(error). \(error.hint)")
+            throw .failed("\(error.description). \(error.hint)")
         } catch {
             throw .failed("\(type(of: error))")
         }
