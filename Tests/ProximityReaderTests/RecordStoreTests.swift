@@ -247,7 +247,7 @@ import Testing
             maximumCount: 10, maximumAge: .seconds(1000))
         let empty = try await store.summary(under: policy)
         #expect(empty.count == 0 && empty.totals == [] && empty.oldest == nil && empty.expiration == nil)
-        #expect(empty.limits.allSatisfy { $0.used == 0 && $0.alarm == nil } && empty.limits.count == 4)
+        #expect(empty.limits.allSatisfy { $0.used == 0 && $0.alarm == nil } && empty.limits.count == 5)
         let start = bench.clock.now
         for (id, amount) in [("a", "10.5"), ("b", "20"), ("c", "19.49")] {
             try await store.add(StoreBench.payment(id, amount: try #require(Decimal(string: amount))))
@@ -271,6 +271,7 @@ import Testing
         #expect(
             alarms(before) == [
                 "count none", "age half", "total(currency: \"EUR\") none", "total(currency: \"USD\") none",
+                "unacknowledged none",
             ])
         #expect(before.limits[2].used == Decimal(string: "49.99") && before.limits[2].allowed == 100)
         bench.clock.advance(1.1)
@@ -282,6 +283,29 @@ import Testing
             try await alarms(store.summary(under: policy))[0...2]
                 == ["count half", "age all", "total(currency: \"EUR\") all"])
         #expect(try await store.summary(under: nil).limits == [])
+    }
+
+    @Test("decisions that nobody acknowledges are kept, and raise an alarm when they are many, until somebody does")
+    func unacknowledged() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        var policy = ProximityReaderSystem.StoreAndForwardPolicy(limits: ["EUR": .init(perPayment: 50, total: 100)])
+        policy.maximumUnacknowledged = 2
+        func use() async throws -> ProximityReaderSystem.Ledger.Summary.LimitUse? {
+            try await store.summary(under: policy).limits.first { $0.limit == .unacknowledged }
+        }
+        for id in ["a", "b"] { try await store.add(StoreBench.payment(id, amount: 1)) }
+        let batch = try await store.makeBatch(size: 0)
+        try await store.willSend(batch: batch.id)
+        try await store.record(["a": .approved])
+        #expect(try await use()?.alarm == .half)
+        try await store.record(["b": .declined])
+        #expect(try await use()?.alarm == .all)
+        #expect(try await store.outcomes().count == 2)
+        try await store.acknowledge("a")
+        try await store.acknowledge("b")
+        let none = try await use()
+        #expect(none?.used == 0 && none?.alarm == nil)
     }
 
     @Test(

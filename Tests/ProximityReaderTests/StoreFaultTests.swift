@@ -436,6 +436,19 @@ import Testing
         #expect(try await bench.store().count() == 2)
     }
 
+    @Test("of a head without its key no more is read than a head has, and no store takes the place of its own")
+    func endlessHead() async throws {
+        let bench = try StoreBench()
+        var store: RecordStore? = try await bench.preparedStore()
+        await store?.close()
+        store = nil
+        try FileManager.default.removeItem(at: bench.file("store.key"))
+        // Of a terabyte, none of which is on the disk.
+        #expect(truncate(bench.file("store.head").path, 1 << 40) == 0)
+        await #expect { try await bench.store().count() } throws: { "\($0)".contains("no such file") }
+        #expect(FileManager.default.fileExists(atPath: bench.file("store.sqlite").path))
+    }
+
     @Test(
         "of a store that is damaged, the payments that can be read are given out; the store stays as it is",
         .enabled(if: Program.isInstalled("sqlite3"), "sqlite3 is not installed"))

@@ -1,3 +1,5 @@
+import Foundation
+import GRDB
 import SmartCard
 import SmartCardSimulator
 import Synchronization
@@ -55,14 +57,49 @@ extension PaymentCardReader: Preparing {}
 // Also for the turn at libpcsclite, which other tests have for long.
 @Suite(.timeLimit(.minutes(10))) struct IsSupportedTests {
     @Test("a reader that was given is there")
-    func given() { #expect(ReaderLook.findsReader(.reader(VirtualReader(SoftwareACR122U())))) }
+    func given() { #expect(ReaderLook().findsReader(.reader(VirtualReader(SoftwareACR122U())))) }
+
+    /// A clock that a test sets.
+    private final class SetClock: Clock {
+        struct Instant: InstantProtocol {
+            var time: Swift.Duration
+            func advanced(by duration: Swift.Duration) -> Self { Self(time: time + duration) }
+            func duration(to other: Self) -> Swift.Duration { other.time - time }
+            static func < (one: Self, other: Self) -> Bool { one.time < other.time }
+        }
+        private let time = Mutex(Swift.Duration.zero)
+        var now: Instant { Instant(time: time.withLock { $0 }) }
+        let minimumResolution = Swift.Duration.zero
+        func advance(_ duration: Swift.Duration) { time.withLock { $0 += duration } }
+        func sleep(until deadline: Instant, tolerance: Swift.Duration?) async throws {}
+    }
+
+    @Test("a reader that comes and goes is there and not there; who asks again within a second starts no other look")
+    func again() {
+        let clock = SetClock()
+        let look = ReaderLook(clock: clock)
+        let looks = Mutex(0)
+        func isThere(_ isThere: Bool) -> Bool {
+            look.findsReader {
+                looks.withLock { $0 += 1 }
+                return isThere
+            }
+        }
+        #expect(!isThere(false))
+        clock.advance(.milliseconds(999))
+        #expect(!isThere(true) && looks.withLock { $0 } == 1)
+        clock.advance(.milliseconds(1))
+        #expect(isThere(true) && looks.withLock { $0 } == 2)
+        clock.advance(.seconds(1))
+        #expect(!isThere(false))
+    }
 
     // libpcsclite keeps the socket of its first call for as long as the process lives, so a test that comes to it says which.
     @Test("nothing is supported where no reader can be enumerated, nor the one that is wanted", .pcscExclusive)
     func nothing() {
         PCSCSocket.pointNowhere()
-        #expect(!ReaderLook.findsReader(.pcsc))
-        #expect(!ReaderLook.findsReader(.serialNumber("nobody's")))
+        #expect(!ReaderLook().findsReader(.pcsc))
+        #expect(!ReaderLook().findsReader(.serialNumber("nobody's")))
     }
 }
 
@@ -72,5 +109,37 @@ extension PaymentCardReader: Preparing {}
         struct Foreign: Error { let text = "whatever it says" }
         #expect(loggable(Foreign()) == "Foreign")
         #expect(loggable(CardError(.readerGone)) == CardError(.readerGone).description)
+    }
+
+    @Test("SQLite's failures are told by their result code, not in its words, which may quote what is stored")
+    func database() {
+        let failure = StoreFailure(DatabaseError(resultCode: .SQLITE_CORRUPT, message: "4761739001010010"))  // TEST
+        #expect("\(failure)".contains("SQLite 11") && !"\(failure)".contains("4761"))
+        #expect(StoreFailure(DatabaseError(resultCode: .SQLITE_IOERR, message: "words")) == .system(10, "SQLite 10"))
+    }
+
+    /// Errors of others, and what is no type of its own.
+    private static var foreign: Regex<(Substring, Substring)> {
+        /(NS|Cocoa|POSIX|Database|JWT|Decoding|Encoding|any )Error/
+    }
+
+    @Test(
+        "no error goes into a text as it is, unless where it is caught says which of our own types it has",
+        arguments: ["CardReaderAdapter", "CardReaderCombine", "KioskKit", "ProximityReader", "Waiting"])
+    func sources(_ target: String) throws {
+        let folder = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Sources/\(target)")
+        let files = try #require(FileManager.default.enumerator(atPath: folder.path)).compactMap { $0 as? String }
+        let sources = files.filter { $0.hasSuffix(".swift") }
+        #expect(!sources.isEmpty)
+        for file in sources {
+            let lines = try String(contentsOf: folder.appending(path: file), encoding: .utf8).split(
+                separator: "\n", omittingEmptySubsequences: false)
+            for (number, line) in lines.enumerated()
+            where line.contains(/\\\(error\)|(describing|reflecting): error\b|\\\(error\.localizedDescription\)/) {
+                let origin = lines[...number].last { $0.contains("catch") || $0.contains(" case let error") }
+                let isOurs = origin.map { $0.contains("let error as ") && !$0.contains(Self.foreign) } ?? false
+                #expect(isOurs, "\(target)/\(file):\(number + 1): \(line)")
+            }
+        }
     }
 }

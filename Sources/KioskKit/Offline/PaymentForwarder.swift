@@ -244,7 +244,7 @@ public actor PaymentForwarder {
             try await call { try await $0.reverse(idempotencyKey: payment) }
             return .cancelled
         } catch let error as PaymentServiceError {
-            return .unknown("\(error)")
+            return .unknown(error.description)
         }
     }
 
@@ -557,8 +557,8 @@ public actor PaymentForwarder {
         round.failed.insert(payment)
         round.failure = failure
         suspects.insert(payment)
-        pending[payment] = "\(failure)"
-        lastReport.undecided[payment] = "\(failure)"
+        pending[payment] = failure.description
+        lastReport.undecided[payment] = failure.description
         size = min(pace.batchSize, largest)
     }
 

@@ -83,6 +83,11 @@ package final class PaymentJournal: Sendable {
     package struct Failure: Error, CustomStringConvertible {
         package let description: String
         init(_ code: Int32, _ path: String) { description = "\(path): \(String(cString: strerror(code)))" }
+
+        /// Why something could not be written down: of what is not the journal's own, the type alone.
+        static func reason(_ error: any Error) -> String {
+            (error as? Failure)?.description ?? "\(type(of: error))"
+        }
     }
 
     /// How far a payment has come.
@@ -164,7 +169,7 @@ package final class PaymentJournal: Sendable {
         let entry: (Record, [State], length: Int)
         do { entry = try Self.read(descriptor, size: here.st_size) } catch {
             close(descriptor)
-            return .unreadable("\(error)")
+            return .unreadable(error.description)
         }
         guard self.path(entry.0.key, "payment") == path else {
             close(descriptor)
@@ -181,7 +186,7 @@ package final class PaymentJournal: Sendable {
     /// No entry is longer.
     private static let longest = 1 << 16
 
-    private static func read(_ descriptor: Int32, size: Int) throws -> (Record, [State], length: Int) {
+    private static func read(_ descriptor: Int32, size: Int) throws(Damage) -> (Record, [State], length: Int) {
         guard size <= longest else { throw Damage(description: "it is longer than an entry can be") }
         var bytes = [UInt8](repeating: 0, count: size)
         guard pread(descriptor, &bytes, size, 0) == size else { throw Damage(description: "it cannot be read") }
@@ -191,11 +196,9 @@ package final class PaymentJournal: Sendable {
         guard let first = lines.first, let record = try? JSONDecoder().decode(Record.self, from: Data(first)) else {
             throw Damage(description: "its first line is no payment")
         }
-        let states = try lines.dropFirst().map { line in
-            guard let state = try? JSONDecoder().decode(State.self, from: Data(line)) else {
-                throw Damage(description: "a line of it is no state of a payment")
-            }
-            return state
+        let states = lines.dropFirst().compactMap { try? JSONDecoder().decode(State.self, from: Data($0)) }
+        guard states.count == lines.count - 1 else {
+            throw Damage(description: "a line of it is no state of a payment")
         }
         return (record, states, end + 1)
     }
@@ -364,7 +367,7 @@ package final class OpenPayment: Sendable {
             }
             journal.raise(nil, of: payment)
         } catch {
-            journal.raise(.reversalNotWritten(payment, reason: "\(error)"), of: payment)
+            journal.raise(.reversalNotWritten(payment, reason: PaymentJournal.Failure.reason(error)), of: payment)
             throw error
         }
     }

@@ -196,6 +196,10 @@ extension ProximityReaderSystem {
         /// What was decided of stored payments: first all that nobody has acknowledged, also of earlier runs of the program,
         /// then each when it is on the disk.  An approval that nobody acknowledges is told at every start.
         ///
+        /// Whoever takes note of a decision acknowledges it: a forwarder that was told whom to tell does so itself, and the reader
+        /// of this stream with ``acknowledge(_:)`` otherwise.  What nobody acknowledges stays on the disk for ever, and raises an
+        /// alarm in ``summary()`` (``Summary/Limit/unacknowledged``).
+        ///
         /// Each stream has each of them once, as fast as it is read.  It fails with `PaymentCardReaderStore.StoreError`.
         public func outcomes() -> AsyncThrowingStream<Outcome, any Error> {
             let cursor = OutcomeCursor(terminal)
@@ -319,7 +323,7 @@ private actor OutcomeCursor {
     init(_ terminal: PaymentTerminal) { self.terminal = terminal }
 
     func next() async throws -> ProximityReaderSystem.Ledger.Outcome? {
-        if news == nil { news = await terminal.store.newOutcomes().makeAsyncIterator() }
+        if news == nil { news = terminal.store.newOutcomes().makeAsyncIterator() }
         while !Task.isCancelled {
             let last = last
             let next = try await terminal.inStore { try await $0.outcomes(after: last, limit: 1) }

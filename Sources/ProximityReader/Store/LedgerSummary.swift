@@ -29,6 +29,8 @@ extension ProximityReaderSystem.Ledger {
             case total(currency: String)
             /// The age of the oldest, in seconds.
             case age
+            /// The number of outcomes that the application has not acknowledged.
+            case unacknowledged
         }
 
         /// By the percentage of the limit that is reached.
@@ -95,5 +97,9 @@ extension ProximityReaderSystem.Ledger.Summary {
             + policy.limits.sorted { $0.key < $1.key }.map { currency, limit in
                 LimitUse(limit: .total(currency: currency), used: ledger.total(in: currency), allowed: limit.total)
             }
+            + [
+                LimitUse(
+                    limit: .unacknowledged, used: Decimal(outcomes), allowed: Decimal(policy.maximumUnacknowledged))
+            ]
     }
 }

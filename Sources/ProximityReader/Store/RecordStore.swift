@@ -6,6 +6,7 @@ import GRDB
 import Glibc
 import Logging
 import SmartCard
+import Waiting
 
 /// The payments of this machine, on its disk.
 ///
@@ -59,7 +60,7 @@ package actor RecordStore {
     private let patience: Duration
     private var wasOpen = false
     private var pause: ProximityReaderSystem.Ledger.Summary.Pause?
-    private var listeners: [UUID: AsyncStream<Void>.Continuation] = [:]
+    private let outcomesChanged = Multicast<Void>((), keeping: .newest(1))
 
     /// Blocks for the disk, on a thread of its own.
     private let executor = StoreExecutor()
@@ -144,7 +145,7 @@ package actor RecordStore {
         }
         // Compacting may have made room.
         if !payments.isEmpty { reserve.restore(for: book.ledger.payments.count) }
-        if !outcomes.isEmpty { for listener in listeners.values { listener.yield() } }
+        if !outcomes.isEmpty { outcomesChanged.send(()) }
     }
 
     // MARK: Storing
@@ -187,7 +188,9 @@ package actor RecordStore {
         } catch {
             unwanted.insert(payment.id)
             do { _ = try opened() } catch {
-                logger.critical("payment \(payment.id) was not stored, and may be in the store nevertheless: \(error)")
+                logger.critical(
+                    "payment \(payment.id) was not stored, and may be in the store nevertheless: \(StoreFailure(error))"
+                )
             }
             throw error
         }
@@ -372,18 +375,7 @@ package actor RecordStore {
     package func acknowledge(_ payment: String) throws { try opened().acknowledge(payment) }
 
     /// Yields when there are outcomes that were not there before, and at once.
-    package func newOutcomes() -> AsyncStream<Void> {
-        let (stream, continuation) = AsyncStream.makeStream(of: Void.self, bufferingPolicy: .bufferingNewest(1))
-        let id = UUID()
-        listeners[id] = continuation
-        continuation.onTermination = { [weak self] _ in
-            Task { [weak self] in await self?.forget(listener: id) }
-        }
-        continuation.yield()
-        return stream
-    }
-
-    private func forget(listener id: UUID) { listeners[id] = nil }
+    package nonisolated func newOutcomes() -> AsyncStream<Void> { outcomesChanged.stream() }
 
     /// Why nothing is forwarded for now; nil: it is.
     package func pause(_ reason: String?, for duration: Duration = .zero) {

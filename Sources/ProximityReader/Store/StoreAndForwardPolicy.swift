@@ -45,6 +45,9 @@ extension ProximityReaderSystem {
         public var limits: [String: Limit]
         /// How many payments may be stored that are not resolved.
         public var maximumCount: Int
+        /// How many outcomes may wait for the application to acknowledge them before the summary's alarm says that nobody does:
+        /// see ``ProximityReaderSystem/Ledger/acknowledge(_:)``.  They are kept all the same.
+        public var maximumUnacknowledged = 1000
         /// How old the oldest of them may be for another one to be stored.
         public var maximumAge: Duration
         /// The applications that are taken, by the beginning of their AID; nil: all that the terminal takes.

@@ -44,7 +44,7 @@ extension PaymentTerminal {
                     reader: try await readerIdentifier()))
         } catch {
             // Payments online do not need the store.
-            logger.error("payments cannot be stored: \(error)")
+            logger.error("payments cannot be stored: \(StoreFailure(error))")
         }
     }
 

@@ -155,7 +155,8 @@ final class StoreBook {
             logger.notice("store: its key is wrapped from now on")
         } catch {
             // As on a full disk, where what is stored must be forwarded all the same.
-            logger.error("store: its key is still not wrapped, and is when it is opened next: \(error); \(error.hint)")
+            let reason = "\(error.description); \(error.hint)"
+            logger.error("store: its key is still not wrapped, and is when it is opened next: \(reason)")
         }
     }
 
@@ -169,7 +170,7 @@ final class StoreBook {
             try head.write(sequence: sequence, hash: state.hash)
         } catch {
             // It lags behind, as after a power failure.
-            logger.warning("store: \(error)")
+            logger.warning("store: \(StoreFailure(error))")
         }
     }
 
@@ -186,7 +187,7 @@ final class StoreBook {
     private func load() throws {
         try database.read { database in
             let check = try String.fetchAll(database, sql: "PRAGMA integrity_check(1)")
-            guard check == ["ok"] else { throw StoreFailure.damaged(check.joined(separator: "; ")) }
+            guard check == ["ok"] else { throw StoreFailure.damaged("SQLite's integrity check fails") }
             let (headSequence, headHash) = try head.read()
             let rows = try Row.fetchCursor(
                 database, sql: "SELECT sequence, kind, subject, time, detail, hash FROM entry ORDER BY sequence")

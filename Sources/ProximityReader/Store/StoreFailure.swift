@@ -18,7 +18,7 @@ package enum StoreFailure: Error, Hashable, Sendable {
     case newer
     /// An older version of this program made it, and what it stored would be lost.
     case older
-    /// SQLite refused: its extended result code, and what it says.
+    /// SQLite or the system refused: SQLite's extended result code, and of the system's what was asked and what it says.
     case system(Int, String)
 
     init(_ error: any Error) {
@@ -29,10 +29,11 @@ package enum StoreFailure: Error, Hashable, Sendable {
             case .inUse: self = .busy
             case .older: self = .older
             case .system(let code) where [ENOSPC, EDQUOT, EROFS].contains(code): self.init(code, error.path)
-            default: self = .key("\(error); \(error.hint)")
+            default: self = .key("\(error.description); \(error.hint)")
             }
         case let error as DatabaseError:
-            let text = error.message ?? "no message"
+            // Its message may quote what is stored; its result code says the same of the disk.
+            let text = "SQLite \(error.extendedResultCode.rawValue)"
             switch error.resultCode {
             case .SQLITE_FULL: self = .full
             case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM: self = .notWritable(text)

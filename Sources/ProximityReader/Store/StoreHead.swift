@@ -38,8 +38,12 @@ final class StoreHead {
 
     /// Whether a head, which nobody has the key of, is that of a store that was not made to its end; nil if there is none.
     static func isOfEmptyBook(_ path: String) -> Bool? {
-        guard let bytes = try? Data(contentsOf: URL(filePath: path)) else { return nil }
-        return bytes.count == length && bytes[16..<24].allSatisfy { $0 == 0 }
+        let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
+        guard descriptor >= 0 else { return errno == ENOENT ? nil : false }
+        defer { close(descriptor) }
+        // One byte more than a head has: what is longer is none.
+        var bytes = [UInt8](repeating: 0, count: length + 1)
+        return Glibc.read(descriptor, &bytes, bytes.count) == length && bytes[16..<24].allSatisfy { $0 == 0 }
     }
 
     /// Forces the names in a folder to the disk.

@@ -53,7 +53,9 @@ struct StoreReserve {
 
     /// Makes it whole again where that is possible, and no larger than that.
     mutating func restore(for payments: Int) {
-        do { try keep(for: payments) } catch { logger.warning("store: no room is kept for forwarding: \(error)") }
+        do { try keep(for: payments) } catch {
+            logger.warning("store: no room is kept for forwarding: \(StoreFailure(error))")
+        }
         let needed = Self.needed(payments, 0)
         // What a large batch needed.
         guard let size, size > 2 * needed, truncate(path, off_t(needed)) == 0 else { return }

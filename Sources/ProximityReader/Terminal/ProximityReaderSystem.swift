@@ -144,5 +144,14 @@ public enum ProximityReaderSystem {
 
 let logger = Logger(label: "ProximityReader")
 
-/// An error as a log may have it: another's may say anything, and so it is named by its type alone.
-func loggable(_ error: any Error) -> String { (error as? CardError)?.description ?? "\(type(of: error))" }
+/// An error as a log may have it, or the text of another: one of somebody else's may say anything, and so it is named by its
+/// type alone.
+func loggable(_ error: any Error) -> String {
+    switch error {
+    case let error as CardError: error.description
+    case let error as JWKError: error.description
+    case let error as StoreFailure: error.description
+    case let error as TokenVerifier.UnusableKeys: error.description
+    default: "\(type(of: error))"
+    }
+}

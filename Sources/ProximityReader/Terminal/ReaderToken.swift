@@ -71,7 +71,7 @@ struct ReaderToken: Sendable {
             recipient = try key.map { try JWERecipient($0) }
             cardDataKey = key?.description
         } catch {
-            throw Self.invalid("its card data key cannot be used: \(error)")
+            throw Self.invalid("its card data key cannot be used: \(loggable(error))")
         }
         self.token = token
         issued = claims.iat.map { Date(timeIntervalSince1970: $0) }

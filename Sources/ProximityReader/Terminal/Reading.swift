@@ -138,7 +138,7 @@ extension PaymentTerminal {
         switch error {
         case is PaymentCardReaderSession.ReadError, is PaymentCardReaderError, is CancellationError: return error
         case let error as CardError:
-            logger.warning("the reader: \(error)")
+            logger.warning("the reader: \(error.description)")
             return PaymentCardReaderSession.ReadError(error)
         default:
             // Another's error may say anything.

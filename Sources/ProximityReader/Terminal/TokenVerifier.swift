@@ -42,7 +42,7 @@ package struct TokenVerifier: Sendable {
         (self.keys, self.hasTestKey) = (keys, hasTestKey)
     }
 
-    private struct UnusableKeys: Error, CustomStringConvertible { let description: String }
+    struct UnusableKeys: Error, CustomStringConvertible { let description: String }
 
     /// Looks at the signature and at what the token says it is for.
     ///

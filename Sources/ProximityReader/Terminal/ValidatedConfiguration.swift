@@ -28,7 +28,7 @@ extension ProximityReaderSystem {
             do {
                 tokenVerifier = try TokenVerifier(keySet: configuration.tokenKeys)
             } catch {
-                throw PaymentCardReaderError.prepareFailed("the payment service's keys: \(error)")
+                throw PaymentCardReaderError.prepareFailed("the payment service's keys: \(loggable(error))")
             }
             guard isTest || !tokenVerifier.hasTestKey else {
                 throw PaymentCardReaderError.prepareFailed(
@@ -43,7 +43,8 @@ extension ProximityReaderSystem {
             }
             if case .dukpt(let device, let options) = configuration.cardDataKey {
                 do { try device.check(options) } catch {
-                    throw PaymentCardReaderError.prepareFailed("the options of DUKPT: \(error). \(error.hint)")
+                    throw PaymentCardReaderError.prepareFailed(
+                        "the options of DUKPT: \(error.description). \(error.hint)")
                 }
             }
             self.configuration = configuration
@@ -55,7 +56,8 @@ extension ProximityReaderSystem {
                 _ = try WrappingKey.systemdCredential(Configuration.storeCredential)
             } catch {
                 guard error.reason == .noCredential else {
-                    throw PaymentCardReaderError.prepareFailed("the credential for the store's key: \(error)")
+                    throw PaymentCardReaderError.prepareFailed(
+                        "the credential for the store's key: \(error.description)")
                 }
             }
         }
