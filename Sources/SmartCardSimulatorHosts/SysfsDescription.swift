@@ -4,19 +4,17 @@ import SmartCardSimulator
 /// `E` a udev property, `A` an attribute, `H` one in hexadecimal (umockdev-record(1)).
 struct SysfsDescription {
     let path = "/sys/devices/usb1/1-2"
-    let interfacePath = "/sys/devices/usb1/1-2/1-2:1.0"
     /// The device file.
     let node: String
-    /// The device and, apart from it, its first interface.
+    /// The device and, apart from it, its interfaces, each with its path.
     let device: String
-    let interface: String
+    let interfaces: [(path: String, text: String)]
 
     /// - Parameter number: the address on the bus, 1 to 127.
     init(_ usb: any SoftwareUSBDevice, number: Int) {
         // A descriptor that is too short is shown with zeros, as the bytes of it would be read.
         let d = usb.deviceDescriptor + [UInt8](repeating: 0, count: 18)
         let c = usb.configurationDescriptor + [UInt8](repeating: 0, count: 18)
-        let i = c.dropFirst(9).map { $0 }
         func word(_ offset: Int) -> Int { Int(d[offset]) | Int(d[offset + 1]) << 8 }
         func string(_ name: String, _ index: UInt8) -> [String] {
             usb.strings.indices.contains(Int(index) - 1) ? ["A: \(name)=\(usb.strings[Int(index) - 1])\\n"] : []
@@ -61,21 +59,39 @@ struct SysfsDescription {
                 "A: bMaxPower=\(Int(c[8]) * 2)mA\\n",
                 "H: descriptors=\((usb.deviceDescriptor + usb.configurationDescriptor).map { hex($0, 2) }.joined())",
             ] + string("manufacturer", d[14]) + string("product", d[15]) + string("serial", d[16]))
-        interface = Self.text(
-            [
-                "P: /devices/usb1/1-2/1-2:1.0",
-                "E: SUBSYSTEM=usb",
-                "E: DEVTYPE=usb_interface",
-                "E: \(product)",
-                "E: \(type)",
-                "E: INTERFACE=\(i[5])/\(i[6])/\(i[7])",
-                "A: bInterfaceNumber=\(hex(i[2], 2))\\n",
-                "A: bAlternateSetting= \(i[3])\\n",
-                "A: bNumEndpoints=\(hex(i[4], 2))\\n",
-                "A: bInterfaceClass=\(hex(i[5], 2))\\n",
-                "A: bInterfaceSubClass=\(hex(i[6], 2))\\n",
-                "A: bInterfaceProtocol=\(hex(i[7], 2))\\n",
-            ] + string("interface", i[8]))
+        interfaces = Self.interfaceDescriptors(usb.configurationDescriptor).map { i in
+            let name = "1-2/1-2:1.\(i[2])"
+            return (
+                "/sys/devices/usb1/\(name)",
+                Self.text(
+                    [
+                        "P: /devices/usb1/\(name)",
+                        "E: SUBSYSTEM=usb",
+                        "E: DEVTYPE=usb_interface",
+                        "E: \(product)",
+                        "E: \(type)",
+                        "E: INTERFACE=\(i[5])/\(i[6])/\(i[7])",
+                        "A: bInterfaceNumber=\(hex(i[2], 2))\\n",
+                        "A: bAlternateSetting= \(i[3])\\n",
+                        "A: bNumEndpoints=\(hex(i[4], 2))\\n",
+                        "A: bInterfaceClass=\(hex(i[5], 2))\\n",
+                        "A: bInterfaceSubClass=\(hex(i[6], 2))\\n",
+                        "A: bInterfaceProtocol=\(hex(i[7], 2))\\n",
+                    ] + string("interface", i[8]))
+            )
+        }
+    }
+
+    /// Those among the descriptors of a configuration (USB 2.0, 9.6.5), nine bytes each.
+    private static func interfaceDescriptors(_ configuration: [UInt8]) -> [[UInt8]] {
+        var rest = configuration[...]
+        var found: [[UInt8]] = []
+        while let length = rest.first, length >= 2, rest.count >= length {
+            let descriptor = Array(rest.prefix(Int(length)))
+            if descriptor[1] == 0x04, descriptor.count == 9 { found.append(descriptor) }
+            rest = rest.dropFirst(Int(length))
+        }
+        return found
     }
 
     private static func text(_ lines: [String]) -> String { lines.joined(separator: "\n") + "\n" }

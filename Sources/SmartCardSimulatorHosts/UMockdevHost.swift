@@ -181,7 +181,7 @@ private final class PluggedDevice: Sendable {
     private let device: any SoftwareUSBDevice
     private let node: String
     private let path: String
-    private let interfacePath: String
+    private let interfacePaths: [String]
 
     /// - Parameter departed: called when the device leaves by itself, on any thread.
     init(
@@ -191,7 +191,7 @@ private final class PluggedDevice: Sendable {
         let description = SysfsDescription(device, number: number)
         node = description.node
         path = description.path
-        interfacePath = description.interfacePath
+        interfacePaths = description.interfaces.map(\.path)
         try testbed.add(description.device)
         let signal = try ReapableSignal(replacing: "\(testbed.root)\(node)")
         let file = USBDeviceFile(device) { signal.set($0) }
@@ -205,20 +205,20 @@ private final class PluggedDevice: Sendable {
             if event == .unplugged { departed(file) }
         }
         // Drivers look for interfaces: the device file is in place when they hear of one.
-        try testbed.add(description.interface)
+        for interface in description.interfaces { try testbed.add(interface.text) }
     }
 
     func remove(from testbed: Testbed) {
         // The device and its file know each other until now.
         device.observe { _ in }
         file.unplug()
-        testbed.announceRemoval(of: interfacePath)
+        for interface in interfacePaths { testbed.announceRemoval(of: interface) }
         testbed.announceRemoval(of: path)
-        testbed.remove(interfacePath)
+        for interface in interfacePaths { testbed.remove(interface) }
         testbed.remove(path)
         unlink("\(testbed.root)\(node)")
         // umockdev 0.17 leaves these, and then takes no second device of the same name.
-        for name in ["1-2", "1-2:1.0"] {
+        for name in ([path] + interfacePaths).compactMap({ $0.split(separator: "/").last }) {
             unlink("\(testbed.root)/sys/bus/usb/devices/\(name)")
             unlink("\(testbed.root)/sys/class/usb/\(name)")
         }

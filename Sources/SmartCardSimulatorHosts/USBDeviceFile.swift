@@ -138,9 +138,10 @@ final class USBDeviceFile: Sendable {
             guard state.plugged else { return ENODEV }
             guard state.opens[open] != nil else { return EINVAL }
             guard transfer.kind != .control else { return transfer.buffer.count < 8 ? EINVAL : 0 }
-            // Who did not claim claims now, as usbfs has it.  An endpoint is not looked up: one interface has them all.
-            if let owner = state.owners[0], owner != open { return EBUSY }
-            state.owners[0] = open
+            // Who did not claim claims now, as usbfs has it.
+            let interface = interface(of: transfer.endpoint)
+            if let owner = state.owners[interface], owner != open { return EBUSY }
+            state.owners[interface] = open
             return 0
         }
         guard refusal == 0 else { return refusal }
@@ -194,6 +195,19 @@ final class USBDeviceFile: Sendable {
 
     /// Whether the device still is on the bus.
     var isPlugged: Bool { state.withLock { $0.plugged } }
+
+    /// The interface whose descriptor the endpoint's follows (USB 2.0, 9.6.3); 0 for an endpoint that is none.
+    private func interface(of endpoint: UInt8) -> UInt32 {
+        var rest = device.configurationDescriptor[...]
+        var interface: UInt32 = 0
+        while let length = rest.first, length >= 3, rest.count >= length {
+            let descriptor = Array(rest.prefix(Int(length)))
+            if descriptor[1] == 0x04 { interface = UInt32(descriptor[2]) }
+            if descriptor[1] == 0x05, descriptor[2] == endpoint { return interface }
+            rest = rest.dropFirst(Int(length))
+        }
+        return 0
+    }
 
     private var interfaceCount: UInt32 { UInt32(device.configurationDescriptor.dropFirst(4).first ?? 0) }
 

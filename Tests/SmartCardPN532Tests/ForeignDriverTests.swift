@@ -93,4 +93,48 @@ import Testing
         }
         for text in expected { #expect(output.contains(text), "\(output)") }
     }
+
+    // MARK: Debian's libccid, on a reader with two slots
+
+    private static let slots = [
+        "ACS ACR1252 Dual Reader [ACR1252 Dual Reader PICC] 00 00",
+        "ACS ACR1252 Dual Reader [ACR1252 Dual Reader SAM] 01 00",
+    ]
+
+    @Test(.enabled(if: Program.isInstalled("opensc-tool"), "opensc is not installed"))
+    func openscToolSeesBothSlots() async throws {
+        let output = try await run("visa", on: ["--model", "acr1252u"], ["opensc-tool", "--list-readers"]) { _ in true }
+        let lines = output.split(separator: "\n").filter { $0.first?.isNumber == true }
+        #expect(lines.map { $0.split(separator: " ", maxSplits: 2).prefix(2) } == [["0", "Yes"], ["1", "No"]])
+        for (line, name) in zip(lines, Self.slots) { #expect(line.hasSuffix(name), "\(output)") }
+    }
+
+    @Test(.enabled(if: Program.isInstalled("pcsc_scan"), "pcsc-tools are not installed"))
+    func pcscScanSeesBothSlots() async throws {
+        let program = try Program([
+            Program.built("virtual-reader"), "--model", "acr1252u", "--card", "visa", "--", "stdbuf", "-oL",
+            "pcsc_scan",
+            "-n",
+        ])
+        try await program.wait(for: "both slots") {
+            $0.output.contains("Card inserted") && $0.output.contains("Card removed")
+        }
+        for name in Self.slots { #expect(program.output.contains(": \(name)"), "\(program.output)") }
+        #expect(program.output.contains("ATR: 3B 86 80 01 20 63 CB B6 80 0F B6"), "\(program.output)")
+        program.signal(SIGTERM)
+    }
+
+    @Test(.enabled(if: Program.isInstalled("scriptor"), "pcsc-tools are not installed"))
+    func scriptorSpeaksToTheCard() async throws {
+        let script = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString.prefix(8)).script"
+        try "reset\n00A404000E325041592E5359532E444446303100\n".write(toFile: script, atomically: true, encoding: .utf8)
+        defer { try? FileManager.default.removeItem(atPath: script) }
+        let output = try await run("visa", on: ["--model", "acr1252u"], ["scriptor", "-r", Self.slots[0], script]) {
+            _ in
+            true
+        }
+        #expect(output.contains("< OK: 3B 86 80 01 20 63 CB B6 80 0F B6"), "\(output)")
+        #expect(output.contains("84 0E 32 50 41 59 2E 53 59 53 2E 44 44 46"), "\(output)")
+        #expect(output.contains("90 00 : Normal processing."), "\(output)")
+    }
 }

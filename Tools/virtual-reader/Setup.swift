@@ -28,16 +28,36 @@ extension Setup {
     var attachCommand: String? { nil }
 }
 
-/// A software ACR122U on a mock USB bus, and the pcscd that sees it.
+/// Which reader is plugged in.
+enum ReaderModel: Sendable {
+    case acr122u(ACR122UProfile)
+    case acr1252u
+
+    var name: String {
+        switch self {
+        case .acr122u: "ACR122U"
+        case .acr1252u: "ACR1252U"
+        }
+    }
+
+    func makeReader(faults: [ACR122UFault]) -> any SoftwareReader {
+        switch self {
+        case .acr122u(let profile): SoftwareACR122U(profile: profile, faults: faults)
+        case .acr1252u: SoftwareACR1252U(faults: faults)
+        }
+    }
+}
+
+/// A software reader on a mock USB bus, and the pcscd that sees it.
 final class USBSetup: ReaderSetup {
     let readerName: String
     let reader: PluggedReader
     private let host: UMockdevHost
     private let service: PrivatePCSCD
 
-    init(profile: ACR122UProfile, faults: [ACR122UFault], cards: [any VirtualCard], log: String?) throws {
+    init(model: ReaderModel, faults: [ACR122UFault], cards: [any VirtualCard], log: String?) throws {
         host = try UMockdevHost()
-        reader = try PluggedReader(into: host, profile: profile, faults: faults, cards: cards)
+        reader = try PluggedReader(into: host, model: model, faults: faults, cards: cards)
         service = try PrivatePCSCD(.usb(host), log: log)
         readerName = try service.waitForReader(withCard: !cards.isEmpty)
     }
@@ -48,15 +68,16 @@ final class USBSetup: ReaderSetup {
     func stop() { service.stop() }
 }
 
-/// A software ACR122U on a mock USB bus that nobody holds.
+/// A software reader on a mock USB bus that nobody holds.
 final class FreeUSBSetup: ReaderSetup {
-    let readerName = "ACR122U"
+    let readerName: String
     let reader: PluggedReader
     private let host: UMockdevHost
 
-    init(profile: ACR122UProfile, faults: [ACR122UFault], cards: [any VirtualCard]) throws {
+    init(model: ReaderModel, faults: [ACR122UFault], cards: [any VirtualCard]) throws {
+        readerName = model.name
         host = try UMockdevHost()
-        reader = try PluggedReader(into: host, profile: profile, faults: faults, cards: cards)
+        reader = try PluggedReader(into: host, model: model, faults: faults, cards: cards)
     }
 
     var environment: [String: String] { host.environment }
@@ -98,15 +119,16 @@ final class BoardSetup: Setup {
     func stop() { host.close() }
 }
 
-/// A software ACR122U that this machine's kernel can attach.
+/// A software reader that this machine's kernel can attach.
 final class USBIPSetup: ReaderSetup {
-    let readerName = "ACR122U"
+    let readerName: String
     let reader: PluggedReader
     private let host: USBIPHost
 
-    init(port: UInt16, profile: ACR122UProfile, faults: [ACR122UFault], cards: [any VirtualCard]) throws {
+    init(port: UInt16, model: ReaderModel, faults: [ACR122UFault], cards: [any VirtualCard]) throws {
+        readerName = model.name
         host = try USBIPHost(port: port)
-        reader = try PluggedReader(into: host, profile: profile, faults: faults, cards: cards)
+        reader = try PluggedReader(into: host, model: model, faults: faults, cards: cards)
     }
 
     var environment: [String: String] { ["VIRTUAL_READER_PORT": String(host.port)] }
@@ -139,7 +161,7 @@ extension ReaderSetup {
     func plug() throws { try reader.plug() }
     func unplug() throws { try reader.unplug() }
     func insert(_ card: any VirtualCard) { reader.current.withLock { $0.insert(card) } }
-    func remove() { reader.current.withLock { $0.remove() } }
+    func remove() { reader.current.withLock { $0.remove(nil) } }
 
     func fail(_ fault: String?) throws {
         let fault = try fault.map { try readFault($0) }
@@ -152,16 +174,16 @@ extension ReaderSetup {
 /// A reader that can be pulled out and plugged in again.
 final class PluggedReader: Sendable {
     /// A reader that has left the bus keeps its cards: they are on the one that is plugged in after it.
-    let current: Mutex<SoftwareACR122U>
+    let current: Mutex<any SoftwareReader>
     private let host: any USBHost
-    private let profile: ACR122UProfile
+    private let model: ReaderModel
 
     init(
-        into host: any USBHost, profile: ACR122UProfile, faults: [ACR122UFault], cards: [any VirtualCard]
+        into host: any USBHost, model: ReaderModel, faults: [ACR122UFault], cards: [any VirtualCard]
     ) throws {
         self.host = host
-        self.profile = profile
-        let reader = SoftwareACR122U(profile: profile, faults: faults)
+        self.model = model
+        let reader = model.makeReader(faults: faults)
         for card in cards { reader.insert(card) }
         current = Mutex(reader)
         try host.plug(reader)
@@ -170,7 +192,7 @@ final class PluggedReader: Sendable {
     func plug() throws {
         guard !host.isPlugged else { throw HostError("the reader is plugged in", hint: "Unplug it first.") }
         try current.withLock { reader in
-            let next = SoftwareACR122U(profile: profile, faults: reader.faults.filter { $0.kind != .unplug })
+            let next = model.makeReader(faults: reader.faults.filter { $0.kind != .unplug })
             for card in reader.cards { next.insert(card) }
             reader = next
             try host.plug(next)

@@ -16,6 +16,7 @@ struct VirtualReaderTool: ParsableCommand {
 
             EXAMPLES
               virtual-reader --card visa -- opensc-tool --atr
+              virtual-reader --card visa --model acr1252u -- pcsc_scan
               virtual-reader --card visa --usb -- lsusb -d 072f:2200 -v
               virtual-reader --card ./my.card --fault slow=250 -- pcsc_scan
               virtual-reader --card ntag213 --host pty -- nfc-list
@@ -74,11 +75,20 @@ struct VirtualReaderTool: ParsableCommand {
             valueName: "number"))
     var port: UInt16?
 
+    enum Model: String, ExpressibleByArgument, CaseIterable { case acr122u, acr1252u }
+
     @Option(
         help: .init(
-            "The ACR122U's firmware: \(ACR122UProfile.all.map(\.version).joined(separator: ", ")).",
+            "The reader: an ACR122U, or an ACR1252U with a slot for cards and one for a SAM.",
+            valueName: "acr122u|acr1252u"))
+    var model: Model?
+
+    @Option(
+        help: .init(
+            "The ACR122U's firmware: \(ACR122UProfile.all.map(\.version).joined(separator: ", ")). "
+                + "(default: \(ACR122UProfile.firmware216.version))",
             valueName: "version"))
-    var firmware = ACR122UProfile.firmware216.version
+    var firmware: String?
 
     @Option(
         name: .long, help: .init("Something that goes wrong, of --list-faults. Repeatable.", valueName: "name[=arg]"))
@@ -141,11 +151,7 @@ struct VirtualReaderTool: ParsableCommand {
             return 0
         }
         let faults = host == .pty ? [] : try fault.map { try readFault($0) }
-        guard let profile = ACR122UProfile(version: firmware) else {
-            throw HostError(
-                "there is no firmware \(firmware)",
-                hint: "Choose one of \(ACR122UProfile.all.map(\.version).joined(separator: ", ")).")
-        }
+        let model = try readerModel()
         let cards = try card.map { try readCard($0) }
         if usb, host != .umockdev {
             throw HostError("--usb needs a USB reader", hint: "Leave --usb out, or take --host umockdev.")
@@ -165,11 +171,11 @@ struct VirtualReaderTool: ParsableCommand {
         let signals = Signals()
         let setup: any Setup =
             switch host {
-            case .umockdev where leavesOutPCSCD: try FreeUSBSetup(profile: profile, faults: faults, cards: cards)
-            case .umockdev: try USBSetup(profile: profile, faults: faults, cards: cards, log: pcscdLog)
+            case .umockdev where leavesOutPCSCD: try FreeUSBSetup(model: model, faults: faults, cards: cards)
+            case .umockdev: try USBSetup(model: model, faults: faults, cards: cards, log: pcscdLog)
             case .vpcd: try VPCDSetup(faults: faults, cards: cards, log: pcscdLog)
             case .usbip:
-                try USBIPSetup(port: port ?? USBIPHost.usualPort, profile: profile, faults: faults, cards: cards)
+                try USBIPSetup(port: port ?? USBIPHost.usualPort, model: model, faults: faults, cards: cards)
             case .pty: try BoardSetup(faults: fault.map { try readBoardFault($0) }, cards: cards)
             }
         defer { setup.stop() }
@@ -195,6 +201,24 @@ struct VirtualReaderTool: ParsableCommand {
             (guardian.map { [$0, "--pdeathsig", "TERM", "--"] } ?? []) + [program] + command.dropFirst(),
             environment: Preload.cleanEnvironment.merging(seen) { $1 })
         return signals.passOn(to: child)
+    }
+
+    private func readerModel() throws -> ReaderModel {
+        if model != nil, host != .umockdev, host != .usbip {
+            throw HostError("--model needs a USB reader", hint: "Leave it out, or take --host umockdev.")
+        }
+        if model == .acr1252u {
+            guard firmware == nil else {
+                throw HostError("--firmware is for the ACR122U", hint: "Leave it out, or take --model acr122u.")
+            }
+            return .acr1252u
+        }
+        guard let profile = firmware.map({ ACR122UProfile(version: $0) }) ?? .firmware216 else {
+            throw HostError(
+                "there is no firmware \(firmware ?? "")",
+                hint: "Choose one of \(ACR122UProfile.all.map(\.version).joined(separator: ", ")).")
+        }
+        return .acr122u(profile)
     }
 
     private func find(_ name: String) throws -> String {

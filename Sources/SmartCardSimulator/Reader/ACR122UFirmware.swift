@@ -6,10 +6,12 @@ struct ACR122UFirmware {
     private static let initialParameters: [UInt8] = [0x11, 0x10, 0x00, 0x4D, 0x00, 0x20, 0x00]
 
     let profile: ACR122UProfile
+    /// The longest response APDU that reaches the host.
+    var maximumResponse = maximumData
     var chip: SoftwarePN532
     var faults = ACR122UFaults()
     /// The PICC operating parameter (ACS API v2.04, 6.5).
-    private(set) var operatingParameter: UInt8
+    var operatingParameter: UInt8
 
     /// bError of every answer: it keeps the last error, whatever the command.
     private var lastError: UInt8 = 0x81
@@ -52,7 +54,7 @@ struct ACR122UFirmware {
     }
 
     /// The state of the slot, in truth.
-    private var cardStatus: CCIDAnswer.CardStatus {
+    var cardStatus: CCIDAnswer.CardStatus {
         if let poweredCard, chip.lies(poweredCard) { return .active }
         return pollsByItself && seesCard ? .inactive : .absent
     }
@@ -159,7 +161,7 @@ struct ACR122UFirmware {
     // MARK: APDUs
 
     /// An APDU of either kind: class FF is the reader's, everything else goes to the card.
-    private mutating func apdu(_ bytes: [UInt8]) -> (response: [UInt8], delay: Duration) {
+    mutating func apdu(_ bytes: [UInt8]) -> (response: [UInt8], delay: Duration) {
         chip.cardTime = .zero
         guard bytes.first == 0xFF else { return (cardAPDU(bytes), chip.cardTime) }
         let (response, delay) = pseudoAPDU(bytes)
@@ -169,7 +171,7 @@ struct ACR122UFirmware {
     /// A card that is silent, gone or neither of ISO-DEP nor FeliCa gives an empty block, and the error that sticks.
     private mutating func cardAPDU(_ bytes: [UInt8]) -> [UInt8] {
         guard let target = chip.targets.first, target.speaksISODEP || target.isFeliCa,
-            let response = try? chip.exchangeWithFirst(bytes, faults: &faults), response.count <= Self.maximumData
+            let response = try? chip.exchangeWithFirst(bytes, faults: &faults), response.count <= maximumResponse
         else {
             lastError = CCIDError.mute
             return []

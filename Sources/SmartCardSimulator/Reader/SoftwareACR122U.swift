@@ -12,7 +12,7 @@ import Synchronization
 ///
 /// It answers before a call returns, or while another thread's call to it lasts; what takes time carries its delay in
 /// the event.
-public final class SoftwareACR122U: SoftwareUSBDevice {
+public final class SoftwareACR122U: SoftwareReader {
     /// Bulk OUT, bulk IN and interrupt IN.
     public enum Endpoint {
         public static let bulkOut: UInt8 = 0x02
@@ -22,17 +22,13 @@ public final class SoftwareACR122U: SoftwareUSBDevice {
 
     public let profile: ACR122UProfile
 
-    struct State {
+    struct State: ObservedState {
         var firmware: ACR122UFirmware
-        /// What has come of a message so far.
-        var incoming: [UInt8] = []
-        /// What is still to come of a message too long for the buffer, to be thrown away.
-        var surplus = 0
+        var assembler = CCIDAssembler(maximumData: ACR122UFirmware.maximumData)
         var isPluggedIn = true
         /// What the interrupt endpoint last said.
         var reportedPresence = false
         var observer: (@Sendable (SoftwareUSBEvent) -> Void)?
-        /// Events that no observer has seen, and whether a thread is about to show them.
         var events: [SoftwareUSBEvent] = []
         var isDelivering = false
     }
@@ -53,7 +49,7 @@ public final class SoftwareACR122U: SoftwareUSBDevice {
 
     /// Puts a card on the reader, beside those that lie there.  A card that lies there already stays.
     public func insert(_ card: any VirtualCard) {
-        change { state in
+        state.change { state in
             guard !state.firmware.chip.cards.contains(where: { $0 === card }) else { return }
             card.reset()
             state.firmware.setCards(state.firmware.chip.cards + [card])
@@ -62,14 +58,14 @@ public final class SoftwareACR122U: SoftwareUSBDevice {
 
     /// Takes `card` away, or all cards for nil.
     public func remove(_ card: (any VirtualCard)? = nil) {
-        change { state in
+        state.change { state in
             state.firmware.setCards(card == nil ? [] : state.firmware.chip.cards.filter { $0 !== card })
         }
     }
 
     /// Pulls the plug.  The reader does nothing from now on.
     public func unplug() {
-        change { $0.unplug() }
+        state.change { $0.unplug() }
     }
 
     /// False once the reader has left the bus, by a hand or a fault.
@@ -122,7 +118,7 @@ public final class SoftwareACR122U: SoftwareUSBDevice {
     public var strings: [String] { ["ACS", "ACR122U PICC Interface"] }
 
     public func control(setup: [UInt8], data: [UInt8]) -> [UInt8]? {
-        change { state in
+        state.change { state in
             guard state.isPluggedIn, !state.unplugIfDue() else { return nil }
             guard setup.count == 8 else { return nil }
             let length = Int(setup[6]) | Int(setup[7]) << 8
@@ -142,14 +138,14 @@ public final class SoftwareACR122U: SoftwareUSBDevice {
     }
 
     public func transferOut(endpoint: UInt8, _ bytes: [UInt8]) {
-        change { state in
+        state.change { state in
             guard state.isPluggedIn, endpoint == Endpoint.bulkOut, !state.unplugIfDue() else { return }
             state.receive(bytes)
         }
     }
 
     public func willTransferIn(endpoint: UInt8) {
-        change { state in
+        state.change { state in
             guard state.isPluggedIn else { return }
             _ = state.unplugIfDue()
         }
@@ -157,69 +153,20 @@ public final class SoftwareACR122U: SoftwareUSBDevice {
 
     /// The observer is the bus that the reader is plugged into: a card that lies on it is reported anew.
     public func observe(_ observer: @escaping @Sendable (SoftwareUSBEvent) -> Void) {
-        change { state in
+        state.change { state in
             state.observer = observer
             state.events = state.isPluggedIn ? [] : [.unplugged]
             state.reportedPresence = false
         }
     }
-
-    /// Changes the state, reports what has become of presence, and shows the observer what there is to see, in order
-    /// and outside the lock, so that it may call back.
-    private func change<Result: Sendable>(_ body: @Sendable (inout State) -> Result) -> Result {
-        let (result, delivers) = state.withLock { state in
-            let result = body(&state)
-            state.reportPresence()
-            if state.observer == nil { state.events = [] }
-            let delivers = !state.isDelivering && !state.events.isEmpty
-            if delivers { state.isDelivering = true }
-            return (result, delivers)
-        }
-        var more = delivers
-        while more {
-            let (observer, events) = state.withLock { state in
-                defer { state.events = [] }
-                if state.events.isEmpty { state.isDelivering = false }
-                return (state.observer, state.events)
-            }
-            for event in events { observer?(event) }
-            more = !events.isEmpty
-        }
-        return result
-    }
 }
 
 extension SoftwareACR122U.State {
-    /// A part of a message or a whole one.  A transfer that is no multiple of 64 bytes ends the message (USB 2.0,
-    /// 5.8.3); one that is may end it too.
     mutating func receive(_ bytes: [UInt8]) {
-        let isLast = !bytes.count.isMultiple(of: 64) || bytes.isEmpty
-        if surplus > 0 {
-            surplus = isLast ? 0 : max(surplus - bytes.count, 0)
-            return
-        }
-        incoming += bytes
-        guard incoming.count >= CCIDCommand.headerSize else {
-            // Without a whole header there is no sequence number to answer to.
-            if isLast { incoming = [] }
-            return
-        }
-        let header = incoming.prefix(CCIDCommand.headerSize)
-        let length = Int(header[1]) | Int(header[2]) << 8 | Int(header[3]) << 16 | Int(header[4]) << 24
-        let arrived = incoming.count - CCIDCommand.headerSize
-        var command = CCIDCommand(
-            kind: CCIDCommand.Kind(rawValue: header[0]), slot: header[5], sequence: header[6],
-            parameters: Array(header[7..<10]))
-        if length > ACR122UFirmware.maximumData || arrived > length || isLast && arrived < length {
-            surplus = isLast ? 0 : max(length - arrived, 0)
-            incoming = []
-            send(firmware.failure(command, CCIDError.badLength), to: command)
-        } else if arrived == length {
-            command.data = Array(incoming.dropFirst(CCIDCommand.headerSize))
-            incoming = []
-            let (answer, delay) = firmware.answer(command)
-            send(answer, to: command, delay: delay)
-        }
+        guard let (command, isWhole) = assembler.receive(bytes) else { return }
+        guard isWhole else { return send(firmware.failure(command, CCIDError.badLength), to: command) }
+        let (answer, delay) = firmware.answer(command)
+        send(answer, to: command, delay: delay)
     }
 
     private mutating func send(_ answer: CCIDAnswer, to command: CCIDCommand, delay: Duration = .zero) {
@@ -244,7 +191,7 @@ extension SoftwareACR122U.State {
     mutating func unplug() {
         guard isPluggedIn else { return }
         isPluggedIn = false
-        incoming = []
+        assembler.clear()
         events.append(.unplugged)
     }
 
