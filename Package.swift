@@ -77,7 +77,7 @@ let package = Package(
         .target(name: "SmartCardPN532", dependencies: ["SmartCard"], swiftSettings: settings),
         .target(name: "SmartCardTrace", dependencies: ["SmartCard"], swiftSettings: settings),
         .target(
-            name: "SmartCardUSB", dependencies: ["SmartCard", "CSmartCardUSB"], swiftSettings: settings),
+            name: "SmartCardUSB", dependencies: ["SmartCard", "CSmartCardUSB", logging], swiftSettings: settings),
         .target(
             name: "CardReaders",
             dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", logging],

@@ -23,8 +23,15 @@ public protocol SoftwareUSBDevice: Sendable {
     /// The host asks for data from the IN endpoint `endpoint`; lets faults happen at a given transfer.
     func willTransferIn(endpoint: UInt8)
 
+    /// The bus has reset it (USB 2.0, 7.1.7.5).
+    func reset()
+
     /// Who is told what the device does, on the thread that calls the device.  Replaces an earlier observer.
     func observe(_ observer: @escaping @Sendable (SoftwareUSBEvent) -> Void)
+}
+
+extension SoftwareUSBDevice {
+    public func reset() {}
 }
 
 /// What a software USB device does.

@@ -340,7 +340,7 @@ private final class IoctlAnswerer: @unchecked Sendable {
         // An ioctl without size carries its argument by value.
         let value = argument.bytes.load(UInt.self) ?? 0
         if request == gulong(CUMOCKDEV_DISCARDURB) { return (0, file.discard(value, by: open)) }
-        if request == gulong(CUMOCKDEV_RESET) { return (0, file.isPlugged ? 0 : ENODEV) }
+        if request == gulong(CUMOCKDEV_RESET) { return (0, file.reset()) }
         if request == gulong(CUMOCKDEV_GET_SPEED) { return (2, 0) }  // USB_SPEED_FULL
 
         let size = cumockdev_ioctl_size(request)

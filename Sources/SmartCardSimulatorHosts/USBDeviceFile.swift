@@ -127,6 +127,13 @@ final class USBDeviceFile: Sendable {
 
     /// A control transfer, done at once.  It never goes through ``reap(_:)``.
     ///
+    /// - Returns: 0, or ENODEV.
+    func reset() -> Int32 {
+        guard isPlugged else { return ENODEV }
+        device.reset()
+        return 0
+    }
+
     /// - Returns: nil for a STALL.
     func control(setup: [UInt8], data: [UInt8]) -> [UInt8]? {
         device.controlTransfer(setup: setup, data: data)

@@ -274,6 +274,14 @@ private final class LibUSBLink: USBLink {
         }
     }
 
+    func reset() async throws(USBStatus) {
+        try await context.blocking { [self] () throws(USBStatus) in
+            guard let handle = state.withLock({ $0.isClosing ? nil : $0.handle }) else { throw .noDevice }
+            let status = USBStatus(rawValue: libusb_reset_device(handle))
+            guard status.rawValue == 0 else { throw status }
+        }
+    }
+
     // MARK: The end
 
     func close(_ completion: @escaping @Sendable () -> Void) {

@@ -51,6 +51,11 @@ package protocol USBLink: AnyObject, Sendable {
     /// Makes a bulk endpoint that has stalled work again.
     func clearHalt(_ endpoint: UInt8) async throws(USBStatus)
 
+    /// Resets the device as if it had been plugged in anew, all its interfaces with it.
+    ///
+    /// - Throws: ``USBStatus``; `notFound` for a device that came back as another, which has to be opened anew.
+    func reset() async throws(USBStatus)
+
     /// Ends all transfers, each by its completion, gives the interface back and calls `completion`.  Afterwards every
     /// transfer fails with ``USBStatus/noDevice``.
     ///
@@ -59,6 +64,9 @@ package protocol USBLink: AnyObject, Sendable {
 }
 
 extension USBLink {
+    /// Of what cannot be reset.
+    package func reset() async throws(USBStatus) { throw .notSupported }
+
     /// Of what has no such requests.
     package func request(
         _ request: UInt8, value: UInt16, reading count: Int, timeout: Duration, _ completion: @escaping Completion

@@ -1,3 +1,4 @@
+import Logging
 import SmartCard
 
 /// The readers on the machine's USB, for a process that drives them itself.
@@ -136,6 +137,8 @@ struct FoundReader: Hashable, Sendable {
 final class InterfaceClaims: Sendable {
     static let ofThisMachine = InterfaceClaims(LibUSBBus(), timeouts: CCIDTimeouts())
 
+    private static let logger = Logger(label: "SmartCardUSB")
+
     let bus: any USBBus
     private let timeouts: CCIDTimeouts
     private let turn = USBTurn()
@@ -186,22 +189,68 @@ final class InterfaceClaims: Sendable {
     }
 
     private func openInterface(of id: USBReaderID) async throws -> (interface: CCIDInterface, isNew: Bool) {
-        guard let found = try await readers().first(where: { $0.id == id }) else {
-            throw CardError(.readerGone, "\(id)")
-        }
-        let key = Key(found)
+        var found = try await find(id)
+        var key = Key(found)
         if let interface = open.withLock({ $0[key]?.interface }), interface.isOpen { return (interface, false) }
         let deviceTurn =
             open.withLock { open in
                 open = open.filter { $0.value.interface != nil }
                 return open.first { $0.key.bus == key.bus && $0.key.address == key.address }?.value.deviceTurn
             } ?? USBTurn()
-        let interface = try await CCIDInterface.open(
-            found.device, found.function, on: bus, timeouts: timeouts, deviceTurn: deviceTurn)
+        func attempt(_ found: FoundReader) async throws -> CCIDInterface {
+            try await CCIDInterface.open(
+                found.device, found.function, on: bus, timeouts: timeouts, deviceTurn: deviceTurn)
+        }
+        let interface: CCIDInterface
+        do {
+            interface = try await attempt(found)
+        } catch let error as CardError where error.kind == .readerTimeout && !isInUse(key) {
+            try await reset(found)
+            found = try await find(id)
+            key = Key(found)
+            do {
+                interface = try await attempt(found)
+            } catch let error as CardError where error.kind == .readerTimeout {
+                throw CardError(
+                    .readerTimeout, "nor after a reset over USB", hint: "Pull the reader out and plug it in again.")
+            }
+        }
         open.withLock {
             $0[key] = Entry(interface: interface, link: interface.pipe.link, deviceTurn: deviceTurn)
         }
         return (interface, true)
+    }
+
+    private func find(_ id: USBReaderID) async throws -> FoundReader {
+        guard let found = try await readers().first(where: { $0.id == id }) else {
+            throw CardError(.readerGone, "\(id)")
+        }
+        return found
+    }
+
+    /// Whether an interface of the same device is open: a reset would take it along.
+    private func isInUse(_ key: Key) -> Bool {
+        open.withLock { open in
+            open.contains {
+                $0.key.bus == key.bus && $0.key.address == key.address && $0.value.interface?.isOpen == true
+            }
+        }
+    }
+
+    /// Resets a reader that does not answer, over USB, and says so.
+    ///
+    /// - Throws: `CardError` of kind `readerTimeout` if that is not possible, or the reader came back as another device.
+    private func reset(_ found: FoundReader) async throws {
+        Self.logger.warning("a reader does not answer and is reset over USB", metadata: ["reader": "\(found.id)"])
+        let link = try await bus.open(found.device, interface: found.function.interface)
+        do {
+            try await link.reset()
+        } catch {
+            Self.logger.warning("the reader was not reset: \(error)", metadata: ["reader": "\(found.id)"])
+            await link.close()
+            throw CardError(.readerTimeout, hint: "Pull the reader out and plug it in again.")
+        }
+        await link.close()
     }
 
     /// Gives back the interface that `id` is a slot of, if it is open.

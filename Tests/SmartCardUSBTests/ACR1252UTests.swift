@@ -79,6 +79,19 @@ struct ACR1252UTests {
         await cards.close()
     }
 
+    /// A reset would take the other interface's commands along.
+    @Test func aReaderIsResetOnlyWhenItsOtherInterfaceIsFree() async throws {
+        let device = SoftwareACR1252U()
+        device.insert(Echo())
+        let (cards, sam) = try await readers(of: device)
+        #expect(await kind { try await sam.connect() } == .cardAbsent)
+        device.faults = [ACR122UFault(.hung)]
+        #expect(await kind { try await cards.connect() } == .readerTimeout)
+        await sam.close()
+        #expect(await kind { try await cards.connect() } == nil)
+        await cards.close()
+    }
+
     /// acsccid#15, LudovicRousseau/PCSC#54.
     @Test func aReaderThatRefusesLongCommandsSaysSo() async throws {
         let device = SoftwareACR1252U(refusesLongAPDUs: true)

@@ -24,6 +24,27 @@ import USBTestSupport
         }
     }
 
+    @Test func aReaderThatHangsIsResetOnce() async throws {
+        let device = SoftwareACR122U(faults: [ACR122UFault(.hung)])
+        device.insert(try #require(VirtualCards.named("visa")))
+        let bus = SoftwareUSBBus(device)
+        let reader = try await firstReader(on: bus, timeouts: .short)
+        #expect(try await Self.read(reader) == nil)
+        await reader.close()
+        #expect(bus.inUse == (0, 0))
+    }
+
+    @Test func aReaderThatHangsAfterAResetIsGivenUp() async throws {
+        let bus = SoftwareUSBBus(SoftwareACR122U(faults: [ACR122UFault(.hung, 2)]))
+        let reader = try await firstReader(on: bus, timeouts: .short)
+        let error = await #expect(throws: CardError.self) { try await reader.connect() }
+        #expect(error?.kind == .readerTimeout && error?.description.contains("reset over USB") == true)
+        #expect(error?.hint.contains("Pull the reader out") == true)
+        #expect(bus.inUse == (0, 0))
+        // The second reset, of the next attempt, helps: this reader has no card.
+        #expect(await kind { try await reader.connect() } == .cardAbsent)
+    }
+
     @Test func unpluggedAtEveryTransfer() async throws {
         var transfer = 1
         while true {

@@ -38,6 +38,14 @@ struct LibUSBTests {
         #expect(USBUse.now == (0, 0))
     }
 
+    @Test func aReaderThatHangsIsResetOnce() async throws {
+        device.insert(try visa())
+        device.faults = [ACR122UFault(.hung)]
+        #expect(try await reader.connect().transmit(selectPPSE).status == .success)
+        await reader.close()
+        #expect(USBUse.now == (0, 0))
+    }
+
     @Test func anInterfaceHasItsName() async throws {
         let device = ScriptedReader(functional: DescriptorTests.acr122u, interfaceName: "Contactless") { _ in [] }
         #expect(

@@ -182,6 +182,7 @@ private final class SoftwareUSBLink: USBLink {
     func cancel(_ endpoint: UInt8) { finish(endpoint, number: nil, .failure(.interrupted)) }
 
     func clearHalt(_ endpoint: UInt8) async throws(USBStatus) {}
+    func reset() async throws(USBStatus) { device.reset() }
 
     func close(_ completion: @escaping @Sendable () -> Void) {
         let isFirst = state.withLock { state in

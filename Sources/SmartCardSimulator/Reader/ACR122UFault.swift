@@ -19,6 +19,7 @@ public struct ACR122UFault: Hashable, Sendable {
         case oversizedLength = "oversized-length"
         case garbage = "garbage"
         case unplug = "unplug"
+        case hung = "hung"
     }
 
     public let kind: Kind
@@ -76,6 +77,7 @@ extension ACR122UFault.Kind {
         case .truncatedAnswers: (("BYTES", 1), "answers to APDUs end so many bytes too early")
         case .oversizedLength: (("LENGTH", 0x7FFF_FFFF), "answers to APDUs claim so many bytes")
         case .garbage: (("SEED", 1), "answers to APDUs are pseudo-random bytes")
+        case .hung: (("RESETS", 1), "the reader answers nothing until it has been reset so often over USB")
         case .unplug: (("TRANSFER", 1), "the reader leaves the bus at this USB transfer, counted from 1")
         }
     }
@@ -118,6 +120,12 @@ struct ACR122UFaults {
     private var generator: UInt64 = 0
 
     subscript(kind: ACR122UFault.Kind) -> Bool { arguments[kind] != nil }
+
+    /// A reset over USB, after which a reader that hangs may answer.
+    mutating func reset() {
+        guard let due = arguments[.hung] else { return }
+        arguments[.hung] = due > 1 ? due - 1 : nil
+    }
 
     /// Counts a USB transfer; whether the reader leaves the bus at it.
     mutating func unplugsAtThisTransfer() -> Bool {

@@ -139,8 +139,17 @@ public final class SoftwareACR122U: SoftwareReader {
 
     public func transferOut(endpoint: UInt8, _ bytes: [UInt8]) {
         state.change { state in
-            guard state.isPluggedIn, endpoint == Endpoint.bulkOut, !state.unplugIfDue() else { return }
+            guard state.isPluggedIn, endpoint == Endpoint.bulkOut, !state.unplugIfDue(), !state.firmware.faults[.hung]
+            else { return }
             state.receive(bytes)
+        }
+    }
+
+    /// What was half sent is forgotten; cards and settings stay.
+    public func reset() {
+        state.change { state in
+            state.assembler.clear()
+            state.firmware.faults.reset()
         }
     }
 

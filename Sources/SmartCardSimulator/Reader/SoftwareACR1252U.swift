@@ -130,12 +130,21 @@ public final class SoftwareACR1252U: SoftwareReader {
 
     public func transferOut(endpoint: UInt8, _ bytes: [UInt8]) {
         state.change { state in
-            guard state.isPluggedIn, !state.unplugIfDue() else { return }
+            guard state.isPluggedIn, !state.unplugIfDue(), !state.firmware.picc.faults[.hung] else { return }
             switch endpoint {
             case Endpoint.bulkOut: state.receive(bytes)
             case Endpoint.samBulkOut: state.receiveForSAM(bytes)
             default: break
             }
+        }
+    }
+
+    /// What was half sent is forgotten; cards and settings stay.
+    public func reset() {
+        state.change { state in
+            state.assembler.clear()
+            state.samAssembler.clear()
+            state.firmware.picc.faults.reset()
         }
     }
 
