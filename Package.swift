@@ -242,10 +242,14 @@ let package = Package(
         .testTarget(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
             exclude: ["mint-test-keys"], swiftSettings: settings),
+        // What EMVContactlessTests measure the first card of a process with.
+        .executableTarget(
+            name: "first-tap", dependencies: ["EMVContactless", "SmartCard", "SmartCardSimulator"],
+            path: "Tests/EMVContactlessTests/first-tap", swiftSettings: settings),
         .testTarget(
             name: "EMVContactlessTests",
-            dependencies: ["EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport"],
-            exclude: ["Rules", "Minting", "Vectors"], swiftSettings: settings),
+            dependencies: ["first-tap", "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport"],
+            exclude: ["Rules", "Minting", "Vectors", "first-tap"], swiftSettings: settings),
         // What CardEncryptionTests kill while it uses up DUKPT counters.
         .executableTarget(
             name: "ksn-spender", dependencies: ["CardEncryption"], path: "Tests/CardEncryptionTests/ksn-spender",

@@ -45,6 +45,8 @@ public final class PCSCCard: CardConnection {
     /// Empty for a direct connection to an empty slot.
     public var atr: ATR { session.withLock { $0.atr } }
     public var transmissionProtocol: TransmissionProtocol { session.withLock { $0.transmissionProtocol } }
+    /// Whether it is to the reader itself.
+    fileprivate var isDirect: Bool { session.withLock { $0.sharing == .direct } }
 
     /// Sends a command APDU of up to extended length.
     ///
@@ -299,7 +301,8 @@ enum OpenCards {
         }
     }
 
+    /// Those to the card in `reader`.
     static func on(_ reader: String) -> [PCSCCard] {
-        entries.withLock { $0.compactMap(\.card) }.filter { $0.reader.name == reader }
+        entries.withLock { $0.compactMap(\.card) }.filter { $0.reader.name == reader && !$0.isDirect }
     }
 }

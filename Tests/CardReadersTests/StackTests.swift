@@ -9,7 +9,9 @@ private final class Transport: CardChannel {
     private let answers: Mutex<[[UInt8]]>
     private let sent = Mutex<[String]>([])
 
-    init(_ answers: String...) { self.answers = Mutex(answers.map { try! [UInt8](hex: $0.filter { $0 != " " }) }) }
+    init(_ answers: String...) {
+        self.answers = Mutex(answers.compactMap { try? [UInt8](hex: $0.filter { $0 != " " }) })
+    }
 
     var commands: [String] { sent.withLock { $0 } }
 

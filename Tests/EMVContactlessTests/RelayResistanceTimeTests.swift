@@ -33,7 +33,9 @@ import Testing
         let terminal = ContactlessTerminal(EntryPoint(configuration: configuration, kernels: [2: Kernel2.self]))
         let transaction = try purchase(12_34)
         let report = try await withTaskExecutorPreference(host) {
-            try await terminal.perform(transaction, in: CardReaderField(reader), layers: { WrongLeLayer(GetResponseLayer($0)) }) { _ in }
+            try await terminal.perform(
+                transaction, in: CardReaderField(reader), layers: { WrongLeLayer(GetResponseLayer($0)) }
+            ) { _ in }
         }
         let relays = report.exchanges.filter { $0.header[1] == 0xEA }
         #expect(relays.count == tries)

@@ -32,6 +32,14 @@ package struct ReaderOptions: ParsableArguments {
             """)
     package var backend = BackendChoice.auto
 
+    @Option(
+        help: .init(
+            """
+            Use the PN532 board on this serial port, set to HSU: /dev/ttyUSB0. Boards are not looked for, since that would \
+            write to whatever is there.
+            """, valueName: "path"))
+    package var device: String?
+
     @Option(name: .shortAndLong, help: .init("Use the reader whose name contains this.", valueName: "text"))
     package var reader: String?
 
@@ -61,13 +69,16 @@ package struct ReaderOptions: ParsableArguments {
         if let timeout, !(0...86_400).contains(timeout) {
             throw ValidationError("--timeout takes 0 to 86400 seconds")
         }
+        if device != nil, backend != .auto || isVirtual {
+            throw ValidationError("--device names the reader; it goes with neither --backend nor --virtual")
+        }
     }
 
     package var isVirtual: Bool { virtual || !card.isEmpty }
 
     /// Whether none was given.
     package var areUnused: Bool {
-        backend == .auto && reader == nil && !isVirtual && timeout == nil && !verbose
+        backend == .auto && device == nil && reader == nil && !isVirtual && timeout == nil && !verbose
     }
 
     /// How long to wait for a card; nil for as long as it takes.

@@ -4,14 +4,16 @@ package import SmartCard
 import SmartCardSimulator
 
 extension ReaderOptions {
-    /// Where readers are looked for.
-    package var machine: Machine {
+    /// Where readers are looked for, but for ``device``.
+    package var backends: Machine.Backends {
         switch backend {
-        case .auto: Machine()
-        case .pcsc: Machine(.pcsc)
-        case .usb: Machine(.usb)
+        case .auto: device == nil ? .all : []
+        case .pcsc: .pcsc
+        case .usb: .usb
         }
     }
+
+    package var machine: Machine { Machine(backends, devices: device.map { [$0] } ?? []) }
 
     /// The readers asked for, at least one.
     ///

@@ -47,6 +47,7 @@ struct PayCommand: AsyncParsableCommand {
         if let refused = terminal.refusal(of: transaction, show: { messages.append($0) }) {
             return try show(refused, transaction, on: nil, messages, issuer)
         }
+        terminal.rehearse()
         let reader = try await readerOptions.waitForCard(on: try await readerOptions.readers())
         func perform(in field: some ContactlessField) async throws -> ContactlessTerminal.Report {
             defer { Terminal.endProgress() }

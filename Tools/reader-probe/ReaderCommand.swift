@@ -117,6 +117,9 @@ struct ReaderReport: Encodable, Sendable {
         }
         if let reader = driver as? USBReader { ccid = CCID(reader.descriptor) }
         model = reader.model?.name
+        if let board = driver as? PN532Reader {
+            (firmware, route) = ("\(board.firmware.version).\(board.firmware.revision)", "its serial port")
+        }
         guard reader.model?.commands == .pseudoAPDUs else { return }
         do {
             (firmware, route) = try await reader.withLink { link in

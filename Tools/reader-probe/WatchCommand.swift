@@ -21,20 +21,23 @@ struct WatchCommand: AsyncParsableCommand {
             }
             return
         }
-        let machine = readerOptions.machine
+        let (machine, backends) = (readerOptions.machine, readerOptions.backends)
         // Fails at once where there is nothing to watch; a service that goes away later is waited for.
         let listing = await machine.look()
         if listing.readers.isEmpty {
-            if let failure = listing.failures[readerOptions.backend == .usb ? .usb : .pcsc] { throw failure }
+            let failures = listing.failures
+            if let failure = failures[.serial] ?? failures[.pcsc] ?? (backends == .usb ? failures[.usb] : nil) {
+                throw failure
+            }
             Terminal.progress("No reader yet… (Ctrl-C to stop)\n")
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
             // Pcscd tells more of its own: who uses a card.
-            if readerOptions.backend != .usb {
+            if backends.contains(.pcsc) {
                 let isThere = listing.failures[.pcsc] == nil
                 group.addTask { try await watchService(isThere: isThere) }
             }
-            if readerOptions.backend != .pcsc { group.addTask { try await watchDriven(machine) } }
+            if backends != .pcsc { group.addTask { try await watchDriven(machine) } }
             try await group.waitForAll()
         }
     }

@@ -64,6 +64,9 @@ public struct ContactlessTerminal: Sendable {
         return Report(final: final, notes: step.notes)
     }
 
+    /// Makes ready for the first card: see ``EntryPoint/rehearse()``.
+    public func rehearse() { entryPoint.rehearse() }
+
     /// Performs one transaction.
     ///
     /// A card that leaves, breaks off or misbehaves leads to an outcome.  Cancelling the task ends the transaction at the

@@ -61,8 +61,8 @@ public struct EntryPoint: Sendable {
     /// bytes, the most that is read with short lengths, has no room for thirty entries.
     public static let maximumCandidates = 128
 
-    private var configuration: ReaderConfiguration
-    private let kernels: [KernelIdentifier: any Kernel.Type]
+    private(set) var configuration: ReaderConfiguration
+    let kernels: [KernelIdentifier: any Kernel.Type]
     private let keys: CAPublicKeys
     private let exceptionFile: any ExceptionFile
     private let preferredApplications: [AID]

@@ -1,3 +1,4 @@
+import EMVContactless
 import Foundation
 import Logging
 import SmartCard
@@ -37,6 +38,11 @@ extension PaymentTerminal {
             guard try await isLinked(token) else { throw PaymentCardReaderError.accountNotLinked }
             events.send(.updateProgress(30))
             try await openReader()
+            // Tables are read now, and not while the first customer holds the card.
+            EntryPoint(
+                configuration: configuration.terminal, kernels: Kernels.all,
+                keys: configuration.certificationAuthorityKeys
+            ).rehearse()
             events.send(.updateProgress(90))
             if preparation == nil { await notePreparation(token) }
             try Task.checkCancellation()

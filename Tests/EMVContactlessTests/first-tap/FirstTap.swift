@@ -1,0 +1,70 @@
+import EMVContactless
+import SmartCard
+import SmartCardSimulator
+import Synchronization
+
+/// Prints how long the host takes for a process's first card, and for the quickest of those after it, in microseconds:
+/// all between the card's activation and its GET PROCESSING OPTIONS but the card's own time.
+@main
+struct FirstTap {
+    static func main() async throws {
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
+        if !CommandLine.arguments.contains("cold") { terminal.rehearse() }
+        var times: [Duration] = []
+        for number in 1...20 { times.append(try await tap(terminal, number: number)) }
+        let later = times.dropFirst().min() ?? .zero
+        print(times[0] / .microseconds(1), later / .microseconds(1))
+    }
+
+    private static func tap(_ terminal: ContactlessTerminal, number: Int) async throws -> Duration {
+        let reader = VirtualReader(SoftwareACR122U())
+        guard let card = VirtualCards.named("visa") else { throw CardError(.other, "no card") }
+        reader.device.insert(card)
+        // What the driver and the card read once is no part of the host's time.
+        let field = CardReaderField(reader)
+        guard let currency = Currency["EUR"], let date = CalendarDate(year: 2026, month: 11, day: 21),
+            let time = TerminalTime(date, hour: 12, minute: 34, second: 56),
+            let transaction = Transaction(
+                .purchase, amount: 12_34, currency: currency, time: time, unpredictableNumber: [1, 2, 3, 4],
+                sequenceCounter: UInt32(number))
+        else { throw CardError(.other, "no transaction") }
+        let host = HostTime()
+        _ = try await terminal.perform(transaction, in: field, layers: { host.measuring($0) }) { _ in }
+        await field.release(.powerOff)
+        return host.untilOptions
+    }
+}
+
+/// Adds up the time from each response to the next command, until GET PROCESSING OPTIONS.
+private final class HostTime: Sendable {
+    private struct State {
+        var isOver = false
+        var last: ContinuousClock.Instant
+        var sum = Duration.zero
+    }
+
+    private let state = Mutex(State(last: .now))
+
+    var untilOptions: Duration { state.withLock { $0.sum } }
+
+    func measuring(_ base: any CardChannel) -> any CardChannel {
+        state.withLock { $0.last = .now }
+        return Channel(base: base, host: self)
+    }
+
+    private struct Channel: CardChannel {
+        let base: any CardChannel
+        let host: HostTime
+
+        func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+            host.state.withLock { state in
+                if !state.isOver { state.sum += .now - state.last }
+                if command.ins == 0xA8 { state.isOver = true }
+            }
+            let response = try await base.transmit(command)
+            host.state.withLock { $0.last = .now }
+            return response
+        }
+    }
+}
