@@ -155,7 +155,7 @@ import Testing
 }
 
 /// ACS API v2.04; USB ids from libccid's readers/*.txt.
-@Suite struct ModelTests {
+@Suite struct ModelLookupTests {
     @Test(
         "a model is known by its ids, else by its name",
         arguments: [
