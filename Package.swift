@@ -109,7 +109,8 @@ let package = Package(
             ],
             swiftSettings: settings),
         .target(
-            name: "KioskKit", dependencies: ["ProximityReader", "SmartCard", "Waiting", crypto, logging],
+            name: "KioskKit",
+            dependencies: ["EMVContactless", "ProximityReader", "SmartCard", "Waiting", crypto, logging],
             swiftSettings: settings),
         .systemLibrary(name: "CCUPS", providers: [.apt(["libcups2-dev"])]),
         .target(

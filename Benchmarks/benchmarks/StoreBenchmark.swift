@@ -162,7 +162,7 @@ extension Benchmarks {
         }
 
         func result(for idempotencyKey: String) async throws -> PaymentResult? { nil }
-        func reverse(idempotencyKey: String) async throws {}
+        func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {}
         func fetchReaderToken() async throws -> String { "" }
 
         func processPayment(

@@ -29,8 +29,10 @@ struct SandboxService: PaymentServiceProvider {
         try await ask("GET", "decision", key: idempotencyKey, as: Decision.self).payment?.result
     }
 
-    func reverse(idempotencyKey: String) async throws {
-        _ = try await ask("POST", "reversals", key: idempotencyKey, as: Decision.self)
+    func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
+        struct Reversal: Encodable { let amount: String?, currency: String? }
+        let body = try JSONEncoder().encode(Reversal(amount: amount?.description, currency: currency))
+        _ = try await ask("POST", "reversals", body, key: idempotencyKey, as: Decision.self)
     }
 
     func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {

@@ -36,8 +36,12 @@ public protocol PaymentServiceProvider: Sendable {
     /// Takes back what was approved under a key.  Where nothing was, nothing will be: a call with this key that is still on its
     /// way is declined when it comes.
     ///
+    /// - Parameters:
+    ///   - amount: in the currency's major unit, for a service that has not heard of the key: it says of this amount that it is
+    ///     declined when it is asked.  Nil where the key alone is known.
+    ///   - currency: of ISO 4217; likewise.
     /// - Throws: ``PaymentServiceError``.
-    func reverse(idempotencyKey: String) async throws
+    func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws
 
     /// Hands over payments that were stored: a `StoreAndForwardBatch` as JSON.
     ///

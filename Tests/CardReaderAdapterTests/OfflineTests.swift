@@ -141,7 +141,7 @@ import USBTestSupport
                 }
             }
         }
-        func reverse(idempotencyKey: String) async throws {
+        func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
             try check()
             state.withLock { $0.reversals.append(idempotencyKey) }
         }

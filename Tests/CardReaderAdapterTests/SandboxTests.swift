@@ -48,20 +48,22 @@ import USBTestSupport
             try? FileManager.default.removeItem(at: folder)
         }
 
-        /// Presents Visa's published test card when the reader waits for one, and takes it away at the end.
-        func tap<Result: Sendable>(_ call: @escaping @Sendable () async throws -> Result) async throws -> Result {
+        /// Presents a virtual card, Visa's published test card if none is named, when the reader waits for one, and takes it away at the end.
+        func tap<Result: Sendable>(
+            _ card: String = "visa", _ call: @escaping @Sendable () async throws -> Result
+        ) async throws -> Result {
             let count = events.all.count { $0.text == "waiting 4" }
             let task = Task { try await call() }
             try await wait(for: "wait for a card") { events.all.count { $0.text == "waiting 4" } == count + 1 }
-            device.insert(try #require(VirtualCards.named("visa")))
+            device.insert(try #require(VirtualCards.named(card)))
             let result = await task.result
             device.remove()
             return try result.get()
         }
 
-        func pay(_ amount: String) async throws -> PaymentIntent {
+        func pay(_ amount: String, card: String = "visa") async throws -> PaymentIntent {
             let parameters = PaymentIntentParameters(amount: try #require(Decimal(string: amount)), currency: "eur")
-            return try await tap { [service] in try await service.capturePayment(parameters) }
+            return try await tap(card) { [service] in try await service.capturePayment(parameters) }
         }
 
         /// What psp-sandbox has booked, as it says to curl: kind, amount, status.
@@ -70,6 +72,11 @@ import USBTestSupport
             let payments = try JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [[String: Any]] ?? []
             return payments.map { "\($0["kind"] ?? "") \($0["amount"] ?? "") \($0["status"] ?? "")" }
         }
+    }
+
+    private static func details(_ intent: PaymentIntent) throws -> CardPresentTransactionDetails {
+        guard case .cardPresent(let details)? = intent.paymentMethod() else { throw AdapterBench.Missing() }
+        return details
     }
 
     @Test("the real psp-sandbox takes, captures, takes back and gives back, each once")
@@ -82,7 +89,7 @@ import USBTestSupport
                 onProcessing: { _ in bench.device.remove() }, capture: { try await bench.sandbox.capture($0) })
         }
         #expect(paid.status == .succeeded && paid.amount == 1234)
-        guard case .cardPresent(let details) = paid.paymentMethod() else { throw AdapterBench.Missing() }
+        let details = try Self.details(paid)
         // TEST: 4761 7390 0101 0010
         #expect(details.last4 == "0010" && details.brand == .visa)
         // What the kernel has told comes as far as the receipt, and with it the time of the answer.
@@ -110,7 +117,16 @@ import USBTestSupport
         let unknown = PaymentIntent(
             id: reversed.id, status: .unknown, created: reversed.created, amount: reversed.amount,
             currency: reversed.currency)
-        #expect(try await restarted.retrieve(unknown).status == .requiresCapture)
+        let found = try await restarted.retrieve(unknown)
+        #expect(found.status == .requiresCapture)
+        // And its receipt has what the kernel has told, and the time of the decision.
+        let copy = try ReceiptContent(
+            merchant: Sample.merchant(),
+            order: ReceiptOrder(lineItems: Sample.items, totals: ReceiptTotals(subtotal: 700)),
+            intent: found)
+        #expect(copy.parameters.card.emv?.applicationCryptogram?.count == 16)
+        #expect(try copy.parameters.card == ReceiptCard(Self.details(reversed)))
+        #expect(found.charges.map(\.created) == reversed.charges.map(\.created))
         let another = CollectedCard(id: "another-card", sealedData: "another card")
         do {
             _ = try await restarted.process(unknown, card: another, idempotencyKey: another.id)
@@ -141,6 +157,10 @@ import USBTestSupport
                 "payment 12.34 approved", "payment 10.96 approved", "payment 20.96 declined", "payment 7.00 declined",
                 "payment 10.51 declined", "refund 5.00 approved", "refund 5.14 declined",
             ])
+        // A card that was read in mag-stripe mode is no EMV card.
+        let stripe = try Self.details(try await bench.pay("1.00", card: "mastercard-stripe"))
+        #expect(stripe.readMethod == .contactlessMagneticStripe && stripe.brand == .masterCard)
+
         bench.program.signal(SIGKILL)
         _ = try await bench.program.outcome()
         #expect(

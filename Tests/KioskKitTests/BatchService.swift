@@ -58,6 +58,8 @@ final class BatchService: PaymentServiceProvider {
         /// A batch with these card data makes it fail.
         var breaks: String?
         var reversals: [String] = []
+        /// What it says of what was taken back, and never came.
+        var never: [String: PaymentResult] = [:]
         /// What it throws at each call while it is set.
         var refusal: PaymentServiceError?
         /// A call has come whose caller is as good as ended.
@@ -176,7 +178,8 @@ final class BatchService: PaymentServiceProvider {
         }
         if let refusal { throw refusal }
         guard answers else { throw PaymentServiceError.noAnswer("not asked") }
-        return charges[idempotencyKey] == nil ? nil : result(idempotencyKey, .approved)
+        guard charges[idempotencyKey] == nil else { return result(idempotencyKey, .approved) }
+        return state.withLock { $0.never[idempotencyKey] }
     }
 
     /// What it says of a payment.
@@ -189,8 +192,12 @@ final class BatchService: PaymentServiceProvider {
         }
     }
 
-    func reverse(idempotencyKey: String) async throws {
-        state.withLock { $0.reversals.append(idempotencyKey) }
+    func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
+        state.withLock { state in
+            state.reversals.append(idempotencyKey)
+            state.never[idempotencyKey] = PaymentResult(
+                id: "p", status: .declined, idempotencyKey: idempotencyKey, amount: amount, currency: currency)
+        }
     }
     func fetchReaderToken() async throws -> String { "" }
 

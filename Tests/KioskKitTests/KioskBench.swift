@@ -227,7 +227,7 @@ actor ScriptedService: PaymentServiceProvider {
     /// From now on reversals are answered after `release()`.
     func holdReversals() { holdsReversals = true }
 
-    func reverse(idempotencyKey: String) async throws {
+    func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
         if holdsReversals, !isReleased { await withCheckedContinuation { waiters.append($0) } }
         guard failures == 0 else {
             failures -= 1

@@ -301,6 +301,8 @@ final class ForwarderBench: Sendable {
         service.state.withLock { $0.answersLookups = true }
         #expect(try await forwarder.cancel("payment-0") == .cancelled)
         #expect(service.state.withLock { $0.reversals } == ["payment-0"])
+        // Asked once more it is known, too: the service has heard of no more than the reversal.
+        #expect(try await forwarder.cancel("payment-0") == .declined)
         // It is forwarded, and declined.
         let report = try await forwarder.forward()
         #expect(report.approved == 1 && report.declined == 1)

@@ -556,6 +556,126 @@ struct RunningSandbox {
         #expect(try await sandbox.post("payments", other, key: "1").status == 422)
     }
 
+    @Test("what is taken back and never came is declined, of the amount that the reversal names")
+    func reversedNever() async throws {
+        let sandbox = try await RunningSandbox()
+        let reversal = #"{"amount":"12.34","currency":"EUR"}"#
+        for _ in 0..<2 {
+            #expect(try await sandbox.post("reversals", reversal, key: "1").status == 200)
+            let known = try await sandbox.ask("decision", nil, key: "1").body["payment"] as? [String: Any]
+            #expect(known?["status"] as? String == "declined" && known?["idempotencyKey"] as? String == "1")
+            #expect(known?["amount"] as? String == "12.34" && known?["currency"] as? String == "EUR")
+        }
+        let body = charge(try await seal(sandbox, units: "000000001234"), "12.34")
+        #expect(try await sandbox.post("payments", body, key: "1").body["status"] as? String == "declined")
+        for bad in [#"{"amount":"12.345","currency":"EUR"}"#, #"{"amount":"12.34"}"#] {
+            let answer = try await sandbox.post("reversals", bad, key: "2")
+            #expect(answer.status == 422 && code(answer) == "invalid_amount")
+        }
+        #expect(try await sandbox.payments().count == 1)
+    }
+
+    @Test("a call that is delayed is carried out though its caller has left, unless its key was taken back meanwhile")
+    func delayed() async throws {
+        let sandbox = try await RunningSandbox("--late", "10")
+        #expect(try await sandbox.post("faults", #"{"kind":"delayed","calls":2}"#).status == 200)
+        for key in ["kept", "reversed"] {
+            let body = charge(try await seal(sandbox, units: "000000001234"), "12.34")
+            // curl's exit status: 28, the time was over.
+            #expect(try await sandbox.post("payments", body, key: key, timeout: 1).exit == 28)
+        }
+        #expect(try await sandbox.ask("decision", nil, key: "kept").body["payment"] is NSNull)
+        #expect(try await sandbox.post("reversals", "", key: "reversed").status == 200)
+        #expect(try await sandbox.ask("faults", nil).body["delayed"] as? Int == 2)
+        for _ in 0..<1_000 where try await sandbox.ask("faults", nil).body["delayed"] as? Int != 0 {
+            try await Task.sleep(for: .milliseconds(50))
+        }
+        for (key, status) in [("kept", "approved"), ("reversed", "declined")] {
+            let known = try await sandbox.ask("decision", nil, key: key).body["payment"] as? [String: Any]
+            #expect(known?["status"] as? String == status && known?["amount"] as? String == "12.34", "it came")
+        }
+    }
+
+    @Test("what a kernel has told comes back with the decision, and the time of that, also from books")
+    func receiptFacts() async throws {
+        let books = FileManager.default.temporaryDirectory.appending(path: "books-\(UUID().uuidString)").path
+        defer { try? FileManager.default.removeItem(atPath: books) }
+        // 84: A0000000031010; 9F27; 9F26; 95; DF8129 without cardholder verification.
+        let facts = "8407A00000000310109F2701809F2608112233445566778895050000000000DF812908F0F0F00000F0FF00"
+        var sandbox = try await RunningSandbox("--books", books)
+        let sealed = try await seal(sandbox, units: "000000001234")
+        let body = charge(sealed, "12.34").dropLast() + #","receiptFacts":"\#(facts)"}"#
+        let first = try await sandbox.post("payments", String(body), key: "k").body
+        let told = try #require(first["receiptFacts"] as? String)
+        #expect(told.uppercased() == facts)
+        let time = try #require((first["time"] as? String).flatMap { ISO8601DateFormatter().date(from: $0) })
+        #expect(abs(time.timeIntervalSinceNow) < 600)
+        try await sandbox.kill()
+        sandbox = try await RunningSandbox("--books", books)
+        let known = try await sandbox.ask("decision", nil, key: "k").body["payment"] as? [String: Any]
+        #expect(known?["receiptFacts"] as? String == told && known?["time"] as? String == first["time"] as? String)
+        let odd = charge(sealed, "12.34").dropLast() + #","receiptFacts":"84"}"#
+        #expect(try await sandbox.post("payments", String(odd), key: "l").status == 400)
+    }
+
+    @Test("batches are refused, declined, late or lost as payments are, and no payment in them is made twice")
+    func batchFaults() async throws {
+        let sandbox = try await RunningSandbox("--late", "3600")
+        func fault(_ text: String) async throws { #expect(try await sandbox.post("faults", text).status == 200) }
+        func batch(_ names: String...) async throws -> (id: String, json: String) {
+            var cards: [(String, String)] = []
+            for name in names { cards.append((name, try await seal(sandbox, units: "000000001234"))) }
+            return try await Terminal().batch(cards)
+        }
+        func send(_ batch: (id: String, json: String), timeout: Int = 60) async throws -> RunningSandbox.Answer {
+            try await sandbox.ask("batches", batch.json, key: batch.id, reader: "reader-1", timeout: timeout)
+        }
+        let first = try await batch("a", "b")
+        try await fault(#"{"kind":"refused","calls":1,"status":429}"#)
+        #expect(try await send(first).status == 429)
+        #expect(try await sandbox.payments().isEmpty)
+        // curl's exit status: 52, nothing came; 28, the time was over.
+        try await fault(#"{"kind":"lost","calls":1}"#)
+        #expect(try await send(first).exit == 52)
+        #expect(try await sandbox.payments().count == 2, "it was taken")
+        try await fault(#"{"kind":"late","calls":1}"#)
+        #expect(try await send(first, timeout: 1).exit == 28)
+        try await fault(#"{"kind":"declined","calls":1}"#)
+        #expect(try await codes(send(first)) == ["a": "00", "b": "00"], "what is decided stays")
+        let declined = try await batch("c")
+        try await fault(#"{"kind":"declined","calls":1}"#)
+        #expect(try await codes(send(declined)) == ["c": "05"])
+        let delayed = try await batch("d")
+        try await fault(#"{"kind":"delayed","calls":1}"#)
+        #expect(try await send(delayed, timeout: 1).exit == 28)
+        #expect(try await sandbox.payments().count == 3, "not yet")
+        #expect(try await codes(send(delayed)) == ["d": "00"])
+        #expect(try await sandbox.payments().count == 4)
+    }
+
+    @Test("a payment that was taken back is declined in the batch that it comes in, and the others of it are not")
+    func reversedInBatch() async throws {
+        let sandbox = try await RunningSandbox()
+        let sealed = try await [
+            seal(sandbox, units: "000000001234"), seal(sandbox, units: "000000001234"),
+            seal(sandbox, units: "000000001234"),
+        ]
+        let (id, json) = try await Terminal().batch([("a", sealed[0]), ("b", sealed[1]), ("c", sealed[2])])
+        #expect(try await sandbox.post("reversals", "", key: "a").status == 200)
+        #expect(
+            try await sandbox.post("reversals", #"{"amount":"12.34","currency":"EUR"}"#, key: "b").status == 200)
+        for _ in 0..<2 {
+            let answer = try await sandbox.ask("batches", json, key: id, reader: "reader-1")
+            #expect(codes(answer) == ["a": "17", "b": "17", "c": "00"])
+            let payments = answer.body["payments"] as? [[String: Any]] ?? []
+            #expect(payments.allSatisfy { $0["amount"] as? String == "12.34" && $0["card"] is String })
+            #expect(try await claims(answer.body["deletionToken"], DeletionClaims.self).ids == nil, "all are decided")
+        }
+        #expect(try await sandbox.post("reversals", "", key: "c").status == 200)
+        let answer = try await sandbox.ask("batches", json, key: id, reader: "reader-1")
+        #expect(codes(answer) == ["a": "17", "b": "17", "c": "17"])
+    }
+
     @Test("one read under two keys is told, and one amount may be spelled in two ways")
     func sameCardData() async throws {
         let sandbox = try await RunningSandbox()

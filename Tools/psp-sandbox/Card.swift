@@ -49,12 +49,14 @@ struct Card {
         } catch {
             throw Failure.unreadable("The card data are no BER-TLV.")
         }
+        // In mag-stripe mode Kernel 2 has Track 2 Data in 9F6B (EMV Contactless Book C-2, A.1).
         guard let units = values[0x9F02].flatMap({ UInt64($0.hex) }),
             let currency = values[0x5F2A].flatMap({ Currency[packed: Array($0)] }),
-            let kind = values[0x9C].flatMap({ Self.kinds[Array($0)] }), let track = values[0x57]
+            let kind = values[0x9C].flatMap({ Self.kinds[Array($0)] }),
+            let track = values[0x57] ?? values[0x9F6B]
         else {
             throw Failure.unreadable(
-                "The card data lack an amount (9F02), a currency (5F2A), a type (9C) or a track (57).")
+                "The card data lack an amount (9F02), a currency (5F2A), a type (9C) or a track (57, 9F6B).")
         }
         self.kind = kind
         self.units = units

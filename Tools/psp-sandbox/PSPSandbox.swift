@@ -20,14 +20,18 @@ struct PSPSandbox: AsyncParsableCommand {
               GET  /keys           what tokens are signed with: a JSON Web Key Set
               POST /reader-tokens  {"merchant": "…"} or {}
                                    {"token"}
-              POST /payments       {"cardData", "amount": "12.34", "currency": "EUR"}
+              POST /payments       {"cardData", "amount": "12.34", "currency": "EUR",
+                                   "receiptFacts"}
                                    {"id", "kind", "status", "responseCode", "message",
-                                   "amount", "currency", "card", "idempotencyKey"}
+                                   "amount", "currency", "card", "idempotencyKey",
+                                   "time", "receiptFacts"}
               POST /refunds        likewise, for a card that was read for a refund
               GET  /decision       what was decided under a key, of a batch as well
                                    {"payment": …} or {"payment": null}
               POST /reversals      takes back what was approved under a key; where
-                                   nothing was, nothing will be
+                                   nothing was, nothing will be: {"amount",
+                                   "currency"}, if they are known, are what is said
+                                   of that
               POST /batches        a StoreAndForwardBatch
                                    {"deletionToken", "payments"}
               POST /terminals      enrols a reader: {"certificateRequest"}, or
@@ -36,15 +40,21 @@ struct PSPSandbox: AsyncParsableCommand {
               GET  /payments       everything that was decided so far
               POST /faults         what goes wrong with the next calls:
                                    {"kind", "calls": 3, "status": 403}
+              GET  /faults         {"fault": …, "delayed"}: how many calls wait to be
+                                   carried out late
 
             cardData is PaymentCardReadResult.paymentCardData, which must be a JWE: envelopes of DUKPT are not opened here. \
-            amount, currency and type must be what the card was read for. status is "approved" or "declined". All that concerns a payment needs the header Idempotency-Key: a \
+            amount, currency and type must be what the card was read for. receiptFacts are what the kernel tells for a \
+            receipt, BER-TLV in hexadecimal digits; they come back as they came. status is "approved" or "declined". All that concerns a payment needs the header Idempotency-Key: a \
             key that is known gets the answer of the first time, and nothing else is done. In a batch each payment's id \
             is its key. What is refused is answered {"error": {"code", "message"}} with a status of 400 and above, and \
             has done nothing; with 409 something was done before.
 
             FAULTS
-              POST /faults replaces the fault before it; "calls": 0 ends it. kind is "refused": the merchant is, whatever             it asks for, with that status, 403 if none is given, and nothing is done; "declined": payments are, whatever             their amount; "late": answers come late; "lost": the call is carried out, and the connection closed without an             answer. The last three concern payments, refunds and batches alone.
+              POST /faults replaces the fault before it; "calls": 0 ends it. kind is "refused": the merchant is, whatever it \
+            asks for, with that status, 403 if none is given, and nothing is done; "declined": payments are, whatever their \
+            amount; "late": answers come late; "delayed": the call is carried out late, also where its caller has left; \
+            "lost": the call is carried out, and the connection closed without an answer. The last four concern payments, refunds and batches alone.
 
             BATCHES
               They need the header Reader-Identifier: which reader the deletion token is for. Each payment must be \

@@ -65,6 +65,8 @@ struct Routes: HTTPHandler {
             try await sandbox.set(fault)
             log("the next \(fault.calls) calls: \(fault.kind.rawValue)")
             return try json(fault)
+        case (.GET, "/faults"):
+            return try json(await sandbox.faults)
         case (.POST, "/reader-tokens"):
             let merchant = try decode(TokenRequest.self, body).merchant ?? merchant
             guard (1...64).contains(merchant.utf8.count) else {
@@ -79,11 +81,14 @@ struct Routes: HTTPHandler {
             let key = try key(of: request)
             let charge = try decode(Sandbox.Charge.self, body)
             let fault = try await sandbox.takeFault()
-            let reply = try await sandbox.decide(kind, key: key, charge, declines: fault == .declined)
+            let reply = try await carryOut(fault) {
+                try await $0.decide(kind, key: key, charge, declines: fault == .declined)
+            }
             return try await deliver(reply, fault) { note($0) }
         case (.POST, "/reversals"):
             _ = try await sandbox.takeFault(movesMoney: false)
-            let payment = try await sandbox.reverse(try key(of: request))
+            let reversal = try body.isEmpty ? .init(amount: nil, currency: nil) : decode(Sandbox.Reversal.self, body)
+            let payment = try await sandbox.reverse(try key(of: request), reversal)
             log("reversal of \(payment.idempotencyKey)")
             return try json(Decision(payment: payment))
         case (.POST, "/terminals"):
@@ -108,9 +113,11 @@ struct Routes: HTTPHandler {
         case (.POST, "/batches"):
             let batch = try decode(Batch.self, body)
             let reader = request.headers[HTTPHeader("Reader-Identifier")]
+            let key = try? key(of: request)
             let fault = try await sandbox.takeFault()
-            let reply = try await sandbox.take(
-                batch, from: reader, key: try? key(of: request), declines: fault == .declined)
+            let reply = try await carryOut(fault) {
+                try await $0.take(batch, from: reader, key: key, declines: fault == .declined)
+            }
             return try await deliver(reply, fault) { answer in
                 log("batch of \(batch.count), decided: \(answer.payments.count)")
                 answer.payments.forEach(note)
@@ -125,6 +132,14 @@ struct Routes: HTTPHandler {
         log("\(payment.kind.rawValue)  \(what)  \(payment.status) \(payment.responseCode) \(payment.message)")
     }
 
+    private func carryOut<Answer: Sendable>(
+        _ fault: Sandbox.Fault.Kind?, _ call: @escaping @Sendable (Sandbox) async throws -> Answer
+    ) async throws -> Answer {
+        guard fault == .delayed else { return try await call(sandbox) }
+        log("  … it is carried out in \(lateness)")
+        return try await sandbox.carryOut(after: lateness) { try await call(sandbox) }
+    }
+
     private func deliver<Body>(
         _ reply: Sandbox.Reply<Body>, _ fault: Sandbox.Fault.Kind?, _ note: (Body) -> Void
     ) async throws -> HTTPResponse {
@@ -133,7 +148,7 @@ struct Routes: HTTPHandler {
             switch fault {
             case .late: .late
             case .lost: .never
-            case .refused, .declined, nil: reply.delivery
+            case .refused, .declined, .delayed, nil: reply.delivery
             }
         switch delivery {
         case .now: return try json(reply.body)
@@ -172,6 +187,7 @@ struct Routes: HTTPHandler {
     private func json(_ body: some Encodable, status: Int = 200) throws -> HTTPResponse {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
+        encoder.dateEncodingStrategy = .iso8601
         return HTTPResponse(
             statusCode: status == 200 ? .ok : HTTPStatusCode(status, phrase: "Refused"),
             headers: [.contentType: "application/json"], body: try encoder.encode(body))

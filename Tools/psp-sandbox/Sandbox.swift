@@ -18,6 +18,15 @@ actor Sandbox {
         let amount: String
         /// Of ISO 4217: `EUR`.
         let currency: String
+        /// For the receipt; nil for card data that came without.
+        let receiptFacts: ReceiptFacts?
+    }
+
+    /// What was asked for under a key that is to be taken back, where the caller knows it.
+    struct Reversal: Decodable, Sendable {
+        /// As in ``Charge``.
+        let amount: String?
+        let currency: String?
     }
 
     /// What was answered; nothing of it is secret.
@@ -27,26 +36,30 @@ actor Sandbox {
         let status: String
         let responseCode: String
         let message: String
-        /// In the currency's major unit; nil for card data that are none, and for what was reversed and has not come, as
-        /// the next two.
+        /// In the currency's major unit; nil for card data that are none, and for what was reversed by its key alone and has
+        /// not come, as the next one.
         let amount: String?
         let currency: String?
-        /// The account number, masked.
+        /// The account number, masked; nil for card data that are none, and for what was reversed before it came.
         let card: String?
         let idempotencyKey: String
+        /// When it was decided.
+        let time: Date
+        /// As it came.
+        let receiptFacts: ReceiptFacts?
 
         /// That it is about these, where it was reversed before it came.
         func about(_ amount: String, _ currency: String, _ card: String?) -> Payment {
             Payment(
                 id: id, kind: kind, status: status, responseCode: responseCode, message: message, amount: amount,
-                currency: currency, card: card, idempotencyKey: idempotencyKey)
+                currency: currency, card: card, idempotencyKey: idempotencyKey, time: time, receiptFacts: receiptFacts)
         }
 
         /// As it is after a reversal: ISO 8583, field 39, 17: customer cancellation.
         var reversed: Payment {
             Payment(
                 id: id, kind: kind, status: "declined", responseCode: "17", message: "Reversed", amount: amount,
-                currency: currency, card: card, idempotencyKey: idempotencyKey)
+                currency: currency, card: card, idempotencyKey: idempotencyKey, time: time, receiptFacts: receiptFacts)
         }
     }
 
@@ -76,6 +89,8 @@ actor Sandbox {
             case refused
             case declined
             case late
+            /// Carried out late, and answered then, whether its caller is still there or not.
+            case delayed
             /// Carried out; the connection is closed without an answer.
             case lost
         }
@@ -114,6 +129,27 @@ actor Sandbox {
         self.fault = fault
     }
 
+    /// What ``set(_:)`` was told last, and how many calls wait to be carried out late.
+    struct Faults: Encodable, Sendable {
+        let fault: Fault?
+        let delayed: Int
+    }
+
+    var faults: Faults { Faults(fault: fault, delayed: delayed) }
+    private var delayed = 0
+
+    /// Carries out a call of ``Fault/Kind/delayed`` when `lateness` is over, whether anybody waits for it or not.
+    func carryOut<Answer: Sendable>(
+        after lateness: Duration, _ call: @escaping @Sendable () async throws -> Answer
+    ) async throws -> Answer {
+        delayed += 1
+        return try await Task {
+            defer { delayed -= 1 }
+            try await Task.sleep(for: lateness)
+            return try await call()
+        }.value
+    }
+
     /// Counts one call.
     ///
     /// - Parameter movesMoney: false for a call that only a refusal concerns.
@@ -149,9 +185,7 @@ actor Sandbox {
     /// - Parameter declines: whether it is declined, whatever its amount.
     func decide(_ kind: Kind, key: String, _ charge: Charge, declines: Bool = false) throws -> Reply<Payment> {
         guard let currency = Currency[charge.currency], let units = Self.minorUnits(charge.amount, of: currency) else {
-            throw Refusal(
-                status: 422, code: "invalid_amount",
-                message: "No amount of a currency: send amount as “12.34”, currency as “EUR”.")
+            throw Self.invalidAmount
         }
         let cardData = Self.hash(charge.cardData)
         let request = Self.hash(kind.rawValue, cardData, String(units), currency.code)
@@ -187,30 +221,40 @@ actor Sandbox {
         }
         let rule = declines ? .declined : AmountRule.forAmount(units)
         guard !rule.isRefusal else { throw Self.refusal(by: rule) }
-        let payment = try book(kind, card, rule, key: key, request: request, cardData: cardData)
+        let payment = try book(
+            kind, card, rule, key: key, request: request, cardData: cardData, facts: charge.receiptFacts)
         return Reply(body: payment, delivery: rule.delivery)
     }
 
     /// Takes back what was approved under a key; under one that is not known, nothing will be approved.
-    func reverse(_ key: String) throws -> Payment {
+    ///
+    /// - Parameter reversal: what was asked for under it, for one that is not known.
+    func reverse(_ key: String, _ reversal: Reversal) throws -> Payment {
         let known = books[key]
+        if known == nil, let amount = reversal.amount {
+            guard let currency = reversal.currency.flatMap({ Currency[$0] }),
+                Self.minorUnits(amount, of: currency) != nil
+            else { throw Self.invalidAmount }
+        }
         let before =
             known?.payment
             ?? Payment(
                 id: UUID().uuidString, kind: .payment, status: "declined", responseCode: "17", message: "Reversed",
-                amount: nil, currency: nil, card: nil, idempotencyKey: key)
+                amount: reversal.amount, currency: reversal.amount == nil ? nil : reversal.currency, card: nil,
+                idempotencyKey: key, time: Date(), receiptFacts: nil)
         guard known == nil || before.status == "approved" else { return before }
         try books.add(Books.Entry(payment: before.reversed, request: known?.request, cardData: known?.cardData))
         return before.reversed
     }
 
     private func book(
-        _ kind: Kind, _ card: Card?, _ rule: AmountRule, key: String, request: String, cardData: String
+        _ kind: Kind, _ card: Card?, _ rule: AmountRule, key: String, request: String, cardData: String,
+        facts: ReceiptFacts? = nil
     ) throws -> Payment {
         let payment = Payment(
             id: UUID().uuidString, kind: kind, status: rule.isApproval ? "approved" : "declined",
             responseCode: rule.responseCode, message: rule.message, amount: card?.amount, currency: card?.currency.code,
-            card: card?.account, idempotencyKey: key)
+            card: card?.account, idempotencyKey: key, time: Date(), receiptFacts: facts)
         try books.add(Books.Entry(payment: payment, request: request, cardData: cardData))
         // Nothing is tidied up in a crash.
         if case .crash = rule.delivery { kill(getpid(), SIGKILL) }
@@ -307,7 +351,7 @@ actor Sandbox {
         if let known = books[stored.id] {
             // One that was reversed before it came has none.
             guard known.cardData ?? cardData == cardData else { return .undecidable }
-            if known.payment.amount == nil,
+            if known.payment.card == nil, known.payment.responseCode == "17",
                 let card = try? Card(opening: stored.paymentCardData, with: keys.cardDataKey)
             {
                 return .reversed(known, card)
@@ -326,6 +370,10 @@ actor Sandbox {
             return .undecidable
         }
     }
+
+    private static let invalidAmount = Refusal(
+        status: 422, code: "invalid_amount",
+        message: "No amount of a currency: send amount as “12.34”, currency as “EUR”.")
 
     private static let reusedKey = Refusal(
         status: 422, code: "idempotency_key_reused",

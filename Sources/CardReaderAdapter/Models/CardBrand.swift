@@ -1,3 +1,6 @@
+import EMVContactless
+import SmartCard
+
 /// The network of a card.
 public enum CardBrand: String, Codable, CaseIterable, Hashable, Sendable {
     case visa, amex, masterCard, discover, jcb, dinersClub, interac, unionPay, eftposAu, unknown
@@ -16,5 +19,15 @@ public enum CardBrand: String, Codable, CaseIterable, Hashable, Sendable {
         case .eftposAu: "eftpos"
         case .unknown: nil
         }
+    }
+}
+
+extension CardBrand {
+    /// By the scheme that an AID is registered for (`KnownApplication`); ``unknown`` for others.
+    ///
+    /// - Parameter aid: hexadecimal.
+    init(applicationIdentifier aid: String) {
+        let scheme = (try? [UInt8](hex: aid)).flatMap(AID.init).flatMap(KnownApplication.scheme(of:))
+        self = scheme.flatMap { name in Self.allCases.first { $0.name == name } } ?? .unknown
     }
 }

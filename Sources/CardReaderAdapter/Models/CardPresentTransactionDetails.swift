@@ -1,3 +1,5 @@
+import EMVContactless
+
 /// What a payment service tells of a card that was present.
 public struct CardPresentTransactionDetails: Codable, Hashable, Sendable {
     /// The last four digits of the account number.
@@ -53,4 +55,11 @@ public enum CardReadMethod: String, Codable, CaseIterable, Hashable, Sendable {
     case contactlessMagneticStripe = "contactless_magstripe"
     case chip = "contact_emv"
     case magneticStripe = "magnetic_stripe"
+}
+
+extension CardReadMethod {
+    /// How a kernel has read a card: without a cryptogram it was in mag-stripe mode.
+    init(_ facts: ReceiptFacts) {
+        self = facts.applicationCryptogram == nil ? .contactlessMagneticStripe : .contactlessEMV
+    }
 }

@@ -1,5 +1,7 @@
+import EMVContactless
 public import Foundation
 import FoundationNetworking
+import SmartCard
 import Synchronization
 
 /// The payment service of psp-sandbox, over HTTP, and its tokens: no money moves.
@@ -53,12 +55,12 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
                 let payment: SandboxConnection.Payment = try await http.ask(
                     "POST", "payments", key: Self.key(intent, number),
                     body: SandboxConnection.ChargeRequest(card, intent.amount, intent.currency))
-                let now = payment.applied(to: intent, card: card)
+                let now = payment.applied(to: intent)
                 if let reason = payment.declineReason { throw PaymentProcessorError(.declined(reason), intent: now) }
                 return now
             } catch let error as PaymentProcessorError where error.isKeyOfAnother {
                 guard number < decisions.count else { throw PaymentProcessorError(.noAnswer) }
-                let now = decisions[number].applied(to: intent, card: nil)
+                let now = decisions[number].applied(to: intent)
                 guard now.status == .requiresPaymentMethod else {
                     throw PaymentProcessorError(.unknownIntent, intent: now)
                 }
@@ -84,7 +86,7 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
             // A call that charges a card may be on its way; if it comes it is the first, whoever else is.
             return intent.status == .requiresConfirmation ? intent : intent.with(.requiresPaymentMethod)
         }
-        let now = payment.applied(to: intent, card: nil)
+        let now = payment.applied(to: intent)
         return captured.contains(intent.id) && now.status == .requiresCapture ? now.with(.succeeded) : now
     }
 
@@ -98,7 +100,10 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
             // One that was declined stays so; under the key after it nothing will be approved then.
             let number = decisions.count - (decisions.last.map { $0.isApproved || $0.isReversed } == true ? 1 : 0)
             let answer: SandboxConnection.Decision = try await http.ask(
-                "POST", "reversals", key: Self.key(intent, number))
+                "POST", "reversals", key: Self.key(intent, number),
+                body: SandboxConnection.ReversalRequest(
+                    amount: SandboxConnection.amount(intent.amount, of: intent.currency),
+                    currency: intent.currency.uppercased()))
             isReversed = answer.payment?.isReversed == true
         }
     }
@@ -110,9 +115,17 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
         _ parameters: RefundParameters, amount: UInt, card: CollectedCard?, idempotencyKey: String
     ) async throws -> RefundOutcome {
         guard let card else { throw PaymentProcessorError(.refused("a refund needs a card")) }
-        let payment: SandboxConnection.Payment = try await http.ask(
-            "POST", "refunds", key: idempotencyKey,
-            body: SandboxConnection.ChargeRequest(card, amount, parameters.currency))
+        let payment: SandboxConnection.Payment
+        do {
+            payment = try await http.ask(
+                "POST", "refunds", key: idempotencyKey,
+                body: SandboxConnection.ChargeRequest(card, amount, parameters.currency))
+        } catch let error as PaymentProcessorError where error.isKeyOfAnother {
+            // It came with a card that an earlier run of the program had read, and is decided.
+            let known: SandboxConnection.Decision = try await http.ask("GET", "decision", key: idempotencyKey)
+            guard let known = known.payment else { throw PaymentProcessorError(.noAnswer) }
+            payment = known
+        }
         return payment.declineReason.map { .failed($0) } ?? .succeeded
     }
 }
@@ -142,18 +155,29 @@ private struct SandboxConnection: Sendable {
 
     struct ChargeRequest: Encodable {
         let cardData: String, amount: String, currency: String
+        let receiptFacts: ReceiptFacts?
 
         init(_ card: CollectedCard, _ amount: UInt, _ currency: String) {
-            cardData = card.sealedData
-            self.amount = (Decimal(amount) / (MinorUnits.multiplier(of: currency) ?? 1)).description
+            (cardData, receiptFacts) = (card.sealedData, card.facts)
+            self.amount = SandboxConnection.amount(amount, of: currency)
             self.currency = currency.uppercased()
         }
+    }
+
+    struct ReversalRequest: Encodable { let amount: String, currency: String }
+
+    static func amount(_ units: UInt, of currency: String) -> String {
+        (Decimal(units) / (MinorUnits.multiplier(of: currency) ?? 1)).description
     }
 
     struct Payment: Decodable {
         let id: String, status: String, responseCode: String
         /// The account number, masked.
         let card: String?
+        /// When it was decided.
+        let time: Date
+        /// As they were sent with the card's data.
+        let receiptFacts: ReceiptFacts?
 
         /// By response code of ISO 8583, field 39; nil for an approval.
         var declineReason: DeclineReason? {
@@ -172,28 +196,27 @@ private struct SandboxConnection: Sendable {
         /// True if it was taken back.
         var isReversed: Bool { !isApproved && responseCode == "17" }
 
-        /// - Parameter read: nil keeps the charges that the intent has.
-        func applied(to intent: PaymentIntent, card read: CollectedCard?) -> PaymentIntent {
+        func applied(to intent: PaymentIntent) -> PaymentIntent {
             guard isApproved else {
                 return intent.with(isReversed ? .canceled : .requiresPaymentMethod)
             }
             // The sandbox does not tell when the card expires.
             let details = CardPresentTransactionDetails(
                 last4: String((card ?? "").suffix(4)), expMonth: 0, expYear: 0,
-                brand: CardBrand(applicationIdentifier: read?.applicationIdentifier ?? ""),
-                receipt: read?.facts.map {
+                brand: CardBrand(applicationIdentifier: receiptFacts?.applicationIdentifier.hex ?? ""),
+                receipt: receiptFacts.map {
                     ReceiptDetails($0, authorizationResponseCode: responseCode, accountType: "Default")
                 },
-                readMethod: .contactlessEMV)
+                readMethod: receiptFacts.map(CardReadMethod.init))
             let charge = Charge(
-                id: id, amount: intent.amount, currency: intent.currency, status: .succeeded, created: Date(),
+                id: id, amount: intent.amount, currency: intent.currency, status: .succeeded, created: time,
                 metadata: intent.metadata,
                 paymentMethod: details.brand == .interac
                     ? .interacPresent(details: details) : .cardPresent(details: details))
             return PaymentIntent(
                 id: intent.id, status: .requiresCapture, created: intent.created, amount: intent.amount,
                 currency: intent.currency, metadata: intent.metadata,
-                charges: read == nil && !intent.charges.isEmpty ? intent.charges : [charge])
+                charges: [charge])
         }
     }
 
@@ -225,7 +248,9 @@ private struct SandboxConnection: Sendable {
         }
         let status = (response as? HTTPURLResponse)?.statusCode ?? 0
         // What was done is done, whatever the answer means.
-        if status == 200, let answer = try? JSONDecoder().decode(Answer.self, from: data) { return answer }
+        let decoder = JSONDecoder()
+        decoder.dateDecodingStrategy = .iso8601
+        if status == 200, let answer = try? decoder.decode(Answer.self, from: data) { return answer }
         // Timeout, conflict, too early, too many requests: nothing is known of the calls before this one.
         guard (400..<500).contains(status), ![408, 409, 425, 429].contains(status),
             let reason = try? JSONDecoder().decode(Failure.self, from: data).error
@@ -280,16 +305,4 @@ private final class BoundedAnswer: NSObject, URLSessionDataDelegate, Sendable {
             waiter?.resume(returning: (data, task.response))
         }
     }
-}
-
-extension CardBrand {
-    /// By the registered provider that an AID begins with (ISO/IEC 7816-5); ``unknown`` for others.
-    init(applicationIdentifier aid: String) {
-        self = Self.providers[String(aid.uppercased().prefix(10))] ?? .unknown
-    }
-
-    private static let providers: [String: CardBrand] = [
-        "A000000003": .visa, "A000000004": .masterCard, "A000000025": .amex, "A000000065": .jcb,
-        "A000000152": .discover, "A000000277": .interac, "A000000333": .unionPay, "A000000384": .eftposAu,
-    ]
 }

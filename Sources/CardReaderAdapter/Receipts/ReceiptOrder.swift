@@ -104,7 +104,6 @@ extension ReceiptContent {
         guard let amount = MinorUnits.units(payment.amount, of: payment.currency) else {
             throw .malformedField(.amount)
         }
-        let isStripe = facts != nil && facts?.cryptogramInformationData == nil
         try self.init(
             merchant: merchant, order: order, storing: amount, currency: payment.currency,
             card: CardPresentTransactionDetails(
@@ -112,7 +111,7 @@ extension ReceiptContent {
                 last4: stored.lastFour ?? "", expMonth: 0, expYear: 0,
                 brand: CardBrand(applicationIdentifier: facts?.applicationIdentifier.hex ?? ""),
                 receipt: facts.map { ReceiptDetails($0) },
-                readMethod: isStripe ? .contactlessMagneticStripe : .contactlessEMV),
+                readMethod: facts.map(CardReadMethod.init) ?? .contactlessEMV),
             accepted: payment.time, timeZone: timeZone)
     }
 

@@ -241,7 +241,9 @@ public actor PaymentForwarder {
                 return result.status == .approved ? .approved : .declined
             }
             // Nothing was approved under this key, nor will be: what is still on its way is declined.
-            try await call { try await $0.reverse(idempotencyKey: payment) }
+            try await call {
+                try await $0.reverse(idempotencyKey: payment, amount: known.amount, currency: known.currency)
+            }
             return .cancelled
         } catch let error as PaymentServiceError {
             return .unknown(error.description)

@@ -255,7 +255,7 @@ extension TapToPayService {
         var failure: (any Error)?
         do { try await open.willReverse() } catch { failure = error }
         // Without a disk it can be tried all the same.
-        guard await isReversed(key) else {
+        guard await isReversed(open.payment) else {
             sweepLater()
             if let failure { throw TapToPayError.notRecorded(PaymentJournal.Failure.reason(failure)) }
             return false
@@ -264,18 +264,24 @@ extension TapToPayService {
         return true
     }
 
-    private func isReversed(_ key: String) async -> Bool {
+    private func isReversed(_ payment: UnsettledPayment) async -> Bool {
         for pause in pauses.map(Optional.some) + [nil] {
             do {
-                try await answer { try await $0.reverse(idempotencyKey: key) }
+                try await confirmReversal(payment)
                 return true
             } catch {
-                logger.warning("the reversal of \(key) was not confirmed: \(type(of: error))")
+                logger.warning("the reversal of \(payment.id) was not confirmed: \(type(of: error))")
             }
             guard let pause else { break }
             do { try await Task.sleep(for: pause) } catch { break }
         }
         return false
+    }
+
+    private func confirmReversal(_ payment: UnsettledPayment) async throws {
+        try await answer {
+            try await $0.reverse(idempotencyKey: payment.id, amount: payment.amount, currency: payment.currency)
+        }
     }
 
     /// What the payment service answers within its time.  In a task of its own: whoever leaves does not break off a call that
@@ -343,7 +349,7 @@ extension TapToPayService {
         }
         // Nobody was told of it.  What the disk does not take, the payment service may.
         try? await open.willReverse()
-        try await answer { try await $0.reverse(idempotencyKey: key) }
+        try await confirmReversal(open.payment)
         await close(open)
     }
 

@@ -40,10 +40,13 @@ struct CardRead {
     /// How the cardholder has to be verified; nil: not at all.
     var cvm: Outcome.CVM? { outcome.cvm }
 
-    /// The kernel's data record and the application's name: BER-TLV, one object behind the other; nil if there is none.
+    /// The kernel's data record, what was agreed to, and the application's name: BER-TLV, one object behind the other; nil if
+    /// there is no record.
     func clearData() throws -> ClearCardData? {
         guard let record = outcome.dataRecord else { return nil }
-        let parts = record.elements.map { $0.tag.encode($0.value) } + [name.map { TLVTag(0x84).encode($0) } ?? []]
+        let terms = Self.terms.filter { record[$0] == nil }.map { $0.encode(transaction.dataObjects[$0] ?? []) }
+        let parts =
+            record.elements.map { $0.tag.encode($0.value) } + terms + [name.map { TLVTag(0x84).encode($0) } ?? []]
         return try ClearCardData(capacity: parts.reduce(0) { $0 + $1.count }) { buffer in
             var count = 0
             for part in parts {
@@ -86,15 +89,19 @@ struct CardRead {
     /// What tells the payment service how the transaction went, and nothing of whose card it was.
     private var generalData: [UInt8] {
         let record = outcome.dataRecord
+        let terms = transaction.dataObjects.filter { Self.terms.contains($0.key) }
         var bytes: [UInt8] = []
         func add(_ tag: TLVTag, _ value: [UInt8]?) { if let value { bytes += tag.encode(value) } }
-        for tag in Self.generalTags { add(tag, record?[tag]) }
+        for tag in Self.generalTags { add(tag, record?[tag] ?? (record == nil ? nil : terms[tag])) }
         // Of 4 bytes, as Kernel 3 has it (Book C-3, 4.1.1.1), or else whatever the card puts there.
         if let value = record?[0x9F6E], value.count == 4 { add(0x9F6E, value) }
         add(0x4F, knownName)
         if let facts = report.receiptFacts { bytes += facts.encoded } else { add(0x95, record?[0x95]) }
         return bytes
     }
+
+    /// What a card is charged for, which the record of mag-stripe mode lacks (Book C-2, table 4.10).
+    private static let terms: [TLVTag] = [0x9F02, 0x9F03, 0x5F2A, 0x9A, 0x9C]
 
     private static let generalTags: [TLVTag] = [
         0x9F02, 0x9F03, 0x5F2A, 0x9A, 0x9C, 0x9F1A, 0x9F33, 0x82, 0x9F36, 0x9F39,

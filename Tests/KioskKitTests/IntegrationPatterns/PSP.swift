@@ -1,4 +1,5 @@
 // What the block on store and forward uses, and the guide declares nowhere.
+import Foundation
 import KioskKit
 
 nonisolated(unsafe) var psp: any KioskKit.PaymentServiceProvider = Nobody()
@@ -12,7 +13,7 @@ private struct Nobody: KioskKit.PaymentServiceProvider {
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> RefundResult { throw error }
     func result(for idempotencyKey: String) async throws -> PaymentResult? { throw error }
-    func reverse(idempotencyKey: String) async throws { throw error }
+    func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws { throw error }
     func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
         throw error
     }

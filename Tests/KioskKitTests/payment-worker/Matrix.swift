@@ -254,7 +254,7 @@ struct BankProvider: PaymentServiceProvider {
         try await answer { try await bank.result(idempotencyKey) }
     }
 
-    func reverse(idempotencyKey: String) async throws {
+    func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
         try await answer { try await bank.reverse(idempotencyKey) }
     }
 

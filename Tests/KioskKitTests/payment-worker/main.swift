@@ -62,7 +62,7 @@ struct Books: PaymentServiceProvider {
         return books.contains("charged \(idempotencyKey)\n") ? approved(idempotencyKey) : nil
     }
 
-    func reverse(idempotencyKey: String) async throws {
+    func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
         reach("reversing")
         guard point != "down" else { throw PaymentServiceError.noAnswer("it is down") }
         write("reversed \(idempotencyKey)")

@@ -258,7 +258,9 @@ final class DoubleService: PaymentServiceProvider {
     // MARK: Not asked here
 
     func fetchReaderToken() async throws -> String { "" }
-    func reverse(idempotencyKey: String) async throws { throw PaymentServiceError.refused(code: "no", message: "No.") }
+    func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
+        throw PaymentServiceError.refused(code: "no", message: "No.")
+    }
 
     func processPayment(
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
