@@ -178,10 +178,14 @@ let package = Package(
         .executableTarget(
             name: "kiosk",
             dependencies: [
-                "KioskKit", "ProximityReader", "EMVContactless", "SmartCard", "SmartCardSimulator", "CWipedHeap",
-                argumentParser, logging, "psp-sandbox",
+                "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient", "SmartCard", "SmartCardSimulator",
+                "CWipedHeap", argumentParser, logging, "psp-sandbox",
             ],
-            path: "Examples/kiosk", swiftSettings: settings),
+            path: "Examples/kiosk", exclude: ["SandboxClient"], swiftSettings: settings),
+        // How KioskKit's applications reach psp-sandbox: what KioskKitTests kill does, too.
+        .target(
+            name: "SandboxClient", dependencies: ["KioskKit"], path: "Examples/kiosk/SandboxClient",
+            swiftSettings: settings),
 
         // Benchmarks: a part of this package for the sake of the seams that have package access.
         .target(
@@ -281,12 +285,16 @@ let package = Package(
             path: "Tests/KioskKitTests/IntegrationPatterns"),
         // What KioskKitTests kill while it pays.
         .executableTarget(
-            name: "payment-worker", dependencies: ["CardReaderAdapter", "KioskKit", "ProximityReader"],
+            name: "payment-worker",
+            dependencies: [
+                "CardReaderAdapter", "CardReaders", "EMVContactless", "KioskKit", "ProximityReader", "SandboxClient",
+                "SmartCard", "SmartCardSimulator", "SmartCardUSB", "TestSupport", "USBTestSupport",
+            ],
             path: "Tests/KioskKitTests/payment-worker", swiftSettings: settings),
         .testTarget(
             name: "KioskKitTests",
             dependencies: [
-                "payment-worker", "KioskKit", "IntegrationPatterns", "ProximityReader", "CardEncryption",
+                "payment-worker", "psp-sandbox", "KioskKit", "IntegrationPatterns", "ProximityReader", "CardEncryption",
                 "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", crypto, jwtKit,
             ],
             exclude: ["IntegrationPatterns", "payment-worker"], swiftSettings: settings),

@@ -4,6 +4,7 @@ import Foundation
 import KioskKit
 import Logging
 import ProximityReader
+import SandboxClient
 import SmartCard
 import SmartCardSimulator
 

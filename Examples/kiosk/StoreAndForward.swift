@@ -2,6 +2,7 @@ import EMVContactless
 import Foundation
 import KioskKit
 import ProximityReader
+import SandboxClient
 import SmartCardSimulator
 
 /// Payments while there is no network.

@@ -22,8 +22,10 @@ let mode = CommandLine.arguments[3]
 let point = CommandLine.arguments.dropFirst(4).first
 
 if mode == "matrix" {
+    guard let address = URL(string: CommandLine.arguments[5]) else { exit(2) }
     try await runMatrix(
-        folder, seed: UInt64(key) ?? 0, surface: point ?? "", isDraining: CommandLine.arguments.last == "drain")
+        folder, seed: UInt64(key) ?? 0, surface: point ?? "", address: address,
+        isDraining: CommandLine.arguments.last == "drain")
     exit(0)
 }
 

@@ -1,41 +1,43 @@
-import Foundation
+package import Foundation
 import FoundationNetworking
-import KioskKit
+package import KioskKit
 
 /// A payment service that speaks as psp-sandbox does: see `psp-sandbox --help`.
-struct SandboxService: PaymentServiceProvider {
-    let address: URL
+package struct SandboxService: PaymentServiceProvider {
+    private let address: URL
     /// How long to wait for an answer.
-    var patience: TimeInterval = 30
+    private let patience: TimeInterval
 
-    func fetchReaderToken() async throws -> String {
+    package init(address: URL, patience: TimeInterval = 30) { (self.address, self.patience) = (address, patience) }
+
+    package func fetchReaderToken() async throws -> String {
         struct Answer: Decodable { let token: String }
         return try await ask("POST", "reader-tokens", Data("{}".utf8), as: Answer.self).token
     }
 
-    func processPayment(
+    package func processPayment(
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> PaymentResult {
         try await charge("payments", cardData, amount, currency, idempotencyKey)
     }
 
-    func processRefund(
+    package func processRefund(
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> RefundResult {
         try await charge("refunds", cardData, amount, currency, idempotencyKey)
     }
 
-    func result(for idempotencyKey: String) async throws -> PaymentResult? {
+    package func result(for idempotencyKey: String) async throws -> PaymentResult? {
         try await ask("GET", "decision", key: idempotencyKey, as: Decision.self).payment?.result
     }
 
-    func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
+    package func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws {
         struct Reversal: Encodable { let amount: String?, currency: String? }
         let body = try JSONEncoder().encode(Reversal(amount: amount?.description, currency: currency))
         _ = try await ask("POST", "reversals", body, key: idempotencyKey, as: Decision.self)
     }
 
-    func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
+    package func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult {
         struct Answer: Decodable {
             let deletionToken: String
             let payments: [Payment]
