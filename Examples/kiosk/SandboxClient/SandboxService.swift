@@ -4,7 +4,7 @@ package import KioskKit
 
 /// A payment service that speaks as psp-sandbox does: see `psp-sandbox --help`.
 package struct SandboxService: PaymentServiceProvider {
-    private let address: URL
+    package let address: URL
     /// How long to wait for an answer.
     private let patience: TimeInterval
 
