@@ -16,6 +16,17 @@ import Testing
         #expect(firmware?.summary == "ACR122U207")
     }
 
+    @Test(arguments: ["1.6.2", "1.10.0", "2.0"]) func aDriverThatWaitsIsNotBlamed(_ version: String) async throws {
+        let machine = try DoctorMachine()
+        try machine.replace("1.5.2", with: version, in: "etc/libccid_Info.plist")
+        let (_, diagnosis) = try await machine.doctor()
+        #expect(diagnosis.findings.first { $0.check == "driver.installed" }?.summary == "ifd-ccid \(version)")
+        try machine.startService(readers: [])
+        let (_, other) = try await machine.doctor()
+        let summary = other.findings.first { $0.check == "service.reader" }?.summary
+        #expect(summary == "a reader is plugged in, and pcscd does not show it")
+    }
+
     /// One thing that is wrong, and what is said of it.
     struct Condition: Sendable, CustomTestStringConvertible {
         let testDescription: String
@@ -44,6 +55,10 @@ import Testing
         "Error checking for authorization org.debian.pcsc-lite.access_pcsc: GDBus.Error:org.freedesktop.PolicyKit1.Error.Failed: Action org.debian.pcsc-lite.access_pcsc is not registered"
 
     static let conditions: [Condition] = [
+        // The machine
+        Condition("a container without udev", "machine.kind", "warning", says: "(docker) without udev", status: 0) {
+            try $0.write(".dockerenv", "")
+        },
         // The device
         Condition("no reader", "usb.reader", "problem", says: "no reader is plugged in", status: 3) {
             $0.removeReader()
@@ -350,6 +365,11 @@ import Testing
             "pcscd shows no reader", "service.reader", "problem", says: "does not show it", command: "restart pcscd",
             status: 5
         ) { try $0.startService(readers: []) },
+        // libccid's ChangeLog, 1.6.2: “Give more time to initialize the ACS ACR122U”.
+        Condition(
+            "a libccid that does not wait", "service.reader", "problem",
+            says: "libccid 1.5.2 gives an ACR122U too little time", command: "restart pcscd", status: 5
+        ) { try $0.startService(readers: []) },
         // The reader and the card
         Condition(
             "polling switched off", "reader.polling", "problem", says: "(FF00500000) is 7F",
@@ -465,6 +485,21 @@ import Testing
 
     /// Where nothing is wrong: what is said, and who says so.
     static let fine: [Condition] = [
+        Condition("a container with udev", "machine.kind", "ok", says: "a container (podman)", status: 0) {
+            try $0.write("run/.containerenv", "")
+            try $0.write("run/udev/control", "")
+        },
+        Condition(
+            "a virtual machine", "machine.kind", "ok",
+            says: "a virtual machine (QEMU): its reader is passed through, and gone whenever the host takes it back",
+            status: 0
+        ) { try $0.write("sys/class/dmi/id/sys_vendor", "QEMU\n") },
+        Condition(
+            "a libccid that does not wait, and has the reader all the same", "driver.installed", "ok",
+            says:
+                "ifd-ccid 1.5.2, which may miss an ACR122U after a boot (1.6.2 does not); --backend usb does without it",
+            status: 0
+        ) { _ in },
         Condition(
             "polkit allows", "service.access", "ok", says: "polkit lets this user use pcscd and its cards", status: 0
         ) { _ in },

@@ -6,17 +6,38 @@ import ToolSupport
 extension Check {
     /// In the order in which to mend: from the plug up to the card.
     static let all: [Check] = [
-        usbReader, usbPower, usbGenuine, usbQuirks, kernelDriver, kernelModules, usbHolder, usbAccess, usbRule,
-        driverInstalled, driverReader, driverFirmware, driverEscape,
+        surroundings, usbReader, usbPower, usbGenuine, usbQuirks, kernelDriver, kernelModules, usbHolder, usbAccess,
+        usbRule, driverInstalled, driverReader, driverFirmware, driverEscape,
         serviceInstalled, serviceRunning, serviceVersion, serviceAccess, serviceAnswer, serviceReader,
         readerState, readerFirmware, readerPolling, cardExchange,
     ]
 
     /// Where readers are driven without pcscd: nothing of it and of its driver matters.
     static let withoutService: [Check] = [
-        usbReader, usbPower, usbGenuine, usbQuirks, kernelDriver, kernelModules, usbHolder, usbAccess, usbRule,
-        usbList, readerState, readerFirmware, readerPolling, cardExchange,
+        surroundings, usbReader, usbPower, usbGenuine, usbQuirks, kernelDriver, kernelModules, usbHolder, usbAccess,
+        usbRule, usbList, readerState, readerFirmware, readerPolling, cardExchange,
     ]
+
+    // MARK: The machine
+
+    /// What a container needs: the bus, the device files, and udev's messages, which it hears in the host's network alone.
+    private static let mounts =
+        "Start it with --device /dev/bus/usb --network host -v /run/udev:/run/udev:ro, or, for the host's pcscd, with -v /run/pcscd:/run/pcscd."
+
+    static let surroundings = Check.machine("machine.kind") { machine in
+        let surroundings = machine.surroundings
+        if let container = surroundings.container {
+            guard machine.usb?.isEmpty == false, !surroundings.hasUdev else { return .ok("a container (\(container))") }
+            return .warning(
+                "a container (\(container)) without udev's messages: what is plugged in later may not be noticed",
+                .advice(mounts))
+        }
+        guard let hypervisor = surroundings.hypervisor else { return .ok("neither a container nor a virtual machine") }
+        return .ok(
+            machine.usb?.isEmpty == false
+                ? "a virtual machine (\(hypervisor)): its reader is passed through, and gone whenever the host takes it back"
+                : "a virtual machine (\(hypervisor)): it sees a reader when the host passes one through")
+    }
 
     // MARK: The device
 
@@ -26,7 +47,9 @@ extension Check {
                 machine.readersOfService.isEmpty
                     ? .problem(
                         "no USB is to be seen: /sys/bus/usb/devices is missing",
-                        .advice("In a container, pass /sys and /dev/bus/usb on to it, or pcscd's socket."),
+                        .advice(
+                            machine.surroundings.container == nil
+                                ? "In a container, pass /sys and /dev/bus/usb on to it, or pcscd's socket." : mounts),
                         exitStatus: 3)
                     : .skipped("no USB is to be seen")
             ]
@@ -242,7 +265,12 @@ extension Check {
                     "pcscd has no driver for CCID readers", .command("sudo apt-get install libccid"), exitStatus: 6)
                 : .skipped("its drivers are not to be seen; pcscd lists readers")
         }
-        return .ok(driver.name + (driver.version.map { " \($0)" } ?? ""))
+        let text = driver.name + (driver.version.map { " \($0)" } ?? "")
+        let isConcerned = machine.impatientDriver != nil && machine.usb?.contains(where: \.isACR122U) == true
+        return .ok(
+            isConcerned
+                ? "\(text), which may miss an ACR122U after a boot (1.6.2 does not); --backend usb does without it"
+                : text)
     }
 
     static let driverReader = Check.eachDevice("driver.reader") { device, machine in
@@ -431,7 +459,13 @@ extension Check {
         if let cause = above.first(where: { $0.finds(.problem, machine) }) {
             return .skipped("pcscd shows no reader; see \(cause.id)")
         }
-        return .problem("a reader is plugged in, and pcscd does not show it", .command(machine.service.restart))
+        let summary = "a reader is plugged in, and pcscd does not show it"
+        guard let version = machine.impatientDriver, devices.contains(where: \.isACR122U) else {
+            return .problem(summary, .command(machine.service.restart))
+        }
+        return .problem(
+            "\(summary): after a boot libccid \(version) gives an ACR122U too little time, as 1.6.2 does not; --backend usb does without pcscd",
+            .command(machine.service.restart))
     }
 
     // MARK: The reader and the card
@@ -514,6 +548,13 @@ extension MachineFacts.Service {
 }
 
 extension MachineFacts {
+    /// The version of a libccid before 1.6.2, which “gives more time to initialize the ACS ACR122U” (its ChangeLog).
+    fileprivate var impatientDriver: String? {
+        guard let version = drivers.first(where: { $0.name == "ifd-ccid" })?.version else { return nil }
+        let numbers = version.split(separator: ".").map { Int($0) ?? 0 }
+        return numbers.lexicographicallyPrecedes([1, 6, 2]) ? version : nil
+    }
+
     /// The udev rules that name a device and let people have it.
     fileprivate func rules(for device: USBDevice) -> [(path: String, usesACL: Bool, setsMode: Bool)] {
         let (vendor, product) = device.attributes

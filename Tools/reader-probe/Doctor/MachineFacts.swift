@@ -8,6 +8,7 @@ struct MachineFacts {
     var isWithoutService = false
     /// Nil where no USB is to be seen at all.
     var usb: [USBDevice]?
+    var surroundings = Surroundings()
     var kernel = Kernel()
     /// The files that hold udev rules, with what they say.
     var udevRules: [(path: String, lines: [String])] = []
@@ -70,6 +71,16 @@ struct MachineFacts {
     struct Process {
         let id: Int
         let name: String
+    }
+
+    /// What the machine runs in.
+    struct Surroundings {
+        /// What makes it a virtual machine: `QEMU`.
+        var hypervisor: String?
+        /// What makes it a container: `docker`.
+        var container: String?
+        /// Whether udev's socket is to be seen, without which libusb hears of no reader that comes or goes.
+        var hasUdev = true
     }
 
     struct Kernel {

@@ -6,6 +6,7 @@ extension MachineFacts {
     init(_ files: FileTree, environment: [String: String]) {
         user.id = geteuid()
         user.isRemote = !environment["SSH_CONNECTION", default: ""].isEmpty
+        surroundings = Surroundings(files)
         kernel = Kernel(files)
         udevRules = ["/etc/udev/rules.d", "/run/udev/rules.d", "/usr/lib/udev/rules.d", "/lib/udev/rules.d"].flatMap {
             folder in
@@ -105,6 +106,22 @@ extension MachineFacts.USBDevice {
 private func decimal(_ number: Int) -> String {
     let text = String(number)
     return String(repeating: "0", count: max(0, 3 - text.count)) + text
+}
+
+extension MachineFacts.Surroundings {
+    /// As systemd-detect-virt(1) tells them, from the firmware's names and the files that container managers leave.
+    fileprivate init(_ files: FileTree) {
+        let hypervisors = [
+            ("QEMU", "QEMU"), ("KVM", "KVM"), ("VirtualBox", "VirtualBox"), ("VMware", "VMware"), ("Xen", "Xen"),
+            ("Virtual Machine", "Hyper-V"), ("Parallels", "Parallels"), ("bhyve", "bhyve"),
+        ]
+        let names = ["sys_vendor", "product_name"].compactMap { files.text("/sys/class/dmi/id/\($0)") }
+        hypervisor = hypervisors.first { mark, _ in names.contains { $0.contains(mark) } }?.1
+        container =
+            files.exists("/.dockerenv")
+            ? "docker" : files.exists("/run/.containerenv") ? "podman" : files.text("/run/systemd/container")
+        hasUdev = files.exists("/run/udev/control")
+    }
 }
 
 extension MachineFacts.Kernel {
