@@ -24,7 +24,7 @@ extension Benchmarks {
             }
             print(
                 "terminal: from tap to sealed data, \(algorithm.rawValue): \(microseconds(median(times)))"
-                    + Limit.verdict(.milliseconds(3), median(times)))
+                    + Limit.verdict(.milliseconds(1), median(times)))
         }
     }
 

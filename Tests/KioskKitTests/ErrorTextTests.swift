@@ -9,7 +9,8 @@ import Testing
         .notAuthorised("its key has expired"), .unavailable("status 429"), .tooLarge("status 413"),
     ]
     private static let tap: [TapToPayError] = [
-        .notInitialized, .noCardData, .notRecorded("the disk is full"), .reversalNotRecorded(key: "KEY-1"),
+        .notInitialized, .noCardData, .anotherInterfaceNeeded, .notRecorded("the disk is full"),
+        .reversalNotRecorded(key: "KEY-1"),
         .takenBack, .outcomeUnknown(key: "KEY-1"),
     ]
     private static let failures: [TapFailure] = [
@@ -48,7 +49,8 @@ import Testing
             #expect(text.split(separator: #/[.:] (?=[A-Z])/#).count >= 2, "\(text)")
         }
         let parts = [
-            "the line is dead", "No such merchant", "its key has expired", "status 429", "status 413", "", "", "disk",
+            "the line is dead", "No such merchant", "its key has expired", "status 429", "status 413", "", "", "",
+            "disk",
         ]
         for (text, part) in zip(texts, parts) {
             #expect(part.isEmpty || text.contains(part))

@@ -99,6 +99,20 @@ import Testing
                 == "invalidReaderToken")
     }
 
+    @Test("what the application attaches to a payment goes to the payment service with it")
+    func attachment() async throws {
+        let bench = try await bench()
+        let manager = try manager(bench)
+        try await manager.initialize(token: token(bench))
+        let order = Data("order 7".utf8)
+        try bench.insert()
+        try await manager.acceptPayment(amount: 1, currency: "EUR", attachment: order)
+        let batch = try #require(try await bench.reader.fetchPaymentCardReaderStore().allBatches().first)
+        let json = try JSONSerialization.jsonObject(with: batch.data) as? [String: Any]
+        let payments = try #require(json?["payments"] as? [[String: Any]])
+        #expect(payments.map { $0["attachment"] as? String } == [order.base64EncodedString()])
+    }
+
     @Test("the guide's names of the store: one batch that stays, its data, and no token but the payment service's")
     func store() async throws {
         let bench = try await bench()

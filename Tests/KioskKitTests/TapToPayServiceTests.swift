@@ -1,3 +1,4 @@
+import EMVContactless
 import Foundation
 import KioskKit
 import ProximityReader
@@ -89,6 +90,27 @@ import Testing
         bench.passTime(24 * 3600 + 1)
         #expect(try await bench.service.charge(amount: 1, currency: "EUR").status == .approved)
         #expect(await bench.psp.tokens == 4)
+    }
+
+    @Test(
+        "a card that wants another interface has not declined: that is told as itself, and EMV's message 1D",
+        arguments: ["mastercard-decline", "visa-oda-fails-switch"], [false, true])
+    func anotherInterface(_ card: String, _ inResult: Bool) async throws {
+        var options = PaymentCardReader.Options()
+        options.includeErrorInReadResult = inResult
+        let bench = try await KioskBench(options: options) { configuration in
+            // No amount has to go online.
+            for index in configuration.terminal.combinations.indices {
+                configuration.terminal.combinations[index].floorLimit = nil
+            }
+        }
+        let messages = ProximityReaderSystem.messages(of: bench.reader)
+        try bench.insert(card)
+        await #expect(throws: TapToPayError.anotherInterfaceNeeded) {
+            _ = try await bench.service.charge(amount: 12.34, currency: "EUR")
+        }
+        #expect(await messages.contains { $0.message == .insertCard })
+        #expect(await bench.psp.calls.isEmpty)
     }
 
     @Test("an answer that cannot be read is a lost one")

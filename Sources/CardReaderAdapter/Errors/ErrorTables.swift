@@ -25,6 +25,7 @@ extension UnderlyingError {
             case .invalidPostalCode: self = .invalidPostalCode
             }
         case is TimeLimitPassed: self = .requestTimedOut
+        case is AnotherInterfaceNeeded: self = .anotherInterfaceNeeded
         case is CancellationError: self = .commandCancelled(from: .app)
         default: self = Self.ofStatus(error) ?? .unexpectedSDKError
         }

@@ -176,7 +176,7 @@ public enum CardholderVerificationMethod: String, Codable, CaseIterable, Hashabl
     /// Reads CVM Results, tag 9F34 (EMV Book 4, A4; codes as Book 3, C3).
     ///
     /// A contactless card verifies no PIN offline.  The code for it says there that the cardholder was verified on the device:
-    /// `01 00 02` (EMV Contactless Book C-2, where the card does "on device cardholder verification").
+    /// `01 00 02` (EMV Contactless Book C-2, 7.5, CVM.1 to CVM.4: above the reader's CVM required limit).
     ///
     /// - Parameter readMethod: how the card was read.
     /// - Returns: nil for what is not three bytes, for methods of the issuer's own, and for those that the interface does not

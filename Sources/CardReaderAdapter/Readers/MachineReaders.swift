@@ -122,6 +122,9 @@ private final class TerminalLink: ReaderLink {
             // One that has begun tells its end.
             if error.isOfARead { try? await waiting(atMost: .seconds(5)) { await teller.value } }
             throw error
+        } catch let error as AnotherInterfaceNeeded {
+            try? await waiting(atMost: .seconds(5)) { await teller.value }
+            throw error
         }
         await teller.value
         guard let sealed = result.paymentCardData else { throw UnderlyingError.readerCommunicationError }
@@ -137,13 +140,13 @@ private final class TerminalLink: ReaderLink {
         if let order {
             let storing = try await reader.prepareStoreAndForward()
             current.withLock { $0 = storing }
-            return try await storing.readPaymentCard(transaction, as: order.id, attachment: order.attachment)
+            return try await storing.read(transaction, as: order.id, attachment: order.attachment)
         }
         if current.withLock({ $0 !== online }) {
             try await online.prepareAgain()
             current.withLock { $0 = online }
         }
-        return try await online.readPaymentCard(transaction)
+        return try await online.read(transaction)
     }
 
     func cancelCollection() async throws -> Bool { try await current.withLock { $0 }.cancelRead() }

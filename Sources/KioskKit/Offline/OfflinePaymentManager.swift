@@ -57,16 +57,20 @@ public final class OfflinePaymentManager {
 
     /// Waits for a card, and stores the payment: it is on the disk when this returns.
     ///
+    /// - Parameter attachment: the application's own, such as its order: the store seals it with the payment, the payment
+    ///   service gets it in the batch, and the outcome has it.  Apple's interface, and so `readPaymentCard(_:)`, has no place
+    ///   for one.
     /// - Returns: what was read.  Its `id` is the payment's in the ledger, in the batch, and at the payment service.
     /// - Throws: ``TapToPayError/notInitialized``, `PaymentCardReaderSession.ReadError`, `PaymentCardReaderError`.  Nothing is
     ///   stored then.
     @discardableResult
-    public func acceptPayment(amount: Decimal, currency: String) async throws -> PaymentCardReadResult {
+    public func acceptPayment(
+        amount: Decimal, currency: String, attachment: Data? = nil
+    ) async throws -> PaymentCardReadResult {
         let result = try await noting {
             guard let session else { throw TapToPayError.notInitialized }
-            return try await session.readPaymentCard(
-                PaymentCardTransactionRequest(amount: amount, currencyCode: currency)
-            ).successful()
+            return try await session.successfulRead(
+                PaymentCardTransactionRequest(amount: amount, currencyCode: currency), attachment: attachment)
         }
         // The payment is taken, whatever becomes of the count.
         try? await count()

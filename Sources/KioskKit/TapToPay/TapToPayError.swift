@@ -6,6 +6,9 @@ public enum TapToPayError: Error, Hashable, Sendable {
     case notInitialized
     /// The read has given no card data.
     case noCardData
+    /// The card has declined nothing, and wants to be inserted or swiped: `ProximityReaderSystem.messages(of:)` has what EMV
+    /// shows then.
+    case anotherInterfaceNeeded
     /// The payment could not be written down: the payment service was not asked; or it has approved, and is asked to take that
     /// back; or it was asked for a reversal, and did not answer.
     case notRecorded(String)
@@ -24,6 +27,8 @@ extension TapToPayError: LocalizedError, CustomStringConvertible {
         switch self {
         case .notInitialized: "The reader is not ready. Make it ready first."
         case .noCardData: "The card gave no data that can be charged. Try another one."
+        case .anotherInterfaceNeeded:
+            "The card cannot be tapped for this payment. Insert or swipe it, or try another one."
         case .notRecorded(let reason):
             "The payment could not be written down: \(reason). Check the folder's disk and owner, and try again."
         case .reversalNotRecorded(let key):

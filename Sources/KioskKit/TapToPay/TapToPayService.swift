@@ -120,7 +120,7 @@ public actor TapToPayService {
 
     private func readCard(_ request: PaymentCardTransactionRequest) async throws -> PaymentCardReadResult {
         do {
-            return try await currentSession().readPaymentCard(request).successful()
+            return try await currentSession().successfulRead(request)
         } catch PaymentCardReaderSession.ReadError.readerSessionExpired {
             try await initializeOrLeave()
         } catch PaymentCardReaderSession.ReadError.readerTokenExpired {
@@ -129,7 +129,7 @@ public actor TapToPayService {
             // Somebody has prepared the reader meanwhile.
             try await initializeOrLeave()
         }
-        return try await currentSession().readPaymentCard(request).successful()
+        return try await currentSession().successfulRead(request)
     }
 
     /// As ``initialize()``, which goes on where the task is cancelled, and is not waited for any longer.
@@ -201,13 +201,30 @@ extension PaymentCardReader {
     }
 }
 
+extension PaymentCardReaderSession {
+    /// Waits for a card that can pay.
+    ///
+    /// - Parameter attachment: the application's own, which a session that stores keeps with the payment; nil: nothing.
+    /// - Throws: also ``TapToPayError/anotherInterfaceNeeded``.
+    func successfulRead(
+        _ request: PaymentCardTransactionRequest, attachment: Data? = nil
+    ) async throws -> PaymentCardReadResult {
+        do {
+            return try await read(request, attachment: attachment).successful()
+        } catch is AnotherInterfaceNeeded {
+            throw TapToPayError.anotherInterfaceNeeded
+        }
+    }
+}
+
 extension PaymentCardReadResult {
-    /// - Throws: `ReadError` for a card that did not pay, which `PaymentCardReader.Options.includeErrorInReadResult` makes a
+    /// - Throws: `ReadError` or ``TapToPayError`` for a card that did not pay, which `PaymentCardReader.Options.includeErrorInReadResult` makes a
     ///   result.
     func successful() throws -> PaymentCardReadResult {
         switch outcome {
         case .success: self
         case .cardDeclined: throw PaymentCardReaderSession.ReadError.paymentCardDeclined
+        case .failure where needsAnotherInterface: throw TapToPayError.anotherInterfaceNeeded
         case .failure: throw PaymentCardReaderSession.ReadError.paymentReadFailed
         }
     }

@@ -42,11 +42,13 @@ public struct PaymentCardReadResult: Identifiable, Sendable {
 
     /// What a receipt has to state; nil unless the card has agreed or declined.  ``generalCardData`` has it, too.
     package let facts: ReceiptFacts?
+    /// Whether the card has declined nothing, and wants to be inserted or swiped.
+    package let needsAnotherInterface: Bool
 
     package init(
         id: String, paymentCardData: String?, generalCardData: String?, applicationTypeIdentifier: String?,
         outcome: ReadOutcome, cardEffectiveState: CardEffectiveState?, cardExpirationState: CardExpirationState?,
-        facts: ReceiptFacts? = nil
+        facts: ReceiptFacts? = nil, needsAnotherInterface: Bool = false
     ) {
         self.id = id
         self.paymentCardData = paymentCardData
@@ -54,6 +56,7 @@ public struct PaymentCardReadResult: Identifiable, Sendable {
         self.applicationTypeIdentifier = applicationTypeIdentifier
         self.outcome = outcome
         self.facts = facts
+        self.needsAnotherInterface = needsAnotherInterface
         pinBypassed = false
         isPINFallback = false
         self.cardEffectiveState = cardEffectiveState

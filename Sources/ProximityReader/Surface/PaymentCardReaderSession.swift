@@ -52,28 +52,45 @@ public class PaymentCardReaderSession: @unchecked Sendable {
     ///
     /// - Throws: ``ReadError``; ``PaymentCardReaderError`` if the result could not be stored.
     public func readPaymentCard(_ request: PaymentCardTransactionRequest) async throws -> PaymentCardReadResult {
-        try await session.read(.transaction(request), options)
+        try await told { try await session.read(.transaction(request), options) }
+    }
+
+    /// As ``readPaymentCard(_:)``.
+    ///
+    /// - Parameters:
+    ///   - id: the result's.
+    ///   - attachment: the application's own, which a session that stores keeps with the payment; nil: nothing.
+    /// - Throws: as ``readPaymentCard(_:)``, and ``AnotherInterfaceNeeded`` as itself.
+    package func read(
+        _ request: PaymentCardTransactionRequest, as id: UUID = UUID(), attachment: Data? = nil
+    ) async throws -> PaymentCardReadResult {
+        try await session.read(.transaction(request), options, as: id, attachment: attachment)
+    }
+
+    /// Has what Apple has no error for thrown as the one that comes nearest.
+    private func told(_ read: () async throws -> PaymentCardReadResult) async throws -> PaymentCardReadResult {
+        do { return try await read() } catch is AnotherInterfaceNeeded { throw ReadError.cardNotSupported }
     }
 
     /// Waits for a card, and reads it without a payment.
     ///
     /// - Throws: ``ReadError``.
     public func readPaymentCard(_ request: PaymentCardVerificationRequest) async throws -> PaymentCardReadResult {
-        try await session.read(.verification(request), options)
+        try await told { try await session.read(.verification(request), options) }
     }
 
     @available(*, deprecated, message: "Use readPaymentCard(_:) and PaymentCardReader.events")
     public func readPaymentCard(
         _ request: PaymentCardTransactionRequest, eventHandler: ((Event) -> Void)? = nil
     ) async throws -> PaymentCardReadResult {
-        try await session.read(.transaction(request), options, telling: eventHandler)
+        try await told { try await session.read(.transaction(request), options, telling: eventHandler) }
     }
 
     @available(*, deprecated, message: "Use readPaymentCard(_:) and PaymentCardReader.events")
     public func readPaymentCard(
         _ request: PaymentCardVerificationRequest, eventHandler: ((Event) -> Void)? = nil
     ) async throws -> PaymentCardReadResult {
-        try await session.read(.verification(request), options, telling: eventHandler)
+        try await told { try await session.read(.verification(request), options, telling: eventHandler) }
     }
 }
 

@@ -34,6 +34,8 @@ struct CardRead {
         }
     }
 
+    var needsAnotherInterface: Bool { outcome.kind == .tryAnotherInterface }
+
     /// Whether the card went each time before an application was selected.
     private var wasLost: Bool { report.exchanges.last.map { $0.status == nil } ?? false }
 
@@ -74,7 +76,8 @@ struct CardRead {
             generalCardData: general.isEmpty ? nil : Data(general).base64EncodedString(),
             applicationTypeIdentifier: knownName?.hex,
             outcome: error == nil ? .success : outcome.kind == .declined ? .cardDeclined : .failure,
-            cardEffectiveState: effectiveState, cardExpirationState: expirationState, facts: report.receiptFacts)
+            cardEffectiveState: effectiveState, cardExpirationState: expirationState,
+            facts: report.receiptFacts, needsAnotherInterface: needsAnotherInterface)
     }
 
     // MARK: In the clear

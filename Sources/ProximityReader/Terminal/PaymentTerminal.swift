@@ -8,6 +8,8 @@ package actor PaymentTerminal {
     package static let shared = PaymentTerminal(ProximityReaderSystem.use())
 
     nonisolated let events = Multicast<TerminalEvent>()
+    /// What the kernels show the people at the reader.
+    nonisolated let messages = Multicast<UserInterfaceRequest>(keeping: .newest(64))
     /// Of this run of the program.
     nonisolated let runIdentifier = UUID().uuidString
     let configuration: ProximityReaderSystem.ValidatedConfiguration

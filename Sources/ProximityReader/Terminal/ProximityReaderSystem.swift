@@ -4,6 +4,7 @@ public import Foundation
 import Logging
 public import SmartCard
 import Synchronization
+import Waiting
 
 /// What Apple's interface has no place for: which reader, which terminal, whose keys.
 ///
@@ -139,6 +140,16 @@ public enum ProximityReaderSystem {
         }
         if used.terminal.environment == .test { logger.notice("a terminal for tests") }
         return used
+    }
+}
+
+extension ProximityReaderSystem {
+    /// The messages that the kernels have for the people at a reader, from now on (EMV Contactless Book A, 9): also what
+    /// ``PaymentCardReader/events`` has no word for, such as 1D, “insert card”, of a card that wants its contacts.
+    ///
+    /// Each call gives a stream of its own, which holds the last 64 until they are taken.
+    public static func messages(of reader: PaymentCardReader) -> AsyncStream<UserInterfaceRequest> {
+        reader.terminal.messages.stream()
     }
 }
 

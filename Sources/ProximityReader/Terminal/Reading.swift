@@ -5,6 +5,7 @@ import Foundation
 import Logging
 import SmartCard
 import Synchronization
+import Waiting
 
 /// A read that is under way, or whose card has not been taken away.
 struct RunningRead {
@@ -136,7 +137,9 @@ extension PaymentTerminal {
 
     private static func readError(_ error: any Error) -> any Error {
         switch error {
-        case is PaymentCardReaderSession.ReadError, is PaymentCardReaderError, is CancellationError: return error
+        case is PaymentCardReaderSession.ReadError, is PaymentCardReaderError, is AnotherInterfaceNeeded,
+            is CancellationError:
+            return error
         case let error as CardError:
             logger.warning("the reader: \(error.description)")
             return PaymentCardReaderSession.ReadError(error)
@@ -192,11 +195,13 @@ extension PaymentTerminal {
         let stack = Stack(.ofEMVContactless, timeLimit: configuration.answerTime)
         let report = try await ContactlessTerminal(entryPoint, tornTransactions: tornTransactions).perform(
             transaction, in: field, layers: { [stack] in stack.over($0) },
-            show: { _ in })
+            show: { [messages] in messages.send($0) })
         let card = CardRead(
             report, transaction, id: request.id.uuidString,
             applications: configuration.terminal.combinations.map(\.aid))
-        if let error = card.error, !request.options.includeErrorInReadResult { throw error }
+        if let error = card.error, !request.options.includeErrorInReadResult {
+            throw card.needsAnotherInterface ? AnotherInterfaceNeeded() : error
+        }
         let result = card.result(try await sealed(card, in: request.session, reader))
         try proceed(.sealed, in: request.id)
         if card.error == nil { try await keep(result, card, of: request) }

@@ -16,6 +16,11 @@ package final class TerminalSession: Sendable {
     }
 }
 
+/// A card has declined nothing, and wants to be inserted or swiped: “try another interface” (EMV Contactless Book A, 6.2.4).
+///
+/// ``ProximityReaderSystem/messages(of:)`` has had the message for the cardholder before.
+package struct AnotherInterfaceNeeded: Error { package init() {} }
+
 /// A session with the terminal that it is of.  The terminal ends when nobody has one of these, nor a reader of it.
 package struct HeldSession: Sendable {
     let session: TerminalSession
@@ -33,6 +38,7 @@ package struct HeldSession: Sendable {
 
     var events: AsyncStream<PaymentCardReader.Event> { terminal.events.stream(of: nil) }
 
+    /// - Throws: also ``AnotherInterfaceNeeded``.
     func read(
         _ request: CardRequest, _ options: PaymentCardReader.Options, as id: UUID = UUID(), attachment: Data? = nil
     ) async throws -> PaymentCardReadResult {

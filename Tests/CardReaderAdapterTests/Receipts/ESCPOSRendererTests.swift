@@ -82,6 +82,33 @@ import Testing
         }
     }
 
+    /// How many modules qrencode's code of so many bytes has each way, with error correction M; nil if there is none.
+    private static func modules(_ length: Int) async throws -> Int? {
+        let outcome = try await Program.run(
+            ["qrencode", "-8", "-l", "M", "-m", "0", "-t", "ASCII", "-o", "-", String(repeating: "x", count: length)])
+        return outcome.status == 0 ? outcome.output.split(separator: "\n").count : nil
+    }
+
+    @Test(
+        "B6: codes are of the sizes that qrencode's have",
+        .enabled(if: Program.isInstalled("qrencode"), "qrencode is not installed"))
+    func b6Capacities() async throws {
+        /// The least number of columns that a code of so many bytes fits on.
+        func columns(_ length: Int) -> Int? {
+            let text = String(repeating: "x", count: length)
+            return (1...60).first { ESCPOSCommand.moduleDots(of: text, columns: $0) != nil }
+        }
+        // Wherever a code becomes larger, and the last of its size.
+        let sizes = (1...2400).map(columns)
+        let steps = (1..<sizes.count).filter { sizes[$0] != sizes[$0 - 1] }
+        #expect(steps.count == 40)
+        for length in steps.flatMap({ [$0, $0 + 1] }) {
+            // Three dots each module, four white modules at each side, and 12 dots each column.
+            let expected = try await Self.modules(length).map { (3 * ($0 + 8) + 11) / 12 }
+            #expect(sizes[length - 1] == expected, "\(length) bytes")
+        }
+    }
+
     @Test(
         "B6: the bytes are those of python-escpos",
         .enabled(if: hasReference, "python-escpos is not installed"), arguments: ReceiptLanguage.allCases)
