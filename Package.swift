@@ -100,7 +100,7 @@ let package = Package(
         .target(
             name: "ProximityReader",
             dependencies: [
-                "CSystemBus", "EMVContactless", "CardEncryption", "CardReaders", "SmartCard", "SmartCardPN532",
+                "CSystemBus", "EMVContactless", "CardEncryption", "CardReaders", "SmartCard",
                 "Waiting",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"), jwtKit,
@@ -116,7 +116,7 @@ let package = Package(
         .target(
             name: "CardReaderAdapter",
             dependencies: [
-                "CCUPS", "CardReaders", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "SmartCardPCSC",
+                "CCUPS", "CardReaders", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard",
                 "SmartCardUSB", "Waiting", logging,
             ],
             swiftSettings: settings),

@@ -99,6 +99,42 @@ extension CardReader {
     }
 }
 
+extension CardReader {
+    /// Lends the field of the chip behind the reader to `body`, as ``withChip(_:)`` lends the chip: a field that tells when
+    /// there is more than one card.
+    ///
+    /// - Parameter patience: how long to wait for a card; nil: for ever.
+    public func withChipField<Result: Sendable>(
+        patience: Duration? = nil, _ body: (any ContactlessField) async throws -> Result
+    ) async throws -> Result {
+        try await withChip { try await body(PN532Field($0, patience: patience)) }
+    }
+
+    /// Whether commands reach the chip behind the reader: drivers, and copies of a reader, do not always pass them on.
+    ///
+    /// - Throws: `CardError` where the reader does not answer at all.
+    public func reachesChip() async throws -> Bool {
+        guard let model, model.chip == .pn532 else { return false }
+        guard model.commands == .pseudoAPDUs else { return model.commands == .chip }
+        do {
+            _ = try await ACR122U(over: self).chip.firmwareVersion()
+            return true
+        } catch let error as CardError
+            where [.unsupported, .notTransacted, .malformedAnswer, .noAnswer].contains(error.kind)
+        {
+            return false
+        }
+    }
+
+    /// Asks a reader that has commands of its own for its firmware.
+    ///
+    /// - Throws: `CardError`, of kind `unsupported` for firmware that cannot be used.
+    public func checkFirmware() async throws {
+        guard let model, model.commands == .pseudoAPDUs else { return }
+        try model.check(firmware: try await ACR122U(over: self).firmwareVersion())
+    }
+}
+
 extension USBDevice {
     var modelID: UInt32 { UInt32(vendorID) << 16 | UInt32(productID) }
 }

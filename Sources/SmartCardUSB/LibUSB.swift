@@ -6,13 +6,33 @@ package import Synchronization
 
 /// The machine's USB through libusb.  This file alone calls it.
 package final class LibUSBBus: USBBus {
-    private let context = Lock<LibUSBContext?>(nil)
+    private struct State {
+        var context: LibUSBContext?
+        /// What sysfs showed at the last look.
+        var seen: Set<Address> = []
+    }
 
-    package init() {}
+    private let state = Lock(State())
+    private let watchers = Watchers()
+    /// Whether udev tells of devices that come and go.  Without it libusb's list stays as it was at first, and the bus is
+    /// looked at on a timer.
+    private let isTold: Bool
+    private let pause: Duration
+
+    /// - Parameters:
+    ///   - isTold: nil for what the system shows: events come from udevd, which containers do not have.
+    ///   - pause: between two looks where it is not.
+    package init(isTold: Bool? = nil, pause: Duration = .seconds(1)) {
+        self.isTold = isTold ?? (access("/run/udev/control", F_OK) == 0)
+        self.pause = pause
+    }
 
     package func devices() async throws -> [USBDevice] {
         let context = try openContext()
-        return try await context.blocking { () throws(CardError) in try context.devices() }
+        let devices = try await context.blocking { () throws(CardError) in try context.devices() }
+        guard !isTold || !context.isTold, isStale(devices) else { return devices }
+        let new = try renewedContext()
+        return try await new.blocking { () throws(CardError) in try new.devices() }
     }
 
     package func open(_ device: USBDevice, interface: UInt8) async throws -> any USBLink {
@@ -22,15 +42,40 @@ package final class LibUSBBus: USBBus {
         }
     }
 
-    package func changes() throws -> AsyncStream<Void> { try openContext().changes() }
+    package func changes() throws -> AsyncStream<Void> {
+        let context = try openContext()
+        let changes = watchers.changes()
+        guard !isTold || !context.isTold else { return changes }
+        return AsyncStream(bufferingPolicy: .bufferingNewest(1)) { [pause] continuation in
+            // Perhaps somebody tells after all.
+            let listener = Task { for await _ in changes { continuation.yield() } }
+            let timer = Task {
+                while (try? await Task.sleep(for: pause)) != nil { continuation.yield() }
+                continuation.finish()
+            }
+            continuation.onTermination = { _ in
+                listener.cancel()
+                timer.cancel()
+            }
+        }
+    }
+
+    /// Whether the bus has changed since the last look, and `devices` has not.
+    private func isStale(_ devices: [USBDevice]) -> Bool {
+        let present = Sysfs.devices
+        return state.withLock { state in
+            defer { state.seen = present }
+            return state.seen != present && Set(devices.map { Address(bus: $0.bus, device: $0.address) }) != present
+        }
+    }
 
     /// Made when it is first needed, and kept: its thread sleeps while there is nothing to do.
     private func openContext() throws(CardError) -> LibUSBContext {
         do {
-            return try context.withLock { context in
-                if let context { return context }
-                let new = try LibUSBContext()
-                context = new
+            return try state.withLock { state in
+                if let context = state.context { return context }
+                let new = try LibUSBContext(watchers)
+                state.context = new
                 return new
             }
         } catch let error as CardError {
@@ -39,6 +84,39 @@ package final class LibUSBBus: USBBus {
             throw CardError(.other, cause: error)
         }
     }
+
+    /// One that has looked at the bus anew.  The one before goes with the last link over it.
+    private func renewedContext() throws(CardError) -> LibUSBContext {
+        let new = try LibUSBContext(watchers)
+        state.withLock { $0.context = new }
+        return new
+    }
+}
+
+/// Who wants to know that devices have come or gone.
+private final class Watchers: Sendable {
+    private let continuations = Lock<[Int: AsyncStream<Void>.Continuation]>([:])
+    private let count = Atomic(0)
+
+    func changes() -> AsyncStream<Void> {
+        let id = count.add(1, ordering: .relaxed).newValue
+        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
+        continuations.withLock { $0[id] = continuation }
+        continuation.onTermination = { [weak self] _ in
+            _ = self?.continuations.withLock { $0.removeValue(forKey: id) }
+        }
+        return stream
+    }
+
+    func announce() {
+        for continuation in continuations.withLock({ Array($0.values) }) { continuation.yield() }
+    }
+}
+
+/// Where a device is on the bus until it leaves.
+private struct Address: Hashable {
+    let bus: UInt8
+    let device: UInt8
 }
 
 /// A libusb context, the thread that waits for its events, and a queue for its calls that block.
@@ -46,12 +124,38 @@ private final class LibUSBContext: @unchecked Sendable {
     // libusb locks by itself what is reached through it.
     let pointer: OpaquePointer
     let queue = DispatchQueue(label: "libusb")
-    private let watchers = Lock<[Int: AsyncStream<Void>.Continuation]>([:])
-    private let watcherCount = Atomic(0)
+    private let watchers: Watchers
     /// Whether libusb tells of devices that come and go.
-    private var hotPlugStatus = USBStatus(rawValue: 0)
+    let isTold: Bool
+    private var callback: libusb_hotplug_callback_handle = 0
+    /// The event thread's, which ends after the context.
+    private let isOver = Flag()
 
-    init() throws(CardError) {
+    private final class Flag: Sendable {
+        let value = Atomic(false)
+    }
+
+    /// What the event thread is given.
+    private final class Loop {
+        let pointer: OpaquePointer
+        let isOver: Flag
+
+        init(_ pointer: OpaquePointer, until isOver: Flag) { (self.pointer, self.isOver) = (pointer, isOver) }
+
+        /// libusb wakes for descriptors, for the timeouts of transfers and when it is told to; else it sleeps.
+        func run() {
+            while !isOver.value.load(ordering: .acquiring) {
+                var limit = timeval(tv_sec: 3600, tv_usec: 0)
+                if libusb_handle_events_timeout_completed(pointer, &limit, nil) != 0 { usleep(10_000) }
+                USBUse.wakeUps.add(1, ordering: .relaxed)
+            }
+            libusb_exit(pointer)
+        }
+    }
+
+    /// - Parameter watchers: outlive all contexts of a bus.
+    init(_ watchers: Watchers) throws(CardError) {
+        self.watchers = watchers
         var pointer: OpaquePointer?
         let status = libusb_init(&pointer)
         guard status == 0, let pointer else {
@@ -60,33 +164,32 @@ private final class LibUSBContext: @unchecked Sendable {
                 hint: "Check that /dev/bus/usb exists; a container needs it passed in: --device /dev/bus/usb")
         }
         self.pointer = pointer
-        // Whoever has a bus keeps it to the end of the process, so neither the callback nor the thread outlives it.
-        let unretained = Unmanaged.passUnretained(self).toOpaque()
         let events =
             Int32(LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED.rawValue) | Int32(LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT.rawValue)
         let any = cusb_hotplug_match_any()
-        hotPlugStatus = USBStatus(
-            rawValue: libusb_hotplug_register_callback(
+        isTold =
+            libusb_hotplug_register_callback(
                 pointer, events, 0, any, any, any,
-                { _, _, _, context in
-                    guard let context else { return 0 }
-                    Unmanaged<LibUSBContext>.fromOpaque(context).takeUnretainedValue().announce()
+                { _, _, _, watchers in
+                    guard let watchers else { return 0 }
+                    Unmanaged<Watchers>.fromOpaque(watchers).takeUnretainedValue().announce()
                     return 0
-                }, unretained, nil))
+                }, Unmanaged.passUnretained(watchers).toOpaque(), &callback) == 0
         var thread = pthread_t()
         pthread_create(
             &thread, nil,
-            { context in
-                guard let context else { return nil }
-                let pointer = Unmanaged<LibUSBContext>.fromOpaque(context).takeUnretainedValue().pointer
-                // libusb wakes for descriptors, for the timeouts of transfers and when it is told to; else it sleeps.
-                while true {
-                    var limit = timeval(tv_sec: 3600, tv_usec: 0)
-                    if libusb_handle_events_timeout_completed(pointer, &limit, nil) != 0 { usleep(10_000) }
-                    USBUse.wakeUps.add(1, ordering: .relaxed)
-                }
-            }, unretained)
+            { loop in
+                if let loop { Unmanaged<Loop>.fromOpaque(loop).takeRetainedValue().run() }
+                return nil
+            }, Unmanaged.passRetained(Loop(pointer, until: isOver)).toOpaque())
         pthread_detach(thread)
+    }
+
+    /// Nothing is open any more: a link keeps its context.
+    deinit {
+        if isTold { libusb_hotplug_deregister_callback(pointer, callback) }
+        isOver.value.store(true, ordering: .releasing)
+        libusb_interrupt_event_handler(pointer)
     }
 
     /// Runs what may block, away from Swift's threads, one after the other.
@@ -101,26 +204,6 @@ private final class LibUSBContext: @unchecked Sendable {
             }
         }
         return try result.get()
-    }
-
-    // MARK: Hot-plug
-
-    func changes() throws -> AsyncStream<Void> {
-        guard hotPlugStatus.rawValue == 0 else {
-            throw CardError(
-                .unsupported, "libusb does not tell of devices that come and go", cause: hotPlugStatus)
-        }
-        let id = watcherCount.add(1, ordering: .relaxed).newValue
-        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        watchers.withLock { $0[id] = continuation }
-        continuation.onTermination = { [weak self] _ in
-            _ = self?.watchers.withLock { $0.removeValue(forKey: id) }
-        }
-        return stream
-    }
-
-    private func announce() {
-        for watcher in watchers.withLock({ Array($0.values) }) { watcher.yield() }
     }
 
     // MARK: Devices
@@ -518,13 +601,35 @@ extension USBInterface {
 
 /// What the kernel shows of a device.
 private enum Sysfs {
+    /// The devices that are on the bus, hubs among them.
+    static var devices: Set<Address> {
+        guard let folder = opendir("/sys/bus/usb/devices") else { return [] }
+        defer { closedir(folder) }
+        var found: Set<Address> = []
+        while let entry = readdir(folder) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { start in
+                start.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            // With a colon it is an interface.
+            guard !name.hasPrefix("."), !name.contains(":") else { continue }
+            let numbers = ["busnum", "devnum"].map { text("/sys/bus/usb/devices/\(name)/\($0)").flatMap { UInt8($0) } }
+            if let bus = numbers[0], let device = numbers[1] { found.insert(Address(bus: bus, device: device)) }
+        }
+        return found
+    }
+
     /// A line of text; nil if there is none.
     ///
     /// - Parameter interface: the interface whose attribute it is, if not the device's.
     static func attribute(_ name: String, of device: USBDevice, interface: UInt8? = nil) -> String? {
         guard var folder = folder(device) else { return nil }
         if let interface { folder += ":\(device.configuration).\(interface)" }
-        let file = Glibc.open("\(folder)/\(name)", O_RDONLY | O_CLOEXEC)
+        return text("\(folder)/\(name)")
+    }
+
+    /// The first line of a file, its spaces made one.
+    private static func text(_ path: String) -> String? {
+        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { Glibc.close(file) }
         var buffer = [UInt8](repeating: 0, count: 1024)

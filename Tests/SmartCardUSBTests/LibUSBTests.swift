@@ -76,6 +76,29 @@ struct LibUSBTests {
         #expect(try await reader.transmitToReader(bytes("FF 00 48 00 00")) == Array("ACR122U216".utf8))
     }
 
+    /// In a container nobody tells libusb of anything: here it is not asked to.
+    @Test func readersComeAndGoWhereNobodyTells() async throws {
+        var events = USBReaders(on: LibUSBBus(isTold: false, pause: .milliseconds(20))).events().makeAsyncIterator()
+        guard case .attached(let first)? = try await events.next() else {
+            Issue.record("not attached")
+            return
+        }
+        #expect(first.id == reader.id)
+        bus.pull()
+        guard case .detached? = try await events.next() else {
+            Issue.record("not detached")
+            return
+        }
+        try bus.host.plug(SoftwareACR122U())
+        guard case .attached(let again)? = try await events.next() else {
+            Issue.record("not attached again")
+            return
+        }
+        #expect(try await again.transmitToReader(bytes("FF 00 48 00 00")) == Array("ACR122U216".utf8))
+        await again.close()
+        #expect(USBUse.now == (0, 0))
+    }
+
     @Test func unpluggedAtEveryTransfer() async throws {
         var transfer = 1
         while true {

@@ -4,7 +4,6 @@ import EMVContactless
 import Foundation
 import Logging
 import SmartCard
-import SmartCardPN532
 import ToolSupport
 
 struct PayCommand: AsyncParsableCommand {
@@ -49,7 +48,7 @@ struct PayCommand: AsyncParsableCommand {
         }
         terminal.rehearse()
         let reader = try await readerOptions.waitForCard(on: try await readerOptions.readers())
-        func perform(in field: some ContactlessField) async throws -> ContactlessTerminal.Report {
+        func perform(in field: any ContactlessField) async throws -> ContactlessTerminal.Report {
             defer { Terminal.endProgress() }
             return try await terminal.perform(
                 transaction, in: field, layers: { Stack(.ofEMVContactless, logger: logger).over($0) },
@@ -62,9 +61,7 @@ struct PayCommand: AsyncParsableCommand {
         }
         let result: ContactlessTerminal.Report
         if detectCollisions {
-            result = try await reader.withChip { chip in
-                try await perform(in: PN532Field(chip, patience: readerOptions.patience))
-            }
+            result = try await reader.withChipField(patience: readerOptions.patience) { try await perform(in: $0) }
         } else {
             let field = CardReaderField(reader, patience: readerOptions.patience)
             do {

@@ -1,8 +1,7 @@
+import CardReaders
 import KioskKit
 import ProximityReader
 package import SmartCard
-package import SmartCardPCSC
-package import SmartCardUSB
 import Waiting
 
 // What every failure below is to an app: one table for each list of failures that somebody else keeps.
@@ -14,7 +13,8 @@ extension UnderlyingError {
         case let error as UnderlyingError: self = error
         case let error as CardReaderServiceError: self = error.underlyingError ?? .unexpectedSDKError
         case let error as CardError:
-            let refined = Self.refinable.contains(error.kind) ? Self.ofStatus(error.cause) : nil
+            let refined =
+                Self.refinable.contains(error.kind) ? DriverFailure(error.cause).flatMap { Self.ofFailure[$0] } : nil
             self = refined ?? Self.ofKind[error.kind] ?? .unexpectedSDKError
         case let error as PaymentProcessorError: self.init(error.reason)
         case let error as PaymentCardReaderError: self.init(error)
@@ -27,7 +27,7 @@ extension UnderlyingError {
         case is TimeLimitPassed: self = .requestTimedOut
         case is AnotherInterfaceNeeded: self = .anotherInterfaceNeeded
         case is CancellationError: self = .commandCancelled(from: .app)
-        default: self = Self.ofStatus(error) ?? .unexpectedSDKError
+        default: self = DriverFailure(error).flatMap { Self.ofFailure[$0] } ?? .unexpectedSDKError
         }
     }
 
@@ -35,16 +35,6 @@ extension UnderlyingError {
     private static let refinable: Set<CardError.Kind> = [
         .other, .readerTimeout, .disconnected, .readerBusy, .notTransacted,
     ]
-
-    /// Of the drivers' own codes; nil for another error.
-    private static func ofStatus(_ status: (any Error)?) -> Self? {
-        switch status {
-        case let status as PCSCStatus: ofPCSC[status]
-        case let status as USBStatus: ofUSB[status]
-        case let status as CCIDError: ofCCID[status]
-        default: nil
-        }
-    }
 
     package static let ofKind: [CardError.Kind: UnderlyingError] = [
         .noService: .transportDisabled,
@@ -69,112 +59,23 @@ extension UnderlyingError {
         .other: .unexpectedSDKError,
     ]
 
-    /// pcsclite.h.
-    package static let ofPCSC: [PCSCStatus: UnderlyingError] = [
-        .internalError: .transportError,
+    private static let ofFailure: [DriverFailure: UnderlyingError] = [
+        .driver: .transportError,
         .cancelled: .commandCancelled(from: .unknown),
-        .invalidHandle: .readerCommunicationError,
-        .invalidParameter: .unexpectedSDKError,
-        .invalidTarget: .unexpectedSDKError,
-        .noMemory: .transportError,
-        .waitedTooLong: .readerCommunicationError,
-        .insufficientBuffer: .readerCommunicationError,
-        .unknownReader: .readerDisconnected,
+        .cancelledByPerson: .commandCancelled(from: .reader),
+        .communication: .readerCommunicationError,
+        .unexpected: .unexpectedSDKError,
+        .readerGone: .readerDisconnected,
         .timeout: .cardReadTimeOut,
-        .sharingViolation: .connectFailedReaderIsInUse,
-        .noSmartcard: .cardRemoved,
-        .unknownCard: .featureNotAvailableWithConnectedReader,
-        .cantDispose: .readerCommunicationError,
-        .protoMismatch: .featureNotAvailableWithConnectedReader,
-        .notReady: .readerCommunicationError,
-        .systemCancelled: .commandCancelled(from: .unknown),
-        .commError: .readerCommunicationError,
-        .unknownError: .unexpectedSDKError,
-        .invalidATR: .readerCommunicationError,
-        .notTransacted: .readerCommunicationError,
-        .readerUnavailable: .readerDisconnected,
-        .shutdown: .transportDisabled,
-        .pciTooSmall: .readerIncompatible,
-        .readerUnsupported: .readerIncompatible,
-        .duplicateReader: .transportError,
-        .cardUnsupported: .featureNotAvailableWithConnectedReader,
+        .inUse: .connectFailedReaderIsInUse,
+        .busy: .readerBusy,
+        .cardGone: .cardRemoved,
+        .cardUnreadable: .cardInsertNotRead,
+        .unsupported: .featureNotAvailableWithConnectedReader,
         .noService: .transportDisabled,
-        .serviceStopped: .transportDisabled,
-        .unsupportedFeature: .featureNotAvailableWithConnectedReader,
-        .iccInstallation: .unexpectedSDKError,
-        .iccCreateOrder: .unexpectedSDKError,
-        .dirNotFound: .unexpectedSDKError,
-        .fileNotFound: .unexpectedSDKError,
-        .noDir: .unexpectedSDKError,
-        .noFile: .unexpectedSDKError,
-        .noAccess: .unexpectedSDKError,
-        .writeTooMany: .unexpectedSDKError,
-        .badSeek: .unexpectedSDKError,
-        .invalidCHV: .unexpectedSDKError,
-        .unknownResMng: .unexpectedSDKError,
-        .noSuchCertificate: .unexpectedSDKError,
-        .certificateUnavailable: .unexpectedSDKError,
-        .noReadersAvailable: .notConnectedToReader,
-        .commDataLost: .readerCommunicationError,
-        .noKeyContainer: .unexpectedSDKError,
-        .serverTooBusy: .transportDisabled,
-        .unsupportedCard: .featureNotAvailableWithConnectedReader,
-        .unresponsiveCard: .cardInsertNotRead,
-        .unpoweredCard: .readerCommunicationError,
-        .resetCard: .readerCommunicationError,
-        .removedCard: .cardRemoved,
-        .securityViolation: .transportUnsupported,
-        .wrongCHV: .unexpectedSDKError,
-        .chvBlocked: .unexpectedSDKError,
-        .eof: .unexpectedSDKError,
-        .cancelledByUser: .commandCancelled(from: .reader),
-        .cardNotAuthenticated: .unexpectedSDKError,
-        .invalidValue: .readerDisconnected,
-    ]
-
-    /// libusb.h.
-    package static let ofUSB: [USBStatus: UnderlyingError] = [
-        .io: .readerCommunicationError,
-        .invalidParameter: .unexpectedSDKError,
-        .access: .transportUnsupported,
-        .noDevice: .readerDisconnected,
-        .notFound: .readerDisconnected,
-        .busy: .connectFailedReaderIsInUse,
-        .timeout: .readerCommunicationError,
-        .overflow: .readerCommunicationError,
-        .pipe: .readerCommunicationError,
-        .interrupted: .commandCancelled(from: .unknown),
-        .noMemory: .transportError,
-        .notSupported: .readerIncompatible,
-        .other: .readerCommunicationError,
-    ]
-
-    /// USB CCID 1.10, table 6.2-2; the codes behind the first gap are drivers' and readers'.
-    package static let ofCCID: [CCIDError: UnderlyingError] = [
-        .aborted: .commandCancelled(from: .unknown),
-        .mute: .cardInsertNotRead,
-        .parity: .readerCommunicationError,
-        .overrun: .readerCommunicationError,
-        .hardware: .readerCommunicationError,
-        .badTS: .cardInsertNotRead,
-        .badTCK: .cardInsertNotRead,
-        .protocolNotSupported: .featureNotAvailableWithConnectedReader,
-        .classNotSupported: .featureNotAvailableWithConnectedReader,
-        .procedureByteConflict: .readerCommunicationError,
-        .deactivatedProtocol: .readerCommunicationError,
-        .busyWithAutoSequence: .readerBusy,
-        .pinTimeout: .cardReadTimeOut,
-        .pinCancelled: .commandCancelled(from: .reader),
-        .slotBusy: .readerBusy,
-        .shortCircuit: .readerCommunicationError,
-        .atrTooLong: .cardInsertNotRead,
-        .noDataExchanged: .readerCommunicationError,
-        .tooLongForEMVMode: .featureNotAvailableWithConnectedReader,
-        .protocolErrorInEMVMode: .readerCommunicationError,
-        .cardErrorDuringT1: .readerCommunicationError,
-        .wrongAPDULength: .featureNotAvailableWithConnectedReader,
-        .commandNotSupported: .featureNotAvailableWithConnectedReader,
-        .noSuchSlot: .readerDisconnected,
+        .readerUnsupported: .readerIncompatible,
+        .noReader: .notConnectedToReader,
+        .denied: .transportUnsupported,
     ]
 
     init(_ error: PaymentCardReaderSession.ReadError) {

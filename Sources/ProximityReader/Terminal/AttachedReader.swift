@@ -2,7 +2,6 @@ import CardReaders
 import Foundation
 import Logging
 import SmartCard
-import SmartCardPN532
 import Synchronization
 
 /// A reader that was found, watched from then on.
@@ -23,7 +22,7 @@ final class AttachedReader: Sendable {
         _ reader: any CardReader, answersWithin answerTime: Duration, left: @escaping @Sendable (UUID) async -> Void
     ) async throws {
         (self.reader, self.answerTime) = (reader, answerTime)
-        hasChip = try await Self.hasChip(reader, within: answerTime)
+        hasChip = try await withTimeLimit(answerTime) { try await reader.reachesChip() }
         try await Self.check(reader, hasChip: hasChip, within: answerTime)
         identity = await reader.details()
         watch = Task { [id] in
@@ -45,9 +44,7 @@ final class AttachedReader: Sendable {
 
     private static func check(_ reader: any CardReader, hasChip: Bool, within answerTime: Duration) async throws {
         try await withTimeLimit(answerTime) {
-            if hasChip, let model = reader.model, model.commands == .pseudoAPDUs {
-                try model.check(firmware: try await ACR122U(over: reader).firmwareVersion())
-            }
+            if hasChip { try await reader.checkFirmware() }
             for try await _ in reader.slotStates() { return }
             try Task.checkCancellation()
             throw CardError(.readerGone)
@@ -61,9 +58,9 @@ final class AttachedReader: Sendable {
         if hasChip {
             let isFieldUp = Mutex(false)
             do {
-                return try await reader.withChip { chip in
+                return try await reader.withChipField { field in
                     isFieldUp.withLock { $0 = true }
-                    await body(PN532Field(chip))
+                    await body(field)
                 }
             } catch let error as CardError where !isFieldUp.withLock({ $0 }) {
                 logger.warning("the reader's field cannot be brought up: \(error)")
@@ -74,20 +71,4 @@ final class AttachedReader: Sendable {
         await body(field)
         await field.release(.powerOff)
     }
-
-    /// Whether commands reach its chip: drivers and copies of a reader do not always pass them on.
-    private static func hasChip(_ reader: any CardReader, within answerTime: Duration) async throws -> Bool {
-        guard let model = reader.model, model.chip == .pn532 else { return false }
-        guard model.commands == .pseudoAPDUs else { return model.commands == .chip }
-        do {
-            return try await withTimeLimit(answerTime) {
-                _ = try await ACR122U(over: reader).chip.firmwareVersion()
-                return true
-            }
-        } catch let error as CardError where Self.refusals.contains(error.kind) {
-            return false
-        }
-    }
-
-    private static let refusals: Set<CardError.Kind> = [.unsupported, .notTransacted, .malformedAnswer, .noAnswer]
 }
