@@ -72,7 +72,9 @@ import Testing
         for phase in [nil] + Trail.Phase.allCases.map(Optional.some) {
             let name = phase.map { "\($0)" } ?? "before the first"
             print("    \(name.padding(toLength: 18, withPad: " ", startingAt: 0))\(ends[phase] ?? 0)")
-            if Self.kills >= 1000 { #expect(ends[phase] ?? 0 > 0, "seed \(Self.seed): never killed while \(name)") }
+            // To the adapter's application a payment that is stored is one as any other.
+            guard Self.kills >= 1000, surface == "kiosk" || phase != .storing else { continue }
+            #expect(ends[phase] ?? 0 > 0, "seed \(Self.seed): never killed while \(name)")
         }
         #expect(!books.isEmpty)
     }
