@@ -131,7 +131,8 @@ private final class Desk: CardReader {
                     return try await session.readPaymentCard(purchase)
                 } catch let error as PaymentCardReaderSession.ReadError where ContinuousClock.now < end {
                     switch error {
-                    case .readerNotAvailable, .readerInitializationFailed: try await Task.sleep(for: .milliseconds(200))
+                    case .readerNotAvailable, .readerInitializationFailed, .readerServiceError:
+                        try await Task.sleep(for: .milliseconds(200))
                     default: throw error
                     }
                 }
