@@ -108,11 +108,12 @@ extension PCSCReader {
     }
 }
 
-/// A direct connection, made by the first command that needs one.
+/// A direct connection, made by the first command that needs one, and anew after a card has come or gone.
 package actor PCSCReaderLink: ReaderLink {
     private let reader: PCSCReader
     private var card: PCSCCard?
     private var isClosed = false
+    private var isExclusive = false
     /// Of those who would connect.
     private let turn = ExchangeTurn()
 
@@ -132,14 +133,34 @@ package actor PCSCReaderLink: ReaderLink {
                 continue
             }
         }
-        let direct = try await direct()
-        if let refusal = try await direct.refusalOfRawCommands() {
-            return (try await direct.escape(command, insteadOf: refusal), .escape)
+        var attempts = 1
+        while true {
+            let direct = try await direct()
+            do {
+                if let refusal = try await direct.refusalOfRawCommands() {
+                    return (try await direct.escape(command, insteadOf: refusal), .escape)
+                }
+                return (try await direct.transmit(bytes: command), .directConnection)
+            } catch let error as CardError where error.saysThatNothingWasSent && attempts < Self.mostAttempts {
+                // A card has come or gone, as it does when the chip's field is switched: pcscd ends direct connections with it.
+                attempts += 1
+                await letGo(direct)
+            }
         }
-        return (try await direct.transmit(bytes: command), .directConnection)
     }
 
-    package func begin() async throws { try await direct().beginTransaction() }
+    private static let mostAttempts = 8
+
+    /// Makes the link one transaction, also over the connections that it makes later.
+    package func begin() async throws {
+        isExclusive = true
+        _ = try await direct()
+    }
+
+    private func letGo(_ direct: PCSCCard) async {
+        if card === direct { card = nil }
+        await direct.disconnect(.leave)
+    }
 
     package func close() async {
         isClosed = true
@@ -157,6 +178,12 @@ package actor PCSCReaderLink: ReaderLink {
         guard !isClosed else {
             await new.disconnect(.leave)
             throw CardError(.disconnected)
+        }
+        if isExclusive {
+            do { try await new.beginTransaction() } catch {
+                await new.disconnect(.leave)
+                throw error
+            }
         }
         card = new
         return new
