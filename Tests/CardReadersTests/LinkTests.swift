@@ -80,6 +80,30 @@ import Testing
         #expect(pcscd.count(of: Self.connect) == 1)
     }
 
+    /// SCARD_W_REMOVED_CARD and SCARD_W_RESET_CARD (pcsc-lite, pcsclite.h), before anything has gone to the driver.
+    @Test(
+        "a link outlives a card that comes or goes, and is a transaction again",
+        arguments: [0x8010_0069, 0x8010_0068])
+    func cardGone(_ status: UInt32) async throws {
+        let socket = PCSCSocket.folder + "/link-\(UUID().uuidString.prefix(8)).comm"
+        PCSCSocket.point(to: socket)
+        let commands = Parameter()
+        var behaviour = FakePCSCD.Behaviour()
+        behaviour.transmit = { _, _ in
+            let isOver = commands.value.withLock { count in
+                count &+= 1
+                return count == 2
+            }
+            return isOver ? .status(status) : .data(Array("ACR122U216".utf8))
+        }
+        let pcscd = try FakePCSCD(path: socket, readers: [.init(Self.name)], behaviour: behaviour)
+        defer { pcscd.stop() }
+        let link = try await PCSCReader(name: Self.name).open(exclusively: true)
+        for _ in 0..<3 { #expect(try await link.transmit([0xFF, 0x00, 0x48, 0x00, 0x00]).count == 10) }
+        await link.close()
+        #expect(pcscd.count(of: Self.connect) == 2 && pcscd.count(of: Self.begin) == 2)
+    }
+
     @Test("commands that come at once share the connection")
     func atOnce() async throws {
         let (pcscd, reader) = try bench()
