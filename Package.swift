@@ -26,6 +26,7 @@ let package = Package(
         .library(name: "SmartCardPCSC", targets: ["SmartCardPCSC"]),
         .library(name: "SmartCardPN532", targets: ["SmartCardPN532"]),
         .library(name: "SmartCardUSB", targets: ["SmartCardUSB"]),
+        .library(name: "USBDevices", targets: ["USBDevices"]),
         .library(name: "CardReaders", targets: ["CardReaders"]),
         .library(name: "SmartCardTrace", targets: ["SmartCardTrace"]),
         .library(name: "SmartCardSimulator", targets: ["SmartCardSimulator"]),
@@ -76,17 +77,20 @@ let package = Package(
             name: "SmartCardPCSC", dependencies: ["SmartCard", "CSmartCardPCSC"], swiftSettings: settings),
         .target(name: "SmartCardPN532", dependencies: ["SmartCard"], swiftSettings: settings),
         .target(name: "SmartCardTrace", dependencies: ["SmartCard"], swiftSettings: settings),
+        .target(name: "USBDevices", dependencies: ["CSmartCardUSB", "Waiting"], swiftSettings: settings),
         .target(
-            name: "SmartCardUSB", dependencies: ["SmartCard", "CSmartCardUSB", logging], swiftSettings: settings),
+            name: "SmartCardUSB", dependencies: ["SmartCard", "USBDevices", "Waiting", logging],
+            swiftSettings: settings),
         .target(
             name: "CardReaders",
-            dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", logging],
+            dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "USBDevices", logging],
             swiftSettings: settings),
         .target(
             name: "SmartCardSimulator", dependencies: ["SmartCard", "CCryptoLegacy"],
             resources: [.embedInCode("Cards")], swiftSettings: settings),
         .target(
-            name: "SmartCardSimulatorHosts", dependencies: ["SmartCardSimulator", "SmartCard", "CUMockdev"],
+            name: "SmartCardSimulatorHosts",
+            dependencies: ["SmartCardSimulator", "SmartCard", "Waiting", "CUMockdev"],
             swiftSettings: settings),
         .target(
             name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
@@ -117,7 +121,7 @@ let package = Package(
             name: "CardReaderAdapter",
             dependencies: [
                 "CCUPS", "CardReaders", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard",
-                "SmartCardUSB", "Waiting", logging,
+                "USBDevices", "Waiting", logging,
             ],
             swiftSettings: settings),
         .target(
@@ -195,7 +199,7 @@ let package = Package(
             name: "benchmarks",
             dependencies: [
                 "CBaseline", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB",
-                "SmartCardTrace",
+                "SmartCardTrace", "USBDevices",
                 "SmartCardSimulator", "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader",
                 "KioskKit", "CWipedHeap", crypto,
                 .product(name: "JWTKit", package: "jwt-kit"),
@@ -209,7 +213,8 @@ let package = Package(
         .target(
             name: "USBTestSupport",
             dependencies: [
-                "SmartCardUSB", "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport",
+                "USBDevices", "SmartCardUSB", "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts",
+                "TestSupport",
             ],
             path: "Tests/USBTestSupport", swiftSettings: settings),
         .testTarget(name: "WaitingTests", dependencies: ["Waiting"], swiftSettings: settings),
@@ -230,14 +235,14 @@ let package = Package(
             name: "SmartCardUSBTests",
             dependencies: [
                 "SmartCardUSB", "SmartCard", "SmartCardPN532", "SmartCardSimulator", "SmartCardSimulatorHosts",
-                "EMVContactless", "TestSupport", "USBTestSupport",
+                "EMVContactless", "TestSupport", "USBDevices", "USBTestSupport", "Waiting",
             ],
             swiftSettings: settings),
         .testTarget(
             name: "CardReadersTests",
             dependencies: [
                 "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "SmartCardSimulator",
-                "SmartCardSimulatorHosts", "TestSupport", "USBTestSupport", "virtual-reader", logging,
+                "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport", "virtual-reader", logging,
             ],
             swiftSettings: settings),
         .testTarget(
@@ -303,7 +308,7 @@ let package = Package(
             dependencies: [
                 "CUMockdev", "CardReaderAdapter", "CardReaders", "EMVContactless", "KioskKit", "SmartCard",
                 "SmartCardSimulator",
-                "SmartCardSimulatorHosts", "SmartCardUSB", "TestSupport",
+                "SmartCardSimulatorHosts", "SmartCardUSB", "TestSupport", "USBDevices",
                 "CardReaderCombine", "CardEncryption", "ProximityReader", "SmartCardPCSC", "USBTestSupport", jwtKit,
                 .product(name: "OpenCombine", package: "OpenCombine"),
             ],
@@ -312,7 +317,7 @@ let package = Package(
             name: "ConformanceTests",
             dependencies: [
                 "SmartCard", "SmartCardTrace", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "SmartCardSimulator",
-                "SmartCardSimulatorHosts", "TestSupport", "USBTestSupport",
+                "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport",
                 "virtual-reader",
             ],
             swiftSettings: settings),

@@ -1,6 +1,6 @@
 import SmartCardSimulator
-import SmartCardUSB
 import Synchronization
+import USBDevices
 
 /// A bus with one CCID reader on it that costs nothing: every transfer ends before the call that starts it returns.
 final class InstantBus: USBBus {
@@ -23,9 +23,9 @@ final class InstantBus: USBBus {
             ])
     }
 
-    func devices() async throws -> [USBDevice] { [device] }
-    func open(_ device: USBDevice, interface: UInt8) async throws -> any USBLink { InstantLink() }
-    func changes() throws -> AsyncStream<Void> { AsyncStream { _ in } }
+    func devices() async -> [USBDevice] { [device] }
+    func open(_ device: USBDevice, interface: UInt8) async -> any USBLink { InstantLink() }
+    func changes() -> AsyncStream<Void> { AsyncStream { _ in } }
 }
 
 /// Answers IccPowerOn with an ATR, XfrBlock with 90 00, SetParameters with success and all else with a slot status.

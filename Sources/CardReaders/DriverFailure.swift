@@ -1,5 +1,6 @@
 import SmartCardPCSC
 import SmartCardUSB
+import USBDevices
 
 /// What a code of a driver's comes to: one list for all drivers, where a `CardError.Kind` says less than the code under it.
 public enum DriverFailure: Hashable, Sendable {

@@ -2,6 +2,7 @@ public import SmartCard
 import SmartCardPCSC
 public import SmartCardPN532
 import SmartCardUSB
+import USBDevices
 
 /// A reader of this machine, with what drives it.
 public struct MachineReader: CardReader {

@@ -1,5 +1,5 @@
 package import SmartCardPCSC
-package import SmartCardUSB
+package import USBDevices
 
 /// Which physical readers there are, each once, by what PC/SC and the USB tell of them.
 package struct Roster: Sendable {

@@ -1,5 +1,6 @@
 import Glibc
 public import SmartCardSimulator
+import Waiting
 
 /// Puts a software PN532 board at the other end of a pseudo-terminal, which programs open as they do `/dev/ttyUSB0`.
 ///

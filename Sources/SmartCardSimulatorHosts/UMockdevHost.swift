@@ -2,6 +2,7 @@ import CUMockdev
 import Dispatch
 import Glibc
 public import SmartCardSimulator
+import Waiting
 
 /// Puts a software USB device on a mock USB bus, where unchanged programs find it: libusb, libccid and pcscd, lsusb.
 ///

@@ -1,6 +1,7 @@
 import Dispatch
 import Glibc
 import SmartCardSimulator
+import Waiting
 
 /// The device file /dev/bus/usb/BBB/DDD over a software device: what the kernel's usbfs does with URBs, interfaces and
 /// opens (Linux, drivers/usb/core/devio.c), without any transport.

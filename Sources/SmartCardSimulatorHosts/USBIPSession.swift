@@ -2,6 +2,7 @@ import Dispatch
 import Glibc
 import SmartCardSimulator
 import Synchronization
+import Waiting
 
 /// An imported device: takes commands, and sends each its reply when the device has given it.
 final class USBIPSession: Sendable {

@@ -1,4 +1,6 @@
 import SmartCard
+import USBDevices
+import Waiting
 
 /// A reader's CCID interface, open and claimed: the pipe for commands, the interrupt endpoint and the slots.
 ///
@@ -24,7 +26,7 @@ final class CCIDInterface: Sendable {
         _ device: USBDevice, _ function: CCIDFunction, on bus: any USBBus, timeouts: CCIDTimeouts,
         deviceTurn: USBTurn
     ) async throws -> CCIDInterface {
-        let link = try await bus.open(device, interface: function.interface)
+        let link = try await bus.open(device, as: function)
         let quirks = KnownReader.quirks(
             vendorID: device.vendorID, productID: device.productID, release: device.release)
         let pipe = CCIDPipe(

@@ -1,4 +1,6 @@
 import SmartCard
+import USBDevices
+import Waiting
 
 /// The bulk endpoints of a CCID interface: one command after the other, each with its own bSeq, and its answer.
 ///

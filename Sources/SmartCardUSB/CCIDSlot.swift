@@ -1,4 +1,6 @@
 import SmartCard
+import USBDevices
+import Waiting
 
 /// One slot of a reader: the card in it, the session with it, and who watches it.
 final class CCIDSlot: Sendable {

@@ -1,4 +1,5 @@
 public import SmartCard
+import Waiting
 
 /// A connection to a card in a reader that this process drives itself.
 ///

@@ -1,4 +1,6 @@
 public import SmartCard
+package import USBDevices
+import Waiting
 
 /// A reader on the USB, driven by this process without pcscd: one slot of it.
 ///
@@ -20,7 +22,7 @@ public final class USBReader: CardReader {
     package let device: USBDevice
 
     /// Where it is plugged in, as sysfs has it: `1-2.3`.
-    package var place: String { "\(device.bus)-\(device.ports.map(String.init).joined(separator: "."))" }
+    package var place: String { device.place }
 
     private let claims: InterfaceClaims
     private let interface = Lock<CCIDInterface?>(nil)

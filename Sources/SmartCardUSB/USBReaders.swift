@@ -1,5 +1,7 @@
 import Logging
 import SmartCard
+package import USBDevices
+import Waiting
 
 /// The readers on the machine's USB, for a process that drives them itself.
 ///
@@ -46,7 +48,7 @@ public struct USBReaders: Sendable {
         AsyncThrowingStream<USBReaderEvent, any Error>(bufferingPolicy: .bufferingNewest(4096)) { continuation in
             let task = Task { [claims] in
                 do {
-                    let changes = try claims.bus.changes()
+                    let changes = try claims.changes()
                     var known: [FoundReader: USBReader] = [:]
                     func look() async throws {
                         let found = try await claims.readers()
@@ -167,7 +169,13 @@ final class InterfaceClaims: Sendable {
         self.timeouts = timeouts
     }
 
-    func readers() async throws -> [FoundReader] { FoundReader.all(in: try await bus.devices()) }
+    func readers() async throws(CardError) -> [FoundReader] {
+        do { return FoundReader.all(in: try await bus.devices()) } catch { throw CardError(error) }
+    }
+
+    func changes() throws(CardError) -> AsyncStream<Void> {
+        do { return try bus.changes() } catch { throw CardError(error) }
+    }
 
     /// The interface that `id` is a slot of, opened unless it is open.
     func interface(of id: USBReaderID) async throws -> CCIDInterface {
@@ -242,7 +250,7 @@ final class InterfaceClaims: Sendable {
     /// - Throws: `CardError` of kind `readerTimeout` if that is not possible, or the reader came back as another device.
     private func reset(_ found: FoundReader) async throws {
         Self.logger.warning("a reader does not answer and is reset over USB", metadata: ["reader": "\(found.id)"])
-        let link = try await bus.open(found.device, interface: found.function.interface)
+        let link = try await bus.open(found.device, as: found.function)
         do {
             try await link.reset()
         } catch {

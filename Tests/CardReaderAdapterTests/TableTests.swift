@@ -5,6 +5,7 @@ import SmartCard
 import SmartCardPCSC
 import SmartCardUSB
 import Testing
+import USBDevices
 
 /// The tables, walked against the lists that others keep.
 @Suite struct TableTests {

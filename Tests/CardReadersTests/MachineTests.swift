@@ -7,6 +7,7 @@ import SmartCardUSB
 import Synchronization
 import TestSupport
 import Testing
+import USBDevices
 import USBTestSupport
 
 /// What is found over all backends: a pcscd that says what it is told to, and a USB bus in this process.

@@ -2,6 +2,7 @@ import CardReaders
 import SmartCardPCSC
 import SmartCardUSB
 import Testing
+import USBDevices
 
 /// Which readers there are, by what pcscd and the USB tell.
 @Suite struct RosterTests {

@@ -2,6 +2,7 @@ import SmartCard
 import SmartCardSimulator
 import SmartCardUSB
 import TestSupport
+import USBDevices
 import USBTestSupport
 
 /// The USB driver over a software reader in this process.

@@ -2,6 +2,7 @@ import SmartCard
 import SmartCardSimulator
 import Synchronization
 import Testing
+import USBDevices
 import USBTestSupport
 
 @testable import SmartCardUSB

@@ -1,6 +1,7 @@
 import SmartCard
 import SmartCardSimulator
 import Testing
+import USBDevices
 import USBTestSupport
 
 @testable import SmartCardUSB

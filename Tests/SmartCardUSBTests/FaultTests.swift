@@ -4,6 +4,7 @@ import SmartCardSimulator
 import Synchronization
 import TestSupport
 import Testing
+import USBDevices
 import USBTestSupport
 
 @testable import SmartCardUSB
@@ -174,8 +175,12 @@ import USBTestSupport
     @Test func readersThatCannotBeOpened() async throws {
         let bus = SoftwareUSBBus(SoftwareACR122U())
         let reader = try await firstReader(on: bus)
-        for kindOfError in [CardError.Kind.readerBusy, .permissionDenied] {
-            bus.refusal.withLock { $0 = CardError(kindOfError) }
+        let refusals: [(USBError.Obstacle, CardError.Kind)] = [
+            (.heldByProgram, .readerBusy), (.heldByDriver("pn533_usb"), .readerBusy), (.denied, .permissionDenied),
+            (.gone, .readerGone), (.noBus, .noService),
+        ]
+        for (obstacle, kindOfError) in refusals {
+            bus.refusal.withLock { $0 = USBError(obstacle, .other) }
             #expect(await kind { try await reader.connect() } == kindOfError)
             do {
                 for try await _ in reader.slotStates() {}

@@ -6,6 +6,7 @@ import SmartCardSimulatorHosts
 import Synchronization
 import TestSupport
 import Testing
+import USBDevices
 import USBTestSupport
 
 @testable import SmartCardUSB

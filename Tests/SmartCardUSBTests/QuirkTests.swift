@@ -3,6 +3,7 @@ import SmartCardPN532
 import SmartCardSimulator
 import Synchronization
 import Testing
+import USBDevices
 import USBTestSupport
 
 @testable import SmartCardUSB
@@ -305,9 +306,9 @@ private final class TwoInterfaces: USBBus {
     /// How many commands have been on their way at the same time.
     var mostAtOnce: Int { unanswered.withLock { $0.most } }
 
-    func devices() async throws -> [USBDevice] { [device] }
-    func open(_ device: USBDevice, interface: UInt8) async throws -> any USBLink { Link(self) }
-    func changes() throws -> AsyncStream<Void> { AsyncStream { _ in } }
+    func devices() async -> [USBDevice] { [device] }
+    func open(_ device: USBDevice, interface: UInt8) async -> any USBLink { Link(self) }
+    func changes() -> AsyncStream<Void> { AsyncStream { _ in } }
 
     private final class Link: USBLink {
         private struct State {

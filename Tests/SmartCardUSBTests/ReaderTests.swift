@@ -3,6 +3,7 @@ import SmartCardSimulator
 import Synchronization
 import TestSupport
 import Testing
+import USBDevices
 import USBTestSupport
 
 @testable import SmartCardUSB

@@ -1,8 +1,7 @@
 import Dispatch
-package import SmartCard
 package import SmartCardSimulator
-package import SmartCardUSB
 package import Synchronization
+package import USBDevices
 
 /// A USB bus in this process, for software devices: what libusb is to real ones.
 package final class SoftwareUSBBus: USBBus {
@@ -16,7 +15,7 @@ package final class SoftwareUSBBus: USBBus {
     private let state = Mutex(State())
     fileprivate let use = Mutex((links: 0, transfers: 0))
     /// What an attempt to open fails with, if anything.
-    package let refusal = Mutex<CardError?>(nil)
+    package let refusal = Mutex<USBError?>(nil)
     /// Changes what comes in from the bulk IN endpoint.
     package let tamper = Mutex<(@Sendable ([UInt8]) -> [UInt8])?>(nil)
 
@@ -73,14 +72,14 @@ package final class SoftwareUSBBus: USBBus {
 
     // MARK: USBBus
 
-    package func devices() async throws -> [USBDevice] {
+    package func devices() async -> [USBDevice] {
         state.withLock { $0.devices.values.map(\.description) }
     }
 
-    package func open(_ device: USBDevice, interface: UInt8) async throws -> any USBLink {
+    package func open(_ device: USBDevice, interface: UInt8) async throws(USBError) -> any USBLink {
         if let refusal = refusal.withLock({ $0 }) { throw refusal }
         guard let found = state.withLock({ $0.devices[device.address]?.device }) else {
-            throw CardError(.readerGone)
+            throw USBError(.gone, .noDevice)
         }
         let link = SoftwareUSBLink(found, self)
         let isFree = state.withLock { state in
@@ -88,7 +87,7 @@ package final class SoftwareUSBBus: USBBus {
             state.owners[device.address] = ObjectIdentifier(link)
             return true
         }
-        guard isFree else { throw CardError(.readerBusy, "claimed twice") }
+        guard isFree else { throw USBError(.heldByProgram, .busy) }
         use.withLock { $0.links += 1 }
         return link
     }
@@ -100,7 +99,7 @@ package final class SoftwareUSBBus: USBBus {
         use.withLock { $0.links -= 1 }
     }
 
-    package func changes() throws -> AsyncStream<Void> {
+    package func changes() -> AsyncStream<Void> {
         let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
         state.withLock { $0.watchers.append(continuation) }
         return stream

@@ -1,9 +1,8 @@
 import Foundation
-import SmartCard
-import SmartCardUSB
 import Synchronization
 import TestSupport
 import Testing
+import USBDevices
 
 @testable import CardReaderAdapter
 
@@ -252,7 +251,7 @@ extension ESCPOSPrinter.Limits {
 /// A printer on a bus of software.
 private final class FakeUSBPrinter: USBBus, USBLink, Sendable {
     struct Behaviour: Sendable {
-        var opening: CardError.Kind?
+        var opening: USBError.Obstacle?
         /// What a transfer to it ends with, from this byte on.
         var failure: (after: Int, status: USBStatus)?
         var answers = true
@@ -286,11 +285,11 @@ private final class FakeUSBPrinter: USBBus, USBLink, Sendable {
     var isClosed: Bool { state.withLock { $0.isClosed } }
     var opened: [UInt8] { state.withLock { $0.opened } }
 
-    func devices() async throws -> [USBDevice] { [Self.device] }
-    func changes() throws -> AsyncStream<Void> { AsyncStream { $0.finish() } }
+    func devices() async -> [USBDevice] { [Self.device] }
+    func changes() -> AsyncStream<Void> { AsyncStream { $0.finish() } }
 
-    func open(_ device: USBDevice, interface: UInt8) async throws -> any USBLink {
-        if let kind = behaviour.opening { throw CardError(kind) }
+    func open(_ device: USBDevice, interface: UInt8) async throws(USBError) -> any USBLink {
+        if let obstacle = behaviour.opening { throw USBError(obstacle, .other) }
         state.withLock { ($0.isClosed, $0.opened) = (false, $0.opened + [interface]) }
         return self
     }
@@ -371,11 +370,11 @@ private final class FakeUSBPrinter: USBBus, USBLink, Sendable {
     @Test(
         "B9: a USB printer that cannot be opened",
         arguments: [
-            (CardError.Kind.readerBusy, PrinterCondition.busy), (.permissionDenied, .permissionDenied),
-            (.readerGone, .absent), (.noService, .absent),
+            (USBError.Obstacle.heldByProgram, PrinterCondition.busy), (.heldByDriver("usblp"), .busy),
+            (.denied, .permissionDenied), (.gone, .absent), (.noBus, .absent),
         ])
-    func b9Opening(_ kind: CardError.Kind, _ condition: PrinterCondition) async {
-        #expect(await Self.service(FakeUSBPrinter(.init(opening: kind))).condition() == condition)
+    func b9Opening(_ obstacle: USBError.Obstacle, _ condition: PrinterCondition) async {
+        #expect(await Self.service(FakeUSBPrinter(.init(opening: obstacle))).condition() == condition)
     }
 
     @Test("B9: a USB printer that answers nothing")

@@ -1,6 +1,4 @@
-import SmartCard
-import SmartCardUSB
-import Synchronization
+import USBDevices
 
 /// A printer on the machine's USB: an interface of class 7 with a bulk endpoint to it, and perhaps one back
 /// (USB Printing Devices 1.1).
@@ -18,18 +16,14 @@ struct USBPort: PrinterPort {
     }
 
     func open(within limit: Duration) async throws(PrinterCondition) -> any PrinterLink {
-        do {
+        do throws(USBError) {
             let found = try await bus.devices().lazy.filter(isMeant).compactMap { device in
                 device.interfaces.lazy.compactMap(PrinterFunction.init).first.map { (device, $0) }
             }.first
-            guard let (device, function) = found else { throw PrinterCondition.absent }
+            guard let (device, function) = found else { throw USBError(.gone, .notFound) }
             return USBPrinterLink(try await bus.open(device, interface: function.interface), function)
-        } catch let error as CardError {
-            throw PrinterCondition(error)
-        } catch let condition as PrinterCondition {
-            throw condition
         } catch {
-            throw .failed("\(type(of: error))")
+            throw PrinterCondition(error)
         }
     }
 
@@ -132,12 +126,12 @@ private final class USBPrinterLink: PrinterLink {
 
 extension PrinterCondition {
     /// Why a printer cannot be opened.
-    init(_ error: CardError) {
-        switch error.kind {
-        case .readerGone, .noReader, .noService: self = .absent
-        case .readerBusy: self = .busy
-        case .permissionDenied: self = .permissionDenied
-        default: self = .failed("\(error.cause ?? error)")
+    init(_ error: USBError) {
+        switch error.obstacle {
+        case .gone, .noBus: self = .absent
+        case .heldByDriver, .heldByProgram: self = .busy
+        case .denied: self = .permissionDenied
+        case .failed: self.init(error.status)
         }
     }
 

@@ -2,14 +2,14 @@ import Glibc
 
 /// A value behind a lock.
 ///
-/// The lock is pthread's, which the thread sanitizer knows, where it does not see into `Mutex`: libusb's thread and
-/// Swift's meet in these values, and nothing else puts them in order.
-final class Lock<Value>: @unchecked Sendable {
+/// The lock is pthread's, which the thread sanitizer knows, where it does not see into `Mutex`.  It is for values in
+/// which a C library's thread and Swift's meet, where nothing else puts them in order.
+package final class Lock<Value>: @unchecked Sendable {
     // Unchecked: `value` is only touched with `mutex` held.
     private var value: Value
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
 
-    init(_ value: Value) {
+    package init(_ value: Value) {
         self.value = value
         pthread_mutex_init(mutex, nil)
     }
@@ -19,7 +19,7 @@ final class Lock<Value>: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    func withLock<R>(_ body: (inout Value) throws -> R) rethrows -> R {
+    package func withLock<R, E: Error>(_ body: (inout Value) throws(E) -> R) throws(E) -> R {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
         return try body(&value)

@@ -1,15 +1,15 @@
 import CSmartCardUSB
 import Dispatch
 import Glibc
-import SmartCard
 package import Synchronization
+import Waiting
 
 /// The machine's USB through libusb.  This file alone calls it.
 package final class LibUSBBus: USBBus {
     private struct State {
         var context: LibUSBContext?
         /// What sysfs showed at the last look.
-        var seen: Set<Address> = []
+        var seen: Set<USBAddress> = []
     }
 
     private let state = Lock(State())
@@ -27,22 +27,22 @@ package final class LibUSBBus: USBBus {
         self.pause = pause
     }
 
-    package func devices() async throws -> [USBDevice] {
+    package func devices() async throws(USBError) -> [USBDevice] {
         let context = try openContext()
-        let devices = try await context.blocking { () throws(CardError) in try context.devices() }
+        let devices = try await context.blocking { () throws(USBError) in try context.devices() }
         guard !isTold || !context.isTold, isStale(devices) else { return devices }
         let new = try renewedContext()
-        return try await new.blocking { () throws(CardError) in try new.devices() }
+        return try await new.blocking { () throws(USBError) in try new.devices() }
     }
 
-    package func open(_ device: USBDevice, interface: UInt8) async throws -> any USBLink {
+    package func open(_ device: USBDevice, interface: UInt8) async throws(USBError) -> any USBLink {
         let context = try openContext()
-        return try await context.blocking { () throws(CardError) in
+        return try await context.blocking { () throws(USBError) in
             try LibUSBLink(context, device, interface: interface)
         }
     }
 
-    package func changes() throws -> AsyncStream<Void> {
+    package func changes() throws(USBError) -> AsyncStream<Void> {
         let context = try openContext()
         let changes = watchers.changes()
         guard !isTold || !context.isTold else { return changes }
@@ -65,28 +65,22 @@ package final class LibUSBBus: USBBus {
         let present = Sysfs.devices
         return state.withLock { state in
             defer { state.seen = present }
-            return state.seen != present && Set(devices.map { Address(bus: $0.bus, device: $0.address) }) != present
+            return state.seen != present && Set(devices.map { USBAddress(bus: $0.bus, device: $0.address) }) != present
         }
     }
 
     /// Made when it is first needed, and kept: its thread sleeps while there is nothing to do.
-    private func openContext() throws(CardError) -> LibUSBContext {
-        do {
-            return try state.withLock { state in
-                if let context = state.context { return context }
-                let new = try LibUSBContext(watchers)
-                state.context = new
-                return new
-            }
-        } catch let error as CardError {
-            throw error
-        } catch {
-            throw CardError(.other, cause: error)
+    private func openContext() throws(USBError) -> LibUSBContext {
+        try state.withLock { (state) throws(USBError) in
+            if let context = state.context { return context }
+            let new = try LibUSBContext(watchers)
+            state.context = new
+            return new
         }
     }
 
     /// One that has looked at the bus anew.  The one before goes with the last link over it.
-    private func renewedContext() throws(CardError) -> LibUSBContext {
+    private func renewedContext() throws(USBError) -> LibUSBContext {
         let new = try LibUSBContext(watchers)
         state.withLock { $0.context = new }
         return new
@@ -111,12 +105,6 @@ private final class Watchers: Sendable {
     func announce() {
         for continuation in continuations.withLock({ Array($0.values) }) { continuation.yield() }
     }
-}
-
-/// Where a device is on the bus until it leaves.
-private struct Address: Hashable {
-    let bus: UInt8
-    let device: UInt8
 }
 
 /// A libusb context, the thread that waits for its events, and a queue for its calls that block.
@@ -154,14 +142,12 @@ private final class LibUSBContext: @unchecked Sendable {
     }
 
     /// - Parameter watchers: outlive all contexts of a bus.
-    init(_ watchers: Watchers) throws(CardError) {
+    init(_ watchers: Watchers) throws(USBError) {
         self.watchers = watchers
         var pointer: OpaquePointer?
         let status = libusb_init(&pointer)
         guard status == 0, let pointer else {
-            throw CardError(
-                .noService, "libusb finds no USB on this machine", cause: USBStatus(rawValue: status),
-                hint: "Check that /dev/bus/usb exists; a container needs it passed in: --device /dev/bus/usb")
+            throw USBError(.noBus, USBStatus(rawValue: status))
         }
         self.pointer = pointer
         let events =
@@ -208,28 +194,28 @@ private final class LibUSBContext: @unchecked Sendable {
 
     // MARK: Devices
 
-    func devices() throws(CardError) -> [USBDevice] {
+    func devices() throws(USBError) -> [USBDevice] {
         try withDevices { list in list.compactMap { USBDevice($0) } }
     }
 
     /// Finds a device again by its bus and address.
     func withDevice<R>(
-        _ device: USBDevice, _ body: (OpaquePointer) throws(CardError) -> R
-    ) throws(CardError) -> R {
-        try withDevices { (list) throws(CardError) in
+        _ device: USBDevice, _ body: (OpaquePointer) throws(USBError) -> R
+    ) throws(USBError) -> R {
+        try withDevices { (list) throws(USBError) in
             guard
                 let found = list.first(where: {
                     libusb_get_bus_number($0) == device.bus && libusb_get_device_address($0) == device.address
                 })
-            else { throw CardError(.readerGone) }
+            else { throw USBError(.gone, .noDevice) }
             return try body(found)
         }
     }
 
-    private func withDevices<R>(_ body: ([OpaquePointer]) throws(CardError) -> R) throws(CardError) -> R {
+    private func withDevices<R>(_ body: ([OpaquePointer]) throws(USBError) -> R) throws(USBError) -> R {
         var list: UnsafeMutablePointer<OpaquePointer?>?
         let count = libusb_get_device_list(pointer, &list)
-        guard count >= 0 else { throw CardError(USBStatus(rawValue: Int32(clamping: count))) }
+        guard count >= 0 else { throw USBError(.failed, USBStatus(rawValue: Int32(clamping: count))) }
         defer { libusb_free_device_list(list, 1) }
         return try body(UnsafeBufferPointer(start: list, count: count).compactMap(\.self))
     }
@@ -255,18 +241,18 @@ private final class LibUSBLink: USBLink {
     /// Signalled once for each transfer that ends while the link closes.
     private let ended = DispatchSemaphore(value: 0)
 
-    /// - Throws: `CardError` that says who is in the way.
-    init(_ context: LibUSBContext, _ device: USBDevice, interface: UInt8) throws(CardError) {
+    /// - Throws: ``USBError``, which says who is in the way.
+    init(_ context: LibUSBContext, _ device: USBDevice, interface: UInt8) throws(USBError) {
         self.context = context
         self.interface = interface
         let endpoints = device.interfaces.first { $0.number == interface }?.endpoints ?? []
         types = Dictionary(
             endpoints.map { ($0.address, $0.attributes & 0x03) }, uniquingKeysWith: { first, _ in first })
         let driver = Sysfs.driver(of: device, interface: interface)
-        let handle = try context.withDevice(device) { (found) throws(CardError) in
+        let handle = try context.withDevice(device) { (found) throws(USBError) in
             var handle: OpaquePointer?
             let status = USBStatus(rawValue: libusb_open(found, &handle))
-            guard status.rawValue == 0, let handle else { throw .opening(device, status) }
+            guard status.rawValue == 0, let handle else { throw .opening(status) }
             return handle
         }
         var configuration: Int32 = 0
@@ -280,7 +266,7 @@ private final class LibUSBLink: USBLink {
         let status = USBStatus(rawValue: libusb_claim_interface(handle, number))
         guard status.rawValue == 0 else {
             libusb_close(handle)
-            throw .claiming(device, driver: driver, status)
+            throw .claiming(driver: driver, status)
         }
         state = Lock(State(handle: handle))
         USBUse.add(handles: 1)
@@ -510,30 +496,23 @@ extension Duration {
     }
 }
 
-extension CardError {
-    fileprivate static func opening(_ device: USBDevice, _ status: USBStatus) -> CardError {
+extension USBError {
+    fileprivate static func opening(_ status: USBStatus) -> USBError {
         switch status {
-        case .access:
-            CardError(
-                .permissionDenied, "\(device.node) is not writable", cause: status,
-                hint: "Install udev/70-contactless-readers.rules, plug the reader in again, and log in again.")
-        case .noDevice, .notFound: CardError(.readerGone, cause: status)
-        default: CardError(status)
+        case .access: USBError(.denied, status)
+        case .noDevice, .notFound: USBError(.gone, status)
+        default: USBError(.failed, status)
         }
     }
 
-    fileprivate static func claiming(_ device: USBDevice, driver: String?, _ status: USBStatus) -> CardError {
+    /// - Parameter driver: the kernel driver that has the interface, if one has it.
+    fileprivate static func claiming(driver: String?, _ status: USBStatus) -> USBError {
         switch (status, driver) {
-        case (.busy, let driver?) where driver != "usbfs":
-            CardError(
-                .readerBusy, "the kernel driver \(driver)", cause: status,
-                hint: "Unload it: sudo modprobe -r \(driver); udev/contactless-readers-blacklist.conf keeps it away.")
-        case (.busy, _):
-            CardError(
-                .readerBusy, "another program has \(device.node) open", cause: status,
-                hint: "If that is pcscd, stop it: sudo systemctl stop pcscd.socket pcscd.service")
-        case (.notFound, _): CardError(.readerGone, cause: status)
-        default: CardError(status)
+        // usbfs is another program.
+        case (.busy, let driver?) where driver != "usbfs": USBError(.heldByDriver(driver), status)
+        case (.busy, _): USBError(.heldByProgram, status)
+        case (.notFound, _): USBError(.gone, status)
+        default: USBError(.failed, status)
         }
     }
 }
@@ -565,7 +544,8 @@ extension USBDevice {
             guard interface.num_altsetting > 0, let setting = interface.altsetting?.pointee else { return nil }
             return USBInterface(setting)
         }
-        guard interfaces.contains(where: { [0x07, 0x0B, 0xFF].contains($0.interfaceClass) }) else { return }
+        // Hubs have class 09; their names are of no use to anybody.
+        guard interfaces.contains(where: { $0.interfaceClass != 0x09 }) else { return }
         // The kernel has read these when the device was plugged in; nobody has to open it for them.
         manufacturer = Sysfs.attribute("manufacturer", of: self)
         product = Sysfs.attribute("product", of: self)
@@ -573,11 +553,6 @@ extension USBDevice {
         for index in interfaces.indices {
             interfaces[index].name = Sysfs.attribute("interface", of: self, interface: interfaces[index].number)
         }
-    }
-
-    fileprivate var node: String {
-        func digits(_ number: UInt8) -> String { String(String(1000 + Int(number)).dropFirst()) }
-        return "/dev/bus/usb/\(digits(bus))/\(digits(address))"
     }
 }
 
@@ -599,62 +574,37 @@ extension USBInterface {
     }
 }
 
-/// What the kernel shows of a device.
-private enum Sysfs {
-    /// The devices that are on the bus, hubs among them.
-    static var devices: Set<Address> {
-        guard let folder = opendir("/sys/bus/usb/devices") else { return [] }
-        defer { closedir(folder) }
-        var found: Set<Address> = []
-        while let entry = readdir(folder) {
-            let name = withUnsafePointer(to: &entry.pointee.d_name) { start in
-                start.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
-            }
-            // With a colon it is an interface.
-            guard !name.hasPrefix("."), !name.contains(":") else { continue }
-            let numbers = ["busnum", "devnum"].map { text("/sys/bus/usb/devices/\(name)/\($0)").flatMap { UInt8($0) } }
-            if let bus = numbers[0], let device = numbers[1] { found.insert(Address(bus: bus, device: device)) }
-        }
-        return found
-    }
+// MARK: - Status
 
-    /// A line of text; nil if there is none.
-    ///
-    /// - Parameter interface: the interface whose attribute it is, if not the device's.
-    static func attribute(_ name: String, of device: USBDevice, interface: UInt8? = nil) -> String? {
-        guard var folder = folder(device) else { return nil }
-        if let interface { folder += ":\(device.configuration).\(interface)" }
-        return text("\(folder)/\(name)")
-    }
+/// What libusb says went wrong, such as `LIBUSB_ERROR_BUSY -6`.
+///
+/// Open: a value without a name is kept and printed as it is.
+public struct USBStatus: RawRepresentable, Error, Hashable, Sendable {
+    /// An `enum libusb_error`.
+    public var rawValue: Int32
 
-    /// The first line of a file, its spaces made one.
-    private static func text(_ path: String) -> String? {
-        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
-        guard file >= 0 else { return nil }
-        defer { Glibc.close(file) }
-        var buffer = [UInt8](repeating: 0, count: 1024)
-        let count = Glibc.read(file, &buffer, buffer.count)
-        let text = String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self)
-        let line = text.split(whereSeparator: \.isNewline).first ?? ""
-        let words = line.split(whereSeparator: \.isWhitespace)
-        return words.isEmpty ? nil : words.joined(separator: " ")
-    }
+    public init(rawValue: Int32) { self.rawValue = rawValue }
 
-    /// The kernel driver that has the interface.
-    static func driver(of device: USBDevice, interface: UInt8) -> String? {
-        guard let folder = folder(device) else { return nil }
-        var buffer = [UInt8](repeating: 0, count: 1024)
-        let count = buffer.withUnsafeMutableBytes { bytes in
-            bytes.baseAddress.map {
-                readlink("\(folder):\(device.configuration).\(interface)/driver", $0, bytes.count)
-            } ?? 0
-        }
-        guard count > 0 else { return nil }
-        return String(decoding: buffer.prefix(count), as: UTF8.self).split(separator: "/").last.map(String.init)
-    }
+    private init(_ error: libusb_error) { rawValue = error.rawValue }
 
-    private static func folder(_ device: USBDevice) -> String? {
-        guard !device.ports.isEmpty else { return nil }
-        return "/sys/bus/usb/devices/\(device.bus)-\(device.ports.map(String.init).joined(separator: "."))"
-    }
+    public static let io = USBStatus(LIBUSB_ERROR_IO)
+    public static let invalidParameter = USBStatus(LIBUSB_ERROR_INVALID_PARAM)
+    public static let access = USBStatus(LIBUSB_ERROR_ACCESS)
+    public static let noDevice = USBStatus(LIBUSB_ERROR_NO_DEVICE)
+    public static let notFound = USBStatus(LIBUSB_ERROR_NOT_FOUND)
+    public static let busy = USBStatus(LIBUSB_ERROR_BUSY)
+    public static let timeout = USBStatus(LIBUSB_ERROR_TIMEOUT)
+    public static let overflow = USBStatus(LIBUSB_ERROR_OVERFLOW)
+    /// The endpoint stalled, or refuses the request.
+    public static let pipe = USBStatus(LIBUSB_ERROR_PIPE)
+    /// The transfer was cancelled.
+    public static let interrupted = USBStatus(LIBUSB_ERROR_INTERRUPTED)
+    public static let noMemory = USBStatus(LIBUSB_ERROR_NO_MEM)
+    public static let notSupported = USBStatus(LIBUSB_ERROR_NOT_SUPPORTED)
+    public static let other = USBStatus(LIBUSB_ERROR_OTHER)
+}
+
+extension USBStatus: CustomStringConvertible {
+    /// libusb's name and the value.
+    public var description: String { "\(String(cString: libusb_error_name(rawValue))) \(rawValue)" }
 }

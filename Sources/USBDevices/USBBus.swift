@@ -1,24 +1,22 @@
-import SmartCard
-
-/// Where readers are plugged in: the machine's USB, or software in this process.
+/// Where devices are plugged in: the machine's USB, or software in this process.
 ///
-/// What a driver needs of it and no more, so that everything above is tested without a bus.
+/// It has what a driver needs and no more, so that everything above is tested without a bus.
 package protocol USBBus: Sendable {
     /// The devices that are present, none opened.
     ///
-    /// - Throws: `CardError`.
-    func devices() async throws -> [USBDevice]
+    /// - Throws: ``USBError``.
+    func devices() async throws(USBError) -> [USBDevice]
 
     /// Opens `device` and claims the interface numbered `interface`.  A kernel driver that has it gives way, until
     /// the link is closed.
     ///
-    /// - Throws: `CardError` of kind `readerBusy`, `permissionDenied`, `readerGone`, ….
-    func open(_ device: USBDevice, interface: UInt8) async throws -> any USBLink
+    /// - Throws: ``USBError``, which says who is in the way.
+    func open(_ device: USBDevice, interface: UInt8) async throws(USBError) -> any USBLink
 
     /// Says when devices may have come or gone, until the task that reads it is cancelled.
     ///
-    /// - Throws: `CardError` if the system cannot tell.
-    func changes() throws -> AsyncStream<Void>
+    /// - Throws: ``USBError`` if the system cannot tell.
+    func changes() throws(USBError) -> AsyncStream<Void>
 }
 
 /// A claimed interface and its endpoints.
@@ -72,7 +70,7 @@ extension USBLink {
         _ request: UInt8, value: UInt16, reading count: Int, timeout: Duration, _ completion: @escaping Completion
     ) { completion(.failure(.notSupported)) }
 
-    func close() async {
+    package func close() async {
         await withCheckedContinuation { continuation in close { continuation.resume() } }
     }
 }
@@ -105,6 +103,21 @@ package struct USBDevice: Hashable, Sendable {
         (self.manufacturer, self.product, self.serialNumber) = (manufacturer, product, serialNumber)
         (self.configuration, self.interfaces) = (configuration, interfaces)
     }
+
+    /// The device's place in sysfs, such as `1-2.3`: the bus and the ports.
+    package var place: String { "\(bus)-\(ports.map(String.init).joined(separator: "."))" }
+
+    /// The path of the device's node, such as `/dev/bus/usb/001/004`.
+    package var node: String {
+        func digits(_ number: UInt8) -> String { String(String(1000 + Int(number)).dropFirst()) }
+        return "/dev/bus/usb/\(digits(bus))/\(digits(address))"
+    }
+}
+
+/// A device's bus and address, which are its own until it leaves.
+struct USBAddress: Hashable {
+    let bus: UInt8
+    let device: UInt8
 }
 
 /// An interface, in its first setting.
@@ -135,41 +148,5 @@ package struct USBInterface: Hashable, Sendable {
     package init(number: UInt8, interfaceClass: UInt8, name: String? = nil, endpoints: [Endpoint], extra: [UInt8]) {
         (self.number, self.interfaceClass, self.name) = (number, interfaceClass, name)
         (self.endpoints, self.extra) = (endpoints, extra)
-    }
-}
-
-/// The interface of a device through which it is a reader.
-struct CCIDFunction: Hashable, Sendable {
-    let interface: UInt8
-    let name: String?
-    let descriptor: CCIDDescriptor
-    let bulkOut: UInt8
-    let bulkIn: UInt8
-    let packetSize: Int
-    /// Nil for readers that report nothing by themselves.
-    let interruptIn: UInt8?
-    let interruptPacketSize: Int
-
-    /// - Returns: nil for what is no CCID interface: one of class 0B, or of the vendor's own class FF, that has a CCID
-    ///   descriptor and a bulk endpoint each way.
-    init?(_ interface: USBInterface) {
-        guard interface.interfaceClass == 0x0B || interface.interfaceClass == 0xFF else { return nil }
-        let extras = [interface.extra] + interface.endpoints.map(\.extra)
-        func endpoint(_ type: UInt8, isIn: Bool) -> USBInterface.Endpoint? {
-            interface.endpoints.first { $0.attributes & 0x03 == type && ($0.address & 0x80 != 0) == isIn }
-        }
-        guard let descriptor = extras.lazy.compactMap(CCIDDescriptor.init(extra:)).first,
-            let bulkOut = endpoint(2, isIn: false), let bulkIn = endpoint(2, isIn: true)
-        else { return nil }
-        let interruptIn = endpoint(3, isIn: true)
-        self.interface = interface.number
-        name = interface.name
-        self.descriptor = descriptor
-        self.bulkOut = bulkOut.address
-        self.bulkIn = bulkIn.address
-        self.interruptIn = interruptIn?.address
-        // wMaxPacketSize: bits 0 to 10
-        packetSize = max(Int(bulkIn.packetSize & 0x07FF), 8)
-        interruptPacketSize = max(Int((interruptIn?.packetSize ?? 0) & 0x07FF), 8)
     }
 }

@@ -1,0 +1,56 @@
+import SmartCard
+import USBDevices
+
+extension CardError {
+    /// Why the bus cannot be used, or a reader on it cannot be opened.
+    ///
+    /// - Parameter device: the reader; nil where all devices are meant.
+    init(_ error: USBError, opening device: USBDevice? = nil) {
+        let node = device?.node ?? "/dev/bus/usb"
+        switch error.obstacle {
+        case .noBus:
+            self.init(
+                .noService, "libusb finds no USB on this machine", cause: error.status,
+                hint: "Check that /dev/bus/usb exists; a container needs it passed in: --device /dev/bus/usb")
+        case .gone: self.init(.readerGone, cause: error.status)
+        case .denied:
+            self.init(
+                .permissionDenied, "\(node) is not writable", cause: error.status,
+                hint: "Install udev/70-contactless-readers.rules, plug the reader in again, and log in again.")
+        case .heldByDriver(let driver):
+            self.init(
+                .readerBusy, "the kernel driver \(driver)", cause: error.status,
+                hint: "Unload it: sudo modprobe -r \(driver); udev/contactless-readers-blacklist.conf keeps it away.")
+        case .heldByProgram:
+            self.init(
+                .readerBusy, "another program has \(node) open", cause: error.status,
+                hint: "If that is pcscd, stop it: sudo systemctl stop pcscd.socket pcscd.service")
+        case .failed: self.init(error.status)
+        }
+    }
+
+    /// What a transfer that failed means.
+    init(_ status: USBStatus) {
+        switch status {
+        case .noDevice: self.init(.readerGone, cause: status)
+        case .timeout: self.init(.readerTimeout, cause: status)
+        case .overflow: self.init(.malformedAnswer, "more than the reader said it would send", cause: status)
+        case .access: self.init(.permissionDenied, cause: status)
+        case .busy: self.init(.readerBusy, cause: status)
+        case .interrupted: self.init(.disconnected, cause: status)
+        case .notSupported: self.init(.unsupported, cause: status)
+        default: self.init(.notTransacted, cause: status)
+        }
+    }
+}
+
+extension USBBus {
+    /// Opens a reader, with errors that say what to do about it.
+    func open(_ device: USBDevice, as function: CCIDFunction) async throws(CardError) -> any USBLink {
+        do {
+            return try await open(device, interface: function.interface)
+        } catch {
+            throw CardError(error, opening: device)
+        }
+    }
+}

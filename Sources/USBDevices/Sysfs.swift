@@ -1,0 +1,61 @@
+import Glibc
+
+/// What the kernel shows of a device.
+enum Sysfs {
+    /// The devices that are on the bus, hubs among them.
+    static var devices: Set<USBAddress> {
+        guard let folder = opendir("/sys/bus/usb/devices") else { return [] }
+        defer { closedir(folder) }
+        var found: Set<USBAddress> = []
+        while let entry = readdir(folder) {
+            let name = withUnsafePointer(to: &entry.pointee.d_name) { start in
+                start.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
+            }
+            // With a colon it is an interface.
+            guard !name.hasPrefix("."), !name.contains(":") else { continue }
+            let numbers = ["busnum", "devnum"].map { text("/sys/bus/usb/devices/\(name)/\($0)").flatMap { UInt8($0) } }
+            if let bus = numbers[0], let device = numbers[1] { found.insert(USBAddress(bus: bus, device: device)) }
+        }
+        return found
+    }
+
+    /// A line of text; nil if there is none.
+    ///
+    /// - Parameter interface: the interface whose attribute it is, if not the device's.
+    static func attribute(_ name: String, of device: USBDevice, interface: UInt8? = nil) -> String? {
+        guard var folder = folder(device) else { return nil }
+        if let interface { folder += ":\(device.configuration).\(interface)" }
+        return text("\(folder)/\(name)")
+    }
+
+    /// The first line of a file, its spaces made one.
+    private static func text(_ path: String) -> String? {
+        let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { Glibc.close(file) }
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let count = Glibc.read(file, &buffer, buffer.count)
+        let text = String(decoding: buffer.prefix(max(count, 0)), as: UTF8.self)
+        let line = text.split(whereSeparator: \.isNewline).first ?? ""
+        let words = line.split(whereSeparator: \.isWhitespace)
+        return words.isEmpty ? nil : words.joined(separator: " ")
+    }
+
+    /// The kernel driver that has the interface.
+    static func driver(of device: USBDevice, interface: UInt8) -> String? {
+        guard let folder = folder(device) else { return nil }
+        var buffer = [UInt8](repeating: 0, count: 1024)
+        let count = buffer.withUnsafeMutableBytes { bytes in
+            bytes.baseAddress.map {
+                readlink("\(folder):\(device.configuration).\(interface)/driver", $0, bytes.count)
+            } ?? 0
+        }
+        guard count > 0 else { return nil }
+        return String(decoding: buffer.prefix(count), as: UTF8.self).split(separator: "/").last.map(String.init)
+    }
+
+    private static func folder(_ device: USBDevice) -> String? {
+        guard !device.ports.isEmpty else { return nil }
+        return "/sys/bus/usb/devices/\(device.place)"
+    }
+}
