@@ -16,6 +16,20 @@ import Testing
         #expect(readme.contains("```swift\n\(try Self.text("Examples/first-program/FirstProgram.swift"))```"))
     }
 
+    @Test("the screen at the top is the tool's own, line for line, and the page stays short")
+    func screen() async throws {
+        let lines = try Self.text("README.md").split(separator: "\n", omittingEmptySubsequences: false)
+        #expect(lines.count <= 131)
+        let shown = lines.drop { !$0.hasPrefix("    $ ") }.prefix { $0.hasPrefix("    ") }.map { $0.dropFirst(4) }
+        let command = try #require(shown.first).dropFirst(2).split(separator: " ").map(String.init)
+        let output = try await Program.run([Program.built(command[0])] + command.dropFirst()).output
+        var rest = output.split(separator: "\n")[...]
+        for line in shown.dropFirst() where line != "…" {
+            rest = rest.drop { $0 != line }
+            #expect(!rest.isEmpty, "\(line)")
+        }
+    }
+
     @Test(.enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"))
     func theFirstProgramRuns() async throws {
         let outcome = try await Program.run([
@@ -31,13 +45,18 @@ import Testing
         }
     }
 
-    /// Every subcommand and every option that the README and the manual page name exists.
-    @Test(arguments: ["README.md", "Tools/reader-probe/reader-probe.1"])
-    func namedSubcommandsExist(_ path: String) async throws {
-        let help = try await Program.run([Program.built("reader-probe"), "--help"]).output
-        let text = try Self.text(path)
-        for subcommand in ["list", "watch", "card", "emv", "apdu", "decode"] {
-            #expect(help.contains("  \(subcommand) ") && text.contains(subcommand), "\(subcommand)")
+    @Test(
+        "the manual page explains every subcommand that the help lists, and the README names every tool",
+        arguments: ["reader-probe", "apdu-trace", "receipt"])
+    func manual(_ tool: String) async throws {
+        let help = try await Program.run([Program.built(tool), "--help"]).output
+        let listed = try #require(help.split(separator: "SUBCOMMANDS:\n").last)
+        let subcommands = listed.matches(of: #/(?m)^  ([a-z-]+) /#).map(\.1)
+        let manual = try Self.text("Tools/\(tool)/\(tool).1").replacing("\\-", with: "-")
+        #expect(subcommands.count >= 4, "\(help)")
+        for subcommand in subcommands {
+            #expect(manual.contains("\n.It Cm \(subcommand)\n"), "\(subcommand)")
         }
+        #expect(try Self.text("README.md").contains("[`\(tool)`](Tools/\(tool)/\(tool).1)"))
     }
 }
