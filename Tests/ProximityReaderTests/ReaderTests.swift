@@ -111,6 +111,37 @@ private final class Desk: CardReader {
         }
     }
 
+    @Test("unplugged in the moment in which it is found, a reader is not taken for one that is there")
+    func unpluggedAtOnce() async throws {
+        for _ in 0..<50 {
+            let bench = try await Bench { $0.reader = .reader(LeavingReader(1...1)) }
+            let log = await EventLog(bench.reader)
+            do {
+                _ = try await bench.reader.prepare(using: bench.token())
+            } catch PaymentCardReaderError.unsupported {
+                continue
+            }
+            try await log.wait(for: "notReady")
+            await bench.end()
+        }
+    }
+
+    @Test("a reader that leaves as soon as it is found is looked for until it stays, and then watched")
+    func leaving() async throws {
+        let reader = LeavingReader(2...3)
+        let bench = try await Bench { $0.reader = .reader(reader) }
+        let log = await EventLog(bench.reader)
+        let session = try await bench.reader.prepare(using: bench.token())
+        reader.leave()
+        try await log.wait(for: "notReady", 3)
+        // What is told when the fourth watch has begun is the fourth's.
+        while reader.watches < 4 { try await Task.sleep(for: .milliseconds(5)) }
+        reader.leave()
+        try await log.wait(for: "notReady", 4)
+        _ = session
+        await bench.end()
+    }
+
     @Test(
         "through pcscd: unplugged and plugged in again, the session goes on", .pcscExclusive,
         .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"))
@@ -351,6 +382,39 @@ private final class Desk: CardReader {
         _ = try await bench.reader.prepare(using: bench.token())
         reader.end()
     }
+}
+
+/// Tells whoever asks that it is there; of those who watch it, it leaves some at once.
+private final class LeavingReader: CardReader {
+    let identity = ReaderIdentity(name: "leaves", backend: .virtual)
+    private let leaving: Set<Int>
+    private struct State {
+        var streams = 0
+        var watch: AsyncThrowingStream<SlotState, any Error>.Continuation?
+    }
+    private let state = Mutex(State())
+
+    /// - Parameter leaving: the watches that it leaves at once, from 1 on.
+    init(_ leaving: ClosedRange<Int>) { self.leaving = Set(leaving) }
+
+    /// How often it has been watched: it is asked once before.
+    var watches: Int { state.withLock { $0.streams / 2 } }
+
+    func leave() { state.withLock { $0.watch }?.finish() }
+
+    func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable {
+        let (states, continuation) = AsyncThrowingStream.makeStream(of: SlotState.self)
+        let leavesAtOnce = state.withLock { state in
+            state.streams += 1
+            guard state.streams.isMultiple(of: 2) else { return false }
+            state.watch = continuation
+            return leaving.contains(state.streams / 2)
+        }
+        if leavesAtOnce { continuation.finish() } else { continuation.yield(.empty) }
+        return states
+    }
+    func connect() async throws -> any CardConnection { throw CardError(.readerGone) }
+    func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] { throw CardError(.unsupported) }
 }
 
 /// With a card that never answers, to whom waiting for it is nothing that could be cancelled.

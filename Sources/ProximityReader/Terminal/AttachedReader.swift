@@ -4,7 +4,7 @@ import Logging
 import SmartCard
 import Synchronization
 
-/// A reader that was found, watched from then on.
+/// A reader that was found.
 final class AttachedReader: Sendable {
     /// Of this finding: a reader that is plugged in again is another one.
     let id = UUID()
@@ -14,18 +14,21 @@ final class AttachedReader: Sendable {
     /// Whether cards are found by its PN532, which tells when there is more than one.
     private let hasChip: Bool
     private let answerTime: Duration
-    private let watch: Task<Void, Never>
+    private let watch = Mutex<Task<Void, Never>?>(nil)
 
-    /// - Parameter left: called once, with ``id``, when the reader is gone.
     /// - Throws: `CardError` if it is gone already, or cannot be used.
-    init(
-        _ reader: any CardReader, answersWithin answerTime: Duration, left: @escaping @Sendable (UUID) async -> Void
-    ) async throws {
+    init(_ reader: any CardReader, answersWithin answerTime: Duration) async throws {
         (self.reader, self.answerTime) = (reader, answerTime)
         hasChip = try await withTimeLimit(answerTime) { try await reader.reachesChip() }
         try await Self.check(reader, hasChip: hasChip, within: answerTime)
         identity = await reader.details()
-        watch = Task { [id] in
+    }
+
+    /// Watches the reader for as long as this value lives.
+    ///
+    /// - Parameter left: called once, with ``id``, when the reader is gone, be it gone already.
+    func watch(left: @escaping @Sendable (UUID) async -> Void) {
+        let task = Task { [reader, id] in
             do {
                 for try await _ in reader.slotStates() {}
             } catch {
@@ -33,9 +36,10 @@ final class AttachedReader: Sendable {
             }
             if !Task.isCancelled { await left(id) }
         }
+        watch.withLock { $0 = task }
     }
 
-    deinit { watch.cancel() }
+    deinit { watch.withLock { $0?.cancel() } }
 
     /// Asks the reader itself whether it is there, and can tell what is in its slot.
     ///

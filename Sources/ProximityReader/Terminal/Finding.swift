@@ -38,10 +38,10 @@ extension PaymentTerminal {
 
     private func findReader() async throws -> AttachedReader {
         defer { finding = nil }
-        let found = try await AttachedReader(configuration.reader.find(), answersWithin: configuration.answerTime) {
-            [weak self] in await self?.readerLeft($0)
-        }
+        let found = try await AttachedReader(configuration.reader.find(), answersWithin: configuration.answerTime)
         attached = found
+        // From here on: a loss told of a reader that is not the terminal's yet would be told to nobody.
+        found.watch { [weak self] in await self?.readerLeft($0) }
         return found
     }
 
@@ -60,17 +60,18 @@ extension PaymentTerminal {
     func searchReader() {
         guard search == nil else { return }
         search = Task { [weak self] in
-            while !Task.isCancelled, await self?.hasFoundReader() == false {
-                try? await Task.sleep(for: .seconds(1))
-            }
-            await self?.endSearch()
+            while await self?.isStillSearching() == true { try? await Task.sleep(for: .seconds(1)) }
         }
     }
 
-    private func hasFoundReader() async -> Bool {
-        guard session != nil, !isAsleep else { return true }
-        return (try? await attachedReader()) != nil
+    /// Ends the search in the turn in which it sees the reader, so that a loss in the next one begins another.
+    private func isStillSearching() async -> Bool {
+        if !Task.isCancelled, session != nil, !isAsleep {
+            _ = try? await attachedReader()
+            // It may have left again since it was found.
+            if attached == nil { return true }
+        }
+        search = nil
+        return false
     }
-
-    private func endSearch() { search = nil }
 }
