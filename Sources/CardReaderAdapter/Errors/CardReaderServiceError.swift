@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Which call failed, and why.
+/// The error of a ``CardReaderService`` call: the call that failed, and the reason.
 public enum CardReaderServiceError: Error, Sendable {
     case discovery(underlyingError: UnderlyingError = .internalServiceError)
     case connection(underlyingError: UnderlyingError = .internalServiceError)
@@ -22,17 +22,17 @@ public enum CardReaderServiceError: Error, Sendable {
     case retryNotPossibleRequiresAction
     case retryNotPossibleUnknownCause
 
-    /// The name that ``paymentMethodCollection(underlyingError:)`` had first.
+    /// An earlier name of ``paymentMethodCollection(underlyingError:)``.
     public static func paymentMethod(underlyingError: UnderlyingError = .internalServiceError) -> Self {
         .paymentMethodCollection(underlyingError: underlyingError)
     }
 
-    /// The name that ``paymentCapture(underlyingError:)`` had first.
+    /// An earlier name of ``paymentCapture(underlyingError:)``.
     public static func capturePayment(underlyingError: UnderlyingError = .internalServiceError) -> Self {
         .paymentCapture(underlyingError: underlyingError)
     }
 
-    /// Nil for the cases that say all themselves.
+    /// The reason for the failure; nil for cases that need none.
     public var underlyingError: UnderlyingError? {
         switch self {
         case .discovery(let error), .connection(let error), .disconnection(let error), .intentCreation(let error),
@@ -48,7 +48,7 @@ public enum CardReaderServiceError: Error, Sendable {
         }
     }
 
-    /// What there is to do about it.
+    /// The advice to give to the user of the app.
     public var recovery: RecoveryCategory {
         switch self {
         case .bluetoothDenied: .tryAgain
@@ -58,13 +58,13 @@ public enum CardReaderServiceError: Error, Sendable {
     }
 }
 
-/// What an app can offer after an error.
+/// The advice that an app can offer after an error.
 public enum RecoveryCategory: Hashable, Sendable {
     case dontRetry
     case tryAgain
     case tryAnotherPaymentMethod
 
-    /// Of any error: one that is not this library's may well not come again.
+    /// Classifies any error.  An error from outside this library may not recur, so that a retry is worthwhile.
     public init(_ error: any Error) {
         switch error {
         case let error as CardReaderServiceError: self = error.recovery

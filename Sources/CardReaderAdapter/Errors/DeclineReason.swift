@@ -1,13 +1,13 @@
-/// Why an issuer or a payment service said no.
+/// The reason that an issuer or a payment service gives for declining.
 public enum DeclineReason: String, CaseIterable, Hashable, Codable, Sendable {
     case temporary
-    /// Worded as ``generic``: the customer is not to learn of a suspicion.
+    /// Suspected fraud.  Its text is that of ``generic``: the customer must not learn of the suspicion.
     case fraud
     case generic, invalidAccount, cardNotSupported, currencyNotSupported, duplicateTransaction, expiredCard
     case incorrectPostalCode, insufficientFunds, invalidAmount, pinRequired, incorrectPin, tooManyPinTries, testCard
     case testModeLiveCard, unknown
 
-    /// For the customer.
+    /// The text to show to the customer.
     public var text: String {
         switch self {
         case .temporary: "The payment was declined for now. Try again, or use another card."
@@ -29,7 +29,7 @@ public enum DeclineReason: String, CaseIterable, Hashable, Codable, Sendable {
         }
     }
 
-    /// Whether a refund that was declined so may succeed when it is tried again.
+    /// True if a refund that was declined for this reason may succeed on a retry.
     public var allowsRefundRetry: Bool {
         switch self {
         case .fraud, .invalidAccount, .currencyNotSupported, .duplicateTransaction, .incorrectPostalCode,

@@ -4,10 +4,10 @@ import ProximityReader
 package import SmartCard
 import Waiting
 
-// What every failure below is to an app: one table for each list of failures that somebody else keeps.
+// Maps foreign failures to the app's errors: one table for each list of failures that another module defines.
 
 extension UnderlyingError {
-    /// What any error is; ``unexpectedSDKError`` if it is none of the lists'.
+    /// Maps any error; the result is ``unexpectedSDKError`` for an error that is in none of the tables.
     package init(cause error: any Error) {
         switch error {
         case let error as UnderlyingError: self = error
@@ -31,7 +31,8 @@ extension UnderlyingError {
         }
     }
 
-    /// The kinds that say less than a driver's code under them.  The others have taken into account what was being done.
+    /// The kinds that are less specific than the driver's code below them.  The other kinds already reflect the
+    /// operation that was under way.
     private static let refinable: Set<CardError.Kind> = [
         .other, .readerTimeout, .disconnected, .readerBusy, .notTransacted,
     ]
@@ -156,7 +157,7 @@ extension UnderlyingError {
 }
 
 extension DisconnectReason {
-    /// Why a reader's states ended.
+    /// Maps the error that ended a reader's sequence of states.
     init(_ error: (any Error)?) {
         switch (error as? CardError)?.kind {
         case .noService, .versionMismatch: self = .serviceStopped

@@ -1,8 +1,8 @@
 public import Foundation
 
-/// Why a call of a ``CardReaderService`` failed.
+/// The reason for which a call of a ``CardReaderService`` failed.
 ///
-/// The names are the contract's, also where they speak of radio: names without it stand beside them.
+/// The case names are the contract's, even where they mention Bluetooth.  Neutral names stand beside those.
 public enum UnderlyingError: Error, Hashable, Sendable {
     case notConnectedToReader
     case alreadyConnectedToReader
@@ -10,30 +10,30 @@ public enum UnderlyingError: Error, Hashable, Sendable {
     case unsupportedSDK
     case featureNotAvailableWithConnectedReader
     case commandCancelled(from: CancellationSource)
-    /// Does not come here.
+    /// Never thrown by this library.
     case locationServicesDisabled
-    /// ``transportDisabled``
+    /// The contract's name of ``transportDisabled``.
     case bluetoothDisabled
-    /// ``transportError``
+    /// The contract's name of ``transportError``.
     case bluetoothError
-    /// ``discoveryTimedOut``
+    /// The contract's name of ``discoveryTimedOut``.
     case bluetoothScanTimedOut
-    /// ``connectTimedOut``
+    /// The contract's name of ``connectTimedOut``.
     case bluetoothConnectTimedOut
-    /// ``readerDisconnected``
+    /// The contract's name of ``readerDisconnected``.
     case bluetoothDisconnected
-    /// ``batteryCriticallyLow``
+    /// The contract's name of ``batteryCriticallyLow``.
     case bluetoothConnectionFailedBatteryCriticallyLow
-    /// ``transportUnsupported``
+    /// The contract's name of ``transportUnsupported``.
     case bluetoothLowEnergyUnsupported
     case readerSoftwareUpdateFailedBatteryLow
     case readerSoftwareUpdateFailedInterrupted
     case readerSoftwareUpdateFailed
     case readerSoftwareUpdateFailedReader
     case readerSoftwareUpdateFailedServer
-    /// Does not come from a reader that has a field and no slot.
+    /// Never thrown for a reader with a field and no slot.
     case cardInsertNotRead
-    /// Does not come here: no reader has a stripe.
+    /// Never thrown by this library: no supported reader has a magnetic-stripe slot.
     case cardSwipeNotRead
     case cardReadTimeOut
     case cardRemoved
@@ -63,7 +63,7 @@ public enum UnderlyingError: Error, Hashable, Sendable {
     case appleBuiltInReaderTOSNotYetAccepted
     case appleBuiltInReaderTOSAcceptanceFailed
     case readerNotAccessibleInBackground
-    /// Does not come here.
+    /// Never thrown by this library.
     case commandNotAllowedDuringCall
     case nfcDisabled
     case appleBuiltInReaderMerchantBlocked
@@ -72,36 +72,37 @@ public enum UnderlyingError: Error, Hashable, Sendable {
     case unsupportedMobileDeviceConfiguration
     case invalidAmount
     case invalidCurrency
-    /// Not the contract's: it is not known whether the payment or refund before was made.
+    /// An addition to the contract: it is not known whether the previous payment or refund was made.
     case paymentOutcomeUnknown
-    /// Not the contract's: the payment or refund could not be written down, and the payment service was not asked.
+    /// An addition to the contract: the payment or refund could not be recorded, so the payment service was not asked.
     case notRecorded
-    /// Not the contract's: the card cannot be tapped here.  It has declined nothing, and may be inserted or swiped elsewhere.
+    /// An addition to the contract: the card cannot be tapped.  It has declined nothing; the customer may insert or
+    /// swipe it elsewhere.
     case anotherInterfaceNeeded
 
-    // MARK: Names of the field
+    // MARK: Neutral names
 
-    /// pcscd is not there.
+    /// pcscd is not running.
     public static let transportDisabled = bluetoothDisabled
     public static let transportError = bluetoothError
     public static let discoveryTimedOut = bluetoothScanTimedOut
     public static let connectTimedOut = bluetoothConnectTimedOut
     public static let readerDisconnected = bluetoothDisconnected
     public static let batteryCriticallyLow = bluetoothConnectionFailedBatteryCriticallyLow
-    /// Neither PC/SC nor USB can be used.
+    /// Neither PC/SC nor USB is available.
     public static let transportUnsupported = bluetoothLowEnergyUnsupported
 }
 
-/// Who has cancelled.
+/// The party that canceled a call.
 public enum CancellationSource: Hashable, Sendable, CaseIterable {
     case unknown, app, reader
 }
 
 extension UnderlyingError {
-    /// What there is to do about it.
+    /// The advice to give to the user of the app.
     public var recovery: RecoveryCategory { advice.recovery }
 
-    /// Whether it is the update of a reader that failed.
+    /// True if the update of a reader's software failed.
     public var isSoftwareUpdateError: Bool {
         switch self {
         case .readerSoftwareUpdateFailedBatteryLow, .readerSoftwareUpdateFailedInterrupted,
@@ -209,6 +210,6 @@ extension UnderlyingError {
 }
 
 extension UnderlyingError: LocalizedError {
-    /// What is wrong, and what to do next.
+    /// A sentence that says what is wrong and what to do next.
     public var errorDescription: String? { advice.text }
 }

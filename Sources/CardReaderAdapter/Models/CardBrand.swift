@@ -1,11 +1,11 @@
 import EMVContactless
 import SmartCard
 
-/// The network of a card.
+/// The card network.
 public enum CardBrand: String, Codable, CaseIterable, Hashable, Sendable {
     case visa, amex, masterCard, discover, jcb, dinersClub, interac, unionPay, eftposAu, unknown
 
-    /// The network's own name, the same in every language; nil for ``unknown``.
+    /// The network's name for itself, the same in every language; nil for ``unknown``.
     public var name: String? {
         switch self {
         case .visa: "Visa"
@@ -23,7 +23,7 @@ public enum CardBrand: String, Codable, CaseIterable, Hashable, Sendable {
 }
 
 extension CardBrand {
-    /// By the scheme that an AID is registered for (`KnownApplication`); ``unknown`` for others.
+    /// Finds the brand by the scheme for which an AID is registered (`KnownApplication`); ``unknown`` for other AIDs.
     ///
     /// - Parameter aid: hexadecimal.
     init(applicationIdentifier aid: String) {

@@ -1,6 +1,6 @@
 import EMVContactless
 
-/// What a payment service tells of a card that was present.
+/// Details that a payment service returns about a card that was present.
 public struct CardPresentTransactionDetails: Codable, Hashable, Sendable {
     /// The last four digits of the account number.
     public let last4: String
@@ -10,12 +10,12 @@ public struct CardPresentTransactionDetails: Codable, Hashable, Sendable {
     public let brand: CardBrand
     /// The payment service's identifier of a card that can be charged again.
     public let generatedCard: String?
-    /// Nil where the card was not read by EMV.
+    /// The receipt data; nil if the card was not read by EMV.
     public let receipt: ReceiptDetails?
     public let emvAuthData: String?
     public let wallet: Wallet?
     public let cardBrandAssociatedIdentifier: Double?
-    /// How the card was read; nil where the payment service does not tell.
+    /// The entry mode; nil if the payment service does not report it.
     public let readMethod: CardReadMethod?
 
     public init(
@@ -41,15 +41,15 @@ public struct CardPresentTransactionDetails: Codable, Hashable, Sendable {
     }
 }
 
-/// The wallet that a card was presented from.
+/// The wallet from which a card was presented.
 public struct Wallet: Codable, Hashable, Sendable {
-    /// The payment service's word for it: `apple_pay`.
+    /// The payment service's name for the wallet: `apple_pay`.
     public let type: String?
 
     public init(type: String?) { self.type = type }
 }
 
-/// How a card was read: what receipts call the entry mode.
+/// The way in which a card was read; receipts call it the entry mode.
 public enum CardReadMethod: String, Codable, CaseIterable, Hashable, Sendable {
     case contactlessEMV = "contactless_emv"
     case contactlessMagneticStripe = "contactless_magstripe"
@@ -58,7 +58,7 @@ public enum CardReadMethod: String, Codable, CaseIterable, Hashable, Sendable {
 }
 
 extension CardReadMethod {
-    /// How a kernel has read a card: without a cryptogram it was in mag-stripe mode.
+    /// Derives the read method from a kernel's facts: a contactless read without a cryptogram was in mag-stripe mode.
     init(_ facts: ReceiptFacts) {
         self = facts.applicationCryptogram == nil ? .contactlessMagneticStripe : .contactlessEMV
     }

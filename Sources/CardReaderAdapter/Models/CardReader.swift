@@ -1,21 +1,22 @@
-/// A reader, as an app shows and chooses it.
+/// A reader, as an app shows it and lets a user choose it.
 ///
-/// Two values are equal if their ``serial`` is: they are of one reader, whatever else has changed of it.
+/// Two values are equal if their ``serial`` is equal: they stand for one reader, even if other properties have
+/// changed.
 public struct CardReader: Identifiable, Sendable {
     public var id: String { serial }
-    /// The same each time the reader is plugged in: its serial number, or where it has none of its own its model and port,
-    /// `072F:2200@1-2#0`.
+    /// An identifier that is the same each time the reader is plugged in: the serial number, or, for a reader without
+    /// one, the model and port, `072F:2200@1-2#0`.
     public let serial: String
-    /// USB's: `072F:2200`; nil for a reader that is not on USB.
+    /// The USB vendor and product identifiers, `072F:2200`; nil for a reader that is not on USB.
     public let vendorIdentifier: String?
     public let name: String?
     public let status: CardReaderStatus
-    /// Nil where the reader does not tell.
+    /// The version of the firmware; nil if the reader does not report it.
     public let softwareVersion: String?
-    /// From 0 to 1; nil for a reader that lives on its cable.
+    /// The charge of the battery, from 0 to 1; nil for a reader that is powered by its cable.
     public let batteryLevel: Float?
     public let readerType: CardReaderType
-    /// What the app's ``ReaderLocationProvider`` said when the reader was connected; nil before.
+    /// The location that the app's ``ReaderLocationProvider`` gave when the reader was connected; nil before.
     public let locationId: String?
 
     public init(
@@ -29,7 +30,7 @@ public struct CardReader: Identifiable, Sendable {
         (self.readerType, self.locationId) = (readerType, locationId)
     }
 
-    /// How a reader of this type is found.
+    /// The discovery method that finds readers of this type.
     public var discoveryMethod: CardReaderDiscoveryMethod {
         switch readerType {
         case .chipper, .stripeM2, .wisepad3: .bluetoothScan
@@ -45,14 +46,14 @@ public struct CardReader: Identifiable, Sendable {
 extension CardReader: Equatable {
     public static func == (a: Self, b: Self) -> Bool { a.serial == b.serial }
 
-    /// Whether every field is the same.
+    /// Compares all properties, not the serial alone.
     func isIdentical(to other: Self) -> Bool {
         self == other && vendorIdentifier == other.vendorIdentifier && name == other.name && status == other.status
             && softwareVersion == other.softwareVersion && batteryLevel == other.batteryLevel
             && readerType == other.readerType && locationId == other.locationId
     }
 
-    /// The same reader, connected and at a place.
+    /// Returns the same reader in its connected state, at the given location.
     func connected(at locationId: String?) -> Self {
         CardReader(
             serial: serial, vendorIdentifier: vendorIdentifier, name: name,
@@ -63,9 +64,9 @@ extension CardReader: Equatable {
 }
 
 public struct CardReaderStatus: Hashable, Sendable {
-    /// Of the reader that `connect` has returned, until it is disconnected.
+    /// True from the moment `connect` returns the reader until it is disconnected.
     public let connected: Bool
-    /// Whether a connection to it has succeeded before.
+    /// True if an earlier connection to the reader succeeded.
     public let remembered: Bool
 
     public init(connected: Bool, remembered: Bool) { (self.connected, self.remembered) = (connected, remembered) }
@@ -73,14 +74,14 @@ public struct CardReaderStatus: Hashable, Sendable {
 
 public enum CardReaderType: String, CaseIterable, Codable, Hashable, Sendable {
     case chipper, stripeM2, wisepad3, appleBuiltIn
-    /// ACS ACR122U, and readers that say they are one.
+    /// An ACS ACR122U, or a reader that identifies itself as one.
     case acr122u
-    /// Another reader on USB.
+    /// Any other USB reader.
     case usbCCID
-    /// A simulated one, or one that pcscd has from elsewhere.
+    /// A simulated reader, or one that pcscd reaches by other means than USB.
     case other
 
-    /// The model, for statistics.
+    /// The model name, for statistics.
     public var model: String {
         switch self {
         case .chipper: "CHIPPER_2X"
@@ -95,13 +96,13 @@ public enum CardReaderType: String, CaseIterable, Codable, Hashable, Sendable {
 }
 
 public enum CardReaderDiscoveryMethod: Hashable, Sendable {
-    /// Of telephones; finds nothing here.
+    /// The contract's method for phones; finds nothing here.
     case localMobile
-    /// Finds nothing here.
+    /// The contract's method for Bluetooth; finds nothing here.
     case bluetoothScan
-    /// PC/SC and USB together.
+    /// Readers over PC/SC and over USB.
     case usb
-    /// The readers of a ``SimulatedReaders``.
+    /// The readers of ``SimulatedReaders``.
     case simulated
 }
 
@@ -111,24 +112,24 @@ public enum CardReaderServiceDiscoveryStatus: Hashable, Sendable {
 
 public enum CardReaderServiceStatus: Hashable, Sendable {
     case ready
-    /// The last search has failed.
+    /// The last search failed.
     case fault
 }
 
 public enum PaymentStatus: Hashable, Sendable {
-    /// No reader is connected, or the last card has to be removed, or the payment service makes an intent.
+    /// No reader is connected, the last card is still to be removed, or the payment service is creating an intent.
     case notReady
     /// A payment can begin.
     case ready
-    /// A card is awaited, or being read.
+    /// The reader waits for a card or reads one.
     case waitingForInput
-    /// The payment service is asked.
+    /// The payment service processes the payment.
     case processing
 }
 
 public struct CardReaderConnectionOptions: Hashable, Sendable {
     public let builtInOptions: BuiltInCardReaderConnectionOptions?
-    /// Whether a reader that was unplugged is connected again when it is back.
+    /// True to reconnect a reader that was unplugged when it returns.
     public let autoReconnect: Bool
 
     public init(builtInOptions: BuiltInCardReaderConnectionOptions? = nil, autoReconnect: Bool = true) {
@@ -137,7 +138,7 @@ public struct CardReaderConnectionOptions: Hashable, Sendable {
 }
 
 public struct BuiltInCardReaderConnectionOptions: Hashable, Sendable {
-    /// Whether a merchant who has not accepted the terms yet accepts them by connecting.
+    /// True if connecting accepts the terms of service for a merchant who has not accepted them yet.
     public let termsOfServiceAcceptancePermitted: Bool
 
     public init(termsOfServiceAcceptancePermitted: Bool) {

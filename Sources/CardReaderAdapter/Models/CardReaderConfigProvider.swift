@@ -1,24 +1,29 @@
 public import Foundation
 
-/// Gives the token that a reader is connected with.
+/// An object that supplies the token for connecting a reader.
 public protocol ReaderTokenProvider: Sendable {
-    /// - Parameter completion: to be called once, with a token that has not been given before.  What is said later, or
-    ///   again, is not listened to.
+    /// Fetches a token.
+    ///
+    /// - Parameter completion: call it once, with a token that was never given before.  Later calls are ignored.
     func fetchToken(completion: @escaping @Sendable (Result<String, any Error>) -> Void)
 }
 
-/// Tells where the reader is.
+/// An object that supplies the location of the reader.
 public protocol ReaderLocationProvider: Sendable {
-    /// - Parameter completion: as for ``ReaderTokenProvider/fetchToken(completion:)``.
+    /// Fetches the location.
+    ///
+    /// - Parameter completion: call it once, as in ``ReaderTokenProvider/fetchToken(completion:)``.
     func fetchDefaultLocationID(completion: @escaping @Sendable (Result<String, any Error>) -> Void)
 }
 
-/// What the app knows of its shop, and the service asks when it connects.
+/// The shop's data, which the service requests from the app when it connects a reader.
 public protocol CardReaderConfigProvider: ReaderLocationProvider, ReaderTokenProvider {}
 
-/// Why an app cannot say where its readers are.
+/// The reason for which an app cannot supply the location of its readers.
 public enum CardReaderConfigError: Error, Hashable, Sendable {
-    /// - Parameter adminUrl: where it can be completed.
+    /// The address of the store is incomplete.
+    ///
+    /// - Parameter adminUrl: the page on which a person can complete it.
     case incompleteStoreAddress(adminUrl: URL?)
     case invalidPostalCode
 }

@@ -1,27 +1,27 @@
-/// What happens at the connected reader.
+/// An event at the connected reader.
 public enum CardReaderEvent: Sendable {
     /// The reader waits for a card.
     case waitingForInput(CardReaderInput)
-    /// To be shown to the customer, in words of this library and not of a driver.
+    /// A message for the customer, worded by this library and not by a driver.
     case displayMessage(String)
     /// A card is in the field.
     case cardInserted
-    /// The card is gone that had to be removed before a payment.
+    /// The card that had to be removed before a payment is gone.
     case cardRemoved
-    /// The card is gone that was waited for by ``CardReaderService/waitForInsertedCardToBeRemoved()``.
+    /// The card for whose removal ``CardReaderService/waitForInsertedCardToBeRemoved()`` waited is gone.
     case cardRemovedAfterClientSidePaymentCapture
-    /// The card's data are read and sealed: the payment service is asked next.
+    /// The card's data is read and sealed.  The payment service is asked next.
     case cardDetailsCollected
     case lowBattery
     case lowBatteryResolved
-    /// The reader has left without being asked to.
+    /// The reader left without being asked to.
     case disconnected(DisconnectReason)
 }
 
-/// The name that events had first.
+/// An earlier name of ``CardReaderEvent``.
 public typealias CardReaderEventType = CardReaderEvent
 
-/// How a card can be presented.
+/// The ways in which a card can be presented.
 public struct CardReaderInput: OptionSet, Hashable, Sendable {
     public let rawValue: UInt
     public init(rawValue: UInt) { self.rawValue = rawValue }
@@ -32,7 +32,7 @@ public struct CardReaderInput: OptionSet, Hashable, Sendable {
     public static let tap = CardReaderInput(rawValue: 4)
 }
 
-/// Why a reader has left.
+/// The reason for which a reader left.
 public enum DisconnectReason: Hashable, Sendable {
     case usbDisconnected
     /// pcscd was stopped or does not answer.
@@ -42,32 +42,36 @@ public enum DisconnectReason: Hashable, Sendable {
     case unknown
 }
 
-/// How the connection to a reader that has left is made again.
+/// The progress of reconnecting a reader that left.
 public enum CardReaderReconnection: Sendable {
-    /// It is waited for.  Cancelling gives it up.
+    /// The service waits for the reader.  Canceling gives up.
     case started(serial: String, cancelable: any FallibleCancelable)
     case succeeded(CardReader)
     case failed(serial: String, any Error)
 }
 
-/// The update of a reader's software.
+/// The progress of an update of a reader's software.
 public enum CardReaderSoftwareUpdateState: Sendable {
     case available
     case started(cancelable: (any FallibleCancelable)?)
-    /// - Parameter progress: from 0 to 1, never less than before.
+    /// The update is being installed.
+    ///
+    /// - Parameter progress: from 0 to 1; it never decreases.
     case installing(progress: Float)
     case failed(error: any Error)
     case completed
     case none
 }
 
-/// Something that can be cancelled, or may refuse to be.
+/// An operation that can be canceled, or may refuse to be.
 public protocol FallibleCancelable: Sendable {
+    /// Cancels the operation.
+    ///
     /// - Parameter completion: called once.
     func cancel(completion: @escaping @Sendable (Result<Void, any Error>) -> Void)
 }
 
-/// What customers are told, in the order of what is to be done.
+/// A message for customers.  The cases are in the order of the steps of a payment.
 public enum ReaderDisplayMessage: String, CaseIterable, Hashable, Sendable {
     case retryCard, insertCard, insertOrSwipeCard, swipeCard, removeCard, multipleContactlessCardsDetected
     case tryAnotherReadMethod, tryAnotherCard, cardRemovedTooEarly

@@ -1,17 +1,17 @@
 public import Foundation
 
-/// One payment of an order, from its first minute to the money.
+/// A payment for an order, from its creation to its completion.
 public struct PaymentIntent: Identifiable, Sendable, Hashable, Codable {
     public let id: String
     public let status: PaymentIntentStatus
     public let created: Date
-    /// In the currency's minor unit.
+    /// The amount in the currency's minor unit.
     public let amount: UInt
-    /// Of ISO 4217, in lower case.
+    /// The ISO 4217 code of the currency, in lower case.
     public let currency: String
     public let metadata: [String: String]?
     public let charges: [Charge]
-    /// Of a payment that was taken while the payment service was not reached; nil for all others.
+    /// Details of a payment that was taken while the payment service was unreachable; nil for all other payments.
     public let offlineDetails: OfflineDetails?
 
     public init(
@@ -29,10 +29,10 @@ public struct PaymentIntent: Identifiable, Sendable, Hashable, Codable {
             charges: charges, offlineDetails: offlineDetails)
     }
 
-    /// That of the first charge.
+    /// Returns the payment method of the first charge.
     public func paymentMethod() -> PaymentMethod? { charges.first?.paymentMethod }
 
-    /// The keys of ``metadata`` that the contract names.
+    /// The keys of ``metadata`` that the contract defines.
     public enum MetadataKeys {
         public static let store = "paymentintent.storename"
         public static let customerName = "customer_name"
@@ -44,11 +44,11 @@ public struct PaymentIntent: Identifiable, Sendable, Hashable, Codable {
     }
 }
 
-/// What there is to know of a payment that the payment service does not know yet.
+/// Details of a payment that the payment service does not know yet.
 public struct OfflineDetails: Hashable, Codable, Sendable {
-    /// When its card was read and stored; nil before.
+    /// The time at which the card was read and the payment was stored; nil before.
     public let storedAt: Date?
-    /// Whether the payment service has yet to be told.  Until then there is nothing to capture.
+    /// True until the payment service has received the payment.  Until then there is nothing to capture.
     public let requiresUpload: Bool
 
     public init(storedAt: Date?, requiresUpload: Bool) {
@@ -63,19 +63,19 @@ public enum PaymentIntentStatus: String, CaseIterable, Hashable, Codable, Sendab
     case processing
     case canceled
     case succeeded
-    /// The customer has something to do that no reader can ask for.
+    /// The customer has to do something that no reader can ask for.
     case requiresAction = "requires_action"
-    /// A payment service's word that is none of these.
+    /// A status of the payment service that is none of the above.
     case unknown
 }
 
 public struct Charge: Identifiable, Sendable, Hashable, Codable {
     public let id: String
-    /// In the currency's minor unit.
+    /// The amount in the currency's minor unit.
     public let amount: UInt
     public let currency: String
     public let status: ChargeStatus
-    /// When the payment service answered; nil where it does not tell.
+    /// The time of the payment service's answer; nil if the service does not report it.
     public let created: Date?
     public let description: String?
     public let metadata: [String: String]?
@@ -102,15 +102,15 @@ public enum PaymentMethod: Hashable, Codable, Sendable {
     case unknown
 }
 
-/// What a payment is to be.
+/// The parameters of a payment to be taken.
 public struct PaymentIntentParameters: Sendable {
-    /// In the currency's major unit: 12.34.
+    /// The amount in the currency's major unit: 12.34.
     public let amount: Decimal
-    /// Of ISO 4217, in lower case; empty for what was none.
+    /// The ISO 4217 code of the currency, in lower case; empty if the text given was no such code.
     @CurrencyCode public var currency: String
-    /// How many minor units the major one has.  Nobody needs to say it, and who says it wrong is refused.
+    /// The number of minor units in the major unit.  It may be omitted; a wrong value is refused.
     public let stripeSmallestCurrencyUnitMultiplier: Decimal
-    /// In the currency's major unit.
+    /// The application fee in the currency's major unit.
     public let applicationFee: Decimal?
     public let receiptDescription: String?
     @StatementDescriptor public var statementDescription: String?
@@ -137,12 +137,12 @@ public struct PaymentIntentParameters: Sendable {
     }
 }
 
-/// What is to be given back of a charge.
+/// The parameters of a refund of a charge.
 public struct RefundParameters: Sendable {
     public let chargeId: String
-    /// In the currency's major unit.
+    /// The amount in the currency's major unit.
     public let amount: Decimal
-    /// Of ISO 4217, in lower case; empty for what was none.
+    /// The ISO 4217 code of the currency, in lower case; empty if the text given was no such code.
     @CurrencyCode public var currency: String
 
     public init(chargeId: String, amount: Decimal, currency: String) {

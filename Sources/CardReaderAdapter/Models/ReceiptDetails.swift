@@ -1,32 +1,34 @@
 public import EMVContactless
 import SmartCard
 
-/// What a receipt says of an EMV transaction.  Hexadecimal where a data object is binary; empty where there is none.
+/// The EMV data of a receipt.  Binary data objects are hexadecimal; an absent one is an empty string.
 public struct ReceiptDetails: Codable, Hashable, Sendable {
-    /// Tag 9F12 where the terminal can print it, else tag 50.
+    /// Tag 9F12 if the terminal can print it, otherwise tag 50.
     public let applicationPreferredName: String
-    /// Tag 84, which the application identifier begins: hexadecimal.
+    /// Tag 84, the dedicated file name, which begins with the application identifier: hexadecimal.
     public let dedicatedFileName: String
-    /// Tag 8A: two characters.
+    /// Tag 8A, the authorization response code: two characters.
     public let authorizationResponseCode: String
-    /// Tag 9F26: hexadecimal, 8 bytes.
+    /// Tag 9F26, the application cryptogram: hexadecimal, 8 bytes.
     public let applicationCryptogram: String
-    /// Of tag 9F27.
+    /// The type of the cryptogram, from tag 9F27.
     public let cryptogramType: CryptogramType?
-    /// Tag 95: hexadecimal, 5 bytes.
+    /// Tag 95, the terminal verification results: hexadecimal, 5 bytes.
     public let terminalVerificationResults: String
-    /// Tag 9B: hexadecimal, 2 bytes.
+    /// Tag 9B, the transaction status information: hexadecimal, 2 bytes.
     public let transactionStatusInformation: String
-    /// Tag 9F10: hexadecimal, up to 32 bytes.
+    /// Tag 9F10, the issuer application data: hexadecimal, up to 32 bytes.
     public let issuerApplicationData: String
-    /// Tag 5F57, as the payment service puts it: `Credit`, and `Default` where none was selected.
+    /// Tag 5F57, the account type, in the payment service's words: `Credit`, or `Default` if none was selected.
     public let accountType: String?
     public let cardholderVerificationMethod: CardholderVerificationMethod?
-    /// The issuer's, tag 89.
+    /// The issuer's authorization code, tag 89.
     public let authorizationCode: String?
     public let authorizationMode: AuthorizationMode?
 
-    /// - Parameter authorizationMode: nil for what the response code and the cryptogram tell.
+    /// Creates details from single values.
+    ///
+    /// - Parameter authorizationMode: nil to derive it from the response code and the cryptogram.
     public init(
         applicationPreferredName: String, dedicatedFileName: String, authorizationResponseCode: String = "",
         applicationCryptogram: String = "", cryptogramType: CryptogramType? = nil,
@@ -51,7 +53,7 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
             ?? AuthorizationMode(responseCode: authorizationResponseCode, cryptogram: cryptogramType)
     }
 
-    /// Facts of a transaction: the kernel's, and those that issuer and payment service add.
+    /// Creates details from the kernel's facts and the data that the issuer and the payment service add.
     public init(
         _ facts: ReceiptFacts, authorizationResponseCode: String = "", transactionStatusInformation: String = "",
         issuerApplicationData: String = "", accountType: String? = nil, authorizationCode: String? = nil
@@ -83,7 +85,7 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
         case authorizationMode = "authorization_mode"
     }
 
-    /// What is absent is empty.
+    /// Decodes details.  An absent string becomes empty.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         func text(_ key: CodingKeys) throws -> String {
@@ -106,13 +108,13 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
     }
 }
 
-/// Which application cryptogram a card has made (EMV Book 3, 6.5.5).
+/// The type of application cryptogram that a card generated (EMV Book 3, 6.5.5).
 public enum CryptogramType: String, Codable, CaseIterable, Hashable, Sendable {
-    /// Declined.
+    /// The transaction was declined.
     case aac = "AAC"
-    /// Approved offline, or in the end.
+    /// The transaction was approved, offline or after online authorization.
     case tc = "TC"
-    /// To be authorised online.
+    /// The card requests online authorization.
     case arqc = "ARQC"
 
     /// Reads Cryptogram Information Data, tag 9F27 (EMV Book 3, table 15: the two high bits).
@@ -128,19 +130,18 @@ public enum CryptogramType: String, Codable, CaseIterable, Hashable, Sendable {
     }
 }
 
-/// Who has authorised a transaction.
+/// The party that authorized a transaction.
 public enum AuthorizationMode: String, Codable, CaseIterable, Hashable, Sendable {
-    /// The issuer, online.
+    /// The issuer authorized it online.
     case issuer
-    /// The card, offline.
+    /// The card authorized it offline.
     case card
 
-    /// What the response code says; where there is none, the card's first cryptogram.
+    /// Derives the mode from the response code, or, without one, from the card's first cryptogram.
     ///
-    /// - Returns: nil where neither tells.
+    /// - Returns: nil if neither determines it.
     public init?(responseCode: String, cryptogram: CryptogramType?) {
-        // EMV Book 4, A6: the terminal's own codes, for what was approved and declined offline, and where it could not go
-        // online.
+        // EMV Book 4, A6: the terminal's own codes for offline approval, offline decline, and failure to go online.
         let offline: Set = ["Y1", "Z1", "Y3", "Z3"]
         switch (responseCode, cryptogram) {
         case ("", .arqc?): self = .issuer
@@ -151,18 +152,18 @@ public enum AuthorizationMode: String, Codable, CaseIterable, Hashable, Sendable
     }
 }
 
-/// How the cardholder was verified.
+/// The method by which the cardholder was verified.
 public enum CardholderVerificationMethod: String, Codable, CaseIterable, Hashable, Sendable {
     case noCVM = "none"
     case signature
     case onlinePIN = "online_pin"
     case offlinePIN = "offline_pin"
     case offlinePINAndSignature = "offline_pin_and_signature"
-    /// On the cardholder's own device: a code, a finger, a face.
+    /// The consumer device verified the cardholder: a passcode, a fingerprint, a face.
     case confirmationCode = "confirmation_code"
     case failed
 
-    /// The method that a contactless kernel's outcome names.
+    /// Maps the method in a contactless kernel's outcome.
     public init(_ method: Outcome.CVM) {
         self =
             switch method {
@@ -173,14 +174,15 @@ public enum CardholderVerificationMethod: String, Codable, CaseIterable, Hashabl
             }
     }
 
-    /// Reads CVM Results, tag 9F34 (EMV Book 4, A4; codes as Book 3, C3).
+    /// Reads CVM Results, tag 9F34 (EMV Book 4, A4; codes as in Book 3, C3).
     ///
-    /// A contactless card verifies no PIN offline.  The code for it says there that the cardholder was verified on the device:
-    /// `01 00 02` (EMV Contactless Book C-2, 7.5, CVM.1 to CVM.4: above the reader's CVM required limit).
+    /// A contactless card does not verify a PIN offline.  In a contactless transaction that code means that the
+    /// consumer device verified the cardholder: `01 00 02` (EMV Contactless Book C-2, 7.5, CVM.1 to CVM.4: above the
+    /// reader's CVM required limit).
     ///
-    /// - Parameter readMethod: how the card was read.
-    /// - Returns: nil for what is not three bytes, for methods of the issuer's own, and for those that the interface does not
-    ///   have.
+    /// - Parameter readMethod: the way in which the card was read.
+    /// - Returns: nil if the value is not three bytes long, for the issuer's proprietary methods, and for methods that
+    ///   the interface does not support.
     public init?(cvmResults: some Collection<UInt8>, readMethod: CardReadMethod) {
         let bytes = Array(cvmResults)
         guard bytes.count == 3 else { return nil }

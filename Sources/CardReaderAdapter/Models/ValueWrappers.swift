@@ -1,7 +1,7 @@
 import EMVContactless
 import Foundation
 
-/// A currency of ISO 4217, in lower case; empty for anything else.
+/// An ISO 4217 currency code in lower case; any other text becomes empty.
 @propertyWrapper public struct CurrencyCode: Hashable, Sendable {
     public let wrappedValue: String
 
@@ -10,7 +10,8 @@ import Foundation
     }
 }
 
-/// What a cardholder reads on the statement: 22 characters at most, and `-` where `<`, `>`, `'` or `"` was.
+/// A statement descriptor, which cardholders read on their statements: at most 22 characters; `-` replaces `<`, `>`,
+/// `'` and `"`.
 @propertyWrapper public struct StatementDescriptor: Hashable, Sendable {
     public let wrappedValue: String?
 
@@ -21,7 +22,7 @@ import Foundation
     }
 }
 
-/// An e-mail address; nil for what cannot be one.
+/// An email address; nil for text that cannot be one.
 @propertyWrapper public struct Email: Hashable, Sendable {
     public let wrappedValue: String?
 
@@ -29,8 +30,8 @@ import Foundation
         self.wrappedValue = wrappedValue.flatMap { Self.isAddress($0) ? $0 : nil }
     }
 
-    /// One `@`, something before it, and behind it a domain with a dot, without spaces or controls (RFC 5321, 4.1.2: at most
-    /// 64 and 255 octets).
+    /// Checks for one `@` after at least one character and before a domain that contains a dot, without spaces or
+    /// controls (RFC 5321, 4.1.2: at most 64 and 255 octets).
     private static func isAddress(_ text: String) -> Bool {
         let parts = text.split(separator: "@", omittingEmptySubsequences: false)
         guard parts.count == 2, (1...64).contains(parts[0].utf8.count), (1...255).contains(parts[1].utf8.count),
@@ -46,9 +47,11 @@ import Foundation
     }
 }
 
-/// Amounts in a currency's smallest unit, as ISO 4217 has it.
+/// Conversion of amounts to a currency's minor unit, by ISO 4217.
 enum MinorUnits {
-    /// - Parameter code: three letters, in any case.
+    /// Finds a currency.
+    ///
+    /// - Parameter code: three letters, in either case.
     static func currency(_ code: String) -> Currency? {
         guard let currency = Currency[code.uppercased()], currency.code == code.uppercased() else { return nil }
         return currency
@@ -58,8 +61,10 @@ enum MinorUnits {
         currency(code).map { pow(Decimal(10), $0.exponent ?? 0) }
     }
 
-    /// - Returns: nil for an amount that is not a whole number of units, not positive, or of more than twelve digits (EMV
-    ///   tag 9F02).
+    /// Converts an amount to minor units.
+    ///
+    /// - Returns: nil for an amount that is not a whole number of units, is not positive, or has more than twelve
+    ///   digits (EMV tag 9F02).
     static func units(_ amount: Decimal, of code: String) -> UInt? {
         guard let multiplier = multiplier(of: code), !amount.isNaN, amount > 0 else { return nil }
         var units = amount * multiplier

@@ -2,32 +2,33 @@ import Foundation
 public import KioskKit
 public import ProximityReader
 
-/// A payment service that is not always reached: payments are stored meanwhile, and forwarded when it is back.
+/// A payment service that is not always reachable.  Payments are stored in the meantime, and forwarded later.
 ///
-/// It keeps nothing itself.  The terminal stores what its `ProximityReaderSystem.StoreAndForwardPolicy` admits, on the disk
-/// when the card has been read; ``forwarder`` hands that to the payment service; and what was decided stays in the ledger until
-/// the app has acknowledged it.
+/// The processor itself stores nothing.  When a card has been read, the terminal writes the payments that
+/// `ProximityReaderSystem.StoreAndForwardPolicy` admits to the disk.  ``forwarder`` sends them to the payment service.
+/// Its decisions stay in the ledger until the app acknowledges them.
 ///
-/// An intent that is made offline has ``PaymentIntent/offlineDetails``.  Nobody has authorized it: it is known when it is
-/// forwarded whether it is paid, and the policy's limits are what the merchant is ready to lose.
+/// An intent created offline has ``PaymentIntent/offlineDetails``.  Nobody has authorized it.  Forwarding shows
+/// whether it is paid; the policy's limits are the amounts that the merchant is ready to lose.
 public actor OfflinePaymentProcessor: PaymentProcessor {
-    /// The payments that are stored.
+    /// The number and the amounts of the stored payments.
     public struct Status: Hashable, Sendable {
         public let paymentsCount: Int
-        /// In the currency's minor unit, by ISO 4217 code in lower case.
+        /// The amounts in the currency's minor unit, by ISO 4217 code in lower case.
         public let paymentAmountsByCurrency: [String: UInt]
     }
 
     /// The payment service's decision about a stored payment.
     public enum ForwardingEvent: Sendable {
-        /// Authorized: it is to be captured.
+        /// The payment is authorized and is to be captured.
         ///
-        /// - Parameter stored: its identifier when it was taken; the payment service has given it another.
+        /// - Parameter stored: the payment's identifier when it was taken; the payment service has given it another
+        ///   one.
         case forwarded(PaymentIntent, stored: String)
-        /// Declined.
+        /// The payment is declined.
         case failed(stored: String, PaymentProcessorError)
 
-        /// The payment's identifier when it was taken: what ``OfflinePaymentProcessor/acknowledge(_:)`` takes.
+        /// The payment's identifier when it was taken, for ``OfflinePaymentProcessor/acknowledge(_:)``.
         public var stored: String {
             switch self {
             case .forwarded(_, let stored), .failed(let stored, _): stored
@@ -35,25 +36,27 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
         }
     }
 
-    /// Hands the stored payments to the payment service: by one call of `forward()`, or all the time by `run()`.
+    /// Sends the stored payments to the payment service: once with `forward()`, or continuously with `run()`.
     public nonisolated let forwarder: PaymentForwarder
-    /// The stored payments' book: what is stored, and what a receipt says of it.
+    /// The records of the stored payments, with the data for their receipts.
     public nonisolated let ledger: ProximityReaderSystem.Ledger
 
     nonisolated let configuration: ProximityReaderSystem.ValidatedConfiguration
     nonisolated let terminal: PaymentTerminal
-    /// The terminal's, which the readers' terminals share.
+    /// The terminal's store, which all terminals of the readers share.
     package nonisolated var store: RecordStore { terminal.store }
     private let online: any PaymentProcessor
-    /// Made offline, without a card yet, the oldest first.  The reader takes one after the other: of more than a few, the oldest
-    /// are those that nobody will present a card for.
+    /// Intents created offline that have no card yet, the oldest first.  The reader takes one payment at a time, so
+    /// the oldest of many are the ones that nobody will present a card for.
     private var begun: [(id: String, parameters: PaymentIntentParameters)] = []
     package static let mostBegun = 16
 
+    /// Creates a processor.
+    ///
     /// - Parameters:
-    ///   - online: charges cards while the payment service is reached.
-    ///   - configuration: what the terminal accepts, and what it may store.
-    ///   - psp: takes stored payments.
+    ///   - online: charges cards while the payment service is reachable.
+    ///   - configuration: the cards that the terminal accepts, and the payments that it may store.
+    ///   - psp: receives the stored payments.
     /// - Throws: `PaymentCardReaderError.storeAndForwardNotAllowed` if nothing may be stored, and nothing ever was.
     public init(
         _ online: any PaymentProcessor, configuration: ProximityReaderSystem.ValidatedConfiguration,
@@ -66,20 +69,23 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
         forwarder = PaymentForwarder(store, to: psp, pace: pace)
     }
 
-    /// The decisions: first those that nobody has acknowledged, also of earlier runs of the program, then those to come.
+    /// The decisions: first those that nobody has acknowledged, including those of earlier runs of the program, then
+    /// new ones.
     ///
-    /// An authorization that nobody captures is found here at each start.  Each sequence has each decision once.  It fails
-    /// with `PaymentCardReaderStore.StoreError`.
+    /// An authorization that nobody captures reappears here at each start.  Each sequence delivers each decision once.
+    /// It fails with `PaymentCardReaderStore.StoreError`.
     public nonisolated var forwardingEvents: some AsyncSequence<ForwardingEvent, any Error> & Sendable {
         ledger.outcomes().map { Self.event($0) }
     }
 
-    /// The app has taken note of a decision, which is not told again.
+    /// Acknowledges a decision, which is then not delivered again.
     ///
     /// - Parameter stored: the payment's identifier when it was taken.
     /// - Throws: `PaymentCardReaderStore.StoreError`.
     public func acknowledge(_ stored: String) async throws { try await ledger.acknowledge(stored) }
 
+    /// The number and the amounts of the stored payments.
+    ///
     /// - Throws: `PaymentCardReaderStore.StoreError`.
     public var status: Status {
         get async throws {
@@ -122,11 +128,11 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
         return (try? await terminal.checkStoring(Decimal(amount) / multiplier, currency.uppercased())) != nil
     }
 
-    /// The order that the terminal stores with a payment when its card is read.
+    /// Returns the order that the terminal stores with a payment when its card is read.
     ///
     /// - Returns: nil for an intent that the payment service knows.
-    /// - Throws: ``PaymentProcessorError`` of `unknownIntent` for one that was not begun in this run of the program, or before
-    ///   many others.
+    /// - Throws: ``PaymentProcessorError`` of `unknownIntent` if the intent was not created in this run of the
+    ///   program, or if too many others were created after it.
     func order(of intent: PaymentIntent) throws -> StoredOrder? {
         guard intent.offlineDetails != nil else { return nil }
         guard let parameters = begun.first(where: { $0.id == intent.id })?.parameters,
@@ -137,7 +143,7 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
         return StoredOrder(id: id, attachment: try JSONEncoder().encode(StoredOrder.Details(parameters)))
     }
 
-    /// Finds a payment that was begun offline in the store, where the terminal has put it when its card was read.
+    /// Finds a payment that was begun offline.  The terminal stored it when its card was read.
     public func process(
         _ intent: PaymentIntent, card: CollectedCard, idempotencyKey: String
     ) async throws -> PaymentIntent {
@@ -158,7 +164,7 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
         }
     }
 
-    /// The intent as the ledger has it.
+    /// Returns the intent with the state that the ledger records.
     ///
     /// - Throws: ``PaymentProcessorError`` of `unknownIntent`; `PaymentCardReaderStore.StoreError`.
     private func stored(_ intent: PaymentIntent) async throws -> PaymentIntent {
@@ -172,11 +178,13 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
                 storedAt: payment.time, requiresUpload: payment.answer != .approved && payment.answer != .declined))
     }
 
-    /// Takes a payment back that is stored.
+    /// Cancels a stored payment.
     ///
-    /// One that the payment service may have seen is asked about first.  What it cannot tell stays unknown.
+    /// If the payment service may have received the payment, it is asked first.  A state that it cannot tell remains
+    /// unknown.
     ///
-    /// - Throws: ``PaymentProcessorError``: `noAnswer` where nobody knows; with the intent, where it is authorized.
+    /// - Throws: ``PaymentProcessorError``: `noAnswer` if the state is unknown; with the intent if the payment is
+    ///   authorized.
     public func cancel(_ intent: PaymentIntent) async throws {
         guard intent.offlineDetails != nil else { return try await online.cancel(intent) }
         do {
@@ -215,14 +223,14 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
     }
 }
 
-/// A payment that the terminal is to store when its card is read.
+/// A payment for the terminal to store when its card is read.
 package struct StoredOrder: Sendable {
-    /// The intent's, the read's and the stored payment's.
+    /// The identifier of the intent, of the read, and of the stored payment.
     package let id: UUID
-    /// ``Details`` as JSON, which the store seals and the payment service gets with the payment.
+    /// ``Details`` as JSON.  The store seals it, and the payment service receives it with the payment.
     package let attachment: Data
 
-    /// The part of ``PaymentIntentParameters`` that the payment service needs beside amount and currency.
+    /// The part of ``PaymentIntentParameters`` that the payment service needs besides the amount and the currency.
     struct Details: Codable {
         let applicationFee: Decimal?
         let receiptDescription: String?, statementDescription: String?, receiptEmail: String?

@@ -1,63 +1,64 @@
 public import EMVContactless
 
-/// A payment service, as far as a reader needs it: the app's own server, mostly.
+/// A payment service, in most cases the app's own server.
 ///
-/// A call with an idempotency key that the service knows is answered as it was the first time, and does nothing.
+/// The service must answer a repeated idempotency key as it did the first time, and carry out nothing again.
 public protocol PaymentProcessor: Sendable {
-    /// Makes an intent of this amount.
+    /// Creates an intent for the amount.
     ///
     /// - Parameter amount: in the currency's minor unit.
-    /// - Returns: one of `requiresPaymentMethod`, of this amount and currency.
+    /// - Returns: an intent with the status `requiresPaymentMethod`, and with this amount and currency.
     /// - Throws: ``PaymentProcessorError``.
     func createIntent(
         _ parameters: PaymentIntentParameters, amount: UInt, idempotencyKey: String
     ) async throws -> PaymentIntent
 
-    /// Has the card charged, or authorised.
+    /// Charges the card, or authorizes the charge.
     ///
-    /// - Returns: the same intent, of `requiresCapture` or `succeeded`.
-    /// - Throws: ``PaymentProcessorError``.  Anything else counts as no answer.
+    /// - Returns: the same intent, with the status `requiresCapture` or `succeeded`.
+    /// - Throws: ``PaymentProcessorError``.  Any other error counts as no answer.
     func process(_ intent: PaymentIntent, card: CollectedCard, idempotencyKey: String) async throws -> PaymentIntent
 
-    /// The intent as it is now, also where a call about it was not answered.
+    /// Returns the current state of the intent, even if an earlier call about it was not answered.
     ///
-    /// - Throws: ``PaymentProcessorError``; of `unknownIntent` only where there is none, so that nobody is charged for it.
+    /// - Throws: ``PaymentProcessorError``; `unknownIntent` only if there is no such intent, so that nobody is charged
+    ///   for it.
     func retrieve(_ intent: PaymentIntent) async throws -> PaymentIntent
 
-    /// Takes an intent back that was not captured.  When this returns no card is charged for it any more, also by a call of
+    /// Cancels an intent that was not captured.  After this returns no card is charged for it, not even by a call of
     /// ``process(_:card:idempotencyKey:)`` that is still under way.
     ///
-    /// - Throws: ``PaymentProcessorError``; with the intent, where that has been paid meanwhile.
+    /// - Throws: ``PaymentProcessorError``; with the intent if it was paid in the meantime.
     func cancel(_ intent: PaymentIntent) async throws
 
-    /// Whether the customer has to present the card for this refund.
+    /// Returns true if the customer has to present the card for this refund.
     ///
     /// - Throws: ``PaymentProcessorError``.
     func needsCard(for refund: RefundParameters) async throws -> Bool
 
-    /// Gives money back.
+    /// Refunds a charge.
     ///
     /// - Parameters:
     ///   - amount: in the currency's minor unit.
-    ///   - card: nil unless ``needsCard(for:)`` said so.
+    ///   - card: nil unless ``needsCard(for:)`` returned true.
     /// - Throws: ``PaymentProcessorError``.
     func refund(
         _ parameters: RefundParameters, amount: UInt, card: CollectedCard?, idempotencyKey: String
     ) async throws -> RefundOutcome
 }
 
-/// A card that was read: sealed for the payment service.
+/// A card that was read, with its data sealed for the payment service.
 public struct CollectedCard: Sendable, Hashable, Codable {
-    /// Of this read alone.  It is the idempotency key under which the card is charged.
+    /// An identifier of this read alone.  It is the idempotency key of the charge.
     public let id: String
-    /// The card's data, as the module CardEncryption seals them.
+    /// The card's data, sealed as the module CardEncryption describes.
     public let sealedData: String
-    /// What is no secret of it: BER-TLV in Base64.
+    /// The card data that is not secret: BER-TLV in Base64.
     public let generalData: String?
-    /// The application's AID, in hexadecimal digits.
+    /// The AID of the application, in hexadecimal digits.
     public let applicationIdentifier: String?
 
-    /// Facts of the read for a receipt (``ReceiptDetails``); nil if the kernel has told nothing.
+    /// The facts of the read for a receipt (``ReceiptDetails``); nil if the kernel reported none.
     public let facts: ReceiptFacts?
 
     public init(
@@ -69,37 +70,39 @@ public struct CollectedCard: Sendable, Hashable, Codable {
     }
 }
 
-/// What has become of a refund.
+/// The outcome of a refund.
 public enum RefundOutcome: Hashable, Sendable {
     case succeeded, pending
-    /// - Parameter reason: nil where the payment service does not tell; it is not tried again then.
+    /// The refund failed.
+    ///
+    /// - Parameter reason: nil if the payment service gives none; the refund is not retried then.
     case failed(DeclineReason?)
     case unknown
 }
 
-/// Why a payment service did not do what it was asked.
+/// The reason for which a payment service did not carry out a call.
 public struct PaymentProcessorError: Error, Hashable, Sendable {
     public enum Reason: Hashable, Sendable {
-        /// By the issuer, or by the payment service itself.
+        /// The issuer or the payment service declined.
         case declined(DeclineReason)
-        /// The call may have been carried out.  The same is asked again under the same key.
+        /// No answer: the call may have been carried out.  It is repeated under the same key.
         case noAnswer
         /// The call was not sent.
         case notConnected
-        /// There is no such intent, or not in this state.
+        /// There is no such intent, or it is not in the required state.
         case unknownIntent
-        /// The token that the reader was connected with is no longer good.
+        /// The token with which the reader was connected is no longer valid.
         case sessionExpired
         case invalidAmount
         case invalidCurrency
-        /// It speaks to newer versions of this program only.
+        /// The service accepts only newer versions of this program.
         case tooOld
-        /// Anything else, in its own words.
+        /// Any other refusal, in the service's words.
         case refused(String)
     }
 
     public let reason: Reason
-    /// The intent as it is now, if the payment service has told.
+    /// The current state of the intent, if the payment service reported it.
     public let intent: PaymentIntent?
 
     public init(_ reason: Reason, intent: PaymentIntent? = nil) { (self.reason, self.intent) = (reason, intent) }

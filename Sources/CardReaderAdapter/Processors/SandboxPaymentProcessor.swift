@@ -4,22 +4,25 @@ import FoundationNetworking
 import SmartCard
 import Synchronization
 
-/// The payment service of psp-sandbox, over HTTP, and its tokens: no money moves.
+/// The payment service and the tokens of psp-sandbox, over HTTP.  No money moves.
 ///
 ///     let sandbox = SandboxPaymentProcessor(URL(string: "http://127.0.0.1:8790")!)
 ///     let service = ContactlessReaderService(processor: sandbox, configuration: configuration)
 ///     try service.start(sandbox, discoveryMethod: .usb)
 ///
-/// psp-sandbox knows payments and no intents.  What an intent's cards are charged under is its id and a number, ID.0, ID.1 and so
-/// on: so any process can ask what has become of it.  Only that one was captured is kept here, for as long as this object lives.
+/// psp-sandbox has payments and no intents.  The cards of an intent are charged under its identifier and a number:
+/// ID.0, ID.1 and so on.  Any process can therefore ask for the state of an intent.  Only the fact that an intent was
+/// captured is kept here, in memory.
 public actor SandboxPaymentProcessor: PaymentProcessor {
     private nonisolated let http: SandboxConnection
-    /// By the intent's id.
+    /// The identifiers of the captured intents.
     private var captured: Set<String> = []
 
+    /// Creates a client of psp-sandbox.
+    ///
     /// - Parameters:
-    ///   - address: where psp-sandbox listens: it prints it when it starts.
-    ///   - patience: how long each answer is waited for.
+    ///   - address: the address that psp-sandbox prints when it starts.
+    ///   - patience: the time to wait for each answer.
     public init(_ address: URL, patience: Duration = .seconds(30)) {
         http = SandboxConnection(address: address, patience: patience)
     }
@@ -34,7 +37,7 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
 
     private static func key(_ intent: PaymentIntent, _ number: Int) -> String { "\(intent.id).\(number)" }
 
-    /// The decisions about the cards that an intent was to be paid with, the last one last.
+    /// Returns the decisions about the cards of an intent, the newest last.
     private func decisions(about intent: PaymentIntent) async throws -> [SandboxConnection.Payment] {
         var decisions: [SandboxConnection.Payment] = []
         while true {
@@ -49,7 +52,7 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
         _ intent: PaymentIntent, card: CollectedCard, idempotencyKey: String
     ) async throws -> PaymentIntent {
         let decisions = try await decisions(about: intent)
-        // The last key is this card's, where its answer was lost; or another card's, and refused then.
+        // The last key is this card's if its answer was lost.  If it is another card's, it is refused.
         for number in [decisions.count - 1, decisions.count] where number >= 0 {
             do {
                 let payment: SandboxConnection.Payment = try await http.ask(
@@ -69,9 +72,10 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
         throw PaymentProcessorError(.noAnswer)
     }
 
-    /// Captures a payment that was authorised: for the closure of ``CardReaderService/collectPayment(_:onProcessing:capture:)``.
+    /// Captures an authorized payment: for the closure of
+    /// ``CardReaderService/collectPayment(_:onProcessing:capture:)``.
     ///
-    /// - Throws: ``PaymentProcessorError``, where the sandbox has no approved payment.
+    /// - Throws: ``PaymentProcessorError`` if the sandbox has no approved payment.
     public func capture(_ intent: PaymentIntent) async throws -> PaymentIntent {
         let now = try await retrieve(intent)
         guard now.status == .requiresCapture || now.status == .succeeded else {
@@ -83,7 +87,7 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
 
     public func retrieve(_ intent: PaymentIntent) async throws -> PaymentIntent {
         guard let payment = try await decisions(about: intent).last else {
-            // A call that charges a card may be on its way; if it comes it is the first, whoever else is.
+            // A call that charges a card may still be on its way.  Whichever call arrives first takes the key.
             return intent.status == .requiresConfirmation ? intent : intent.with(.requiresPaymentMethod)
         }
         let now = payment.applied(to: intent)
@@ -97,7 +101,7 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
         var isReversed = false
         while !isReversed {
             let decisions = try await decisions(about: intent)
-            // One that was declined stays so; under the key after it nothing will be approved then.
+            // A declined payment stays declined; the reversal takes the next key, so that nothing is approved under it.
             let number = decisions.count - (decisions.last.map { $0.isApproved || $0.isReversed } == true ? 1 : 0)
             let answer: SandboxConnection.Decision = try await http.ask(
                 "POST", "reversals", key: Self.key(intent, number),
@@ -108,7 +112,7 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
         }
     }
 
-    /// Always: psp-sandbox gives money back to a card that is read for it.
+    /// Always true: psp-sandbox refunds to a card that is read for the purpose.
     public func needsCard(for refund: RefundParameters) async throws -> Bool { true }
 
     public func refund(
@@ -121,7 +125,7 @@ public actor SandboxPaymentProcessor: PaymentProcessor {
                 "POST", "refunds", key: idempotencyKey,
                 body: SandboxConnection.ChargeRequest(card, amount, parameters.currency))
         } catch let error as PaymentProcessorError where error.isKeyOfAnother {
-            // It came with a card that an earlier run of the program had read, and is decided.
+            // The card was read by an earlier run of the program, and the refund is decided.
             let known: SandboxConnection.Decision = try await http.ask("GET", "decision", key: idempotencyKey)
             guard let known = known.payment else { throw PaymentProcessorError(.noAnswer) }
             payment = known
@@ -148,7 +152,7 @@ extension SandboxPaymentProcessor: CardReaderConfigProvider {
     ) { completion(.success("sandbox")) }
 }
 
-/// What goes over the wire: see `psp-sandbox --help`.
+/// The requests and answers on the wire: see `psp-sandbox --help`.
 private struct SandboxConnection: Sendable {
     let address: URL
     let patience: Duration
@@ -174,12 +178,12 @@ private struct SandboxConnection: Sendable {
         let id: String, status: String, responseCode: String
         /// The account number, masked.
         let card: String?
-        /// When it was decided.
+        /// The time of the decision.
         let time: Date
-        /// As they were sent with the card's data.
+        /// The facts that were sent with the card's data.
         let receiptFacts: ReceiptFacts?
 
-        /// By response code of ISO 8583, field 39; nil for an approval.
+        /// The reason for ISO 8583 field 39, the response code; nil for an approval.
         var declineReason: DeclineReason? {
             guard !isApproved else { return nil }
             return switch responseCode {
@@ -193,14 +197,14 @@ private struct SandboxConnection: Sendable {
         }
 
         var isApproved: Bool { status == "approved" }
-        /// True if it was taken back.
+        /// True if the payment was reversed.
         var isReversed: Bool { !isApproved && responseCode == "17" }
 
         func applied(to intent: PaymentIntent) -> PaymentIntent {
             guard isApproved else {
                 return intent.with(isReversed ? .canceled : .requiresPaymentMethod)
             }
-            // The sandbox does not tell when the card expires.
+            // The sandbox does not report the expiry date of a card.
             let details = CardPresentTransactionDetails(
                 last4: String((card ?? "").suffix(4)), expMonth: 0, expYear: 0,
                 brand: CardBrand(applicationIdentifier: receiptFacts?.applicationIdentifier.hex ?? ""),
@@ -227,6 +231,8 @@ private struct SandboxConnection: Sendable {
         let error: Reason
     }
 
+    /// Sends a request and decodes the answer.
+    ///
     /// - Throws: ``PaymentProcessorError``.
     func ask<Answer: Decodable>(
         _ method: String, _ resource: String, key: String? = nil, body: (any Encodable)? = nil
@@ -236,8 +242,8 @@ private struct SandboxConnection: Sendable {
         request.httpBody = try body.map { try JSONEncoder().encode($0) }
         request.setValue("application/json", forHTTPHeaderField: "Content-Type")
         if let key { request.setValue(key, forHTTPHeaderField: "Idempotency-Key") }
-        // A session, and so a connection, for each request.  One that was used before may break before it answers; then
-        // libcurl sends the request again by itself, and Foundation has no body left to give it.
+        // Each request has its own session, and so its own connection.  A reused connection may break before the
+        // answer; libcurl then resends the request, and Foundation no longer has a body for it.
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForRequest = TimeInterval(patience.components.seconds)
         let (data, response): (Data, URLResponse?)
@@ -247,11 +253,11 @@ private struct SandboxConnection: Sendable {
                 (error as? URLError).map { notSent.contains($0.code) } == true ? .notConnected : .noAnswer)
         }
         let status = (response as? HTTPURLResponse)?.statusCode ?? 0
-        // What was done is done, whatever the answer means.
+        // The service has acted, whatever the answer means.
         let decoder = JSONDecoder()
         decoder.dateDecodingStrategy = .iso8601
         if status == 200, let answer = try? decoder.decode(Answer.self, from: data) { return answer }
-        // Timeout, conflict, too early, too many requests: nothing is known of the calls before this one.
+        // Timeout, conflict, too early, too many requests: these say nothing about the calls before this one.
         guard (400..<500).contains(status), ![408, 409, 425, 429].contains(status),
             let reason = try? JSONDecoder().decode(Failure.self, from: data).error
         else { throw PaymentProcessorError(.noAnswer) }
@@ -261,20 +267,22 @@ private struct SandboxConnection: Sendable {
 }
 
 extension PaymentProcessorError {
-    /// Whether the key came with another card before.
+    /// True if the key was used with another card before.
     fileprivate var isKeyOfAnother: Bool {
         if case .refused(let text) = reason { text.hasPrefix("idempotency_key_reused:") } else { false }
     }
 }
 
-/// An answer as it comes, up to a length that no answer of the sandbox has.
+/// An answer, received in pieces up to a length that no answer of the sandbox exceeds.
 private final class BoundedAnswer: NSObject, URLSessionDataDelegate, Sendable {
     private static let longest = 1 << 20
     private let state: Mutex<(data: Data, waiter: CheckedContinuation<(Data, URLResponse?), any Error>?)>
 
     private init(_ waiter: CheckedContinuation<(Data, URLResponse?), any Error>) { state = Mutex((Data(), waiter)) }
 
-    /// - Throws: `URLError`; of `dataLengthExceedsMaximum` for an answer that is too long.
+    /// Performs a request.
+    ///
+    /// - Throws: `URLError`; `dataLengthExceedsMaximum` if the answer is too long.
     static func fetch(
         _ request: URLRequest, _ configuration: URLSessionConfiguration
     ) async throws -> (Data, URLResponse?) {
@@ -287,7 +295,8 @@ private final class BoundedAnswer: NSObject, URLSessionDataDelegate, Sendable {
 
     func urlSession(_ session: URLSession, dataTask: URLSessionDataTask, didReceive data: Data) {
         let isTooLong = state.withLock { state in
-            // One byte more says that it was too long: the rest may come in spite of the cancellation.
+            // One byte more than allowed marks the answer as too long: the rest may arrive in spite of the
+            // cancellation.
             state.data.append(data.prefix(Self.longest + 1 - state.data.count))
             return state.data.count > Self.longest
         }

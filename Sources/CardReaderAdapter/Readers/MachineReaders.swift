@@ -27,7 +27,7 @@ package final class MachineReaders: ReaderBackend {
         AsyncThrowingStream { continuation in
             let task = Task { [machine] in
                 for await listing in machine.listings() {
-                    // What is wrong with pcscd is what has to be mended.
+                    // pcscd's failure is the one to report: it is the one to repair.
                     if let error = listing.failures[.pcsc], listing.failures[.usb] != nil {
                         return continuation.finish(throwing: error)
                     }
@@ -70,15 +70,15 @@ extension CardReader {
     }
 }
 
-/// A reader of this machine, with a session of ProximityReader.
+/// A reader of this machine, with its ProximityReader session.
 private final class TerminalLink: ReaderLink {
     let events: AsyncStream<LinkEvent>
     private let device: MachineReader
     private let reader: PaymentCardReader
     private var terminal: PaymentTerminal { reader.terminal }
-    /// With the payment service's token.
+    /// The session with the payment service's token.
     private let online: PaymentCardReaderSession
-    /// The terminal's present one: ``online``, or one that stores.
+    /// The terminal's present session: ``online``, or one that stores.
     private let current: Mutex<PaymentCardReaderSession>
     private let watch: Task<Void, Never>
 
@@ -119,7 +119,7 @@ private final class TerminalLink: ReaderLink {
         do {
             result = try await read(transaction, request.order)
         } catch let error as PaymentCardReaderSession.ReadError {
-            // One that has begun tells its end.
+            // A read that has begun reports its end.
             if error.isOfARead { try? await waiting(atMost: .seconds(5)) { await teller.value } }
             throw error
         } catch let error as AnotherInterfaceNeeded {
@@ -133,7 +133,8 @@ private final class TerminalLink: ReaderLink {
             applicationIdentifier: result.applicationTypeIdentifier, facts: result.facts)
     }
 
-    /// Reads a card in the session for it: a terminal has one at a time, and the online one is made anew with its token.
+    /// Reads a card in the given session.  A terminal has one session at a time; the online one is re-created with its
+    /// token.
     private func read(
         _ transaction: PaymentCardTransactionRequest, _ order: StoredOrder?
     ) async throws -> PaymentCardReadResult {
@@ -164,12 +165,12 @@ private final class TerminalLink: ReaderLink {
                 }
             }
         } catch {
-            // Gone, and the card with it.
+            // The reader is gone, and the card with it.
         }
         return false
     }
 
-    /// No reader of this machine can be updated from here.
+    /// Does nothing: the software of no reader here can be updated from this machine.
     func installUpdate(_ tell: @escaping @Sendable (CardReaderSoftwareUpdateState) -> Void) async throws {}
 
     func close() async {
@@ -180,7 +181,9 @@ private final class TerminalLink: ReaderLink {
 }
 
 extension CardReaderEvent {
-    /// - Returns: nil for an event that apps are not told of.
+    /// Maps a terminal's event.
+    ///
+    /// - Returns: nil for an event that apps do not receive.
     init?(_ event: PaymentCardReader.Event) {
         switch event {
         case .readyForTap: self = .waitingForInput(.tap)
@@ -196,7 +199,7 @@ extension CardReaderEvent {
 }
 
 extension PaymentCardReaderSession.ReadError {
-    /// Whether a card was waited for, and not refused before.
+    /// True if a card was awaited, so that the read was not refused before it began.
     fileprivate var isOfARead: Bool {
         switch self {
         case .noReaderSession, .readerSessionExpired, .readerTokenExpired, .readFromBackgroundError,

@@ -1,26 +1,27 @@
-/// Where a service's readers are: on this machine, or in a script.
+/// The source of a service's readers: this machine, or a script.
 package protocol ReaderBackend: Sendable {
     func supports(_ method: CardReaderDiscoveryMethod, _ type: CardReaderType) -> Bool
 
-    /// The readers that are attached, all of them: as they are now, then with each change, until nobody listens.
+    /// Lists all attached readers: the present list first, then a new list with each change, until nobody listens.
     func attachedReaders() -> AsyncThrowingStream<[AttachedReader], any Error>
 
-    /// Makes a reader ready for payments.
+    /// Prepares a reader for payments.
     ///
     /// - Parameters:
-    ///   - token: used here, and never again.
-    ///   - update: told of an update that the reader needs first.
-    /// - Throws: ``SoftwareUpdateFailure`` if that failed; anything that an ``UnderlyingError`` can be made of.
+    ///   - token: used once, here.
+    ///   - update: receives the progress of an update that the reader requires first.
+    /// - Throws: ``SoftwareUpdateFailure`` if the update failed; otherwise any error that ``UnderlyingError`` can be
+    ///   created from.
     func open(
         _ reader: AttachedReader, token: String, acceptingTerms: Bool,
         update: @escaping @Sendable (CardReaderSoftwareUpdateState) -> Void
     ) async throws -> any ReaderLink
 }
 
-/// A reader that is attached, and what the backend reaches it by.
+/// An attached reader, and the handle by which the backend reaches it.
 package struct AttachedReader: Sendable {
     package let reader: CardReader
-    /// The backend's own.
+    /// The backend's handle, opaque to the service.
     package let handle: any Sendable
 
     package init(_ reader: CardReader, handle: any Sendable) { (self.reader, self.handle) = (reader, handle) }
@@ -28,52 +29,52 @@ package struct AttachedReader: Sendable {
 
 /// A reader that is ready for payments.
 package protocol ReaderLink: Sendable {
-    /// What becomes of the reader, for one task: ends after ``LinkEvent/left(_:)``.
+    /// The reader's events, for one task.  The sequence ends after ``LinkEvent/left(_:)``.
     var events: AsyncStream<LinkEvent> { get }
 
     /// Waits for a card and reads it.
     ///
-    /// - Parameter tell: told of each step, the last one before this returns.
-    /// - Throws: anything that an ``UnderlyingError`` can be made of.
+    /// - Parameter tell: receives each step; the last one before this returns.
+    /// - Throws: any error that ``UnderlyingError`` can be created from.
     func collect(
         _ request: CollectionRequest, tell: @escaping @Sendable (CardReaderEvent) -> Void
     ) async throws -> CollectedCard
 
     /// Ends the wait for a card.
     ///
-    /// - Returns: false if there was none, or a card is there, which is read to its end.
+    /// - Returns: false if there was no wait, or if a card is present: it is read to its end.
     func cancelCollection() async throws -> Bool
 
-    /// Returns when no card is there, the reader is gone, or the task is cancelled.
+    /// Returns when no card is present, the reader is gone, or the task is canceled.
     ///
-    /// - Parameter cardIsThere: called once, if a card has to be waited for.
-    /// - Returns: whether no card is there.
+    /// - Parameter cardIsThere: called once, if a card has to be removed.
+    /// - Returns: true if no card is present.
     func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async -> Bool
 
-    /// Installs the update that is available, if there is one.
+    /// Installs the available update, if there is one.
     ///
     /// - Throws: ``SoftwareUpdateFailure``.
     func installUpdate(_ tell: @escaping @Sendable (CardReaderSoftwareUpdateState) -> Void) async throws
 
-    /// Gives the reader back.
+    /// Releases the reader.
     func close() async
 }
 
 package enum LinkEvent: Sendable {
-    /// Some field is another now, such as the battery's.
+    /// A property of the reader changed, such as the charge of its battery.
     case changed(CardReader)
     case happened(CardReaderEvent)
     case left(DisconnectReason)
 }
 
-/// What a card is read for.
+/// The purpose of a read: a payment or a refund, with its amount.
 package struct CollectionRequest: Sendable {
     package enum Kind: Hashable, Sendable { case purchase, refund }
     package let kind: Kind
-    /// In the currency's minor unit.
+    /// The amount in the currency's minor unit.
     package let amount: UInt
     package let currency: String
-    /// Not nil: the terminal stores the payment, on the disk when the card has been read.
+    /// The order to store.  If not nil, the terminal writes the payment to the disk when the card has been read.
     package let order: StoredOrder?
 
     package init(kind: Kind, amount: UInt, currency: String, order: StoredOrder? = nil) {
@@ -81,7 +82,7 @@ package struct CollectionRequest: Sendable {
     }
 }
 
-/// Why a reader was not updated.
+/// The reason for which a reader was not updated.
 package struct SoftwareUpdateFailure: Error, Sendable {
     package let underlyingError: UnderlyingError
     package let batteryLevel: Double?

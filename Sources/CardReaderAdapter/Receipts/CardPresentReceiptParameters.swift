@@ -2,26 +2,28 @@ import EMVContactless
 public import Foundation
 import SmartCard
 
-/// What a receipt says of a card payment.
+/// The receipt data of a card payment.
 public struct CardPresentReceiptParameters: Codable, Hashable, Sendable {
     public enum TransactionType: String, Codable, CaseIterable, Hashable, Sendable {
         case sale, refund
-        /// A sale that was stored while the payment service was not reached: nobody has authorized it yet.
+        /// A sale that was stored while the payment service was unreachable.  Nobody has authorized it yet.
         case storedSale = "stored_sale"
     }
 
     public let type: TransactionType
-    /// In the currency's minor unit.
+    /// The amount in the currency's minor unit.
     public let amount: UInt
-    /// Of ISO 4217: `EUR`.
+    /// The ISO 4217 code of the currency: `EUR`.
     public let currency: String
-    /// When the payment service answered; of a sale that was stored, when it was accepted.
+    /// The time of the payment service's answer; for a stored sale, the time at which it was accepted.
     public let time: ReceiptTime
     public let card: ReceiptCard
     public let orderID: String?
 
-    /// - Parameter currency: of ISO 4217, in letters of either case; one that has a minor unit.
-    /// - Parameter timeZone: that of the place of sale.
+    /// Creates the receipt data.
+    ///
+    /// - Parameter currency: an ISO 4217 code in either case; the currency must have a minor unit.
+    /// - Parameter timeZone: the time zone of the place of sale.
     /// - Throws: ``ReceiptError``.
     public init(
         type: TransactionType, amount: UInt, currency: String, date: Date, timeZone: TimeZone = .current,
@@ -41,7 +43,7 @@ public struct CardPresentReceiptParameters: Codable, Hashable, Sendable {
         else { throw .malformedField(.currency) }
         guard type == .refund || card.emv != nil || !card.entryMode.isEMV else { throw .missingRequiredField(.emv) }
         (self.type, self.amount, self.currency) = (type, amount, currency)
-        // What EMV tells is of the sale: a refund has asked for no cryptogram, no PIN and no signature.
+        // EMV data belongs to the sale: a refund involves no cryptogram, no PIN and no signature.
         self.card = type == .refund ? card.withoutEMV : card
         (self.time, self.orderID) = (time, orderID?.receiptText)
     }
@@ -61,15 +63,17 @@ public struct CardPresentReceiptParameters: Codable, Hashable, Sendable {
     }
 }
 
-/// What a receipt may say of a card.
+/// The card data that a receipt may show.
 public struct ReceiptCard: Codable, Hashable, Sendable {
     public let brand: CardBrand
-    /// Four digits.
+    /// The last four digits of the account number.
     public let lastFourDigits: String
     public let entryMode: CardReadMethod
-    /// Nil where the card was not read by EMV, and on the receipt of a refund.
+    /// The EMV data; nil if the card was not read by EMV, and on the receipt of a refund.
     public let emv: EMV?
 
+    /// Creates the card data from a payment service's details.
+    ///
     /// - Throws: ``ReceiptError``.
     public init(_ details: CardPresentTransactionDetails) throws(ReceiptError) {
         guard let entryMode = details.readMethod else { throw .missingRequiredField(.entryMode) }
@@ -113,10 +117,10 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
     /// The lines of an EMV transaction.  Hexadecimal is in upper case; nil is not printed.
     public struct EMV: Codable, Hashable, Sendable {
         public let applicationName: String
-        /// 5 to 16 bytes.
+        /// The application identifier, 5 to 16 bytes.
         public let applicationIdentifier: String
         public let cardholderVerification: CardholderVerificationMethod
-        /// Required but in the United States.
+        /// The account type, required outside the United States.
         public let accountType: String?
         public let authorizationCode: String?
         public let authorizationMode: AuthorizationMode?
@@ -132,6 +136,8 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
         /// 1 to 32 bytes.
         public let issuerApplicationData: String?
 
+        /// Creates the lines from receipt details.
+        ///
         /// - Throws: ``ReceiptError``.
         public init(_ details: ReceiptDetails) throws(ReceiptError) {
             guard details.applicationPreferredName.isFilled else { throw .missingRequiredField(.applicationName) }
@@ -216,20 +222,22 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
     }
 }
 
-/// A time of day where it was told: what a receipt prints stays the same wherever it is printed again.
+/// A time with the UTC offset of its place, so that a reprinted receipt shows the same time everywhere.
 public struct ReceiptTime: Codable, Hashable, Sendable {
-    /// In whole seconds.
+    /// The time in whole seconds.
     public let date: Date
-    /// Of the place, in whole minutes.
+    /// The UTC offset of the place, in seconds; a whole number of minutes.
     public let secondsFromGMT: Int
 
-    /// - Throws: ``ReceiptError/malformedField(_:)`` for years that are not of four digits.
+    /// Creates a time in a time zone.
+    ///
+    /// - Throws: ``ReceiptError/malformedField(_:)`` if the year does not have four digits.
     public init(_ date: Date, timeZone: TimeZone = .current) throws(ReceiptError) {
         try self.init(date, secondsFromGMT: timeZone.secondsFromGMT(for: date))
     }
 
     private init(_ date: Date, secondsFromGMT: Int) throws(ReceiptError) {
-        // The years 1000 to 9998: an offset leads out of no year of four digits.
+        // The years 1000 to 9998: with any offset the year still has four digits.
         guard (-30_610_224_000..<253_370_764_800).contains(date.timeIntervalSince1970) else {
             throw .malformedField(.dateAndTime)
         }
@@ -237,7 +245,7 @@ public struct ReceiptTime: Codable, Hashable, Sendable {
         self.secondsFromGMT = secondsFromGMT / 60 * 60
     }
 
-    /// Year, month, day, hour, minute, second.
+    /// The year, month, day, hour, minute and second.
     var components: [Int] {
         var calendar = Calendar(identifier: .gregorian)
         calendar.timeZone = .gmt
@@ -246,7 +254,7 @@ public struct ReceiptTime: Codable, Hashable, Sendable {
         return [parts.year, parts.month, parts.day, parts.hour, parts.minute, parts.second].map { $0 ?? 0 }
     }
 
-    /// As RFC 3339 has it: `2026-11-22T14:05:09+01:00`.
+    /// The time in RFC 3339 format: `2026-11-22T14:05:09+01:00`.
     public var text: String {
         let parts = components.map { ($0 < 10 ? "0" : "") + String($0) }
         let minutes = abs(secondsFromGMT) / 60
@@ -255,7 +263,7 @@ public struct ReceiptTime: Codable, Hashable, Sendable {
             + (secondsFromGMT < 0 ? "-" : "+") + offset
     }
 
-    /// Reads what ``text`` writes, and `Z` for `+00:00`.
+    /// Parses a time in the format of ``text``; `Z` stands for `+00:00`.
     ///
     /// - Throws: ``ReceiptError/malformedField(_:)``.
     public init(_ text: String) throws(ReceiptError) {
@@ -272,7 +280,7 @@ public struct ReceiptTime: Codable, Hashable, Sendable {
             second: numbers[5])
         guard let date = calendar.date(from: parts) else { throw .malformedField(.dateAndTime) }
         try self.init(date.addingTimeInterval(Double(-offset)), secondsFromGMT: offset)
-        // The 30th of February is another day, and so is not what was read.
+        // The 30th of February becomes another day, and so does not match the text.
         guard self.text == whole || offset == 0 && whole.hasSuffix("-00:00") else {
             throw .malformedField(.dateAndTime)
         }

@@ -1,13 +1,16 @@
-/// A table by which a printer reads bytes from 80 to FF; those below are ASCII in each.
+/// A code page of a printer: the characters of bytes 80 to FF.  Lower bytes are ASCII in every code page.
 public struct CodePage: Hashable, Sendable {
-    /// What `ESC t` selects it by.
+    /// The number that selects the code page with `ESC t`.
     public let number: UInt8
-    /// As iconv names it.
+    /// The name that iconv uses.
     public let name: String
     private let bytes: [Unicode.Scalar: UInt8]
 
-    /// - Parameter number: what `ESC t` selects it by, as the printer's manual says.
-    /// - Parameter upperHalf: the 128 characters from 80 on; U+FFFD where there is none.  Control characters are none.
+    /// Creates a code page.
+    ///
+    /// - Parameter number: the number for `ESC t`, from the printer's manual.
+    /// - Parameter upperHalf: the 128 characters from 80 on, with U+FFFD for unassigned bytes.  Control characters
+    ///   count as unassigned.
     public init(number: UInt8, name: String, upperHalf: String) {
         self.init(
             number: number, name: name,
@@ -21,16 +24,16 @@ public struct CodePage: Hashable, Sendable {
         (self.number, self.name, self.bytes) = (number, name, bytes)
     }
 
-    /// The same table, where a printer selects it by `number`.
+    /// Returns the same code page for a printer that selects it by `number`.
     public func numbered(_ number: UInt8) -> CodePage { CodePage(number: number, name: name, bytes: bytes) }
 
-    /// Nil for what the table does not hold, and for control characters.
+    /// Returns the byte of a character; nil for control characters and characters that the code page lacks.
     func byte(_ scalar: Unicode.Scalar) -> UInt8? {
         (0x20...0x7E).contains(scalar.value) ? UInt8(scalar.value) : bytes[scalar]
     }
 }
 
-// The numbers are Epson's.
+// The numbers of Epson's printers.
 extension CodePage {
     public static let all: [CodePage] = [.pc437, .pc850, .pc852, .pc858, .pc866, .windows1252, .greek]
 

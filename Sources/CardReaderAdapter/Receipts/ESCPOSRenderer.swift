@@ -1,29 +1,29 @@
 import Foundation
 
-/// A receipt as bytes for a receipt printer that speaks ESC/POS, as Epson's and most others do.
+/// A renderer to ESC/POS, the command language of Epson's and most other receipt printers.
 ///
-/// Text cannot command the printer: of what stands in the document only characters of the code pages get into the bytes.
+/// Text cannot command the printer: only characters of the code pages reach the output.
 public struct ESCPOSRenderer: Hashable, Sendable {
     public enum Cut: Hashable, Sendable {
-        /// All but a bridge, at the cutter.
+        /// Cuts at the cutter and leaves a bridge.
         case partial
-        /// All of it, after so many lines that the last one is out of the printer.
+        /// Feeds until the last line is out of the printer, and cuts completely.
         case full
     }
 
     public enum Drawer: Hashable, Sendable {
-        /// By pin 2 or 5 of the connector.
+        /// The pin of the drawer connector.
         case pin2, pin5
     }
 
     public let columns: Int
-    /// The tables that the printer has, in the order in which they are tried.
+    /// The printer's code pages, in the order in which they are tried.
     public let codePages: [CodePage]
     public let cut: Cut?
-    /// The drawer that is opened before the receipt is printed.
+    /// The drawer to open before printing.
     public let drawer: Drawer?
 
-    /// What printers of Epson have.
+    /// The code pages of Epson's printers.
     public static let epson: [CodePage] = [.pc858, .windows1252, .pc852, .pc866, .greek]
 
     public init(
@@ -38,7 +38,7 @@ public struct ESCPOSRenderer: Hashable, Sendable {
         commands(document).flatMap(\.bytes)
     }
 
-    /// What the printer is told, one by one.
+    /// Returns the commands that print the document.
     func commands(_ document: ReceiptDocument) -> [ESCPOSCommand] {
         var encoder = ESCPOSEncoder(codePages: codePages)
         var commands: [ESCPOSCommand] = [.initialize]
@@ -79,45 +79,46 @@ public struct ESCPOSRenderer: Hashable, Sendable {
     }
 }
 
-/// A command of ESC/POS.
+/// An ESC/POS command.
 enum ESCPOSCommand: Hashable {
     enum Alignment: UInt8 { case left, centre, right }
 
     case initialize
     case selectCodePage(UInt8)
-    /// In the code page that is selected.
+    /// Text in the selected code page.
     case text([UInt8])
     case align(Alignment)
     case bold(Bool)
     case size(tall: Bool)
     case feed(UInt8)
     case cut
-    /// Feeds to the cutter, and leaves a bridge.
+    /// Feeds to the cutter, cuts, and leaves a bridge.
     case cutAtCutter
-    /// For 100 ms.
+    /// Opens the cash drawer with a pulse of 100 ms.
     case openDrawer(connector: UInt8)
-    /// A QR code, model 2, error correction M, whose modules have so many dots each way.
+    /// A QR code, model 2, error correction M, with modules of the given number of dots.
     case code(String, moduleDots: UInt8)
-    /// Real-time: answered at once, whatever the printer does.
+    /// Requests a status in real time: the printer answers at once, whatever it does.
     case transmitStatus(UInt8)
-    /// Answered after all that came before has been printed.
+    /// Requests the paper sensor's status.  The answer follows after everything before it is printed.
     case transmitPaperSensor
 
-    /// Capacities of QR codes of the versions 1 to 40 with error correction M, in bytes (ISO/IEC 18004, table 7).
+    /// The capacities of QR codes of versions 1 to 40 with error correction M, in bytes (ISO/IEC 18004, table 7).
     private static let codeCapacities = [
         14, 26, 42, 62, 84, 106, 122, 152, 180, 213, 251, 287, 331, 362, 412, 450, 504, 560, 624, 666, 711, 779, 857,
         911,
         997, 1059, 1125, 1190, 1264, 1370, 1452, 1538, 1628, 1722, 1809, 1911, 1989, 2099, 2213, 2331,
     ]
 
-    /// How large the modules of a QR code may be on paper of so many columns, which have 12 dots each: up to 6.
+    /// Returns the size of a QR code's modules on paper of the given number of columns, 12 dots each: at most 6 dots.
     ///
-    /// - Returns: nil if the code does not fit with modules of 3 dots; a telephone cannot read smaller ones.
+    /// - Returns: nil if the code does not fit with modules of 3 dots, the smallest that a phone can read.
     static func moduleDots(of text: String, columns: Int) -> UInt8? {
         guard let version = codeCapacities.firstIndex(where: { $0 >= text.utf8.count }), !text.isEmpty else {
             return nil
         }
-        // 21 modules, four more each version, and four at each side that stay white (ISO/IEC 18004, 5.3.1 and 5.3.8).
+        // 21 modules, four more for each version, and a quiet zone of four on each side (ISO/IEC 18004, 5.3.1 and
+        // 5.3.8).
         let dots = min(6, columns * 12 / (21 + 4 * version + 8))
         return dots < 3 ? nil : UInt8(dots)
     }
@@ -142,21 +143,21 @@ enum ESCPOSCommand: Hashable {
         }
     }
 
-    /// GS ( k for QR codes: the length, low byte first, of what follows it.
+    /// Returns a GS ( k command for QR codes: the length of what follows it, low byte first.
     private static func code(_ function: UInt8, _ parameters: [UInt8]) -> [UInt8] {
         let count = parameters.count + 2
         return [0x1D, 0x28, 0x6B, UInt8(count & 0xFF), UInt8(count >> 8 & 0xFF), 49, function] + parameters
     }
 }
 
-/// Text in the code pages of a printer.
+/// An encoder of text to the code pages of a printer.
 struct ESCPOSEncoder {
     let codePages: [CodePage]
     private var current: CodePage?
 
     init(codePages: [CodePage]) { self.codePages = codePages }
 
-    /// What has no byte in any page goes without its accent, and else is `?`, as wide as it is.
+    /// Encodes text.  A character without a byte in any code page loses its accent, or else becomes `?` in its width.
     mutating func encode(_ text: String) -> [ESCPOSCommand] {
         var commands: [ESCPOSCommand] = []
         var run: [UInt8] = []
@@ -175,7 +176,8 @@ struct ESCPOSEncoder {
         return run.isEmpty ? commands : commands + [.text(run)]
     }
 
-    /// Bytes, and the page that they are of; nil for ASCII, which is in all.
+    /// Returns the bytes of a character and their code page; the code page is nil for ASCII, which all code pages
+    /// contain.
     private func encode(_ character: Character) -> (bytes: [UInt8], page: CodePage?)? {
         if character == "\u{A0}" { return ([0x20], nil) }
         let composed = String(character).precomposedStringWithCanonicalMapping.unicodeScalars

@@ -1,10 +1,10 @@
-/// A receipt as a page of HTML that stands alone: no script, no picture, nothing from elsewhere.
+/// A renderer to a self-contained HTML page: no scripts, no images, no external resources.
 public struct HTMLRenderer: Hashable, Sendable {
-    /// The page that it is printed on.
+    /// The paper on which the page is printed.
     public enum Paper: String, CaseIterable, Hashable, Sendable {
-        /// 80 mm wide, cut at 297 mm.
+        /// Roll paper, 80 mm wide, cut at 297 mm.
         case roll
-        /// 4 by 6 inches.
+        /// A label, 4 by 6 inches.
         case label
         case a4
 
@@ -82,7 +82,7 @@ public struct HTMLRenderer: Hashable, Sendable {
 }
 
 extension String {
-    /// For text and for attributes in quotes.
+    /// The text, escaped for content and for quoted attributes.
     fileprivate var escapedForHTML: String {
         var result = UnicodeScalarView()
         for scalar in unicodeScalars {

@@ -1,19 +1,23 @@
 public import Foundation
 
-/// A receipt as PDF, made by WeasyPrint, which Debian has.
+/// A renderer to PDF.  It runs WeasyPrint, which Debian packages.
 public struct PDFRenderer: Sendable {
     public let paper: HTMLRenderer.Paper
     private let program: String
     private let limit: Duration
 
-    /// - Parameter program: WeasyPrint, found in PATH, or its path.
-    /// - Parameter limit: how long it may take.
+    /// Creates a renderer.
+    ///
+    /// - Parameter program: WeasyPrint's name, found in PATH, or its path.
+    /// - Parameter limit: the time limit for one document.
     public init(
         paper: HTMLRenderer.Paper = .roll, program: String = "weasyprint", limit: Duration = .seconds(120)
     ) {
         (self.paper, self.program, self.limit) = (paper, program, limit)
     }
 
+    /// Renders the document to PDF.
+    ///
     /// - Throws: ``ExternalProgramError``; `CancellationError`.
     public func render(_ document: ReceiptDocument) async throws -> Data {
         let html = HTMLRenderer(paper: paper).render(document)
@@ -23,13 +27,13 @@ public struct PDFRenderer: Sendable {
     }
 }
 
-/// A program that receipts need is not there, or failed.
+/// The failure of a program that receipts need.
 public enum ExternalProgramError: Error, Hashable, Sendable {
-    /// It is not installed.
+    /// The program is not installed.
     case missing(program: String, package: String)
-    /// It ended with this status.
+    /// The program exited with a nonzero status.
     case failed(program: String, status: Int32, message: String)
-    /// It was ended after so long.
+    /// The program exceeded its time limit and was stopped.
     case tooSlow(program: String, limit: Duration)
 }
 
@@ -43,7 +47,7 @@ extension ExternalProgramError: CustomStringConvertible {
         }
     }
 
-    /// One sentence for a person: what to do next.
+    /// A sentence that tells a person what to do next.
     public var hint: String {
         switch self {
         case .missing(_, let package): "Install it: sudo apt-get install \(package)"
@@ -53,10 +57,10 @@ extension ExternalProgramError: CustomStringConvertible {
     }
 }
 
-/// A program that makes one document of another, from standard input to standard output.
+/// A program that converts a document from standard input to standard output.
 struct ExternalProgram: Sendable {
     let command: [String]
-    /// The Debian package that has it.
+    /// The Debian package of the program.
     let package: String
     let limit: Duration
 
@@ -64,7 +68,9 @@ struct ExternalProgram: Sendable {
         (self.command, self.package, self.limit) = (command, package, limit)
     }
 
-    /// - Throws: ``ExternalProgramError``; `CancellationError`, after the program has been ended.
+    /// Runs the program.
+    ///
+    /// - Throws: ``ExternalProgramError``; `CancellationError`, after the program was stopped.
     func output(of input: Data) async throws -> Data {
         let name = command[0]
         guard let path = Self.path(name) else { throw ExternalProgramError.missing(program: name, package: package) }
@@ -72,7 +78,7 @@ struct ExternalProgram: Sendable {
         try FileManager.default.createDirectory(
             at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
         defer { try? FileManager.default.removeItem(at: folder) }
-        // Files, so that neither side waits for the other.
+        // Files instead of pipes, so that neither side waits for the other.
         let files = ["input", "output", "error"].map { folder.appending(path: $0) }
         try input.write(to: files[0])
         for file in files.dropFirst() { try Data().write(to: file) }

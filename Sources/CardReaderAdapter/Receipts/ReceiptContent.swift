@@ -1,21 +1,24 @@
 import EMVContactless
 public import Foundation
 
-/// What a receipt says: of the order what was sold, of the transaction how it was paid.
+/// The content of a receipt: the items of the order, and the payment.
 ///
-/// A value of this type is a receipt that may be handed out and kept: what the card networks require is there, and what they
-/// forbid (the whole account number, the expiry date, tracks, the PIN, the cardholder's name) has no place in it.  Account
-/// numbers that somebody wrote into a title or a note are masked when the value is made, and control characters are left out.
+/// A receipt of this type may be handed out and stored.  It contains everything that the card networks require.  It
+/// has no place for anything that they forbid: the full account number, the expiry date, tracks, the PIN, the
+/// cardholder's name.  Account numbers in titles and notes are masked when the value is created, and control
+/// characters are removed.
 public struct ReceiptContent: Codable, Hashable, Sendable {
     public let merchant: ReceiptMerchant
     public let parameters: CardPresentReceiptParameters
     public let lineItems: [ReceiptLineItem]
     public let cartTotals: ReceiptTotals
     public let orderNote: String?
-    /// Where the customer finds the receipt again: printed as a QR code where one of that length fits the paper.
+    /// A link to the receipt for the customer: printed as a QR code if the code fits the paper.
     public let link: String?
 
-    /// - Parameter lineItems: of a sale one at least; a refund may be of an amount alone.
+    /// Creates the content of a receipt.
+    ///
+    /// - Parameter lineItems: at least one for a sale; a refund may have an amount alone.
     /// - Throws: ``ReceiptError``.
     public init(
         merchant: ReceiptMerchant, parameters: CardPresentReceiptParameters, lineItems: [ReceiptLineItem] = [],
@@ -27,7 +30,7 @@ public struct ReceiptContent: Codable, Hashable, Sendable {
         ]
         if let (_, field) = required.first(where: { !$0.0.isFilled }) { throw .missingRequiredField(field) }
         guard Country[merchant.country]?.alpha2 == merchant.country else { throw .malformedField(.country) }
-        // The payment service tells it with its answer.
+        // The payment service includes it in its answer.
         if let emv = parameters.card.emv, emv.accountType == nil, merchant.country != "US", parameters.type == .sale {
             throw .missingRequiredField(.accountType)
         }
@@ -44,8 +47,10 @@ public struct ReceiptContent: Codable, Hashable, Sendable {
         case orderNote = "order_note"
     }
 
-    /// - Throws: ``ReceiptError`` where a required field is absent or a field is malformed; `DecodingError` where the shape
-    ///   is another.
+    /// Decodes the content of a receipt.
+    ///
+    /// - Throws: ``ReceiptError`` if a required field is absent or a field is malformed; `DecodingError` for any other
+    ///   structure.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: CodingKeys.self)
         try self.init(
@@ -58,17 +63,17 @@ public struct ReceiptContent: Codable, Hashable, Sendable {
     }
 }
 
-/// Who sold.
+/// The merchant on a receipt.
 public struct ReceiptMerchant: Codable, Hashable, Sendable {
     /// The name that customers know.
     public let name: String
-    /// The place of sale, line by line.
+    /// The address of the place of sale, in lines.
     public let address: [String]
-    /// Of the place of sale, by ISO 3166-1: two capital letters.  It is not printed.
+    /// The country of the place of sale: two capital letters of ISO 3166-1.  It is not printed.
     public let country: String
-    /// The acquirer's number for the merchant.
+    /// The number that the acquirer assigned to the merchant.
     public let merchantID: String
-    /// The acquirer's number for the terminal.
+    /// The number that the acquirer assigned to the terminal.
     public let terminalID: String
 
     public init(name: String, address: [String], country: String, merchantID: String, terminalID: String) {
@@ -94,9 +99,9 @@ public struct ReceiptMerchant: Codable, Hashable, Sendable {
     }
 }
 
-/// One of the things sold.
+/// An item of the order.
 public struct ReceiptLineItem: Codable, Hashable, Sendable {
-    /// Size: L
+    /// An attribute of an item, such as `Size: L`.
     public struct Attribute: Codable, Hashable, Sendable {
         public let name: String
         public let value: String
@@ -113,7 +118,7 @@ public struct ReceiptLineItem: Codable, Hashable, Sendable {
 
     public let title: String
     public let quantity: Decimal
-    /// For all of them together, in the currency's minor unit.
+    /// The amount for the whole quantity, in the currency's minor unit.
     public let amount: Int
     public let attributes: [Attribute]
 
@@ -134,12 +139,12 @@ public struct ReceiptLineItem: Codable, Hashable, Sendable {
     }
 }
 
-/// What makes the amount, in the currency's minor unit.  Nothing here is added up: prices may hold the taxes or not.
+/// The parts of the amount, in the currency's minor unit.  They are not added up: prices may include taxes or not.
 public struct ReceiptTotals: Codable, Hashable, Sendable {
     public let subtotal: Int
-    /// What is taken off, as a positive number.
+    /// The discount, as a positive number.
     public let discount: Int
-    /// The codes of the coupons that it is for.
+    /// The codes of the coupons that the discount is for.
     public let coupons: [String]
     public let fees: Int
     public let shipping: Int
@@ -167,12 +172,14 @@ public struct ReceiptTotals: Codable, Hashable, Sendable {
 }
 
 extension String {
-    /// Whether there is anything to print.
+    /// True if the text contains something to print.
     var isFilled: Bool { unicodeScalars.contains { !$0.properties.isWhitespace && $0.isPrintable } }
 }
 
 extension KeyedDecodingContainer {
-    /// - Throws: ``ReceiptError/missingRequiredField(_:)`` where there is no `key`, or null.
+    /// Decodes a required field.
+    ///
+    /// - Throws: ``ReceiptError/missingRequiredField(_:)`` if `key` is absent or null.
     func required<Value: Decodable>(_ key: Key, _ field: ReceiptField) throws -> Value {
         guard let value = try decodeIfPresent(Value.self, forKey: key) else {
             throw ReceiptError.missingRequiredField(field)

@@ -2,31 +2,32 @@ import EMVContactless
 import Foundation
 import SmartCard
 
-/// A receipt as lines with a meaning, in one language, before it is text, HTML, bytes for a printer or PDF.
+/// A receipt as lines with a meaning, in one language: the input of all renderers.
 ///
-/// Text in it is safe to print, as that of the content is: without control characters, each line one line.
+/// Its text is safe to print, like the text of the content: it has no control characters, and each line is a single
+/// line.
 public struct ReceiptDocument: Hashable, Sendable {
     public enum Line: Hashable, Sendable {
-        /// Who sold: the head of the receipt.
+        /// The merchant's name, at the head of the receipt.
         case merchant(String)
-        /// What stands below the head, centred.
+        /// A centered line below the head.
         case subhead(String)
-        /// Sale or refund.
+        /// The word for sale or refund.
         case heading(String)
         case item(String, amount: String)
-        /// What belongs to the item above.
+        /// A detail of the item above.
         case itemDetail(String)
         case total(String, amount: String)
-        /// The last of the totals.
+        /// The last line of the totals.
         case amount(String, amount: String)
         case fact(String, value: String)
-        /// How the cardholder was verified.
+        /// The method by which the cardholder was verified.
         case statement(String)
-        /// Where the customer signs.
+        /// The line for the customer's signature.
         case signature(String)
         case note(String)
         case separator
-        /// What a QR code holds.
+        /// The content of a QR code.
         case code(String)
     }
 
@@ -75,7 +76,8 @@ public struct ReceiptDocument: Hashable, Sendable {
                 + attributes.map { .itemDetail($0) }
         }
 
-        /// The subtotal and the amount always; a discount if there is one, or coupons; the rest unless it is zero.
+        /// Returns the lines of the totals: subtotal and amount always; the discount if it is not zero or has coupons;
+        /// other parts unless zero.
         func totals(_ totals: ReceiptTotals, _ parameters: CardPresentReceiptParameters) -> [Line] {
             var lines = [line(.subtotal, totals.subtotal)]
             if totals.discount != 0 || !totals.coupons.isEmpty {
@@ -112,7 +114,7 @@ public struct ReceiptDocument: Hashable, Sendable {
         }
 
         func emv(_ emv: ReceiptCard.EMV, _ type: CardPresentReceiptParameters.TransactionType) -> [Line] {
-            // Whatever the card asked for: nobody has authorized it.
+            // The card's request does not matter here: nobody has authorized the sale.
             let mode = type == .storedSale ? nil : emv.authorizationMode
             let facts: [(String, String?)] = [
                 (language.text(.application), emv.applicationName),
@@ -121,7 +123,7 @@ public struct ReceiptDocument: Hashable, Sendable {
                 (language.text(.authorization), emv.authorizationCode),
                 (language.text(.authorizationMode), mode.map { language.text($0.phrase) }),
                 (language.text(.responseCode), emv.authorizationResponseCode),
-                // Its type is its name.
+                // The name of the cryptogram is its type.
                 (emv.cryptogramType?.rawValue ?? language.text(.cryptogram), emv.applicationCryptogram),
                 ("TVR", emv.terminalVerificationResults),
                 ("IAD", emv.issuerApplicationData),
@@ -152,16 +154,16 @@ public struct ReceiptDocument: Hashable, Sendable {
 }
 
 extension String {
-    /// What a receipt may say of free text: on one line, printable, account numbers masked.
+    /// The text as a receipt may show it: one printable line, with account numbers masked.
     var receiptText: String { AccountNumbers.masked(in: printable) }
 
-    /// The same of more than one line.  An account number may go on in the next.
+    /// The text as several printable lines.  An account number may continue on the next line.
     var receiptLines: String {
         let lines = split(whereSeparator: \.isNewline).map { String($0).printable }
         return AccountNumbers.masked(in: lines.joined(separator: "\n"))
     }
 
-    /// On one line, without what steers a printer, a terminal or the direction of writing.
+    /// The text on one line, without characters that control a printer, a terminal or the writing direction.
     var printable: String {
         var result = UnicodeScalarView()
         for scalar in unicodeScalars {
@@ -176,24 +178,23 @@ extension String {
 }
 
 extension Unicode.Scalar {
-    /// Neither control nor formatting character, nor unassigned, nor for private use.
+    /// True unless the scalar is a control or formatting character, unassigned, or for private use.
     var isPrintable: Bool {
         switch properties.generalCategory {
         case .control, .surrogate, .unassigned, .privateUse, .lineSeparator, .paragraphSeparator: false
-        // The joiner within an emoji.
+        // The zero-width joiner of emoji.
         case .format: self == "\u{200D}"
         default: true
         }
     }
 }
 
-/// Account numbers that somebody wrote into free text.
+/// Account numbers in free text.
 enum AccountNumbers {
-    /// `text` with all but the last four digits of what may be an account number replaced by `*`, and with what follows
-    /// it on a track.
+    /// Masks account numbers: `*` replaces all but the last four digits, and the track data that follows.
     ///
-    /// That is 13 to 19 digits with a Luhn check digit that begin as numbers of card networks do; one of space, hyphen, point
-    /// or slash may stand between two of them.
+    /// An account number is a sequence of 13 to 19 digits with a Luhn check digit that begins like the numbers of a
+    /// card network.  One space, hyphen, period or slash may stand between two digits.
     static func masked(in text: String) -> String {
         var characters = Array(text)
         let digits = characters.indices.compactMap { index in
@@ -212,7 +213,7 @@ enum AccountNumbers {
         return String(characters)
     }
 
-    /// The end of the longest account number that begins at `start`.
+    /// Returns the end of the longest account number that begins at `start`.
     private static func end(
         of digits: [(index: Int, value: Int)], from start: Int, in characters: [Character]
     ) -> Int? {
@@ -231,7 +232,8 @@ enum AccountNumbers {
         between.count <= 1 && between.allSatisfy { " -./‐‑–·_\n".contains($0) }
     }
 
-    /// Behind the separator of track 2, `=` or `D`, to the next space; behind that of track 1, `^`, to the sentinel.
+    /// Masks track data: after the separator of track 2, `=` or `D`, up to the next space; after that of track 1, `^`,
+    /// up to the sentinel.
     private static func mask(trackAfter index: Int, in characters: inout [Character]) {
         let first = index + 1
         guard first < characters.count, "=Dd^".contains(characters[first]) else { return }

@@ -1,14 +1,14 @@
-/// Why there is no receipt.
+/// The reason for which no receipt can be made.
 public enum ReceiptError: Error, Hashable, Sendable {
-    /// What the card networks require of every receipt is not there, or empty.
+    /// A field that the card networks require is absent or empty.
     case missingRequiredField(ReceiptField)
-    /// It is there, and not what it should be.
+    /// A field is malformed.
     case malformedField(ReceiptField)
-    /// The transaction has charged nobody: it was declined, cancelled or is not at its end.
+    /// The transaction has charged nobody: it was declined or canceled, or it is not over.
     case notPaid
 }
 
-/// What a receipt may say.
+/// A field of a receipt.
 public enum ReceiptField: String, CaseIterable, Hashable, Sendable {
     case merchantName = "merchant name"
     case location
@@ -41,7 +41,7 @@ public enum ReceiptField: String, CaseIterable, Hashable, Sendable {
 }
 
 extension ReceiptError: CustomStringConvertible {
-    /// One line that says what is wrong: `the receipt has no merchant name`.
+    /// A line that says what is wrong: `the receipt has no merchant name`.
     public var description: String {
         switch self {
         case .missingRequiredField(let field): "the receipt has no \(field.rawValue)"
@@ -50,7 +50,7 @@ extension ReceiptError: CustomStringConvertible {
         }
     }
 
-    /// One sentence for a person: what to do next.
+    /// A sentence that tells a person what to do next.
     public var hint: String {
         switch self {
         case .missingRequiredField(.accountType):

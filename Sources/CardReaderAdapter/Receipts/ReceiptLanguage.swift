@@ -1,11 +1,11 @@
-/// The languages that receipts are printed in.
+/// A language in which receipts are printed.
 public enum ReceiptLanguage: String, CaseIterable, Codable, Hashable, Sendable {
     case english = "en"
     case german = "de"
     case french = "fr"
     case spanish = "es"
 
-    /// What stands between thousands, and before decimals.
+    /// The separators between thousands and before decimals.
     private var marks: (group: String, decimal: String) {
         switch self {
         case .english: (",", ".")
@@ -14,7 +14,7 @@ public enum ReceiptLanguage: String, CaseIterable, Codable, Hashable, Sendable {
         }
     }
 
-    /// An amount in minor units with so many decimals: `1,234.50`.
+    /// Formats an amount in minor units with the given number of decimals: `1,234.50`.
     func amount(_ units: Int, decimals: Int) -> String {
         (units < 0 ? "-" : "") + amount(units.magnitude, decimals: decimals)
     }
@@ -25,7 +25,7 @@ public enum ReceiptLanguage: String, CaseIterable, Codable, Hashable, Sendable {
         return grouped(padded.dropLast(decimals)) + (decimals == 0 ? "" : marks.decimal + padded.suffix(decimals))
     }
 
-    /// A number as `Decimal` writes it: `0.355`.
+    /// Formats a number in the notation of `Decimal`: `0.355`.
     func number(_ text: String) -> String { text.split(separator: ".").joined(separator: marks.decimal) }
 
     private func grouped(_ digits: Substring) -> String {
@@ -37,7 +37,7 @@ public enum ReceiptLanguage: String, CaseIterable, Codable, Hashable, Sendable {
         return text
     }
 
-    /// Day and time to the second.
+    /// Formats a time as the day and the time of day with seconds.
     func text(_ time: ReceiptTime) -> String {
         let parts = time.components.map { ($0 < 10 ? "0" : "") + String($0) }
         let day =
@@ -60,7 +60,7 @@ public enum ReceiptLanguage: String, CaseIterable, Codable, Hashable, Sendable {
     }
 }
 
-/// What a receipt says in the customer's language.
+/// A phrase of a receipt in the customer's language.
 enum ReceiptPhrase: CaseIterable {
     case sale, refund
     case subtotal, discount, fees, shipping, taxes, amountPaid, amountRefunded, amount
@@ -150,7 +150,7 @@ extension CardholderVerificationMethod {
         }
     }
 
-    /// Whether the customer has to sign.
+    /// True if the customer has to sign.
     var needsSignature: Bool { self == .signature || self == .offlinePINAndSignature }
 }
 
@@ -164,7 +164,7 @@ extension AuthorizationMode {
 }
 
 extension CardReadMethod {
-    /// Whether the card has told the data objects of EMV.
+    /// True if the card supplied EMV data objects.
     var isEMV: Bool { self == .contactlessEMV || self == .chip }
 
     var phrase: ReceiptPhrase {

@@ -3,14 +3,14 @@ public import Foundation
 public import ProximityReader
 import SmartCard
 
-/// An order, as a shop knows it: what of a receipt the transaction does not tell.
+/// An order with the shop's data for a receipt, which the transaction does not contain.
 public struct ReceiptOrder: Codable, Hashable, Sendable {
-    /// Nil where the transaction tells it: ``PaymentIntent/MetadataKeys/orderID``.
+    /// The order's identifier; nil if the transaction has it: ``PaymentIntent/MetadataKeys/orderID``.
     public let id: String?
     public let lineItems: [ReceiptLineItem]
     public let totals: ReceiptTotals
     public let note: String?
-    /// Where the customer finds the receipt again.
+    /// A link to the receipt for the customer.
     public let link: String?
 
     public init(
@@ -38,11 +38,11 @@ public struct ReceiptOrder: Codable, Hashable, Sendable {
 }
 
 extension ReceiptContent {
-    /// The receipt of what `intent` has charged, of the time of the payment service's answer,
+    /// Creates the receipt of the charge of `intent`.  Its time is that of the payment service's answer,
     /// ``Charge/created``.
     ///
-    /// - Parameter timeZone: that of the place of sale.
-    /// - Throws: ``ReceiptError``; ``ReceiptError/missingRequiredField(_:)`` for a charge that has no time;
+    /// - Parameter timeZone: the time zone of the place of sale.
+    /// - Throws: ``ReceiptError``; ``ReceiptError/missingRequiredField(_:)`` for a charge without a time;
     ///   ``ReceiptError/notPaid`` for an intent that has neither succeeded nor is to be captured.
     public init(
         merchant: ReceiptMerchant, order: ReceiptOrder, intent: PaymentIntent, timeZone: TimeZone = .current
@@ -58,10 +58,10 @@ extension ReceiptContent {
         try self.init(merchant: merchant, order: order, charge: charge, date: date, timeZone: timeZone)
     }
 
-    /// The receipt of a charge.
+    /// Creates the receipt of a charge.
     ///
-    /// - Parameter date: when the payment service answered.
-    /// - Parameter timeZone: that of the place of sale.
+    /// - Parameter date: the time of the payment service's answer.
+    /// - Parameter timeZone: the time zone of the place of sale.
     /// - Throws: ``ReceiptError``; ``ReceiptError/notPaid`` for a charge that has not succeeded.
     public init(
         merchant: ReceiptMerchant, order: ReceiptOrder, charge: Charge, date: Date, timeZone: TimeZone = .current
@@ -69,16 +69,18 @@ extension ReceiptContent {
         try self.init(.sale, charge.amount, of: charge, merchant, order, date, timeZone)
     }
 
-    /// The receipt of a sale that was stored while the payment service was not reached.  It says that nobody has authorized
-    /// it yet; the customer's next one is of the charge, by
+    /// Creates the receipt of a sale that was stored while the payment service was unreachable.
+    ///
+    /// The receipt says that nobody has authorized the sale yet.  The customer's next receipt is that of the charge:
     /// ``init(merchant:order:charge:date:timeZone:)``.
     ///
     /// - Parameters:
     ///   - amount: in the currency's minor unit.
-    ///   - card: what the ledger has of it; ``ReceiptDetails/init(_:authorizationResponseCode:transactionStatusInformation:issuerApplicationData:accountType:authorizationCode:)``
-    ///     makes its details of the kernel's.
-    ///   - accepted: when the card was read and stored.
-    ///   - timeZone: that of the place of sale.
+    ///   - card: the card data in the ledger;
+    ///     ``ReceiptDetails/init(_:authorizationResponseCode:transactionStatusInformation:issuerApplicationData:accountType:authorizationCode:)``
+    ///     converts the kernel's facts.
+    ///   - accepted: the time at which the card was read and the sale was stored.
+    ///   - timeZone: the time zone of the place of sale.
     /// - Throws: ``ReceiptError``.
     public init(
         merchant: ReceiptMerchant, order: ReceiptOrder, storing amount: UInt, currency: String,
@@ -92,9 +94,9 @@ extension ReceiptContent {
             lineItems: order.lineItems, cartTotals: order.totals, orderNote: order.note, link: order.link)
     }
 
-    /// The receipt of a stored sale by what the ledger has of it.
+    /// Creates the receipt of a stored sale from the ledger's data.
     ///
-    /// - Parameter timeZone: that of the place of sale.
+    /// - Parameter timeZone: the time zone of the place of sale.
     /// - Throws: ``ReceiptError``.
     public init(
         merchant: ReceiptMerchant, order: ReceiptOrder, stored: ProximityReaderSystem.Ledger.Receipt,
@@ -107,7 +109,7 @@ extension ReceiptContent {
         try self.init(
             merchant: merchant, order: order, storing: amount, currency: payment.currency,
             card: CardPresentTransactionDetails(
-                // Neither goes onto a receipt, and the ledger does not tell them.
+                // No receipt shows the expiry date, and the ledger does not contain it.
                 last4: stored.lastFour ?? "", expMonth: 0, expYear: 0,
                 brand: CardBrand(applicationIdentifier: facts?.applicationIdentifier.hex ?? ""),
                 receipt: facts.map { ReceiptDetails($0) },
@@ -115,11 +117,11 @@ extension ReceiptContent {
             accepted: payment.time, timeZone: timeZone)
     }
 
-    /// The receipt of what was given back of a charge.
+    /// Creates the receipt of a refund.
     ///
-    /// - Parameter amount: in the currency's minor unit; no more than was charged.
-    /// - Parameter date: when it was given back.
-    /// - Parameter timeZone: that of the place of sale.
+    /// - Parameter amount: in the currency's minor unit; at most the amount of the charge.
+    /// - Parameter date: the time of the refund.
+    /// - Parameter timeZone: the time zone of the place of sale.
     /// - Throws: ``ReceiptError``; ``ReceiptError/notPaid`` for a charge that has not succeeded.
     public init(
         merchant: ReceiptMerchant, order: ReceiptOrder, refundOf charge: Charge, amount: UInt, date: Date,

@@ -1,17 +1,20 @@
 public import Foundation
 import SmartCard
 
-/// Receipts in a folder, a file for each order, so that one can be printed again.
+/// A folder of receipts, with one file for each order, for printing them again.
 public struct ReceiptStore: Sendable {
     public let folder: URL
 
-    /// - Parameter folder: made with the first receipt, for its owner alone.
+    /// Creates a store.
+    ///
+    /// - Parameter folder: created with the first receipt, accessible only to its owner.
     public init(folder: URL) { self.folder = folder }
 
-    /// Keeps the receipt of `order`, in the place of one that is there, for the folder's owner alone to read.  A crash leaves
-    /// the old one or the new one.
+    /// Saves the receipt of `order`, and replaces an earlier one.
     ///
-    /// - Throws: ``ReceiptStoreError``; `CocoaError` where the folder cannot be written to.
+    /// Only the owner of the folder can read the file.  A crash leaves the old receipt or the new one.
+    ///
+    /// - Throws: ``ReceiptStoreError``; `CocoaError` if the folder cannot be written to.
     public func save(_ content: ReceiptContent, order: String) throws {
         let file = try file(order)
         let encoder = JSONEncoder()
@@ -22,8 +25,10 @@ public struct ReceiptStore: Sendable {
         try PrivateFile.replace(file, with: data)
     }
 
-    /// - Throws: ``ReceiptStoreError/noReceipt(order:)`` where none was saved, ``ReceiptStoreError/corrupt(order:reason:)`` where
-    ///   what is there is no receipt; `CocoaError` where it cannot be read.
+    /// Loads the receipt of `order`.
+    ///
+    /// - Throws: ``ReceiptStoreError/noReceipt(order:)`` if none was saved,
+    ///   ``ReceiptStoreError/corrupt(order:reason:)`` if the file is not a receipt; `CocoaError` if it cannot be read.
     public func load(order: String) throws -> ReceiptContent {
         let data: Data
         do {
@@ -39,8 +44,8 @@ public struct ReceiptStore: Sendable {
         }
     }
 
-    /// Letters and digits stay; of everything else its bytes in hexadecimal, so that no order leads out of the folder and no two
-    /// share a file.
+    /// Returns the file of an order.  Letters and digits stay, other bytes become hexadecimal: no order leads out of
+    /// the folder, and no two orders share a file.
     private func file(_ order: String) throws(ReceiptStoreError) -> URL {
         let name = order.utf8.map { byte in
             Self.plain.contains(byte)
@@ -56,7 +61,7 @@ public struct ReceiptStore: Sendable {
 public enum ReceiptStoreError: Error, Hashable, Sendable {
     case noReceipt(order: String)
     case corrupt(order: String, reason: String)
-    /// It is empty, or too long for the name of a file.
+    /// The order's identifier is empty, or too long for the name of a file.
     case unusableOrder(String)
 }
 
@@ -69,7 +74,7 @@ extension ReceiptStoreError: CustomStringConvertible {
         }
     }
 
-    /// One sentence for a person: what to do next.
+    /// A sentence that tells a person what to do next.
     public var hint: String {
         switch self {
         case .noReceipt: "Check the order's number and the folder."

@@ -1,8 +1,8 @@
-/// A receipt as plain text, for printers and terminals with characters of one width: lines of at most so many columns.
+/// A renderer to plain text, for printers and terminals with characters of one width.
 ///
-/// The same document gives the same text, wherever it runs.
+/// The same document gives the same text on every machine.
 public struct TextRenderer: Hashable, Sendable {
-    /// What fits on a line: 32 on 58 mm paper, 42 or 48 on 80 mm; 16 and more.
+    /// The number of columns of a line: 32 on 58 mm paper, 42 or 48 on 80 mm paper; at least 16.
     public let columns: Int
 
     public init(columns: Int = 48) { self.columns = max(columns, 16) }
@@ -11,7 +11,7 @@ public struct TextRenderer: Hashable, Sendable {
         document.lines.flatMap(lines).map { $0 + "\n" }.joined()
     }
 
-    /// What one line of the document takes.
+    /// Returns the lines of text for one line of the document.
     func lines(_ line: ReceiptDocument.Line) -> [String] {
         let layout = TextLayout(columns: columns)
         return switch line {
@@ -29,11 +29,11 @@ public struct TextRenderer: Hashable, Sendable {
     }
 }
 
-/// How text is laid out in columns.
+/// The layout of text in columns.
 struct TextLayout {
     let columns: Int
 
-    /// Broken at spaces; a word that is longer than a line is broken where the line ends.
+    /// Breaks text at spaces.  A word that is longer than a line is broken at the end of the line.
     func wrapped(_ text: String) -> [String] {
         var lines: [String] = []
         var line = ""
@@ -64,8 +64,8 @@ struct TextLayout {
         TextLayout(columns: columns - indent).wrapped(text).map { String(repeating: " ", count: indent) + $0 }
     }
 
-    /// `text` on the left and `value` on the right of its last line; on lines of its own where both do not fit on half of
-    /// one.
+    /// Returns `text` on the left, and `value` on the right of its last line.  If both do not fit on half a line, each
+    /// has lines of its own.
     func row(_ text: String, _ value: String) -> [String] {
         let width = value.columns
         guard width < columns else { return wrapped(text) + right(value) }
@@ -81,11 +81,11 @@ struct TextLayout {
 }
 
 extension StringProtocol {
-    /// How many columns it takes.
+    /// The width of the text in columns.
     var columns: Int { reduce(0) { $0 + $1.columns } }
 
-    /// As many characters from the beginning as `limit` columns hold, two or more; of one that is wider by itself, what of it
-    /// they hold.
+    /// Returns the characters from the beginning that fit in `limit` columns, two or more.  A character that is wider
+    /// by itself is cut.
     func prefix(columns limit: Int) -> SubSequence {
         var width = 0
         var end = startIndex
@@ -103,9 +103,9 @@ extension StringProtocol {
 }
 
 extension Character {
-    /// The sum of its scalars, as wcwidth(3) has them: what has characters of one width gives each scalar cells of its own, and
-    /// makes no picture of several, no matter what Unicode takes together.  Two for a wide one, none for what only changes
-    /// others.
+    /// The width of a character: the sum of the widths of its scalars, as in wcwidth(3).  A device with characters of
+    /// one width gives each scalar its own cells and combines none, whatever Unicode says.  A wide scalar counts 2, a
+    /// combining one 0.
     var columns: Int { unicodeScalars.reduce(0) { $0 + $1.columns } }
 }
 
@@ -121,7 +121,7 @@ extension Unicode.Scalar {
 }
 
 extension [ClosedRange<UInt32>] {
-    /// The first index where `isBehind`, by halving.
+    /// Returns the first index for which `isBehind` is true, by binary search.
     fileprivate func partitioningIndex(where isBehind: (Element) -> Bool) -> Int {
         var (low, high) = (startIndex, endIndex)
         while low < high {

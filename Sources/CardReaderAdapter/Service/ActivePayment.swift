@@ -1,45 +1,45 @@
 import Waiting
 
-/// The payment that is not over: what is known of it, and so what may be done next.  It asks nobody and waits for nobody.
+/// The payment that is not over: the known facts, and so the permitted next steps.  This value does no I/O.
 ///
-/// What counts is whether the card may have been charged.  From the moment the payment service is asked until it has said
-/// what became of that, no other payment may begin, and the same card is asked about under the same key.
+/// The deciding fact is whether the card may have been charged.  From the time the payment service is asked until it
+/// reports the result, no other payment may begin, and further questions about the same card use the same key.
 struct ActivePayment: Sendable {
     private(set) var intent: PaymentIntent
-    /// Read for this payment, until the payment service has answered for it.
+    /// The card read for this payment, until the payment service has answered for it.
     private(set) var card: CollectedCard?
-    /// How often the payment service was asked to charge ``card`` without having said what became of it.
+    /// The number of requests to charge ``card`` that the payment service has not answered.
     private var unanswered = 0
-    /// Whether a card may have been charged of which the payment service has never heard, as far as it says: the call may still
-    /// be on its way.
+    /// True if a card may have been charged although the payment service reports no such payment: the request may
+    /// still be on its way.
     private var isInDoubt = false
-    /// How often the payment service was asked to cancel it without having said what became of that: it may be canceled at any
+    /// The number of requests to cancel that the payment service has not answered: the payment may be canceled at any
     /// time.
     private var cancellations = 0
-    /// Set when it is paid and it has yet to be seen whether somebody takes the result.
+    /// Set when the payment is paid and it is not yet known whether the caller takes the result.
     private(set) var claim: ResultClaim?
-    /// Whether the app knows that it has succeeded.
+    /// True if the app knows that the payment succeeded.
     private var isTold = false
 
     init(_ intent: PaymentIntent) { self.intent = intent }
 
-    /// A payment that an earlier run of the program has asked for, with a card that is not known any more.
+    /// Restores a payment that an earlier run of the program requested.  Its card is no longer known.
     ///
-    /// - Parameter isBeingCancelled: whether to cancel it, too.
+    /// - Parameter isBeingCancelled: true if the payment is also to be canceled.
     init(unanswered intent: PaymentIntent, isBeingCancelled: Bool) {
         (self.intent, unanswered, cancellations) = (intent.with(.unknown), 1, isBeingCancelled ? 1 : 0)
     }
 
-    /// What brings a payment to its end.
+    /// A step toward the end of the payment.
     enum Step {
         case collect
-        /// The card that was read is charged, or is asked about.
+        /// Charge the card that was read, or ask about it.
         case process
-        /// The payment service is asked how it stands.
+        /// Ask the payment service for the state of the payment.
         case inquire
-        /// The payment service was asked to cancel it, and is asked again.
+        /// Repeat a request to cancel that was not answered.
         case cancel
-        /// It is paid.
+        /// Return the paid payment.
         case result
         case over(CardReaderServiceError)
     }
@@ -56,7 +56,7 @@ struct ActivePayment: Sendable {
         }
     }
 
-    /// What an app is told where ``Step/inquire`` has brought nothing new.
+    /// The error for the app if ``Step/inquire`` brought no news.
     var stillOpen: CardReaderServiceError {
         switch intent.status {
         case .processing: .retryNotPossibleProcessingInProgress
@@ -65,7 +65,7 @@ struct ActivePayment: Sendable {
         }
     }
 
-    /// Whether no other payment may begin: this one may have been charged, or has been, and nobody knows.
+    /// True if no other payment may begin: this one was charged or may have been.
     var isOpen: Bool {
         switch intent.status {
         case .requiresPaymentMethod where isBeingCancelled: true
@@ -81,10 +81,10 @@ struct ActivePayment: Sendable {
 
     var isBeingCancelled: Bool { cancellations > 0 }
 
-    /// The payment service is about to be asked to cancel it.
+    /// Records that the payment service is about to be asked to cancel.
     mutating func cancelling() { cancellations += 1 }
 
-    /// Takes in why the payment service has not cancelled it, as far as it says.
+    /// Records the reason for which the payment service did not cancel, as far as it gives one.
     mutating func notCancelled(_ error: any Error) {
         guard let error = error as? PaymentProcessorError else { return }
         if let now = error.intent {
@@ -98,7 +98,7 @@ struct ActivePayment: Sendable {
 
     mutating func read(_ card: CollectedCard) { self.card = card }
 
-    /// The payment service is about to be asked to charge the card.
+    /// Records that the payment service is about to be asked to charge the card.
     mutating func asked() {
         intent = intent.with(.requiresConfirmation)
         unanswered += 1
@@ -107,26 +107,26 @@ struct ActivePayment: Sendable {
     mutating func waits(for claim: ResultClaim) { self.claim = claim }
     mutating func told() { isTold = true }
 
-    /// Whether an answer is about this payment.  What is about another one, or another amount, is none.
+    /// True if an answer is about this payment.  An answer about another payment or another amount is ignored.
     func isMeant(by answer: PaymentIntent) -> Bool {
         answer.id == intent.id && answer.amount == intent.amount
             && answer.currency.lowercased() == intent.currency.lowercased()
     }
 
-    /// Takes in how the payment stands, as the payment service says when it is asked about it.
+    /// Records the state that the payment service reported in answer to an inquiry.
     mutating func inquired(_ now: PaymentIntent) {
         if unanswered > 0 { isInDoubt = true }
         learn(now)
     }
 
-    /// Takes in how the payment stands, as the payment service says.
+    /// Records the state that the payment service reported.
     mutating func learn(_ now: PaymentIntent) {
         intent = now
-        // A card counts once; while nobody knows whether it has, it is asked about again.
+        // A card is charged once.  Until the result is known, questions about it use its key.
         if now.status != .requiresConfirmation { (card, unanswered) = (nil, 0) }
     }
 
-    /// Takes in how the payment service has failed.
+    /// Records a failure of the payment service.
     mutating func learn(_ error: any Error) {
         guard let error = error as? PaymentProcessorError else { return }
         if let now = error.intent {
@@ -136,21 +136,21 @@ struct ActivePayment: Sendable {
         switch error.reason {
         case .noAnswer: break
         case .declined: learn(intent.with(.requiresPaymentMethod))
-        // Not this time; it may have been, the times before.
+        // This request was not sent; earlier ones may have been.
         case .notConnected: unanswered = max(0, unanswered - 1)
         case .unknownIntent, .sessionExpired, .invalidAmount, .invalidCurrency, .tooOld, .refused:
             unanswered = max(0, unanswered - 1)
             if unanswered == 0 {
                 learn(intent.with(.requiresPaymentMethod))
             } else if error.reason == .unknownIntent {
-                // The key no longer helps.
+                // The key is of no further use.
                 isInDoubt = true
                 learn(intent.with(.unknown))
             }
         }
     }
 
-    /// Takes in the answer to the question whether the card is charged.
+    /// Records the answer to a request to charge the card.
     ///
     /// - Returns: the intent, if it is paid.
     /// - Throws: ``CardReaderServiceError``.

@@ -1,126 +1,134 @@
 public import Foundation
 
-/// A card reader, from finding it to the payment: the contract between a point-of-sale app and whatever reader it has.
+/// The contract between a point-of-sale app and its card reader, from discovery to payment.
 ///
-/// Each access of a sequence makes one of its own, for one task.  A task that takes none for long finds the newest there: the
-/// last 4,096 events, and the last 64 states at least.  What becomes of a payment is no element of them, but what a call
-/// returns.  One call that moves money is under way at a time, and one reader is connected at a time.
+/// Each access of a sequence property creates a new sequence, for one task.  A sequence buffers the last 4,096 events,
+/// or at least the last 64 states; a slow task finds the newest.  The result of a payment is no element of a sequence:
+/// a call returns it.  One reader is connected at a time, and one call that moves money is under way at a time.
 public protocol CardReaderService: Sendable {
-    /// The readers that the present search has found, all of them each time, an empty list first.
+    /// The readers that the present search has found.  Each element is the whole list; the first one is empty.
     ///
-    /// Outside of a search, those of the next one.  Ends with the search: by ``cancelDiscovery()`` or a call of
-    /// ``connect(_:options:)``; throws ``CardReaderServiceError/discovery(underlyingError:)`` where it fails.
+    /// Outside a search, the readers of the next search.  The sequence ends with the search: on ``cancelDiscovery()``
+    /// or ``connect(_:options:)``.  It throws ``CardReaderServiceError/discovery(underlyingError:)`` if the search
+    /// fails.
     var discoveredReaders: AsyncThrowingStream<[CardReader], any Error> { get }
-    /// The reader that is connected, or none; first as it is now, then with each change of any field.
+    /// The connected reader, or an empty list: the present state first, then an element with each change of any
+    /// property.
     var connectedReaders: AsyncStream<[CardReader]> { get }
-    /// What happens at the connected reader, from now on.
+    /// The events at the connected reader, from now on.
     var readerEvents: AsyncStream<CardReaderEvent> { get }
-    /// First as it is now, then with each change.
+    /// The state of a software update: the present state first, then each change.
     var softwareUpdateEvents: AsyncStream<CardReaderSoftwareUpdateState> { get }
-    /// How the connection to a reader that has left is made again, from now on.
+    /// The progress of reconnecting a reader that left, from now on.
     var reconnectionEvents: AsyncStream<CardReaderReconnection> { get }
-    /// Whether a search is under way; first as it is now, then with each change.
+    /// The state of discovery: the present state first, then each change.
     var discoveryStatus: AsyncStream<CardReaderServiceDiscoveryStatus> { get }
 
-    /// Whether this machine can look for readers of this type in this way.
+    /// Returns true if this machine can look for readers of this type with this method.
     ///
-    /// - Parameter minimumOperatingSystemVersionOverride: without meaning here.
+    /// - Parameter minimumOperatingSystemVersionOverride: ignored.
     func checkSupport(
         for cardReaderType: CardReaderType, configProvider: any CardReaderConfigProvider,
         discoveryMethod: CardReaderDiscoveryMethod, minimumOperatingSystemVersionOverride: OperatingSystemVersion?
     ) -> Bool
 
-    /// Begins to look for readers.  Does not wait.
+    /// Starts to look for readers.  Does not wait.
     ///
-    /// - Throws: ``CardReaderServiceError/discovery(underlyingError:)``: `readerBusy` while a search or a connection is under
-    ///   way, which goes on as if nothing had happened; `alreadyConnectedToReader`.
+    /// - Throws: ``CardReaderServiceError/discovery(underlyingError:)``: `readerBusy` while a search or a connection
+    ///   is under way, which continues unaffected; `alreadyConnectedToReader`.
     func start(_ configProvider: any CardReaderConfigProvider, discoveryMethod: CardReaderDiscoveryMethod) throws
 
-    /// Ends the search.  Without one it does nothing.  When it returns the next one may begin.
+    /// Ends the search, if there is one.  When this returns the next search may start.
     func cancelDiscovery() async throws
 
     /// Connects to a reader that the present search has found, and ends the search.
     ///
-    /// A token is fetched each time.  The first connection of a merchant accepts the terms, unless `options` say otherwise.
+    /// Each connection fetches a token.  The first connection of a merchant accepts the terms of service, unless
+    /// `options` say otherwise.
     ///
-    /// - Returns: the reader as it is once connected.
-    /// - Throws: ``CardReaderServiceError/connection(underlyingError:)``; of a required update
-    ///   ``CardReaderServiceError/softwareUpdate(underlyingError:batteryLevel:)``.  After either a new search is due.
+    /// - Returns: the reader in its connected state.
+    /// - Throws: ``CardReaderServiceError/connection(underlyingError:)``; for a required update
+    ///   ``CardReaderServiceError/softwareUpdate(underlyingError:batteryLevel:)``.  After either, start a new search.
     @discardableResult
     func connect(_ reader: CardReader, options: CardReaderConnectionOptions?) async throws -> CardReader
 
-    /// Gives the reader back, and gives up one that is waited for.
+    /// Releases the reader, or stops waiting for one to return.
     ///
-    /// - Throws: ``CardReaderServiceError/disconnection(underlyingError:)``: `notConnectedToReader`, or `readerBusy` while a
-    ///   payment or a refund is under way.
+    /// - Throws: ``CardReaderServiceError/disconnection(underlyingError:)``: `notConnectedToReader`, or `readerBusy`
+    ///   while a payment or a refund is under way.
     func disconnect() async throws
 
     /// Returns when no card is on the reader.
     func waitForInsertedCardToBeRemoved() async
 
-    /// Forgets the shop, the search, and the payment that could be tried again; not one of which nobody knows whether it was
-    /// charged, nor such a refund.
+    /// Discards the shop, the search, and a payment that could be retried.  A payment or a refund whose result is
+    /// unknown is kept.
     ///
     /// A connection under way fails with `connectionAttemptInvalidated`.  Does not wait.
     ///
-    /// - Throws: ``CardReaderServiceError/disconnection(underlyingError:)`` of `alreadyConnectedToReader`: disconnect first.
+    /// - Throws: ``CardReaderServiceError/disconnection(underlyingError:)`` of `alreadyConnectedToReader`: disconnect
+    ///   first.
     func clear() throws
 
-    /// Takes a payment: makes an intent, waits for a card, and has the payment service process it.
+    /// Takes a payment: creates an intent, waits for a card, and has the payment service process it.
     ///
-    /// A card that lies on the reader has to be removed before.  Cancelling the task cancels until the payment service is
-    /// asked to process; from then on its answer is waited for.
+    /// A card that is already on the reader must be removed first.  Canceling the task takes effect until the payment
+    /// service is asked to process; after that the call waits for the answer.
     ///
     /// - Returns: an intent that is to be captured, or that has succeeded.
     /// - Throws: ``CardReaderServiceError``; ``CardReaderServiceError/intentCreation(underlyingError:)`` of
-    ///   `paymentOutcomeUnknown` while it is not known whether the payment before was charged: first
-    ///   ``retryActivePaymentIntent()``, which returns that payment if it was, or ``cancelPaymentIntent()``.
+    ///   `paymentOutcomeUnknown` while it is unknown whether the previous payment was charged.  Call
+    ///   ``retryActivePaymentIntent()`` first, which returns that payment if it was charged, or
+    ///   ``cancelPaymentIntent()``.
     func capturePayment(_ parameters: PaymentIntentParameters) async throws -> PaymentIntent
 
-    /// Takes up the payment that failed, from where it failed.  Otherwise as ``capturePayment(_:)``.
+    /// Continues a failed payment at the step that failed; otherwise like ``capturePayment(_:)``.
     ///
-    /// A reader is needed only if a card has to be presented.  Where the answer was lost the payment service is asked again
-    /// about the same card, and charges it once.
+    /// A reader is needed only if a card has to be presented.  If the answer was lost, the payment service is asked
+    /// again about the same card, and charges it once.
     func retryActivePaymentIntent() async throws -> PaymentIntent
 
-    /// Cancels the payment that waits for a card, or that failed.  It needs no reader.
+    /// Cancels the payment that waits for a card or that failed.  Needs no reader.
     ///
-    /// - Throws: ``CardReaderServiceError/paymentCancellation(underlyingError:)``: `noActivePaymentIntent`; `readerBusy` while
-    ///   the payment service processes, whose answer counts.
+    /// - Throws: ``CardReaderServiceError/paymentCancellation(underlyingError:)``: `noActivePaymentIntent`;
+    ///   `readerBusy` while the payment service processes: its answer counts.
     func cancelPaymentIntent() async throws
 
-    /// Gives money back.
+    /// Refunds a charge.
     ///
-    /// A call whose answer was lost is made again with the same parameters: then the same refund is asked about, without the
-    /// reader, and the money is given back once.  Until it is known what became of it, another amount of the same charge is
-    /// refused: ``CardReaderServiceError/refundCreation(underlyingError:)`` of `paymentOutcomeUnknown`.
+    /// If the answer was lost, repeat the call with the same parameters.  It then asks about the same refund, without
+    /// a reader, and the money is refunded once.  Until the result is known, a refund of another amount of the same
+    /// charge is refused: ``CardReaderServiceError/refundCreation(underlyingError:)`` of `paymentOutcomeUnknown`.
     ///
     /// - Returns: `success`, `pending` or `unknown`.
-    /// - Throws: ``CardReaderServiceError``, ``CardReaderServiceError/refundPayment(underlyingError:shouldRetry:)`` among it.
+    /// - Throws: ``CardReaderServiceError``, including
+    ///   ``CardReaderServiceError/refundPayment(underlyingError:shouldRetry:)``.
     func refundPayment(parameters: RefundParameters) async throws -> String
 
-    /// Ends the wait for a card to give money back to.
+    /// Ends the wait for the card of a refund.
     ///
     /// - Throws: ``CardReaderServiceError/refundCancellation(underlyingError:)``: `noRefundInProgress`, `readerBusy`.
     func cancelRefund() async throws
 
-    /// Installs the update that is available.  Without one, or without a reader, it does nothing.
+    /// Installs the available update.  Does nothing without an update or without a reader.
     ///
-    /// - Throws: ``CardReaderServiceError/softwareUpdate(underlyingError:batteryLevel:)``: `readerBusy` while a payment or a
-    ///   refund is under way, as those have while it is; `readerSoftwareUpdateFailedInterrupted` where the reader leaves.
+    /// - Throws: ``CardReaderServiceError/softwareUpdate(underlyingError:batteryLevel:)``: `readerBusy` while a
+    ///   payment or a refund is under way (and these fail so during an update);
+    ///   `readerSoftwareUpdateFailedInterrupted` if the reader leaves.
     func installUpdate() async throws
 }
 
 extension CardReaderService {
-    /// A payment to its end: ``capturePayment(_:)``, then at the same time the app's capture and the wait for the card to be
-    /// removed.
+    /// Takes a payment to its end: calls ``capturePayment(_:)``, then captures and waits for the card's removal at the
+    /// same time.
     ///
     /// - Parameters:
-    ///   - onProcessing: told when the payment service has processed the payment, before it is captured.
-    ///   - capture: captures it, on the app's server; not called for a payment that has succeeded already, nor for one that was
-    ///     stored and is not uploaded: that one is returned as it is.  What it throws is thrown, when the card is gone.
+    ///   - onProcessing: called when the payment service has processed the payment, before it is captured.
+    ///   - capture: captures the payment on the app's server.  It is not called for a payment that has already
+    ///     succeeded, nor for one that was stored and is not uploaded: these are returned as they are.  Its error is
+    ///     rethrown when the card is gone.
     /// - Throws: ``CardReaderServiceError``; ``CardReaderServiceError/paymentCapture(underlyingError:)`` of
-    ///   `processorAPIError` for an intent that `capture` returns and that has not succeeded, or is of another amount.
+    ///   `processorAPIError` for an intent from `capture` that has not succeeded, or that has another amount.
     public func collectPayment(
         _ parameters: PaymentIntentParameters, onProcessing: @Sendable (PaymentIntent) async -> Void = { _ in },
         capture: @escaping @Sendable (PaymentIntent) async throws -> PaymentIntent

@@ -3,7 +3,7 @@ import KioskKit
 import Synchronization
 import Waiting
 
-// The reader that is connected: how it becomes so, how it leaves, and how it comes back.
+// The connected reader: how it is connected, how it leaves, and how it returns.
 extension ContactlessReaderService {
     struct Connection {
         let id = UUID()
@@ -17,19 +17,19 @@ extension ContactlessReaderService {
         let id = UUID()
         let serial: String
         var task: Task<Void, Never>?
-        /// Not used for a connection yet.
+        /// The credentials not yet used for a connection.
         var credentials: Credentials?
-        /// Before then nothing is fetched.
+        /// The earliest time of the next fetch.
         var nextFetch = ContinuousClock.now
     }
 
-    /// What is fetched for a connection.
+    /// The token and the location that are fetched for a connection.
     struct Credentials {
         let token: String
         let locationId: String
     }
 
-    /// What readers are looked for or connected.
+    /// The activity that occupies discovery and connection.
     enum Occupation: Hashable {
         case free
         case searching(UUID)
@@ -44,7 +44,9 @@ extension ContactlessReaderService {
 
     nonisolated var occupation: Occupation { desk.withLock { $0.occupation } }
 
-    /// - Returns: whether it was `old` until now.
+    /// Changes the occupation, if it is `old`.
+    ///
+    /// - Returns: true if it was `old` until now.
     @discardableResult nonisolated func change(_ old: Occupation, to new: Occupation) -> Bool {
         desk.withLock { desk in
             guard desk.occupation == old else { return false }
@@ -71,7 +73,7 @@ extension ContactlessReaderService {
         return adopt(link, found.reader.connected(at: credentials.locationId), options)
     }
 
-    /// Ends the search for a connection to one of the readers found.
+    /// Ends the search in order to connect to one of the readers found.
     private func begin(
         _ attempt: Occupation, with reader: CardReader
     ) throws -> (AttachedReader, any CardReaderConfigProvider) {
@@ -90,7 +92,9 @@ extension ContactlessReaderService {
         }
     }
 
-    /// - Parameter isWanted: whether the attempt is still valid.
+    /// Fetches a token and a location.
+    ///
+    /// - Parameter isWanted: returns true while the attempt is valid.
     private func fetch(
         _ configProvider: any CardReaderConfigProvider, while isWanted: () -> Bool
     ) async throws -> Credentials {
@@ -104,7 +108,9 @@ extension ContactlessReaderService {
         }
     }
 
-    /// - Parameter isWanted: whether the attempt is still valid.
+    /// Opens the reader.
+    ///
+    /// - Parameter isWanted: returns true while the attempt is valid.
     private func open(
         _ found: AttachedReader, _ options: CardReaderConnectionOptions, _ credentials: Credentials,
         while isWanted: () -> Bool
@@ -117,7 +123,7 @@ extension ContactlessReaderService {
                 let link = try await backend.open(found, token: credentials.token, acceptingTerms: acceptsTerms) {
                     updates.send($0)
                 }
-                // Nobody may be waiting any more.
+                // The caller may have stopped waiting.
                 if Task.isCancelled {
                     await link.close()
                     throw CancellationError()
@@ -161,7 +167,7 @@ extension ContactlessReaderService {
         }
     }
 
-    /// The reader has left without being asked to.
+    /// Handles a reader that left without being asked to.
     private func lose(_ lost: Connection, _ reason: DisconnectReason) {
         connection = nil
         change(.connected, to: .free)
@@ -169,7 +175,7 @@ extension ContactlessReaderService {
         connected.send([])
         events.send(.disconnected(reason))
         if operation?.phase != .processing { operation?.stop() }
-        // A driver knows a reader by where it is: what is closed too late is the next one.
+        // A driver identifies a reader by its port: a late close would hit the next reader there.
         returning = Task { [before = returning] in
             await before?.value
             await lost.link.close()
@@ -190,7 +196,7 @@ extension ContactlessReaderService {
         connected.send([])
     }
 
-    /// As the protocol has it.  Does not wait.
+    /// Discards the shop, the search, and a payment that could be retried; see the protocol.  Does not wait.
     public nonisolated func clear() throws {
         let was = try desk.withLock { desk in
             guard desk.occupation != .connected else {
@@ -203,7 +209,7 @@ extension ContactlessReaderService {
         Task { await forget() }
     }
 
-    /// What may have moved money, and nobody knows whether it has, is not forgotten.
+    /// Discards everything but payments and refunds whose result is unknown.
     private func forget() {
         giveUpReconnection()
         if let discovery, occupation != .searching(discovery.id) { dropSearch() }
@@ -231,9 +237,10 @@ extension ContactlessReaderService {
                             return
                         } catch {
                             last = error
-                            // Once more would be no better.  Otherwise a list may be of a moment ago: the next one counts.
+                            // A further attempt would not help.  For other errors the list may be outdated: the next
+                            // list counts.
                             if RecoveryCategory(error) == .dontRetry { break search }
-                            // Not all terminals come back at once.
+                            // The jitter keeps many terminals from returning at once.
                             try await Task.sleep(for: pause * .random(in: 1...1.5))
                         }
                     }
@@ -254,7 +261,7 @@ extension ContactlessReaderService {
         let isWanted = { self.reconnection?.id == id }
         let credentials = try await credentials(of: id, configProvider, while: isWanted)
         let link = try await open(found, options, credentials, while: isWanted)
-        // A search that began meanwhile comes first.
+        // A search that began in the meantime takes precedence.
         guard reconnection?.id == id, change(.free, to: .connected) else {
             await link.close()
             throw CardReaderServiceError.connection(underlyingError: .connectionAttemptInvalidated)
@@ -263,7 +270,8 @@ extension ContactlessReaderService {
         reconnections.send(.succeeded(adopt(link, found.reader.connected(at: credentials.locationId), options)))
     }
 
-    /// What was fetched for this reconnection, for as long as it is fresh: a reader that does not come back costs no more.
+    /// Returns the credentials fetched for this reconnection while they are fresh: a reader that does not return costs
+    /// no further token.
     private func credentials(
         of id: UUID, _ configProvider: any CardReaderConfigProvider, while isWanted: () -> Bool
     ) async throws -> Credentials {

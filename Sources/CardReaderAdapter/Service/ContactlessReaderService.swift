@@ -5,7 +5,7 @@ public import ProximityReader
 import Synchronization
 import Waiting
 
-/// The readers of this machine, for an app that speaks the ``CardReaderService`` contract.
+/// The readers of this machine, for an app that uses the ``CardReaderService`` contract.
 ///
 ///     let service = ContactlessReaderService(processor: MyPaymentService(), configuration: configuration)
 ///     try service.start(shop, discoveryMethod: .usb)
@@ -14,22 +14,22 @@ import Waiting
 ///     }
 ///     let intent = try await service.capturePayment(PaymentIntentParameters(amount: 12.34, currency: "eur"))
 public actor ContactlessReaderService: CardReaderService {
-    /// How long others are waited for.
+    /// The time limits for the service's partners.
     public struct TimeLimits: Sendable {
-        /// For a token, and for a location.
+        /// The limit for a token, and for a location.
         public var token = Duration.seconds(60)
-        /// For a reader to be ready, without the time for a token.
+        /// The limit for preparing a reader, without the time for a token.
         public var connection = Duration.seconds(60)
-        /// For each answer of the payment service.
+        /// The limit for each answer of the payment service.
         public var processor = Duration.seconds(60)
-        /// For an update to be installed.
+        /// The limit for installing an update.
         public var update = Duration.seconds(1800)
-        /// For a first reader to be found; nil waits for one until the search is cancelled.
+        /// The limit for finding a first reader; nil waits until the search is canceled.
         public var discovery: Duration?
-        /// From one token that is fetched for a reader that is back to the next one, at least.  Until then the first is used,
-        /// as long as there is no connection.
+        /// The least interval between two tokens for a reader that returns.  In the meantime the first token is used,
+        /// as long as no connection succeeds.
         public var fetchInterval = Duration.seconds(60)
-        /// Before a reader that is back is tried again, each time; and up to a half longer, by chance.
+        /// The pauses before each attempt to reconnect.  Each is extended at random by up to one half.
         public var reconnectionPauses: [Duration] = [
             .milliseconds(200), .milliseconds(500), .seconds(1), .seconds(2), .seconds(5),
         ]
@@ -41,7 +41,7 @@ public actor ContactlessReaderService: CardReaderService {
     let processor: any PaymentProcessor
     let limits: TimeLimits
 
-    // Of each a stream keeps the newest.  What has become of a payment is what the calls return, and in none of them.
+    // Each stream keeps the newest elements.  Calls return the result of a payment; no stream carries it.
     nonisolated let discovered = Mutex(Multicast<[CardReader]>([], keeping: .newest(64)))
     nonisolated let connected = Multicast<[CardReader]>([], keeping: .newest(64))
     nonisolated let events = Multicast<CardReaderEvent>(keeping: .newest(4096))
@@ -50,24 +50,24 @@ public actor ContactlessReaderService: CardReaderService {
     private nonisolated let paymentStates = Multicast<PaymentStatus>(.notReady, keeping: .newest(64))
     nonisolated let searching = Multicast<CardReaderServiceDiscoveryStatus>(.idle, keeping: .newest(64))
 
-    /// What has to be settled before a call returns that does not wait.
+    /// The state that a call that does not wait must settle before it returns.
     nonisolated let desk = Mutex(Desk())
     var discovery: Discovery?
     var connection: Connection? { didSet { tellPaymentStatus() } }
     var reconnection: Reconnection?
-    /// Ends when the readers that have left are given back.
+    /// Ends when the readers that left are released.
     var returning: Task<Void, Never>?
     var operation: Operation? { didSet { tellPaymentStatus() } }
     var active: ActivePayment?
     var openRefunds = OpenRefunds()
     let journal: PaymentJournal
     let decided: (@Sendable (CardReaderDecision) async -> Void)?
-    /// Of the active payment, for each card that the payment service was asked to charge.
+    /// The journal entries of the active payment: one for each card that the payment service was asked to charge.
     var activeEntries: [OpenPayment] = []
     /// Payments of an earlier run that are to become the active one.
     var leftovers: [OpenPayment] = []
     var restoration: Task<Void, Never>?
-    /// The serials of the readers that have been connected to.
+    /// The serials of the readers that were connected before.
     var remembered: Set<String> = []
 
     struct Discovery {
@@ -76,11 +76,13 @@ public actor ContactlessReaderService: CardReaderService {
         var task: Task<Void, Never>?
     }
 
+    /// Creates a service.
+    ///
     /// - Parameters:
     ///   - processor: the payment service.
-    ///   - configuration: what the terminal accepts, and whose tokens; which reader it has is not looked at.  Payments are
-    ///     written down in `intents` of its folder.
-    ///   - decided: for the app's own books.
+    ///   - configuration: the cards that the terminal accepts, and the issuer of its tokens; its reader is ignored.
+    ///     Payments are recorded in `intents` of its folder.
+    ///   - decided: receives decisions for the app's accounting.
     public init(
         processor: any PaymentProcessor, configuration: ProximityReaderSystem.ValidatedConfiguration,
         limits: TimeLimits = TimeLimits(), decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
@@ -90,7 +92,7 @@ public actor ContactlessReaderService: CardReaderService {
             journal: .folder(configuration.folder.appending(path: "intents")), limits: limits, decided: decided)
     }
 
-    /// The same with payments that the terminal stores while the payment service is not reached.
+    /// Creates a service whose terminal stores payments while the payment service is unreachable.
     public init(
         storing processor: OfflinePaymentProcessor, limits: TimeLimits = TimeLimits(),
         decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
@@ -108,7 +110,7 @@ public actor ContactlessReaderService: CardReaderService {
             journal: .folder(configuration.folder.appending(path: "intents")), limits: limits, decided: decided)
     }
 
-    /// Readers of a script, for apps under development.
+    /// Creates a service over scripted readers, for apps under development.
     public init(
         simulating readers: SimulatedReaders, journal: JournalPlace, limits: TimeLimits = TimeLimits(),
         decided: (@Sendable (CardReaderDecision) async -> Void)? = nil
@@ -136,7 +138,7 @@ public actor ContactlessReaderService: CardReaderService {
         reconnection?.task?.cancel()
     }
 
-    // MARK: What there is to see
+    // MARK: State
 
     public nonisolated var discoveredReaders: AsyncThrowingStream<[CardReader], any Error> {
         discovered.withLock { $0 }.throwingStream()
@@ -147,7 +149,7 @@ public actor ContactlessReaderService: CardReaderService {
     public nonisolated var reconnectionEvents: AsyncStream<CardReaderReconnection> { reconnections.stream() }
     public nonisolated var discoveryStatus: AsyncStream<CardReaderServiceDiscoveryStatus> { searching.stream() }
 
-    /// What the next payment, or that of now, waits for; first as it is now, then with each change.
+    /// The state of the next payment or of the present one: the present state first, then each change.
     public nonisolated var paymentStatus: AsyncStream<PaymentStatus> { paymentStates.stream() }
     public nonisolated var status: CardReaderServiceStatus { searching.latest == .fault ? .fault : .ready }
 
@@ -162,8 +164,7 @@ public actor ContactlessReaderService: CardReaderService {
         if paymentStates.latest != now { paymentStates.send(now) }
     }
 
-    /// The payment that can be tried again or cancelled: it failed, or nobody knows yet what has become of it; nil if there is
-    /// none.
+    /// The payment that can be retried or canceled: it failed, or its result is unknown; nil if there is none.
     public var activePaymentIntent: PaymentIntent? {
         get async {
             await restore()
@@ -181,7 +182,7 @@ public actor ContactlessReaderService: CardReaderService {
 
     // MARK: Discovery
 
-    /// As the protocol has it.  Does not wait.
+    /// Starts to look for readers; see the protocol.  Does not wait.
     public nonisolated func start(
         _ configProvider: any CardReaderConfigProvider, discoveryMethod: CardReaderDiscoveryMethod
     ) throws {
@@ -242,13 +243,13 @@ public actor ContactlessReaderService: CardReaderService {
         finishLists(throwing: error)
     }
 
-    /// Forgets what was found.
+    /// Discards the readers found.
     func dropSearch() {
         discovery?.task?.cancel()
         discovery = nil
     }
 
-    /// Ends the sequence of a search, and begins that of the next one.
+    /// Ends the sequence of this search, and begins the sequence of the next one.
     nonisolated func finishLists(throwing error: (any Error)? = nil) {
         let session = discovered.withLock { current in
             defer { current = Multicast([], keeping: .newest(64)) }
@@ -276,7 +277,7 @@ public actor ContactlessReaderService: CardReaderService {
             try await perform(.update, as: name) { [updates] in
                 try await waiting(atMost: limit) {
                     try await link.installUpdate { state in
-                        // Nobody may be waiting any more.
+                        // The caller may have stopped waiting.
                         if !Task.isCancelled { updates.send(state) }
                     }
                 }

@@ -2,34 +2,37 @@ public import Foundation
 public import KioskKit
 import Logging
 
-/// Where payments and refunds are written down before the payment service is asked.
+/// The place in which payments and refunds are recorded before the payment service is asked.
 public enum JournalPlace: Sendable {
-    /// Forgotten with the process: for apps under development, and their tests.
+    /// Memory, lost with the process: for apps under development and their tests.
     case memory
-    /// A folder of this service alone.
+    /// A folder that only this service uses.
     case folder(URL)
 }
 
-/// What a payment service has decided, for the app's own books: told before whoever has called is, and at least once.
+/// A decision of a payment service, for the app's accounting: delivered before the caller's result, and at least once.
 public enum CardReaderDecision: Sendable {
-    /// One that is to be captured, or that has succeeded.
+    /// A payment that is to be captured, or that has succeeded.
     case payment(PaymentIntent)
-    /// One that has succeeded or is pending.
+    /// A refund that has succeeded or is pending.
     ///
-    /// - Parameter key: the same for the same refund.
+    /// - Parameter key: identical for the same refund.
     case refund(RefundParameters, RefundOutcome, key: String)
 }
 
-// What is on the disk of payments and refunds, from before the payment service is asked until its answer is told.
+// The journal on the disk: payments and refunds, from before the payment service is asked until its answer is
+// delivered.
 extension ContactlessReaderService {
-    /// What the journal does not know by itself.  The app's own of an intent is left out.
+    /// The details that the journal itself does not have.  The app's own data in an intent is left out.
     enum JournalNote: Codable {
         case payment(PaymentIntent)
+        /// A refund.
+        ///
         /// - Parameter amount: in the currency's minor unit.
         case refund(charge: String, amount: UInt)
     }
 
-    /// What was asked for and is not known, the oldest first.
+    /// The payments and refunds that were requested and whose result is unknown, the oldest first.
     public var unsettledPayments: [UnsettledPayment] {
         get async {
             await restore()
@@ -37,11 +40,11 @@ extension ContactlessReaderService {
         }
     }
 
-    /// What a person has to look after: as it is now, then with each change.
+    /// The problems that a person has to look into: the present list first, then each change.
     public nonisolated var journalAlarms: AsyncStream<[JournalAlarm]> { journal.alarmUpdates }
 
-    /// Takes over, once, what a run of the program has left that is over.  The payment service is not asked: the app has it
-    /// asked, by ``retryActivePaymentIntent()``, ``cancelPaymentIntent()``, or the same refund.
+    /// Takes over, once, the entries that an ended run of the program left.  It does not ask the payment service.  The
+    /// app does that with ``retryActivePaymentIntent()``, ``cancelPaymentIntent()``, or the same refund.
     func restore() async {
         let restoration =
             restoration
@@ -75,7 +78,7 @@ extension ContactlessReaderService {
         activeEntries = [open]
     }
 
-    /// Writes down that a card is to be charged; once for each card.
+    /// Records that a card is to be charged; once for each card.
     ///
     /// - Throws: ``UnderlyingError/notRecorded``
     func record(_ intent: PaymentIntent, _ card: CollectedCard) async throws {
@@ -87,6 +90,8 @@ extension ContactlessReaderService {
             try await begin(.payment, card.id, intent.amount, intent.currency, .payment(plain)))
     }
 
+    /// Records that a payment or refund begins.
+    ///
     /// - Throws: ``UnderlyingError/notRecorded``
     func begin(
         _ kind: UnsettledPayment.Kind, _ key: String, _ amount: UInt, _ currency: String, _ note: JournalNote
@@ -102,14 +107,14 @@ extension ContactlessReaderService {
         }
     }
 
-    /// Of the active payment nothing is unknown any more.
+    /// Settles the entries of the active payment, whose result is known.
     func settleActive() async {
         let entries = activeEntries
         activeEntries = []
         for entry in entries { await entry.settle() }
     }
 
-    /// Forgets the active payment, of which nothing is unknown any more.
+    /// Discards the active payment, whose result is known.
     func forgetActive() async {
         active = nil
         await settleActive()

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// For apps on machines that have no readers: every call fails, and every sequence is empty and over.
+/// A service for machines without readers: every call fails, and every sequence is empty and ends at once.
 public struct NoOpCardReaderService: CardReaderService {
     public init() {}
 

@@ -4,7 +4,7 @@ import Logging
 import Synchronization
 import Waiting
 
-/// The one call that has the reader or moves money: a payment, a refund, that a payment is taken back, an update.
+/// The one call that uses the reader or moves money: a payment, a refund, a cancellation, or an update.
 struct Operation {
     enum Kind { case payment, refund, cancellation, update }
     enum Phase { case preparing, collecting, processing }
@@ -12,11 +12,11 @@ struct Operation {
     let id = UUID()
     let kind: Kind
     var phase: Phase
-    /// Who has cancelled it, if anybody has.
+    /// The party that canceled the operation; nil if nobody did.
     var cancelledBy: CancellationSource?
     var stop: @Sendable () -> Void = {}
     var waiters: [CheckedContinuation<Void, Never>] = []
-    /// Whether a cancellation takes its place when it ends, so that nothing comes between the two.
+    /// True if a cancellation takes the operation's place when it ends, so that nothing comes between the two.
     var givesWay = false
     var successor: CheckedContinuation<Void, Never>?
 
@@ -25,9 +25,11 @@ struct Operation {
 
 // One operation at a time.
 extension ContactlessReaderService {
+    /// Performs an operation.
+    ///
     /// - Parameters:
-    ///   - needsReader: if not, the payment service is asked at once.
-    ///   - name: the error that `body`'s call fails with.
+    ///   - needsReader: if false, the payment service is asked without a reader.
+    ///   - name: the error with which `body`'s call fails.
     func perform<Result: Sendable>(
         _ kind: Operation.Kind, needsReader: Bool = true, as name: (UnderlyingError) -> CardReaderServiceError,
         _ body: @escaping @Sendable () async throws -> Result
@@ -63,9 +65,9 @@ extension ContactlessReaderService {
         await withCheckedContinuation { operation?.waiters.append($0) }
     }
 
-    /// Cancels the operation `id`, if it is still that of now, and begins a cancellation in its place.
+    /// Cancels the operation `id`, if it is still the present one, and begins a cancellation in its place.
     ///
-    /// - Throws: what the reader fails with that cannot cancel; `readerBusy`.
+    /// - Throws: the error of a reader that cannot cancel; `readerBusy`.
     func takeOver(from id: UUID) async throws {
         guard operation?.givesWay == false else { throw UnderlyingError.readerBusy }
         operation?.givesWay = true
@@ -82,13 +84,13 @@ extension ContactlessReaderService {
         }
     }
 
-    /// Cancels what can be cancelled.  What the payment service was asked is not.
+    /// Cancels the operation as far as possible.  A request to the payment service is not canceled.
     func cancelOperation(_ id: UUID) async throws {
         guard operation?.id == id, let phase = operation?.phase, phase != .processing else { return }
         operation?.cancelledBy = .app
         if phase == .collecting, let link = connection?.link {
             do {
-                // A card that is there is read to its end, and then not charged.
+                // A card that is present is read to its end, and then not charged.
                 _ = try await link.cancelCollection()
             } catch {
                 if operation?.id == id { operation?.cancelledBy = nil }
@@ -102,10 +104,10 @@ extension ContactlessReaderService {
         if let source = operation?.cancelledBy { throw UnderlyingError.commandCancelled(from: source) }
     }
 
-    /// What an error is to the app.  The error itself goes to the log: no case has room for it.
+    /// Maps an error for the app, and logs it: no case has room for it.
     nonisolated func noted(_ error: any Error) -> UnderlyingError {
         let cause = UnderlyingError(cause: error)
-        // By its type: its text may tell whose it is.
+        // Logs the type alone: the text may contain personal data.
         Self.logger.log(
             level: cause == .unexpectedSDKError ? .error : .notice, "\(cause)",
             metadata: ["cause": "\(type(of: error))"])
@@ -116,7 +118,7 @@ extension ContactlessReaderService {
 
     // MARK: Steps of an operation
 
-    /// One step, whose errors are given its name.
+    /// Runs one step, and names its errors.
     func step<Result>(
         _ name: (UnderlyingError) -> CardReaderServiceError, _ body: () async throws -> Result
     ) async throws -> Result {
@@ -128,7 +130,7 @@ extension ContactlessReaderService {
             if let source = operation?.cancelledBy { throw name(.commandCancelled(from: source)) }
             if connection == nil, error is CancellationError { throw name(.readerDisconnected) }
             let cause = noted(error)
-            // Whether the link or the driver tells first that it is gone.
+            // Either the link or the driver is the first to report that the reader is gone.
             if operation?.phase == .collecting, connection == nil || Self.meansGone.contains(cause) {
                 throw name(.readerDisconnected)
             }
@@ -170,7 +172,9 @@ extension ContactlessReaderService {
         if await isRemoved(from: link) { events.send(.cardRemovedAfterClientSidePaymentCapture) }
     }
 
-    /// - Returns: whether there was a card, which is gone now.
+    /// Waits until the reader has no card.
+    ///
+    /// - Returns: true if there was a card, which is gone now.
     private func isRemoved(from link: any ReaderLink) async -> Bool {
         let events = events
         let wasThere = Mutex(false)

@@ -2,7 +2,7 @@ import Foundation
 import KioskKit
 import Waiting
 
-// Payments, and what becomes of one that failed.
+// Payments, and the handling of those that failed.
 extension ContactlessReaderService {
     public func capturePayment(_ parameters: PaymentIntentParameters) async throws -> PaymentIntent {
         guard !parameters.currency.isEmpty, let multiplier = MinorUnits.multiplier(of: parameters.currency) else {
@@ -58,7 +58,7 @@ extension ContactlessReaderService {
             await settleActive()
             throw error
         case .collect, .process, .inquire:
-            // The reader is not needed to learn what has become of a card that was read.
+            // A card that was read needs no reader for learning its result.
             return try await perform(
                 .payment, needsReader: active.next.needsReader, as: CardReaderServiceError.paymentMethodCollection
             ) { try await self.payAgain() }
@@ -76,9 +76,9 @@ extension ContactlessReaderService {
         return try await complete()
     }
 
-    /// Has the payment service tell how the active payment stands.
+    /// Asks the payment service for the state of the active payment.
     ///
-    /// - Throws: also if it stands as it did.
+    /// - Throws: also if the state is unchanged.
     private func inquire() async throws {
         guard let asked = active else { return }
         operation?.phase = .processing
@@ -98,7 +98,7 @@ extension ContactlessReaderService {
         }
     }
 
-    /// Takes the active payment to its end: a card, if there is none yet, and then the payment service.
+    /// Completes the active payment: reads a card, if there is none yet, then asks the payment service.
     private func complete() async throws -> PaymentIntent {
         if active?.card == nil {
             let card = try await step(CardReaderServiceError.paymentMethodCollection) {
@@ -134,7 +134,7 @@ extension ContactlessReaderService {
         return await finish(settled)
     }
 
-    /// Forgets a payment that is paid, once somebody has the result.
+    /// Discards a paid payment, once a caller has the result.
     private func finish(_ paid: ActivePayment) async -> PaymentIntent {
         await decided?(.payment(paid.intent))
         if let claim = ResultClaim.current {
@@ -170,14 +170,14 @@ extension ContactlessReaderService {
     private func cancelActive() async throws {
         let name = CardReaderServiceError.paymentCancellation
         guard let intent = active?.intent else { throw name(.noActivePaymentIntent) }
-        // From now on it may be canceled at any time: no card is charged for it any more.
+        // From now on it may be canceled at any time: no further card is charged for it.
         active?.cancelling()
         for entry in activeEntries { try? await entry.willReverse() }
         do {
             try await ask { try await $0.cancel(intent) }
             await forgetActive()
         } catch {
-            // It may have been paid meanwhile.
+            // It may have been paid in the meantime.
             active?.notCancelled(error)
             if active?.isBeingCancelled == false { for entry in activeEntries { try? await entry.keep() } }
             throw name(noted(error))

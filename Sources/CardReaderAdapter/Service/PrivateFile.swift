@@ -1,14 +1,15 @@
 import Foundation
 import Glibc
 
-/// A file that its owner alone may read, and that is whole at any time.
+/// A file that only its owner can read, and that is complete at any time.
 enum PrivateFile {
-    /// Writes `data` in the place of what is there.  It is on the disk when this returns; a crash leaves the old or the new.
+    /// Replaces the contents with `data`.  When this returns the data is on the disk; a crash leaves the old or the
+    /// new contents.
     ///
-    /// - Throws: `CocoaError`, with what the system says as its cause; the old stays then.
+    /// - Throws: `CocoaError`, with the system's error as its cause; the old contents stay.
     static func replace(_ file: URL, with data: Data) throws {
         let folder = file.deletingLastPathComponent()
-        // Nobody else may read it, not even while it is written: Data's own way leaves that to the umask.
+        // Nobody else may read the file, even while it is written; Data's own method leaves that to the umask.
         let new = folder.appending(path: ".\(UUID().uuidString)", directoryHint: .notDirectory)
         let handle = try open(new, O_WRONLY | O_CREAT | O_EXCL)
         do {
@@ -20,7 +21,7 @@ enum PrivateFile {
             unlink(new.path)
             throw error
         }
-        // The name, too.
+        // The directory entry must reach the disk, too.
         let names = try open(folder, O_RDONLY | O_DIRECTORY)
         try names.synchronize()
         try names.close()

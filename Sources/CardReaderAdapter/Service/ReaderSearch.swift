@@ -1,11 +1,11 @@
-/// Where an app keeps which reader it had last.
+/// The place in which an app keeps the reader that it used last.
 public protocol KnownReaderStore: Sendable {
-    /// A serial; nil if there is none.
+    /// Returns the serial of the last reader; nil if there is none.
     func knownReader() async -> String?
     func remember(_ serial: String) async
 }
 
-/// A search that ends with a connection: to the reader that is known, by itself, or to the one that somebody chooses.
+/// A search that ends with a connection: to the known reader automatically, or to the one that a person chooses.
 public struct ReaderSearch: Sendable {
     private let service: any CardReaderService
     private let known: any KnownReaderStore
@@ -14,15 +14,15 @@ public struct ReaderSearch: Sendable {
         (self.service, self.known) = (service, known)
     }
 
-    /// Looks for readers until one is connected.  Cancelling the task ends the search.
+    /// Looks for readers until one is connected.  Canceling the task ends the search.
     ///
-    /// The known reader is connected to at most once.  Where that fails the search goes on, and somebody has to choose.  A
+    /// The known reader is tried at most once.  If that fails, the search continues, and a person has to choose.  A
     /// reader becomes the known one when it is connected.
     ///
     /// - Parameters:
-    ///   - skipped: the serials of readers that are not to be seen, such as one that was disconnected by hand just now.
-    ///   - choose: asked with each list that has readers; nil: none of these.
-    /// - Throws: ``CardReaderServiceError``, also where the reader chosen cannot be connected; `CancellationError`.
+    ///   - skipped: the serials of readers to ignore, such as one that a person has just disconnected.
+    ///   - choose: called with each list that contains readers; nil chooses none of them.
+    /// - Throws: ``CardReaderServiceError``, also if the chosen reader cannot be connected; `CancellationError`.
     public func connect(
         _ configProvider: any CardReaderConfigProvider, discoveryMethod: CardReaderDiscoveryMethod = .usb,
         options: CardReaderConnectionOptions? = nil, skipping skipped: Set<String> = [],

@@ -2,32 +2,32 @@ import Foundation
 import KioskKit
 import Waiting
 
-/// The refunds of which nobody knows whether the money has been given back, each with the key that it was asked for under.
+/// The refunds whose result is unknown, each with the key under which it was requested.
 struct OpenRefunds: Sendable {
     struct Refund: Sendable {
         let charge: String
         let amount: UInt
         let currency: String
         let card: CollectedCard?
-        /// The same each time, so that it is given back once.
+        /// The same for each attempt, so that the money is refunded once.
         let key: String
-        /// How often the payment service was asked without having said what became of it.
+        /// The number of requests that the payment service has not answered.
         var unanswered = 0
         var claim: ResultClaim?
-        /// The journal's, while nobody knows.
+        /// The journal's entry, while the result is unknown.
         var entry: OpenPayment?
-        /// Whether an earlier run of the program has asked for it: its card is not known any more.
+        /// True if an earlier run of the program requested the refund: its card is no longer known.
         var isLeftover = false
 
         fileprivate var time: Date { entry?.payment.time ?? .distantPast }
     }
 
-    /// By key: of one charge an earlier run of the program may have left several.
+    /// The refunds by key.  An earlier run of the program may have left several for one charge.
     private var refunds: [String: Refund] = [:]
 
-    /// The one that is to be asked for again, of several the oldest; nil: there is none of these parameters.
+    /// Returns the refund to request again: the oldest one with these parameters, or nil.
     ///
-    /// - Throws: `paymentOutcomeUnknown`, where another amount of the same charge may have been given back.
+    /// - Throws: `paymentOutcomeUnknown` if another amount of the same charge may have been refunded.
     func refund(of parameters: RefundParameters, _ amount: UInt) throws -> Refund? {
         let refunds = refunds.values.filter { $0.charge == parameters.chargeId }
         let same = refunds.filter { $0.amount == amount && $0.currency == parameters.currency }
@@ -44,7 +44,7 @@ struct OpenRefunds: Sendable {
             key: entry.payment.id, unanswered: 1, entry: entry, isLeftover: true)
     }
 
-    /// It takes the place of one of the same charge that the payment service was never asked for.
+    /// Adds a refund.  It replaces one of the same charge that was never sent to the payment service.
     mutating func ask(_ refund: Refund) {
         var refund = refund
         refund.unanswered += 1
@@ -53,9 +53,9 @@ struct OpenRefunds: Sendable {
         refunds[refund.key] = refund
     }
 
-    /// Takes in what the payment service has answered.
+    /// Records the payment service's answer.
     ///
-    /// - Returns: the entry to be settled, if nothing is unknown any more.
+    /// - Returns: the entry to settle, if the result is known.
     mutating func settle(_ key: String, _ answer: Result<RefundOutcome, any Error>) -> OpenPayment? {
         let entry = refunds[key]?.entry
         learn(key, answer)
@@ -76,7 +76,7 @@ struct OpenRefunds: Sendable {
             switch reason {
             case .noAnswer: break
             case .declined: refunds[key] = nil
-            // Not this time; it may have been, the times before.
+            // This request was not sent; earlier ones may have been.
             case .notConnected: refunds[key]?.unanswered -= 1
             case .unknownIntent, .sessionExpired, .invalidAmount, .invalidCurrency, .tooOld, .refused:
                 refunds[key]?.unanswered -= 1
@@ -85,14 +85,16 @@ struct OpenRefunds: Sendable {
         }
     }
 
-    /// - Returns: the entries to be settled.
+    /// Discards the refunds whose result the caller has taken.
+    ///
+    /// - Returns: the entries to settle.
     mutating func forgetWhatWasTaken() -> [OpenPayment] {
         let taken = refunds.filter { $0.value.claim?.isTaken == true }
         for key in taken.keys { refunds[key] = nil }
         return taken.values.compactMap(\.entry)
     }
 
-    /// Forgets those that the payment service was never asked for.
+    /// Discards the refunds that were never sent to the payment service.
     mutating func forgetWhatIsSettled() { refunds = refunds.filter { $0.value.unanswered > 0 } }
 }
 
@@ -122,9 +124,9 @@ extension ContactlessReaderService {
         }
     }
 
-    /// Has the card presented, where one is needed.
+    /// Waits for the card, if the refund needs one.
     ///
-    /// - Parameter leftover: the same refund, if an earlier run of the program has asked for it.
+    /// - Parameter leftover: the same refund, if an earlier run of the program requested it.
     private func prepare(
         _ parameters: RefundParameters, _ amount: UInt, _ leftover: OpenRefunds.Refund?
     ) async throws -> OpenRefunds.Refund {

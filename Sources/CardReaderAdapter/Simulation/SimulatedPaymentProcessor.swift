@@ -1,7 +1,7 @@
 import Foundation
 import Synchronization
 
-/// The payment service of simulated cards: it does what the card that it is handed says.
+/// The payment service of simulated cards: each card determines its own result.
 actor SimulatedPaymentProcessor: PaymentProcessor {
     private let owner: SimulatedReaders
     private var answers: [String: Result<PaymentIntent, PaymentProcessorError>] = [:]
@@ -10,7 +10,7 @@ actor SimulatedPaymentProcessor: PaymentProcessor {
 
     init(_ owner: SimulatedReaders) { self.owner = owner }
 
-    /// What a simulated card hands on.
+    /// Returns the data that a simulated card passes on.
     static func seal(_ card: SimulatedCard) -> CollectedCard {
         let data =
             switch card {

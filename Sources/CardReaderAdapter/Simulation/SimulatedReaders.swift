@@ -1,7 +1,7 @@
 import Synchronization
 import Waiting
 
-/// Readers, cards and a payment service that do as a script says, for apps under development and their tests.
+/// Scripted readers, cards and a payment service, for apps under development and their tests.
 ///
 ///     let readers = SimulatedReaders([SimulatedReader(serial: "SIM-1")])
 ///     let service = ContactlessReaderService(simulating: readers, journal: .memory)
@@ -19,7 +19,7 @@ public final class SimulatedReaders: ReaderBackend {
 
     private let state: Mutex<State>
     private let attached: Multicast<[SimulatedReader]>
-    /// Cards that were presented, and whether one lies on the reader.
+    /// Presented cards, and whether one lies on the reader.
     fileprivate let table = Multicast<Bool>(false, keeping: .newest(64))
 
     public init(_ readers: [SimulatedReader] = [SimulatedReader(serial: "SIMULATED-1")]) {
@@ -29,7 +29,7 @@ public final class SimulatedReaders: ReaderBackend {
 
     // MARK: The script
 
-    /// Plugs a reader in, or one of the same serial anew.
+    /// Plugs a reader in, or replaces the one with the same serial.
     public func plug(_ reader: SimulatedReader) {
         change { $0.readers = $0.readers.filter { $0.serial != reader.serial } + [reader] }
     }
@@ -40,11 +40,14 @@ public final class SimulatedReaders: ReaderBackend {
             return state.links.removeValue(forKey: serial)
         }
         link?.leave(reason)
-        // Whoever waits for a card to be removed waits no longer.
+        // Wakes the task that waits for a card's removal.
         table.send(state.withLock { $0.isCardLying })
     }
 
-    /// - Parameter level: from 0 to 1.  Under a fifth the reader says so, and above it again that it is resolved.
+    /// Sets the charge of a reader's battery.
+    ///
+    /// - Parameter level: from 0 to 1.  Below 0.2 the reader reports a low battery, and above it the end of that
+    ///   state.
     public func setBattery(_ level: Float, of serial: String) {
         let (reader, link) = change { state in
             for index in state.readers.indices where state.readers[index].serial == serial {
@@ -55,20 +58,20 @@ public final class SimulatedReaders: ReaderBackend {
         if let reader { link?.battery(reader) }
     }
 
-    /// Presents a card.  Those that nobody waits for yet are presented one after the other.
+    /// Presents a card.  Cards that no task awaits yet are queued.
     public func present(_ card: SimulatedCard) {
         state.withLock { $0.cards.append(card) }
         table.send(state.withLock { $0.isCardLying })
     }
 
-    /// Puts a card on the reader that stays there.
+    /// Puts a card on the reader, where it stays.
     public func layCard() { setCardLying(true) }
     public func takeCard() { setCardLying(false) }
 
-    /// What connections fail with from now on; nil: with nothing.
+    /// Sets the error of all further connections; nil lets them succeed.
     public func refuseConnections(with error: UnderlyingError?) { state.withLock { $0.refusal = error } }
 
-    /// How the payment service is reached from now on.
+    /// Sets the state of the network to the payment service.
     public func setNetwork(_ network: SimulatedNetwork) { state.withLock { $0.network = network } }
 
     private func setCardLying(_ isLying: Bool) {
@@ -123,7 +126,7 @@ public final class SimulatedReaders: ReaderBackend {
     }
 
     fileprivate func closed(_ link: SimulatedLink) {
-        // Let go outside the lock.
+        // Released outside the lock.
         let _: SimulatedLink? = state.withLock { state in
             let serial = link.reader.serial
             return state.links[serial] === link ? state.links.removeValue(forKey: serial) : nil
@@ -134,7 +137,7 @@ public final class SimulatedReaders: ReaderBackend {
         state.withLock { $0.cards.isEmpty ? nil : $0.cards.removeFirst() }
     }
 
-    /// How the next question to the payment service is answered.
+    /// Returns the way in which the next request to the payment service is answered.
     func answerToQuestion() -> SimulatedNetwork.Answer {
         state.withLock { state in
             state.questions += 1
@@ -152,7 +155,7 @@ public struct SimulatedReader: Sendable {
     public enum Update: Sendable {
         case none
         case available
-        /// Installed by `connect`.
+        /// An update that `connect` installs.
         case required
     }
 
@@ -161,7 +164,7 @@ public struct SimulatedReader: Sendable {
     public var batteryLevel: Float?
     public var softwareVersion: String
     public var update: Update
-    /// What installing the update fails with; nil: it succeeds.
+    /// The error of installing the update; nil if it succeeds.
     public var updateFailure: UnderlyingError?
 
     public init(
@@ -179,28 +182,28 @@ public struct SimulatedReader: Sendable {
     }
 }
 
-/// A card as it is presented, and what comes of it.
+/// A card to present, and its result.
 public enum SimulatedCard: Hashable, Sendable {
     case approved(CardBrand)
-    /// By the issuer.
+    /// The issuer declines.
     case declined(DeclineReason)
     case declinedByCard
-    /// Leaves the field before it is read: the reader asks for it again.
+    /// The card leaves the field before it is read.  The reader asks for it again.
     case removedTooEarly
     case unreadable
-    /// Nobody presents a card until the reader gives up.
+    /// Nobody presents a card before the reader gives up.
     case notPresented
     /// The customer cancels at the reader.
     case cancelledAtReader
 }
 
-/// How the payment service is reached.
+/// The state of the network to the payment service.
 public enum SimulatedNetwork: Hashable, Sendable, CaseIterable {
     case online
     case offline
-    /// What is asked is done, and the answer is lost.
+    /// Requests are carried out, and their answers are lost.
     case silent
-    /// The first answer is lost, and each second one after it.
+    /// The first answer is lost, and every second one after it.
     case intermittent
 
     enum Answer { case given, notConnected, lost }
@@ -271,7 +274,9 @@ final class SimulatedLink: ReaderLink {
         throw CancellationError()
     }
 
-    /// - Returns: nil if the reader goes on waiting.
+    /// Reads a simulated card.
+    ///
+    /// - Returns: nil if the reader continues to wait.
     private func read(_ card: SimulatedCard, _ tell: (CardReaderEvent) -> Void) throws -> CollectedCard? {
         switch card {
         case .notPresented: throw UnderlyingError.cardReadTimeOut

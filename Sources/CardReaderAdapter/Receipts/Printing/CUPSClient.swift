@@ -2,9 +2,9 @@ import CCUPS
 import Dispatch
 import Foundation
 
-/// Requests of IPP to one printer, through libcups.  This file alone calls it.
+/// A client for IPP requests to one printer, through libcups.  Only this file calls libcups.
 ///
-/// Each request has a connection of its own, on a thread of its own: libcups keeps its errors by thread, and waits.
+/// Each request has its own connection and its own thread: libcups keeps its errors by thread, and blocks.
 struct CUPSClient: Sendable {
     /// The printer's `ipp:` or `ipps:` URI, as requests name it.
     let uri: String
@@ -14,7 +14,9 @@ struct CUPSClient: Sendable {
     private let isEncrypted: Bool
     private let queue = DispatchQueue(label: "ipp")
 
-    /// - Returns: nil for what is no `ipp:` or `ipps:` URI.
+    /// Creates a client.
+    ///
+    /// - Returns: nil if the text is not an `ipp:` or `ipps:` URI.
     init?(uri: String) {
         var scheme = [CChar](repeating: 0, count: 32)
         var user = [CChar](repeating: 0, count: 256)
@@ -33,15 +35,15 @@ struct CUPSClient: Sendable {
         String(decoding: characters.prefix { $0 != 0 }.map(UInt8.init(bitPattern:)), as: UTF8.self)
     }
 
-    /// An answer of the printer.
+    /// A response of the printer.
     struct Answer: Sendable {
         let status: IPPStatus
-        /// Text and names as they are, numbers and enumerations as `Int`s.
+        /// Text and names as strings; numbers and enumerations as `Int`s.
         let strings: [String: [String]]
         let integers: [String: [Int]]
     }
 
-    /// A request's attribute.
+    /// An attribute of a request.
     struct Attribute: Sendable {
         enum Group: Sendable { case operation, job }
         enum Value: Sendable {
@@ -73,10 +75,10 @@ struct CUPSClient: Sendable {
         }
     }
 
-    /// Performs a request, to its end: a task that is cancelled meanwhile waits for that, `limit` at most for each step.
+    /// Performs a request to its end.  Canceling the task does not shorten it; each step takes at most `limit`.
     ///
-    /// - Parameter sent: called with the number of bytes of `document` that have gone out, as they go.
-    /// - Throws: `PrinterCondition` where there is no answer.
+    /// - Parameter sent: called with the number of bytes of `document` sent so far.
+    /// - Throws: `PrinterCondition` if there is no response.
     func perform(
         _ operation: Operation, _ attributes: [Attribute], document: [UInt8]? = nil, within limit: Duration,
         sent: @escaping @Sendable (Int) -> Void = { _ in }
@@ -124,7 +126,7 @@ struct CUPSClient: Sendable {
             offset += count
             sent(offset)
         }
-        // A printer that takes no more may have said why.
+        // A printer that stops accepting data may have sent the reason.
         guard let response = cupsGetResponse(http, resource) else { throw condition(status, http) }
         defer { ippDelete(response) }
         return Self.answer(response)
@@ -181,7 +183,7 @@ struct CUPSClient: Sendable {
             status: IPPStatus(rawValue: Int(ippGetStatusCode(response).rawValue)), strings: strings, integers: integers)
     }
 
-    /// Why there is no answer.
+    /// Returns the reason for which there is no response.
     private func condition(_ status: http_status_t, _ http: OpaquePointer) -> PrinterCondition {
         switch status {
         case HTTP_STATUS_UNAUTHORIZED, HTTP_STATUS_FORBIDDEN, HTTP_STATUS_CUPS_AUTHORIZATION_CANCELED:
@@ -205,9 +207,9 @@ struct CUPSClient: Sendable {
     }
 }
 
-/// A status code of IPP (RFC 8011, appendix B).
+/// An IPP status code (RFC 8011, appendix B).
 ///
-/// Open: a value without a name is kept and printed as it is.
+/// Open: a value without a name is kept, and printed as a number.
 struct IPPStatus: RawRepresentable, Hashable, Sendable {
     var rawValue: Int
 

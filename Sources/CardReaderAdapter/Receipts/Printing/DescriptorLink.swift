@@ -6,14 +6,14 @@ struct DevicePort: PrinterPort {
     let path: String
 
     func open(within limit: Duration) async throws(PrinterCondition) -> any PrinterLink {
-        // An ordinary file would take the receipt, over what is in it.
+        // An ordinary file would accept the receipt, and lose its contents.
         let target = URL(fileURLWithPath: path).resolvingSymlinksInPath().path
         let attributes = try? FileManager.default.attributesOfItem(atPath: target)
         guard attributes?[.type] as? FileAttributeType != .typeRegular else { throw .absent }
         let descriptor = Foundation.open(path, O_RDWR | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
         guard descriptor >= 0 else { throw PrinterCondition(opening: errno) }
         if isatty(descriptor) == 1 {
-            // The line must leave the bytes as they are.
+            // The line must not change the bytes.
             var settings = termios()
             tcgetattr(descriptor, &settings)
             cfmakeraw(&settings)
@@ -23,7 +23,7 @@ struct DevicePort: PrinterPort {
     }
 }
 
-/// A printer on the network that takes bytes on a port of its own, 9100 as a rule.
+/// A network printer that accepts raw bytes on a port, usually 9100.
 struct TCPPort: PrinterPort {
     let host: String
     let port: UInt16
@@ -55,7 +55,7 @@ struct TCPPort: PrinterPort {
         let bytes: [UInt8]
     }
 
-    /// The resolver takes as long as it likes, on a thread of its own.
+    /// Resolves the host name on its own thread, for as long as the resolver takes.
     private func addresses(within limit: Duration) async -> [Address] {
         let (answers, answer) = AsyncStream<[Address]>.makeStream()
         Thread.detachNewThread { [self] in
@@ -79,10 +79,10 @@ struct TCPPort: PrinterPort {
     }
 }
 
-/// A file descriptor that does not block, and a thread that waits for it.
+/// A non-blocking file descriptor, and a thread that waits for it.
 final class DescriptorLink: PrinterLink {
     private let descriptor: Int32
-    /// Readable from when the task is cancelled.
+    /// A pipe that becomes readable when the task is canceled.
     private let cancelled: (reading: Int32, writing: Int32)
     private let queue = DispatchQueue(label: "printer")
 
@@ -104,7 +104,7 @@ final class DescriptorLink: PrinterLink {
     deinit { for file in [descriptor, cancelled.reading, cancelled.writing] { Foundation.close(file) } }
 
     func close() async {
-        // The last reference closes.  The printer hears of the end now, with what is still on its way.
+        // The last reference closes.  The printer learns of the end now, after the data still on its way.
         shutdown(descriptor, Int32(SHUT_WR))
     }
 
@@ -128,12 +128,12 @@ final class DescriptorLink: PrinterLink {
         }
     }
 
-    /// Waits until the printer has taken what the kernel still holds.
+    /// Waits until the printer has taken the data that the kernel still holds.
     private func drain(_ limit: Duration) -> (pending: Int, condition: PrinterCondition?) {
         var pending = outgoing
         var end = ContinuousClock.now + limit
         while true {
-            // usblp is writable when its last transfer has ended, and kills that transfer when it is closed.
+            // usblp is writable when its last transfer has ended.  Closing it cancels a transfer.
             if let condition = wait(for: POLLOUT, until: end) { return (pending, condition) }
             let now = outgoing
             guard now > 0 else { return (0, nil) }
@@ -144,7 +144,7 @@ final class DescriptorLink: PrinterLink {
         }
     }
 
-    /// Bytes that have not left the machine; 0 where the kernel does not tell.
+    /// The number of bytes that have not left the machine; 0 if the kernel does not report it.
     private var outgoing: Int {
         var count: Int32 = 0
         return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
@@ -170,7 +170,7 @@ final class DescriptorLink: PrinterLink {
         return try result.get()
     }
 
-    /// LPGETSTATUS of usblp: the port status of USB Printing Devices 1.1, 4.2.2.
+    /// Reads the port status with LPGETSTATUS of usblp (USB Printing Devices 1.1, 4.2.2).
     func condition() async -> PrinterCondition? {
         await blocking { [self] in
             var status: Int32 = 0
@@ -179,7 +179,9 @@ final class DescriptorLink: PrinterLink {
         }
     }
 
-    /// - Returns: nil when the connection is made.
+    /// Waits until the connection is established.
+    ///
+    /// - Returns: nil on success.
     func finishConnecting(until end: ContinuousClock.Instant) async -> PrinterCondition? {
         await blocking { [self] in
             if let condition = wait(for: POLLOUT, until: end, failsOnError: false) {
@@ -192,7 +194,10 @@ final class DescriptorLink: PrinterLink {
         }
     }
 
-    /// - Returns: nil when `events` have come; ``PrinterCondition/silent`` when the time is over, or the task is cancelled.
+    /// Waits for events on the descriptor.
+    ///
+    /// - Returns: nil when `events` have occurred; ``PrinterCondition/silent`` when the time is over or the task is
+    ///   canceled.
     private func wait(
         for events: Int32, until end: ContinuousClock.Instant, failsOnError: Bool = true
     ) -> PrinterCondition? {
@@ -207,14 +212,14 @@ final class DescriptorLink: PrinterLink {
             if count > 0, files[1].revents != 0 { return .silent }
             let seen = Int32(files[0].revents)
             let hasFailed = count > 0 && seen & (POLLERR | POLLHUP | POLLNVAL) != 0
-            // What has been said before the end is still to be read; nothing more can be written.
+            // Data that arrived before the end is still readable; nothing more can be written.
             if count > 0, seen & events != 0, events == POLLIN || !hasFailed { return nil }
             if hasFailed { return failsOnError ? .disconnected : nil }
             if ContinuousClock.now >= end { return .silent }
         }
     }
 
-    /// Runs what may wait, away from Swift's threads.
+    /// Runs a blocking call outside Swift's threads.
     private func blocking<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in queue.async { continuation.resume(returning: body()) } }
@@ -226,7 +231,7 @@ final class DescriptorLink: PrinterLink {
 }
 
 extension PrinterCondition {
-    /// Why a printer cannot be opened.
+    /// Maps an error of opening a printer.
     init(opening error: Int32) {
         switch error {
         case ENOENT, ENODEV, ENXIO, ECONNREFUSED, EHOSTUNREACH, ENETUNREACH, EHOSTDOWN, ETIMEDOUT: self = .absent
@@ -236,10 +241,10 @@ extension PrinterCondition {
         }
     }
 
-    /// Why it takes or gives no bytes.
+    /// Maps an error of reading or writing.
     init(using error: Int32) {
         switch error {
-        // What usblp says where the printer reports no paper.
+        // usblp returns this when the printer reports no paper.
         case ENOSPC: self = .paperOut
         case ENODEV, ENXIO, EIO, EPIPE, ECONNRESET, ETIMEDOUT, ESHUTDOWN: self = .disconnected
         case EBUSY: self = .busy
@@ -247,7 +252,9 @@ extension PrinterCondition {
         }
     }
 
-    /// - Returns: nil for a printer that is selected, has paper and reports no error.
+    /// Maps a port status.
+    ///
+    /// - Returns: nil if the printer is selected, has paper and reports no error.
     init?(portStatus status: UInt8) {
         // Bit 5: paper empty; bit 4: selected; bit 3: no error.
         if status & 0x20 != 0 {

@@ -1,34 +1,34 @@
-/// A receipt printer that speaks ESC/POS.
+/// A receipt printer that understands ESC/POS.
 public struct ESCPOSPrinter: ReceiptPrinterService {
     public enum Address: Hashable, Sendable {
-        /// Bytes over TCP.
+        /// Raw bytes over TCP.
         case tcp(host: String, port: UInt16 = 9100)
         /// A device file: `/dev/usb/lp0`, or a serial line.
         case device(path: String)
-        /// Straight over USB, without the kernel's driver, which gets the printer back afterwards: the first printer, or the
-        /// first with these numbers.
+        /// Direct USB access without the kernel's driver, which gets the printer back afterward.  Takes the first
+        /// printer, or the first with these identifiers.
         case usb(vendorID: UInt16? = nil, productID: UInt16? = nil, serialNumber: String? = nil)
     }
 
-    /// What the printer can be asked.
+    /// The requests that the printer answers.
     public enum Answers: String, CaseIterable, Hashable, Sendable {
-        /// It tells its state when it is asked (DLE EOT), and when all is printed (GS r): success means printed.
+        /// The printer reports its state on request (DLE EOT) and the end of printing (GS r): success means printed.
         case all
-        /// It tells its state when it is asked: success means that it has the receipt and nothing is wrong.
+        /// The printer reports its state on request: success means that it has the receipt and reports no problem.
         case state
-        /// Nothing: success means that it has taken the bytes.
+        /// The printer answers nothing: success means that it has taken the bytes.
         case none
     }
 
-    /// How long is waited.  What takes longer is a printer that is silent.
+    /// The time limits.  A printer that exceeds one counts as silent.
     public struct Limits: Hashable, Sendable {
-        /// For the printer to be reached.
+        /// The limit for reaching the printer.
         public var opening: Duration
-        /// For an answer about its state.
+        /// The limit for an answer about its state.
         public var answer: Duration
-        /// For it to take some more bytes.
+        /// The limit for accepting more bytes.
         public var progress: Duration
-        /// For it to say that all is printed.
+        /// The limit for reporting the end of printing.
         public var printing: Duration
 
         public init(
@@ -96,12 +96,12 @@ public struct ESCPOSPrinter: ReceiptPrinterService {
         _ bytes: [UInt8], on link: any PrinterLink, _ progress: inout PrintingProgress
     ) async -> PrinterCondition? {
         if let condition = await condition(link) { return condition }
-        // As everything that waits when the task is cancelled.
+        // The same result as that of any wait when the task is canceled.
         guard !Task.isCancelled else { return .silent }
         let (sent, obstacle) = await link.send(bytes, within: limits.progress)
         progress = PrintingProgress(sent: sent, total: bytes.count)
         if let obstacle {
-            // A printer that takes nothing may say why.
+            // A printer that accepts no data may report the reason.
             guard obstacle == .silent, !Task.isCancelled else { return obstacle }
             return await condition(link) ?? obstacle
         }
@@ -138,7 +138,7 @@ public struct ESCPOSPrinter: ReceiptPrinterService {
         }
     }
 
-    /// What the bits of DLE EOT say, the most telling first.
+    /// The conditions of the DLE EOT bits, the most specific first.
     private static let statusBits: [(number: UInt8, bits: UInt8, condition: PrinterCondition)] = [
         (2, 0x04, .coverOpen),
         (3, 0x08, .jam),
@@ -150,7 +150,9 @@ public struct ESCPOSPrinter: ReceiptPrinterService {
         (1, 0x08, .offline),
     ]
 
-    /// - Returns: nil if no byte `isAnswer` comes in time.
+    /// Sends a question and waits for the answer.
+    ///
+    /// - Returns: nil if no byte that satisfies `isAnswer` arrives in time.
     private func ask(
         _ command: ESCPOSCommand, _ link: any PrinterLink, within limit: Duration, isAnswer: (UInt8) -> Bool
     ) async throws(PrinterCondition) -> UInt8? {
@@ -158,7 +160,7 @@ public struct ESCPOSPrinter: ReceiptPrinterService {
         let (_, condition) = await link.send(command.bytes, within: limit)
         if let condition { throw condition }
         while ContinuousClock.now < end, !Task.isCancelled {
-            // The last of them is the newest: an answer to an earlier question may have come late.
+            // The last answer is the newest: an answer to an earlier question may be late.
             let answers = try await link.receive(within: end - .now)
             if let answer = answers.last(where: isAnswer) { return answer }
         }

@@ -1,13 +1,13 @@
 import Foundation
 import Synchronization
 
-/// A printer of IPP, such as every one of IPP Everywhere or AirPrint, or a queue of CUPS.
+/// An IPP printer: any IPP Everywhere or AirPrint printer, or a CUPS queue.
 public struct IPPPrinter: ReceiptPrinterService {
-    /// How long is waited.
+    /// The time limits.
     public struct Limits: Hashable, Sendable {
-        /// For each step of a request.
+        /// The limit for each step of a request.
         public var answer: Duration
-        /// For the receipt to be printed, from when the printer has it.
+        /// The limit for printing the receipt once the printer has it.
         public var printing: Duration
 
         public init(answer: Duration = .seconds(15), printing: Duration = .seconds(120)) {
@@ -20,8 +20,11 @@ public struct IPPPrinter: ReceiptPrinterService {
     private let paper: HTMLRenderer.Paper
     private let limits: Limits
 
-    /// - Parameter uri: `ipp://printer.local/ipp/print`, `ipp://localhost/printers/NAME` for a queue of CUPS; `ipps:` encrypted.
-    /// - Returns: nil for what is no such URI.
+    /// Creates a printer.
+    ///
+    /// - Parameter uri: `ipp://printer.local/ipp/print`, or `ipp://localhost/printers/NAME` for a CUPS queue; `ipps:`
+    ///   for encryption.
+    /// - Returns: nil if the text is not such a URI.
     public init?(
         _ uri: String, language: ReceiptLanguage = .english, paper: HTMLRenderer.Paper = .roll,
         limits: Limits = Limits()
@@ -53,7 +56,7 @@ public struct IPPPrinter: ReceiptPrinterService {
     private struct Printer: Sendable {
         let condition: PrinterCondition?
         let formats: [Format]
-        /// Of PWG raster, in dots an inch.
+        /// The resolution of PWG raster, in dots per inch.
         let resolution: Int
     }
 
@@ -81,7 +84,7 @@ public struct IPPPrinter: ReceiptPrinterService {
 
     // MARK: Formats
 
-    /// What a receipt can be made in, the best first.
+    /// The formats in which a receipt can be sent, the best first.
     private enum Format: String, CaseIterable {
         case pdf = "application/pdf"
         case pwgRaster = "image/pwg-raster"
@@ -97,7 +100,7 @@ public struct IPPPrinter: ReceiptPrinterService {
             case .pdf: return Array(try await PDFRenderer(paper: paper).render(document))
             case .pwgRaster:
                 let pdf = try await PDFRenderer(paper: paper).render(document)
-                // Colour space 18 is gray (PWG 5102.4, table 3).
+                // Color space 18 is gray (PWG 5102.4, table 3).
                 let ghostscript = ExternalProgram(
                     [
                         "gs", "-q", "-dSAFER", "-dBATCH", "-dNOPAUSE", "-sDEVICE=pwgraster", "-r\(resolution)",
@@ -122,7 +125,7 @@ public struct IPPPrinter: ReceiptPrinterService {
         for format in printer.formats {
             let bytes = try await render(document, as: format, resolution: printer.resolution)
             progress.value.withLock { $0 = PrintingProgress(sent: 0, total: bytes.count) }
-            // As everything that waits when the task is cancelled.
+            // The same result as that of any wait when the task is canceled.
             guard !Task.isCancelled else { return .silent }
             let answer = try await client.perform(
                 .printJob,
@@ -137,7 +140,7 @@ public struct IPPPrinter: ReceiptPrinterService {
                 guard let job = answer.integers["job-id"]?.first else { return .failed("it names no job") }
                 return await finish(job)
             }
-            // It has refused the job, and so nothing of it is printed.
+            // The printer refused the job, so it prints nothing.
             progress.value.withLock { $0 = PrintingProgress(sent: 0, total: bytes.count) }
             guard [.formatNotSupported, .attributesNotSupported].contains(answer.status) else {
                 return PrinterCondition(answer.status)
@@ -146,7 +149,7 @@ public struct IPPPrinter: ReceiptPrinterService {
         return .formatUnsupported
     }
 
-    /// Waits for the end of a job; one that does not come to it is cancelled, so that it is not printed later unasked.
+    /// Waits for the end of a job.  A job that does not end is canceled, so that it is not printed later.
     private func finish(_ job: Int) async -> PrinterCondition? {
         let end = ContinuousClock.now + limits.printing
         var lastAnswer = ContinuousClock.now
@@ -156,7 +159,7 @@ public struct IPPPrinter: ReceiptPrinterService {
                 if case .ended(let condition) = try await state(of: job, &reasons) { return condition }
                 lastAnswer = .now
             } catch {
-                // A server that is soon back, as CUPS after a restart, goes on with its jobs.
+                // A server that returns soon, such as CUPS after a restart, continues its jobs.
                 guard ContinuousClock.now - lastAnswer < limits.answer else {
                     return error == .absent ? .disconnected : error
                 }
@@ -172,7 +175,9 @@ public struct IPPPrinter: ReceiptPrinterService {
         case ended(PrinterCondition?)
     }
 
-    /// - Parameter reasons: what was last said of the job.
+    /// Requests the state of a job.
+    ///
+    /// - Parameter reasons: the job's last known state reasons.
     private func state(of job: Int, _ reasons: inout [String]) async throws(PrinterCondition) -> JobState {
         let cancelled = PrinterCondition.failed("the job was cancelled at the printer")
         let answer = try await client.perform(
@@ -183,7 +188,8 @@ public struct IPPPrinter: ReceiptPrinterService {
             ], within: limits.answer)
         switch answer.status {
         case .notFound, .gone:
-            // A printer that keeps no history has forgotten what is at its end.  What it was about to cancel is not printed.
+            // A printer without a history has no record of an ended job.  A job that it was about to cancel is not
+            // printed.
             if let condition = try await printer().condition { return .ended(condition) }
             let wasEnding = reasons.contains {
                 $0 == "processing-to-stop-point" || $0.hasPrefix("job-canceled") || $0.hasPrefix("aborted")
@@ -211,20 +217,20 @@ public struct IPPPrinter: ReceiptPrinterService {
         }
     }
 
-    /// Also when the task is cancelled itself.
+    /// Cancels a job, even if the task itself is canceled.
     private func cancel(_ job: Int) async {
         _ = try? await client.perform(
             .cancelJob, [CUPSClient.Attribute("job-id", .integer(job))], within: limits.answer)
     }
 }
 
-/// How much has gone, told from another thread.
+/// The progress of sending, updated from another thread.
 private final class SharedProgress: Sendable {
     let value = Mutex(PrintingProgress.nothing)
 }
 
 extension PrinterCondition {
-    /// What a printer says that refuses a request.
+    /// Maps a status with which a printer refuses a request.
     init(_ status: IPPStatus) {
         switch status {
         case .busy, .notAcceptingJobs, .temporaryError: self = .busy
@@ -235,11 +241,11 @@ extension PrinterCondition {
         }
     }
 
-    /// What printer-state-reasons (RFC 8011, 5.4.12; PWG 5100.9) say: keywords with the severity behind them.
+    /// Maps printer-state-reasons (RFC 8011, 5.4.12; PWG 5100.9): keywords followed by a severity.
     ///
-    /// - Returns: nil where nothing keeps the printer from printing.
+    /// - Returns: nil if nothing keeps the printer from printing.
     init?(reasons: [String], isStopped: Bool, isAccepting: Bool) {
-        // What is only reported keeps from nothing.
+        // A report does not keep the printer from printing.
         let keywords = reasons.filter { !$0.hasSuffix("-report") }.map { reason in
             ["-error", "-warning"].first { reason.hasSuffix($0) }.map { String(reason.dropLast($0.count)) } ?? reason
         }

@@ -1,29 +1,31 @@
-/// Where a printer is, for one that takes bytes as they are.
+/// The address of a printer that accepts raw bytes.
 protocol PrinterPort: Sendable {
-    /// - Throws: `PrinterCondition`, within `limit`; nothing has gone out then.
+    /// Opens the printer.
+    ///
+    /// - Throws: `PrinterCondition`, within `limit`; nothing has been sent then.
     func open(within limit: Duration) async throws(PrinterCondition) -> any PrinterLink
 }
 
-/// An open way to a printer.
+/// An open connection to a printer.
 ///
-/// When the task is cancelled, what waits ends at once as if its time was over.
+/// When the task is canceled, a wait ends at once as if its time were over.
 protocol PrinterLink: Sendable {
-    /// Sends `bytes`, for as long as the printer takes some within each `limit`, and waits until they have left.
+    /// Sends `bytes`, as long as the printer accepts some within each `limit`, and waits until they have left.
     ///
-    /// - Returns: how many it has taken at most, and what kept it from taking all.
+    /// - Returns: the number of bytes that it has accepted at most, and the condition that kept it from accepting all.
     func send(_ bytes: [UInt8], within limit: Duration) async -> (count: Int, condition: PrinterCondition?)
 
-    /// What the printer says; nothing when the time is over.
+    /// Receives bytes from the printer; none if the time is over.
     func receive(within limit: Duration) async throws(PrinterCondition) -> [UInt8]
 
-    /// What the link itself knows of the printer.
+    /// Returns the printer's condition as far as the link itself knows it.
     func condition() async -> PrinterCondition?
 
     func close() async
 }
 
-/// What `operation` returns; nil when the time is over first, or the task is cancelled.  The operation must end when it is
-/// cancelled.
+/// Returns the result of `operation`; nil if the time is over first, or the task is canceled.  The operation must end
+/// when it is canceled.
 func within<R: Sendable>(_ limit: Duration, _ operation: @escaping @Sendable () async -> R?) async -> R? {
     await withTaskGroup(of: R?.self) { group in
         group.addTask { await operation() }

@@ -1,4 +1,4 @@
-/// Prints receipts, with a completion: what apps on the CardReaderService contract call.
+/// A receipt printer with a completion handler: the interface for apps on the CardReaderService contract.
 public protocol PrinterService: Sendable {
     /// Prints one receipt.
     ///
@@ -12,45 +12,45 @@ extension ReceiptPrinterService {
     }
 }
 
-/// Prints receipts.
+/// A receipt printer.
 ///
-/// Every call ends, within the limits of the printer's own; none prints a second time by itself.
+/// Every call ends within the printer's time limits.  No call prints a second time by itself.
 public protocol ReceiptPrinterService: PrinterService {
     /// Prints one receipt.
     ///
-    /// Whoever calls again after a failure prints again what ``PrintingFailure/progress`` says may have been printed.  A task
-    /// that is cancelled stops printing, with ``PrintingResult/cancel(_:)``.
+    /// A second call after a failure repeats a receipt that may already be printed: see ``PrintingFailure/progress``.
+    /// Canceling the task stops printing, with ``PrintingResult/cancel(_:)``.
     func printReceipt(content: ReceiptContent) async -> PrintingResult
 
-    /// What keeps the printer from printing now; nil if nothing does, as far as it tells.
+    /// Returns the condition that keeps the printer from printing; nil if it reports none.
     func condition() async -> PrinterCondition?
 }
 
-/// How printing ended.
+/// The result of printing.
 public enum PrintingResult: Hashable, Sendable {
-    /// The printer has it all, and says that nothing is wrong.
+    /// The printer has received everything, and reports no problem.
     case success
-    /// The task was cancelled when so much had gone out.
+    /// The task was canceled after this progress.
     case cancel(PrintingProgress)
     case failure(PrintingFailure)
 }
 
-/// How much of a receipt had gone to the printer.
+/// The part of a receipt that was sent to the printer.
 public struct PrintingProgress: Hashable, Sendable {
-    /// Bytes handed over: at most so many have reached the printer.
+    /// The bytes handed over.  At most this number has reached the printer.
     public let sent: Int
-    /// Bytes of the whole receipt; 0 where it was not rendered yet.
+    /// The bytes of the whole receipt; 0 if it was not rendered yet.
     public let total: Int
 
     public init(sent: Int, total: Int) { (self.sent, self.total) = (sent, total) }
 
     static let nothing = PrintingProgress(sent: 0, total: 0)
 
-    /// Whether there may be something on paper, now or when the printer can print again.
+    /// True if something may be on paper, now or when the printer can print again.
     public var mayBePrinted: Bool { sent > 0 }
 }
 
-/// Why a receipt was not printed, or not for certain.
+/// The reason for which a receipt was not printed, or perhaps not printed.
 public struct PrintingFailure: Error, Hashable, Sendable {
     public let condition: PrinterCondition
     public let progress: PrintingProgress
@@ -60,23 +60,23 @@ public struct PrintingFailure: Error, Hashable, Sendable {
     }
 }
 
-/// What keeps a printer from printing.
+/// A condition that keeps a printer from printing.
 public enum PrinterCondition: Error, Hashable, Sendable {
     case paperOut, coverOpen, jam
-    /// Somebody else has it.
+    /// Another program uses the printer.
     case busy
-    /// There is none where it should be.
+    /// There is no printer at the address.
     case absent
-    /// It is there, and set not to print.
+    /// The printer is present, and set not to print.
     case offline
-    /// It left while it was in use.
+    /// The printer left while it was in use.
     case disconnected
-    /// It takes no more bytes, or does not answer.
+    /// The printer accepts no more bytes, or does not answer.
     case silent
     case permissionDenied
-    /// It takes none of the formats that a receipt can be made in.
+    /// The printer accepts none of the formats in which a receipt can be sent.
     case formatUnsupported
-    /// In the words of the printer, or of the program that makes its format.
+    /// Another failure, in the words of the printer or of the program that makes its format.
     case failed(String)
 }
 
@@ -97,7 +97,7 @@ extension PrinterCondition: CustomStringConvertible {
         }
     }
 
-    /// One sentence for a person: what to do next.
+    /// A sentence that tells a person what to do next.
     public var hint: String {
         switch self {
         case .paperOut: "Put paper in."
@@ -116,13 +116,13 @@ extension PrinterCondition: CustomStringConvertible {
 }
 
 extension PrintingFailure: CustomStringConvertible {
-    /// One line: `the printer is out of paper; 812 of 1204 bytes had gone out`.
+    /// A line: `the printer is out of paper; 812 of 1204 bytes had gone out`.
     public var description: String {
         progress.mayBePrinted
             ? "\(condition); \(progress.sent) of \(progress.total) bytes had gone out" : "\(condition)"
     }
 
-    /// One sentence for a person: what to do next.
+    /// A sentence that tells a person what to do next.
     public var hint: String {
         condition.hint + (progress.mayBePrinted ? " Look whether it has printed before you print again." : "")
     }

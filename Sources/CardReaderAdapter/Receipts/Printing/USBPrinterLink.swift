@@ -1,6 +1,6 @@
 import USBDevices
 
-/// A printer on the machine's USB: an interface of class 7 with a bulk endpoint to it, and perhaps one back
+/// A printer on the machine's USB: an interface of class 7 with a bulk OUT endpoint and an optional bulk IN endpoint
 /// (USB Printing Devices 1.1).
 struct USBPort: PrinterPort {
     let bus: any USBBus
@@ -8,7 +8,7 @@ struct USBPort: PrinterPort {
     let productID: UInt16?
     let serialNumber: String?
 
-    /// Opened when it is first needed.
+    /// The bus, opened on first use.
     static let machine = LibUSBBus()
 
     init(on bus: any USBBus = machine, vendorID: UInt16?, productID: UInt16?, serialNumber: String?) {
@@ -33,12 +33,12 @@ struct USBPort: PrinterPort {
     }
 }
 
-/// The interface of a device through which it is a printer.
+/// The printer interface of a USB device.
 struct PrinterFunction: Hashable, Sendable {
     let interface: UInt8
     let bulkOut: UInt8
     let packetSize: Int
-    /// Nil for printers that say nothing.
+    /// The bulk IN endpoint; nil for printers that send nothing.
     let bulkIn: UInt8?
     let inPacketSize: Int
 
@@ -63,7 +63,7 @@ private final class USBPrinterLink: PrinterLink {
 
     init(_ link: any USBLink, _ function: PrinterFunction) { (self.link, self.function) = (link, function) }
 
-    /// A packet at a time: what is sent of one is all or nothing, whenever it ends.
+    /// Sends packet by packet: each is sent completely or not at all, whenever the transfer ends.
     func send(_ bytes: [UInt8], within limit: Duration) async -> (count: Int, condition: PrinterCondition?) {
         var count = 0
         while count < bytes.count, !Task.isCancelled {
@@ -92,7 +92,7 @@ private final class USBPrinterLink: PrinterLink {
         }
     }
 
-    /// GET_PORT_STATUS of USB Printing Devices 1.1, 4.2.2.
+    /// Reads the port status with GET_PORT_STATUS (USB Printing Devices 1.1, 4.2.2).
     func condition() async -> PrinterCondition? {
         let result = await transfer(0x00) { completion in
             link.request(1, value: 0, reading: 1, timeout: Self.statusLimit, completion)
@@ -100,7 +100,7 @@ private final class USBPrinterLink: PrinterLink {
         switch result {
         case .success(let bytes): return bytes.first.flatMap { PrinterCondition(portStatus: $0) }
         case .failure(.noDevice): return .disconnected
-        // One that does not know the request says nothing by it.
+        // A printer that does not support the request reports no condition by it.
         case .failure: return nil
         }
     }
@@ -115,7 +115,7 @@ private final class USBPrinterLink: PrinterLink {
         await withTaskCancellationHandler {
             await withCheckedContinuation { continuation in
                 start { continuation.resume(returning: $0) }
-                // A task that was cancelled before there was a transfer to cancel.
+                // The task was canceled before there was a transfer to cancel.
                 if Task.isCancelled { link.cancel(endpoint) }
             }
         } onCancel: {
@@ -125,7 +125,7 @@ private final class USBPrinterLink: PrinterLink {
 }
 
 extension PrinterCondition {
-    /// Why a printer cannot be opened.
+    /// Maps an error of opening a printer.
     init(_ error: USBError) {
         switch error.obstacle {
         case .gone, .noBus: self = .absent
@@ -135,7 +135,7 @@ extension PrinterCondition {
         }
     }
 
-    /// Why a transfer failed.
+    /// Maps the status of a failed transfer.
     init(_ status: USBStatus) {
         switch status {
         case .timeout, .interrupted: self = .silent
