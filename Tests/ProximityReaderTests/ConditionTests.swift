@@ -245,7 +245,7 @@ private final class FailingReader: CardReader {
         let page = URL(filePath: #filePath).deletingLastPathComponent()
             .appending(path: "../../Sources/ProximityReader/ProximityReader.docc/ProximityReader.md")
         let text = try String(contentsOf: page, encoding: .utf8)
-        let sentence = try #require(text.firstRange(of: "of what is no secret: ")).upperBound
+        let sentence = try #require(text.firstRange(of: "data that is not secret: ")).upperBound
         let tags = text[sentence...].prefix { $0 != ":" }.prefix(while: { $0 != "(" }).split(separator: "\n\n")[0]
             .matches(of: #/\b[0-9A-F]{2}([0-9A-F]{2}){0,2}\b/#).map { String($0.output.0) }
         #expect(tags.count > 10)

@@ -2,30 +2,33 @@ package import Foundation
 import JWTKit
 import Logging
 
-/// What a payment service says when it has taken a batch, verified: a JSON web token signed with ES256.
+/// A verified deletion token, with which a payment service confirms a batch: a JSON Web Token signed with ES256.
 package struct DeletionToken: Sendable {
-    /// `jti`
+    /// The token's identifier, claim `jti`.
     let id: String
     let issuer: String
-    /// The readers that it is for.
+    /// The readers for which the token is valid.
     let audience: [String]
-    /// `bid`
+    /// The batch's identifier, claim `bid`.
     let batch: String
-    /// `cnt`: of the batch's payments.
+    /// The number of payments in the batch, claim `cnt`.
     let count: Int
-    /// Of the batch's canonical form, SHA-256.
+    /// The SHA-256 of the batch's canonical form.
     let hash: Data
-    /// `ids`: of the batch's payments, those that may be deleted; nil: all.
+    /// The payments of the batch that may be deleted, claim `ids`; nil stands for all.
     let payments: [String]?
     let expiration: Date
 
-    /// In UTF-8: a list of 10,000 payments has 400 kB.
+    /// The maximum length in UTF-8 bytes: a list of 10,000 payments takes 400 kB.
     static let maximumLength = 1 << 20
 
+    /// Verifies a token.
+    ///
     /// - Parameters:
-    ///   - verifier: has the payment service's keys.
-    ///   - issuer: nil: anyone who has the keys.
-    /// - Throws: `StoreError` of the cases `storeAndForwardDeletionTokenInvalid` and `storeAndForwardDeletionTokenExpired`.
+    ///   - verifier: the payment service's keys.
+    ///   - issuer: the required issuer; nil accepts any holder of the keys.
+    /// - Throws: `StoreError` of the cases `storeAndForwardDeletionTokenInvalid` and
+    ///   `storeAndForwardDeletionTokenExpired`.
     package init(
         _ token: StoreAndForwardBatchDeletionToken, by verifier: TokenVerifier, issuer: String?, at now: Date
     ) async throws {
@@ -46,7 +49,7 @@ package struct DeletionToken: Sendable {
         }
         guard let hash = Data(base64URL: claims.hash), hash.count == 32, !claims.jti.isEmpty,
             issuer.map({ $0 == claims.iss }) ?? true,
-            // Clocks differ a little.
+            // A tolerance for the difference of the clocks.
             claims.iat <= now.timeIntervalSince1970 + 300
         else { throw StoreError.storeAndForwardDeletionTokenInvalid }
         guard claims.exp > now.timeIntervalSince1970 else { throw StoreError.storeAndForwardDeletionTokenExpired }
@@ -66,14 +69,14 @@ package struct DeletionToken: Sendable {
         let jti: String
         let bid: String
         let cnt: Int
-        /// In Base64url, without padding.
+        /// The hash in Base64url, without padding.
         let hash: String
         /// Seconds since 1970.
         let iat: Double
         let exp: Double
         let ids: [String]?
 
-        /// The claims are verified against this terminal's clock and its batch, not here.
+        /// Does nothing: the caller verifies the claims against the terminal's clock and its batch.
         func verify(using algorithm: some JWTAlgorithm) throws {
             guard algorithm.name == "ES256" else { throw JWTError.unsupportedAlgorithm(alg: algorithm.name) }
         }

@@ -4,11 +4,11 @@ import Foundation
 import SwiftASN1
 import X509
 
-/// Certificates for a device's key, in the form that a batch carries them.
+/// Certificates for a device's key, in the form in which a batch carries them.
 ///
-/// Self-made: the intermediate certificate is self-signed with a key that is gone afterwards, so that it stands for this
-/// leaf alone.  A payment service takes it in when the terminal is set up (``ProximityReaderSystem/Ledger/certificates()``), and
-/// trusts it from then on.
+/// The device makes them itself.  The intermediate certificate is self-signed with a key that is then discarded, so
+/// that it vouches for this leaf alone.  A payment service imports it when the terminal is set up
+/// (``ProximityReaderSystem/Ledger/certificates()``), and trusts it from then on.
 enum DeviceCertificates {
     static func make(for key: DeviceKey) throws -> StoreDetail.Opened {
         let authority = P256.Signing.PrivateKey()
@@ -17,7 +17,7 @@ enum DeviceCertificates {
         let name = try DistinguishedName { CommonName("Terminal \(number)") }
         // A terminal's clock may be wrong when it is set up.
         let start = Date(timeIntervalSince1970: 1_577_836_800)
-        // RFC 5280, 4.1.2.5: no well-defined end.
+        // RFC 5280, 4.1.2.5: no well-defined expiration.
         let end = Date(timeIntervalSince1970: 253_402_300_799)
         let identifier = SubjectKeyIdentifier(hash: Certificate.PublicKey(authority.publicKey))
         let intermediate = try Certificate(

@@ -5,14 +5,16 @@ import Foundation
 import SmartCard
 
 extension ProximityReaderSystem {
-    /// An exception file without account numbers in it.
+    /// An exception file that contains no account numbers.
     public struct KeyedExceptionFile: ExceptionFile {
         private let key: SecretKey
         private let references: Set<String>
 
+        /// Creates an exception file.
+        ///
         /// - Parameters:
-        ///   - key: one that the maker of the list has, too.
-        ///   - references: of each card, the HMAC-SHA-256 of its account number's digits in ASCII, in hexadecimal digits.
+        ///   - references: for each card, the HMAC-SHA-256 of its account number's ASCII digits, in hexadecimal.
+        ///   - key: the key that the maker of the list used.
         public init(_ references: some Sequence<String>, key: SecretKey) {
             self.key = key
             self.references = Set(references.map { $0.lowercased() })

@@ -1,33 +1,33 @@
 public import Foundation
 
 extension ProximityReaderSystem {
-    /// What becomes of each stored payment: for who forwards them.
+    /// The state of each stored payment, for the program that forwards payments.
     ///
-    /// Apple's store knows payments that are stored, and a batch.  The ledger knows in between whether the batch was sent,
-    /// and what the payment service said, and so keeps a payment from being charged twice.  Each call is on the disk before
-    /// it returns; call it before the step that it tells of, and each payment is charged once whatever is switched off.
+    /// Apple's store knows stored payments and a batch.  The ledger also knows whether the batch was sent and what the
+    /// payment service answered, and so prevents a second charge.  Each call is on the disk before it returns.  Call
+    /// it before the step that it announces; then each payment is charged once even if the power fails at any moment.
     public struct Ledger: Sendable {
         public enum State: String, Codable, Hashable, Sendable, CaseIterable {
-            /// In no batch.
+            /// The payment is in no batch.
             case stored
-            /// In no batch, and it comes into none.
+            /// The payment is in no batch, and is kept out of further ones.
             case setAside
-            /// In the batch, which nobody has seen.
+            /// The payment is in the batch, which nobody has seen.
             case batched
-            /// In the batch, which may have been seen.
+            /// The payment is in the batch, which the payment service may have seen.
             case sent
             case approved
             case declined
             /// The payment service did not answer.
             case unknown
-            /// Deleted, with the payment service's leave.
+            /// The payment was deleted with the payment service's consent.
             case resolved
         }
 
-        /// What a person has found out of a payment: see ``release(batch:_:by:reason:)``.
+        /// A person's finding about a payment: see ``release(batch:_:references:by:reason:)``.
         public enum Finding: String, Codable, Hashable, Sendable {
             case approved, declined
-            /// The payment service has not taken it, and will not take it of that batch any more.
+            /// The payment service has not taken the payment, and will not take it from that batch any more.
             case notTaken
         }
 
@@ -35,27 +35,27 @@ extension ProximityReaderSystem {
         public struct Release: Codable, Hashable, Sendable {
             public let batch: String
             public let time: Date
-            /// Who it was.
+            /// The name of the person.
             public let person: String
             public let reason: String
-            /// By the payments' `id`.
+            /// The findings by the payments' `id`.
             public let payments: [String: Finding]
-            /// What the payment service had said of them before, by the payments' `id`.
+            /// The payment service's earlier answers by the payments' `id`.
             public let answers: [String: Answer]
         }
 
-        /// What the payment service says of a payment.
+        /// The payment service's answer about a payment.
         public enum Answer: String, Codable, Hashable, Sendable {
             case approved, declined, unknown
         }
 
-        /// The payment service's own words for what it has decided.
+        /// The payment service's reference to a decision.
         public struct Reference: Codable, Hashable, Sendable {
-            /// Its name for the payment.
+            /// The payment service's identifier of the payment.
             public let id: String
-            /// Field 39 of ISO 8583; nil if it does not tell.
+            /// Field 39 of ISO 8583, the response code; nil if the service does not report it.
             public let responseCode: String?
-            /// For a person; nil if it does not tell.
+            /// A message for a person; nil if there is none.
             public let message: String?
 
             public init(id: String, responseCode: String? = nil, message: String? = nil) {
@@ -63,34 +63,34 @@ extension ProximityReaderSystem {
             }
         }
 
-        /// The decision about a stored payment, kept until the application has acknowledged it.
+        /// The decision about a stored payment, kept until the application acknowledges it.
         public struct Outcome: Codable, Hashable, Sendable, Identifiable {
-            /// The payment's.
+            /// The payment's identifier.
             public var id: String { payment.id }
-            /// As it was decided: approved or declined.
+            /// The payment with its decision: approved or declined.
             public let payment: Payment
             public let time: Date
-            /// nil if it is not known: a person has found it out.
+            /// The payment service's reference; nil if a person found out the decision.
             public let reference: Reference?
-            /// What the application has stored with the payment.
+            /// The data that the application stored with the payment.
             public let attachment: Data?
         }
 
         /// A stored payment.
         public struct Payment: Codable, Hashable, Sendable, Identifiable {
-            /// The idempotency key, as well.
+            /// The payment's identifier, which is also its idempotency key.
             public let id: String
             public let time: Date
-            /// In the currency's major unit.
+            /// The amount in the currency's major unit.
             public let amount: Decimal
             public let currency: String
             public let merchant: String
             public let state: State
-            /// What the payment service has said of it; nil: nothing yet.
+            /// The payment service's answer; nil before the first one.
             public let answer: Answer?
-            /// The card's number, masked: `476173******0010`; nil if the card did not give it.
+            /// The account number, masked: `476173******0010`; nil if the card did not supply it.
             public let card: String?
-            /// Why it is set aside.
+            /// The reason for which the payment was set aside.
             public let reason: String?
 
             init(_ payment: StoreLedger.Payment) { self.init(payment, payment.state) }
@@ -114,76 +114,78 @@ extension ProximityReaderSystem {
 
         public init(of store: PaymentCardReaderStore) { terminal = store.terminal }
 
-        /// The certificates of this device's key, as each batch carries them (``StoreAndForwardBatch``), each DER in Base64.
+        /// The certificates of this device's key, each DER in Base64, as in a batch (``StoreAndForwardBatch``).
         public struct Certificates: Codable, Hashable, Sendable {
             public let leafCertificate: String
             public let intermediateCertificate: [String]
         }
 
-        /// What a payment service takes in when the terminal is set up, to believe batches with no other signature than this
-        /// device's.  The first call makes the key.
+        /// Returns the certificates that a payment service imports when the terminal is set up.  It can then require
+        /// that batches are signed with this device's key.  The first call creates the key.
         public func certificates() async throws -> Certificates {
             try await terminal.inStore { try await $0.certificates() }
         }
 
-        /// The payments that are not resolved, the oldest first.
+        /// Returns the payments that are not resolved, the oldest first.
         public func payments() async throws -> [Payment] { try await terminal.inStore { try await $0.payments() } }
 
-        /// Those of `ids` that are not resolved, in that order.
+        /// Returns those of the payments `ids` that are not resolved, in the given order.
         public func payments(_ ids: [String]) async throws -> [Payment] {
             try await terminal.inStore { try await $0.payments(ids) }
         }
 
-        /// The payment; also one that is resolved, for 30 days.
+        /// Returns a payment; resolved ones are available for 30 days.
         package func payment(_ id: String) async throws -> Payment? {
             try await terminal.inStore { try await $0.payment(id) }
         }
 
-        /// The number of payments that are in a state other than ``State/resolved``.
+        /// Returns the number of payments in a state other than ``State/resolved``.
         public func count(_ state: State) async throws -> Int {
             try await terminal.inStore { try await $0.count(state) }
         }
 
-        /// Also of a payment that is resolved, for 30 days; nil for one that was never stored, or was taken back.
+        /// Returns the state of a payment, for 30 days after it was resolved; nil if it was never stored or was
+        /// withdrawn.
         public func state(of payment: String) async throws -> State? {
             try await terminal.inStore { try await $0.state(of: payment) }
         }
 
-        /// The batch, the same each time; nil if there is none.
+        /// Returns the batch, identical each time; nil if there is none.
         public func batch() async throws -> StoreAndForwardBatch? {
             try await terminal.inStore { try await $0.batch() }
         }
 
-        /// The reader that the batch was made with: who its deletion token is for; nil if there is no batch.
+        /// Returns the identifier of the reader with which the batch was made, the audience of its deletion token; nil
+        /// without a batch.
         public func readerIdentifier() async throws -> String? {
             try await terminal.inStore { try await $0.batchReader() }
         }
 
-        /// To be called before the batch is sent, each time.
+        /// Records that the batch is about to be sent.  Call it before each attempt.
         ///
         /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardBatchNotFound``
         public func willSend(batch: String) async throws {
             try await terminal.inStore { try await $0.willSend(batch: batch) }
         }
 
-        /// The payment service has said that it took nothing of the batch, which may be reset from then on.
+        /// Records that the payment service took nothing of the batch, which may then be reset.
         public func wasRefused(batch: String) async throws {
             try await terminal.inStore { try await $0.wasRefused(batch: batch) }
         }
 
-        /// What the payment service has said, or that it did not, by the payments' `id`.  Where it said something before,
-        /// ``Answer/unknown`` changes nothing.
+        /// Records the payment service's answers, or the lack of them, by the payments' `id`.
         ///
-        /// Each decision is an outcome from then on: see ``outcomes()``.
+        /// After an earlier answer, ``Answer/unknown`` changes nothing.  Each decision becomes an outcome: see
+        /// ``outcomes()``.
         ///
         /// - Parameters:
-        ///   - references: by the payments' `id`.
-        ///   - deletionToken: what the payment service has given for the batch; ``deletionToken()`` has it from then on.  One
-        ///     of more than 1 MiB, which is none, is not kept.
+        ///   - references: the references by the payments' `id`.
+        ///   - deletionToken: the payment service's token for the batch, which ``deletionToken()`` then returns.  A
+        ///     token of more than 1 MiB is invalid and not kept.
         /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardBatchNotFound`` if no batch was sent;
         ///   ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for a payment that is not in it;
-        ///   ``PaymentCardReaderStore/StoreError/notAllowed`` for one that is approved now and was declined before, or the
-        ///   other way round.  Nothing is recorded then.
+        ///   ``PaymentCardReaderStore/StoreError/notAllowed`` for an approval after a decline, or the reverse.  Then
+        ///   nothing is recorded.
         public func record(
             _ answers: [String: Answer], references: [String: Reference] = [:],
             deletionToken: StoreAndForwardBatchDeletionToken? = nil
@@ -193,38 +195,42 @@ extension ProximityReaderSystem {
             }
         }
 
-        /// What was decided of stored payments: first all that nobody has acknowledged, also of earlier runs of the program,
-        /// then each when it is on the disk.  An approval that nobody acknowledges is told at every start.
+        /// Returns a stream of the decisions about stored payments: first those that nobody has acknowledged,
+        /// including those of earlier runs of the program, then each new one when it is on the disk.
         ///
-        /// Whoever takes note of a decision acknowledges it: a forwarder that was told whom to tell does so itself, and the reader
-        /// of this stream with ``acknowledge(_:)`` otherwise.  What nobody acknowledges stays on the disk for ever, and raises an
-        /// alarm in ``summary()`` (``Summary/Limit/unacknowledged``).
+        /// Acknowledge each decision that you have handled.  A forwarder with a recipient for decisions does so
+        /// itself; otherwise the reader of this stream calls ``acknowledge(_:)``.  An unacknowledged decision is
+        /// delivered at every start, stays on the disk indefinitely, and raises an alarm in ``summary()``
+        /// (``Summary/Limit/unacknowledged``).
         ///
-        /// Each stream has each of them once, as fast as it is read.  It fails with `PaymentCardReaderStore.StoreError`.
+        /// Each stream delivers each decision once, at the pace of its reader.  It fails with
+        /// `PaymentCardReaderStore.StoreError`.
         public func outcomes() -> AsyncThrowingStream<Outcome, any Error> {
             let cursor = OutcomeCursor(terminal)
             return AsyncThrowingStream { try await cursor.next() }
         }
 
-        /// The application has taken note of a payment's outcome, which is not told again.  Nothing for one that there is
-        /// not.
+        /// Acknowledges the outcome of a payment, which is then not delivered again.  Does nothing if there is no such
+        /// outcome.
         public func acknowledge(_ payment: String) async throws {
             try await terminal.inStore { try await $0.acknowledge(payment) }
         }
 
-        /// The outcomes that nobody has acknowledged, the oldest first.
+        /// Returns the outcomes that nobody has acknowledged, the oldest first.
         package func openOutcomes(limit: Int = .max) async throws -> [Outcome] {
             try await terminal.inStore { try await $0.outcomes(limit: limit) }.map(\.outcome)
         }
 
-        /// What a receipt of a stored payment says: stored, not yet authorized.  nil when it is no longer stored.
+        /// Returns the data for the receipt of a stored payment, which is not yet authorized; nil if the payment is no
+        /// longer stored.
         public func receipt(of payment: String) async throws -> Receipt? {
             try await terminal.inStore { try await $0.receipt(of: payment) }
         }
 
-        /// Takes a payment back that no payment service may have seen.
+        /// Withdraws a payment that no payment service can have seen.
         ///
-        /// - Returns: false for one that a payment service may have seen, which stays, and for one that is not stored.
+        /// - Returns: false for a payment that a payment service may have seen, which stays, and for one that is not
+        ///   stored.
         public func withdraw(payment: String, reason: String) async throws -> Bool {
             try await terminal.inStore { try await $0.withdraw(payment, reason: reason) }
         }
@@ -233,7 +239,7 @@ extension ProximityReaderSystem {
             await terminal.store.pause(reason, for: duration)
         }
 
-        /// The number of payments that may come into a batch.
+        /// Returns the number of payments that may go into a batch.
         package func waiting(without others: Set<String>) async throws -> Int {
             try await terminal.inStore { try await $0.waiting(without: others) }
         }
@@ -242,28 +248,28 @@ extension ProximityReaderSystem {
             try await terminal.inStore { try await $0.makeBatch(size: size, without: others) }
         }
 
-        /// The last deletion token that was recorded for the batch: where the program ended before it was used, this is.
+        /// Returns the last deletion token recorded for the batch, for a program that ended before it used the token.
         public func deletionToken() async throws -> StoreAndForwardBatchDeletionToken? {
             try await terminal.inStore { try await $0.deletionToken() }.map { .init(rawValue: $0) }
         }
 
-        /// Dissolves a batch that the payment service gives no deletion token for, though it has decided some of it: after a
-        /// person has compared it with the payment service's books.
+        /// Dissolves a batch that the payment service has partly decided without giving a deletion token.  First a
+        /// person has to compare the batch with the payment service's records.
         ///
-        /// What is approved or declined is deleted, and remembered as what is resolved; what was not taken goes into the next
-        /// batch.  The book has an entry with all of this: see ``releases()``.  A payment that was charged and is said not to
-        /// have been taken is charged once more.
+        /// Approved and declined payments are deleted, and remembered like resolved ones.  Payments that were not
+        /// taken go into the next batch.  An entry of the book records all of this: see ``releases()``.  If a payment
+        /// was charged and is reported as not taken, it is charged again.
         ///
         /// - Parameters:
-        ///   - findings: of each of the batch's payments, by its `id`.
-        ///   - references: what the payment service says of those that it has decided, by their `id`.
-        ///   - person: who has found it out, and answers for it; not empty.
+        ///   - findings: a finding for each of the batch's payments, by its `id`.
+        ///   - references: the payment service's references for decided payments, by their `id`.
+        ///   - person: the person who found this out and answers for it; not empty.
         ///   - reason: not empty; without card data.
         /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardBatchNotFound``;
-        ///   ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for findings that are not of each of the
-        ///   batch's payments and no other; ``PaymentCardReaderStore/StoreError/notAllowed`` for a batch that was not sent, which
-        ///   can be reset, without a person or a reason, and for a payment that the payment service has approved or declined and
-        ///   that is said not to have been taken.  Nothing is changed then.
+        ///   ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` unless there is a finding for
+        ///   exactly each of the batch's payments; ``PaymentCardReaderStore/StoreError/notAllowed`` for a batch that
+        ///   was not sent (reset it instead), without a person or a reason, and for a finding that a payment was not
+        ///   taken although the payment service has approved or declined it.  Then nothing changes.
         public func release(
             batch: String, _ findings: [String: Finding], references: [String: Reference] = [:], by person: String,
             reason: String
@@ -273,48 +279,50 @@ extension ProximityReaderSystem {
             }
         }
 
-        /// The batches that were dissolved so, the oldest first; they stay.
+        /// Returns the batches that were dissolved in this way, the oldest first.  They are kept indefinitely.
         public func releases() async throws -> [Release] { try await terminal.inStore { try await $0.releases() } }
 
-        /// Keeps a payment out of the next batches, so that one that fails again and again holds up no other.  It still
-        /// counts for what may be stored.
+        /// Keeps a payment out of the next batches, so that a payment that fails repeatedly does not delay the others.
+        /// It still counts toward the limits of the store.
         ///
         /// - Parameter reason: for people; without card data.
-        /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for a payment that is not in state
-        ///   ``State/stored``: one of a batch comes out of it when the batch is refused and reset, or resolved without it.
+        /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for a payment that is not in
+        ///   state ``State/stored``.  A payment leaves a batch when the batch is refused and reset, or resolved
+        ///   without it.
         public func setAside(payment: String, reason: String) async throws {
             try await terminal.inStore { try await $0.setAside(payment, reason: reason) }
         }
 
-        /// Lets a payment that was set aside come into the next batch again, in its old place.
+        /// Returns a payment that was set aside to its old place, so that it goes into the next batch.
         ///
-        /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for a payment that is not set aside.
+        /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for a payment that is not
+        ///   set aside.
         public func putBack(payment: String) async throws {
             try await terminal.inStore { try await $0.putBack(payment) }
         }
 
-        /// What is stored, and how near that is to the limits of the configuration's
+        /// Returns figures about the stored payments, and how close they are to the limits of the configuration's
         /// ``ProximityReaderSystem/StoreAndForwardPolicy``.
         public func summary() async throws -> Summary {
             let policy = terminal.configuration.storeAndForward
             return try await terminal.inStore { try await $0.summary(under: policy) }
         }
 
-        /// The payments of a store that is damaged, as far as they can still be read: for the payment service, which knows by
-        /// their `id` what it has taken before.  The store stays as it is, and can be used as little as before.
+        /// Returns the payments of a damaged store, as far as they are readable.  The payment service recognizes by
+        /// their `id` which ones it has already taken.  The store itself is unchanged, and remains unusable.
         public func salvage() async throws -> [StoredPaymentCardReadResult] {
             try await terminal.inStore { try await $0.salvage() }
         }
 
-        /// The payments, those among them that were resolved in the last 30 days, for who compares them with what the
-        /// payment service has: without card data.
+        /// Returns the payments, including those resolved in the last 30 days, for comparison with the payment
+        /// service's records: without card data.
         public func export(_ format: ExportFormat) async throws -> String {
             try format.text(of: await terminal.inStore { try await $0.history() })
         }
     }
 }
 
-/// Where one reader of the outcomes is.
+/// The position of one reader of the outcomes.
 private actor OutcomeCursor {
     private let terminal: PaymentTerminal
     private var last: Int64 = 0

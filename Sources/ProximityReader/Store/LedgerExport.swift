@@ -1,11 +1,11 @@
 import Foundation
 
 extension ProximityReaderSystem.Ledger {
-    /// How payments are written down for others.
+    /// A format for exporting payments.
     public enum ExportFormat: String, Codable, Hashable, Sendable, CaseIterable {
-        /// RFC 4180, with a line of names; what a spreadsheet would take for a formula has an apostrophe before it.
+        /// RFC 4180, with a header line.  An apostrophe precedes text that a spreadsheet would take for a formula.
         case csv
-        /// An object a line, as ``Payment`` is encoded, times by ISO 8601.
+        /// One JSON object per line, with the encoding of ``Payment`` and ISO 8601 times.
         case jsonLines
     }
 }

@@ -3,11 +3,13 @@ import Foundation
 import SmartCard
 
 extension ProximityReaderSystem.Ledger {
-    /// What the receipt of a stored payment says beside the merchant's own: it is accepted, and not yet authorized.
+    /// The data for the receipt of a stored payment, which is accepted and not yet authorized.  The merchant's data is
+    /// not included.
     public struct Receipt: Codable, Hashable, Sendable {
-        /// ``Payment/time`` is the date of acceptance, ``Payment/card`` the account number, truncated.
+        /// The payment: ``Payment/time`` is the date of acceptance, ``Payment/card`` the truncated account number.
         public let payment: Payment
-        /// Of the kernel: the application's name and identifier, how the cardholder was verified; nil if it has told nothing.
+        /// The kernel's facts: the application's name and identifier, the verification method; nil if it reported
+        /// none.
         public let facts: ReceiptFacts?
 
         init(_ payment: Payment, facts: Data) {
@@ -15,13 +17,13 @@ extension ProximityReaderSystem.Ledger {
             self.facts = try? ReceiptFacts(encoded: Array(facts))
         }
 
-        /// The scheme that the card's application is registered for: `Visa`, `Mastercard` (`KnownApplication`); nil if it is
-        /// not known.
+        /// The scheme for which the card's application is registered: `Visa`, `Mastercard` (`KnownApplication`); nil
+        /// if unknown.
         public var brand: String? {
             facts.flatMap { AID($0.applicationIdentifier) }.flatMap { KnownApplication.scheme(of: $0) }
         }
 
-        /// The account number's last four digits; nil if the card did not give it.
+        /// The last four digits of the account number; nil if the card did not supply it.
         public var lastFour: String? { payment.card.map { String($0.suffix(4)) } }
     }
 }

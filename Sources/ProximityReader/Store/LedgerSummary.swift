@@ -1,39 +1,39 @@
 public import Foundation
 
 extension ProximityReaderSystem.Ledger {
-    /// What is stored, in figures: for a display, a monitor, or a person who has to see to it.
+    /// Figures about the stored payments: for a display, a monitor, or a person in charge.
     public struct Summary: Codable, Hashable, Sendable {
-        /// What the payments of one currency in one state come to.
+        /// The total of the payments of one currency in one state.
         public struct Total: Codable, Hashable, Sendable {
             public let currency: String
             public let state: State
             public let count: Int
-            /// In the currency's major unit.
+            /// The amount in the currency's major unit.
             public let amount: Decimal
         }
 
-        /// How much of a limit is used.
+        /// The used part of a limit.
         public struct LimitUse: Codable, Hashable, Sendable {
             public let limit: Limit
             public let used: Decimal
             public let allowed: Decimal
 
-            /// nil below half of what is allowed.
+            /// The alarm for the used part; nil below half of the limit.
             public var alarm: Alarm? { Alarm.allCases.last { used * 100 >= allowed * Decimal($0.rawValue) } }
         }
 
         public enum Limit: Codable, Hashable, Sendable {
             /// The number of payments.
             case count
-            /// Their sum in a currency, in its major unit.
+            /// The sum of the payments in a currency, in its major unit.
             case total(currency: String)
-            /// The age of the oldest, in seconds.
+            /// The age of the oldest payment, in seconds.
             case age
             /// The number of outcomes that the application has not acknowledged.
             case unacknowledged
         }
 
-        /// By the percentage of the limit that is reached.
+        /// An alarm, by the percentage of the limit that is reached.
         public enum Alarm: Int, Codable, Hashable, Sendable, CaseIterable {
             case half = 50
             case most = 80
@@ -42,25 +42,27 @@ extension ProximityReaderSystem.Ledger {
 
         /// The number of payments that are not resolved.
         public let count: Int
-        /// By currency and state, those that there are.
+        /// The nonzero totals by currency and state.
         public let totals: [Total]
-        /// When the oldest was stored.
+        /// The time at which the oldest payment was stored.
         public let oldest: Date?
-        /// When the oldest is too old for another one to be stored; nil if nothing is stored or there is no policy.
+        /// The time from which the oldest payment is too old for another one to be stored; nil without payments or
+        /// without a policy.
         public let expiration: Date?
-        /// Of the policy, each currency's among them; none if there is no policy.
+        /// The limits of the policy, including one for each currency; empty without a policy.
         public let limits: [LimitUse]
-        /// How many outcomes the application has not acknowledged: see ``ProximityReaderSystem/Ledger/outcomes()``.
+        /// The number of outcomes that the application has not acknowledged: see
+        /// ``ProximityReaderSystem/Ledger/outcomes()``.
         public let unacknowledged: Int
-        /// Why nothing is forwarded for now; nil while it is, and where nobody does.
+        /// The reason for which forwarding pauses; nil while it runs, and without a forwarder.
         public let pause: Pause?
 
-        /// A time in which the payment service is not asked, since it refuses the merchant or does not answer.
+        /// A pause of forwarding, because the payment service refuses the merchant or does not answer.
         public struct Pause: Codable, Hashable, Sendable {
-            /// For people; without card data.
+            /// The reason for people; without card data.
             public let reason: String
             public let since: Date
-            /// When it is asked again, by itself.
+            /// The time at which the forwarder automatically asks again.
             public let until: Date
         }
     }

@@ -1,11 +1,12 @@
 import Foundation
 
-/// The machine's own account of time and of its starts.
+/// The machine's uptime and the identifier of its boot.
 enum Machine {
-    /// Since its start, asleep or not (`CLOCK_BOOTTIME`, by proc_uptime(5)); 0 if the system does not tell.
+    /// Returns the time since boot, including sleep (`CLOCK_BOOTTIME`, by proc_uptime(5)); 0 if the system does not
+    /// report it.
     static func uptime() -> Duration { .seconds(Double(firstWord(of: "/proc/uptime")) ?? 0) }
 
-    /// Random, and another one after each start; empty if the system has none.
+    /// Returns a random identifier that changes with each boot; empty if the system has none.
     static func bootIdentifier() -> String { firstWord(of: "/proc/sys/kernel/random/boot_id") }
 
     private static func firstWord(of path: String) -> String {

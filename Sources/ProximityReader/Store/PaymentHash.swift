@@ -2,12 +2,14 @@ import Crypto
 import Foundation
 import SmartCard
 
-/// SHA-256 of a payment's canonical form, without storage of its own: thousands are in memory.
+/// The SHA-256 of a payment's canonical form, stored inline: thousands are in memory.
 struct PaymentHash: Hashable, Sendable {
     private let words: SIMD4<UInt64>
 
     init(_ digest: SHA256.Digest) { words = Self.words(digest) }
 
+    /// Creates a hash from its bytes.
+    ///
     /// - Returns: nil unless there are 32.
     init?(_ bytes: Data) {
         guard bytes.count == SHA256.byteCount else { return nil }
@@ -24,6 +26,6 @@ struct PaymentHash: Hashable, Sendable {
 }
 
 extension PaymentHash: CustomStringConvertible {
-    /// In lower-case hexadecimal digits.
+    /// The hash in lower-case hexadecimal digits.
     var description: String { bytes.hex.lowercased() }
 }

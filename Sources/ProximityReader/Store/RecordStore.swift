@@ -10,26 +10,28 @@ import Waiting
 
 /// The payments of this machine, on its disk.
 ///
-/// In a folder of mode 0700: `store.sqlite`, which has a book of entries that are only ever added, each with the keyed hash
-/// of all before it, and beside the book what is stored, until it may be deleted; `store.head`, how far the book has come;
-/// `store.key`, the device's keys; `store.key.lock`, which keeps other processes out; `store.reserve`, room for forwarding.
+/// The folder has mode 0700.  `store.sqlite` contains a book of entries, to which entries are only ever added, each
+/// with the keyed hash of all before it; beside the book, the stored payments until they may be deleted.  `store.head`
+/// records the book's length, `store.key` contains the device's keys, `store.key.lock` keeps other processes out, and
+/// `store.reserve` reserves space for forwarding.
 ///
-/// Opened by the first call, and closed with the value.  A call has its effect on the disk before it returns, or has none.
+/// The first call opens the store, and the end of this value closes it.  A call takes effect on the disk before it
+/// returns, or not at all.
 package actor RecordStore {
-    /// What is stored of a read.
+    /// A read to be stored.
     package struct Payment: Sendable {
         package let id: String
         package let paymentCardData: String
         package let generalCardData: String
-        /// In the currency's major unit.
+        /// The amount in the currency's major unit.
         package let amount: Decimal
         package let currency: String
         package let issuer: String
         package let merchant: String
         package let card: StoredCard?
-        /// What a receipt needs of the kernel, in BER-TLV; empty if there is nothing.
+        /// The kernel's data for the receipt, in BER-TLV; empty if there is none.
         package let facts: Data
-        /// The application's own, sealed on the disk as the card's data are.
+        /// The application's data, sealed on the disk like the card data.
         package let attachment: Data?
 
         package init(
@@ -54,15 +56,16 @@ package actor RecordStore {
     private let now: @Sendable () -> Date
     private var book: StoreBook?
     private var reserve: StoreReserve
-    /// Payments whose storing failed, until it is certain that they are not in the book.
+    /// Payments that failed to be stored, until it is certain that they are not in the book.
     private var unwanted: Set<String> = []
-    /// How long the first call waits for another process to give the store up: at a restart the last one is not gone yet.
+    /// The time for which the first call waits for another process to release the store: at a restart the previous
+    /// process may still run.
     private let patience: Duration
     private var wasOpen = false
     private var pause: ProximityReaderSystem.Ledger.Summary.Pause?
     private let outcomesChanged = Multicast<Void>((), keeping: .newest(1))
 
-    /// Blocks for the disk, on a thread of its own.
+    /// Runs the blocking disk calls on its own thread.
     private let executor = StoreExecutor()
     package nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
@@ -76,21 +79,23 @@ package actor RecordStore {
         self.now = now
     }
 
-    /// Lets others have the store.  The next call opens it again.
+    /// Releases the store for other processes.  The next call opens it again.
     package func close() {
         book?.close()
         book = nil
     }
 
-    /// Whether there is one in `folder`.
+    /// Returns true if `folder` contains a store.
     static func exists(in folder: URL) -> Bool {
         FileManager.default.fileExists(atPath: folder.appending(path: "store.sqlite").path)
     }
 
+    /// Returns the open book.
+    ///
     /// - Throws: ``StoreFailure``.
     private func opened() throws -> StoreBook {
         if let book, !book.hasFailed { return book }
-        // Closed before it is opened again: one at a time has it.
+        // Close before reopening: only one holder is allowed.
         close()
         let opened = try waitingForIt { try StoreBook(folder, wrapping: wrapping, at: now()) }
         wasOpen = true
@@ -99,18 +104,19 @@ package actor RecordStore {
         return opened
     }
 
-    /// Asks again while another process has the store, the first time.
+    /// Retries, the first time, while another process has the store.
     private func waitingForIt(_ open: () throws -> StoreBook) throws -> StoreBook {
         let end = ContinuousClock.now + (wasOpen ? .zero : patience)
         while true {
             do { return try open() } catch StoreFailure.busy where .now < end {
-                // On a thread of the store's own.
+                // On the store's own thread.
                 usleep(50_000)
             }
         }
     }
 
-    /// What could not be stored for sure must not turn up later: whoever was told of the error has paid in another way.
+    /// Withdraws payments that were perhaps not stored: the caller received an error, and the customer has paid in
+    /// another way.
     private func withdrawUnwanted(from book: StoreBook) throws {
         for id in unwanted {
             if let payment = book.ledger.payments[id] {
@@ -123,7 +129,7 @@ package actor RecordStore {
         }
     }
 
-    /// Writes what has to be written also where the disk is full.
+    /// Writes even if the disk is full, by giving up reserved space.
     private func write(
         _ draft: StoreBook.Draft, removing payments: [StoreLedger.Payment] = [],
         remembering remembered: [StoreLedger.Payment] = [],
@@ -137,13 +143,13 @@ package actor RecordStore {
                     [draft], at: now(), removing: payments, remembering: remembered, deciding: outcomes)
                 break
             } catch StoreFailure.full where reserve.giveUp() {
-                // Opened anew, whatever has failed has either been written or not.
+                // After reopening, each failed entry has either been written or not.
                 book = try opened()
                 if book.found.sequence != sequence, book.found.kind == draft.kind { break }
                 sequence = book.sequence
             }
         }
-        // Compacting may have made room.
+        // Compacting may have freed space.
         if !payments.isEmpty { reserve.restore(for: book.ledger.payments.count) }
         if !outcomes.isEmpty { outcomesChanged.send(()) }
     }
@@ -156,9 +162,11 @@ package actor RecordStore {
 
     package func preparation() throws -> Preparation? { try opened().ledger.preparation }
 
-    /// The latest time that is known.
+    /// Returns the latest known time.
     package func latest() throws -> Date { try opened().ledger.latest }
 
+    /// Returns the issuer of the stored payments.
+    ///
     /// - Returns: nil if nothing is stored.
     package func storedIssuer() throws -> String? { try opened().ledger.payments.first?.issuer }
 
@@ -173,7 +181,7 @@ package actor RecordStore {
         guard book.ledger.payments[payment.id] == nil else {
             throw StoreFailure.system(19, "payment \(payment.id) is stored already")
         }
-        // What is stored can be forwarded, also where the disk is full then.
+        // Ensures that the stored payments can be forwarded even if the disk fills up.
         try reserve.keep(for: book.ledger.payments.count + 1)
         let form = StoredPaymentCardReadResult.canonicalForm(
             id: payment.id, paymentCardData: payment.paymentCardData, generalCardData: payment.generalCardData,
@@ -196,17 +204,17 @@ package actor RecordStore {
         }
     }
 
-    /// What cards are known by.
+    /// Returns the key of the hashes by which the store knows cards.
     func cardKey() throws -> SymmetricKey { try opened().cardKey }
 
-    /// What a card has paid, as far as it is remembered.
+    /// Returns the payments of a card, as far as they are remembered.
     package func payments(of card: StoredCard) throws -> [ProximityReaderSystem.Ledger.Payment] {
         let book = try opened()
-        return try book.past(of: card)
+        return try book.forwardedPayments(of: card)
             + book.ledger.payments.lazy.filter { $0.card?.reference == card.reference }.map { .init($0) }
     }
 
-    /// Takes the last payment back.
+    /// Withdraws the last payment.
     ///
     /// - Throws: `ReadError`.
     package func withdrawLast() throws {
@@ -221,9 +229,10 @@ package actor RecordStore {
             removing: [payment])
     }
 
-    /// Takes a payment back.
+    /// Withdraws a payment.
     ///
-    /// - Returns: false for one that a payment service may have seen, which stays, and for one that is not stored.
+    /// - Returns: false for a payment that a payment service may have seen, which stays, and for one that is not
+    ///   stored.
     package func withdraw(_ id: String, reason: String) throws -> Bool {
         guard let payment = try opened().ledger.payments[id], payment.canBeWithdrawn else { return false }
         try write(.init(.withdrawn, id, detail: StoreDetail.Withdrawn(reason: reason)), removing: [payment])
@@ -234,16 +243,18 @@ package actor RecordStore {
 
     package func count() throws -> Int { try opened().ledger.payments.count }
 
-    /// The number of payments that may come into a batch.
+    /// Returns the number of payments that may go into a batch.
     func waiting(without others: Set<String>) throws -> Int { try opened().ledger.waiting(without: others) }
 
-    /// Of one that is resolved too, for 30 days.
+    /// Returns a payment; resolved ones are available for 30 days.
     package func payment(_ id: String) throws -> ProximityReaderSystem.Ledger.Payment? {
         let book = try opened()
-        return try book.ledger.payments[id].map { .init($0) } ?? book.past().last { $0.id == id }
+        return try book.ledger.payments[id].map { .init($0) } ?? book.forwardedPayments().last { $0.id == id }
     }
 
-    /// - Parameter others: payments that are left out.
+    /// Makes the oldest payments the batch.
+    ///
+    /// - Parameter others: payments to leave out.
     package func makeBatch(size: Int, without others: Set<String> = []) throws -> StoreAndForwardBatch {
         typealias StoreError = PaymentCardReaderStore.StoreError
         let book = try opened()
@@ -256,9 +267,9 @@ package actor RecordStore {
         }
         guard size <= waiting else { throw StoreError.storeAndForwardBatchSizeInvalid }
         let count = size == 0 ? waiting : size
-        // A small one fits into what is kept already.
+        // A small batch fits into the present reserve.
         if count > StoreReserve.smallBatch { try reserve.keep(for: book.ledger.payments.count, batch: count) }
-        // Of one payment service: the issuer may change only after all is forwarded.
+        // The payments are for one payment service: the issuer may change only when everything is forwarded.
         let payments = book.ledger.next(count, without: others)
         let id = StoreAndForwardBatch.identifier(of: payments.map(\.id))
         let form = StoreAndForwardBatch.canonicalForm(id: id, payments: payments)
@@ -272,6 +283,8 @@ package actor RecordStore {
         return batch
     }
 
+    /// Returns the batch.
+    ///
     /// - Returns: nil if there is none.
     package func batch() throws -> StoreAndForwardBatch? {
         let book = try opened()
@@ -309,7 +322,7 @@ package actor RecordStore {
 
     package func wasRefused(batch id: String) throws {
         let book = try current(id)
-        // What was taken was not refused.
+        // A batch with decided payments was not refused.
         guard !book.ledger.batched.contains(where: { $0.answer?.isFinal == true }) else {
             throw PaymentCardReaderStore.StoreError.notAllowed
         }
@@ -336,7 +349,7 @@ package actor RecordStore {
         guard payments.count == answers.count else { throw StoreError.storeAndForwardResultsNotFound }
         var new: [String: ProximityReaderSystem.Ledger.Answer] = [:]
         for payment in payments {
-            // That there was no answer this time takes nothing away from the one that there was.
+            // A missing answer does not revoke an earlier one.
             guard let answer = answers[payment.id], answer != payment.answer,
                 answer.isFinal || payment.answer == nil
             else { continue }
@@ -350,7 +363,7 @@ package actor RecordStore {
             deciding: try outcomes(new, references, in: book))
     }
 
-    /// What the application is to hear of payments that are decided.
+    /// Returns the outcomes of decided payments.
     private func outcomes(
         _ answers: [String: ProximityReaderSystem.Ledger.Answer],
         _ references: [String: ProximityReaderSystem.Ledger.Reference], in book: StoreBook
@@ -365,7 +378,7 @@ package actor RecordStore {
         }
     }
 
-    /// Those that are not acknowledged and that come after `number`, the oldest first, and the last one's number.
+    /// Returns the unacknowledged outcomes after `number`, the oldest first, and the number of the last one.
     package func outcomes(
         after number: Int64 = 0, limit: Int = .max
     ) throws -> [(number: Int64, outcome: ProximityReaderSystem.Ledger.Outcome)] {
@@ -374,10 +387,10 @@ package actor RecordStore {
 
     package func acknowledge(_ payment: String) throws { try opened().acknowledge(payment) }
 
-    /// Yields when there are outcomes that were not there before, and at once.
+    /// Yields at once, and whenever there are new outcomes.
     package nonisolated func newOutcomes() -> AsyncStream<Void> { outcomesChanged.stream() }
 
-    /// Why nothing is forwarded for now; nil: it is.
+    /// Records the reason for a pause of forwarding; nil ends the pause.
     package func pause(_ reason: String?, for duration: Duration = .zero) {
         pause = reason.map { reason in
             .init(
@@ -386,7 +399,7 @@ package actor RecordStore {
         }
     }
 
-    /// What a receipt of a stored payment says; nil if it is not stored, or no longer.
+    /// Returns the receipt data of a stored payment; nil if it is not stored.
     package func receipt(of id: String) throws -> ProximityReaderSystem.Ledger.Receipt? {
         let book = try opened()
         guard let payment = book.ledger.payments[id] else { return nil }
@@ -426,8 +439,10 @@ package actor RecordStore {
 
     package func releases() throws -> [ProximityReaderSystem.Ledger.Release] { try opened().ledger.releases }
 
-    /// - Parameter token: one that is signed by the payment service, and has not expired.
-    /// - Returns: the number of payments that are left.
+    /// Deletes the payments that a deletion token covers.
+    ///
+    /// - Parameter token: a token whose signature is valid and that has not expired.
+    /// - Returns: the number of remaining payments.
     package func resolve(_ token: DeletionToken) throws -> Int {
         typealias StoreError = PaymentCardReaderStore.StoreError
         let book = try opened()
@@ -450,7 +465,10 @@ package actor RecordStore {
         return try opened().ledger.payments.count
     }
 
-    /// - Throws: `StoreError` of the case `storeAndForwardResultsNotFound` for a payment that is not in state `stored`.
+    /// Keeps a payment out of the next batches.
+    ///
+    /// - Throws: `StoreError` of the case `storeAndForwardResultsNotFound` for a payment that is not in state
+    ///   `stored`.
     package func setAside(_ payment: String, reason: String) throws {
         let book = try opened()
         guard book.ledger.payments[payment]?.state == .stored else {
@@ -459,6 +477,8 @@ package actor RecordStore {
         try write(.init(.setAside, payment, detail: StoreDetail.SetAside(reason: reason)))
     }
 
+    /// Returns a payment to its place for the next batch.
+    ///
     /// - Throws: `StoreError` of the case `storeAndForwardResultsNotFound` for a payment that is not set aside.
     package func putBack(_ payment: String) throws {
         let book = try opened()
@@ -468,9 +488,9 @@ package actor RecordStore {
         try write(.init(.putBack, payment))
     }
 
-    // MARK: Looking
+    // MARK: Inspecting
 
-    /// What can still be read of a store that is damaged; nothing has it meanwhile.
+    /// Returns the readable payments of a damaged store.  The store is closed in the meantime.
     package func salvage() throws -> [StoredPaymentCardReadResult] {
         close()
         return try StoreBook.salvage(folder, wrapping: wrapping)
@@ -480,7 +500,7 @@ package actor RecordStore {
         try opened().ledger.payments.map { .init($0) }
     }
 
-    /// Those of `ids` that are not resolved, in that order.
+    /// Returns those of the payments `ids` that are not resolved, in the given order.
     package func payments(_ ids: [String]) throws -> [ProximityReaderSystem.Ledger.Payment] {
         let payments = try opened().ledger.payments
         return ids.compactMap { payments[$0].map { .init($0) } }
@@ -496,13 +516,13 @@ package actor RecordStore {
         return try book.remembers(payment) ? .resolved : nil
     }
 
-    /// Those that are resolved among them.
+    /// Returns all payments, including the resolved ones.
     package func history() throws -> [ProximityReaderSystem.Ledger.Payment] {
         let book = try opened()
-        return try book.past() + book.ledger.payments.map { .init($0) }
+        return try book.forwardedPayments() + book.ledger.payments.map { .init($0) }
     }
 
-    /// Of the book.
+    /// Returns the number of entries in the book.
     package func entryCount() throws -> Int { try opened().ledger.entries }
 
     package func summary(
@@ -514,7 +534,7 @@ package actor RecordStore {
     }
 }
 
-/// A thread of its own at a time, which may wait for the disk.
+/// An executor with one thread, which may block on the disk.
 final class StoreExecutor: SerialExecutor {
     private let queue = DispatchQueue(label: "swift-contactless.store")
 

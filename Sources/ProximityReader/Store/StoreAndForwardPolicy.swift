@@ -4,19 +4,19 @@ import Logging
 public import SmartCard
 
 extension ProximityReaderSystem {
-    /// What may be paid while there is no network, at the merchant's risk.
+    /// The rules for storing payments while there is no network, at the merchant's risk.
     ///
-    /// Purchases only, and by default never with a card that has expired, is not good yet or has failed to prove that it is
-    /// genuine, nor where the cardholder has to be verified by a PIN or a signature.
+    /// Only purchases can be stored.  By default a payment is not stored if the card has expired, is not yet valid or
+    /// has failed its offline data authentication, or if the cardholder has to enter a PIN or sign.
     public struct StoreAndForwardPolicy: Sendable {
-        /// Amounts in the currency's major unit.
+        /// The limits of a currency.  Amounts are in its major unit.
         public struct Limit: Sendable {
-            /// What one payment may come to.
+            /// The maximum amount of one payment.
             public var perPayment: Decimal
-            /// What all payments may come to that are not resolved.
+            /// The maximum sum of all payments that are not resolved.
             public var total: Decimal
-            /// What a card's payments that are not resolved have to stay below, the new one among them (EMV Book 3, 10.6.1);
-            /// nil: `total` alone counts.
+            /// The floor limit: the sum of a card's unresolved payments, including the new one, must stay below it
+            /// (EMV Book 3, 10.6.1); nil applies `total` alone.
             public var floorLimit: Decimal?
 
             public init(perPayment: Decimal, total: Decimal, floorLimit: Decimal? = nil) {
@@ -26,12 +26,12 @@ extension ProximityReaderSystem {
             }
         }
 
-        /// What one card may pay in a time, whether it was forwarded meanwhile or not.
+        /// The payments that one card may make within a period, forwarded or not.
         public struct CardVelocity: Sendable {
             public var maximumCount: Int
-            /// In each currency's major unit; nil: any amount.
+            /// The maximum sum in each currency's major unit; nil for any amount.
             public var maximumAmount: Decimal?
-            /// Of at most 30 days, for which payments are remembered.
+            /// The period, at most 30 days: payments are remembered for that time.
             public var window: Duration
 
             public init(maximumCount: Int, maximumAmount: Decimal? = nil, window: Duration) {
@@ -41,36 +41,37 @@ extension ProximityReaderSystem {
             }
         }
 
-        /// By the currency's code of ISO 4217.  Another currency is not taken.
+        /// The limits by ISO 4217 currency code.  Other currencies are not accepted.
         public var limits: [String: Limit]
-        /// How many payments may be stored that are not resolved.
+        /// The maximum number of payments that are not resolved.
         public var maximumCount: Int
-        /// How many outcomes may wait for the application to acknowledge them before the summary's alarm says that nobody does:
-        /// see ``ProximityReaderSystem/Ledger/acknowledge(_:)``.  They are kept all the same.
+        /// The number of unacknowledged outcomes at which the summary raises its alarm: see
+        /// ``ProximityReaderSystem/Ledger/acknowledge(_:)``.  Further outcomes are still kept.
         public var maximumUnacknowledged = 1000
-        /// How old the oldest of them may be for another one to be stored.
+        /// The maximum age of the oldest unresolved payment for another one to be stored.
         public var maximumAge: Duration
-        /// The applications that are taken, by the beginning of their AID; nil: all that the terminal takes.
+        /// The accepted applications, by the beginning of their AID; nil accepts all that the terminal accepts.
         public var applications: [AID]?
-        /// How long after an online preparation payments may be stored.
+        /// The time after an online preparation in which payments may be stored.
         public var sessionLifetime: Duration
-        /// How cardholders may be verified.  An online PIN cannot be verified later.
+        /// The accepted cardholder verification methods.  An online PIN cannot be verified later.
         public var cardholderVerification: Set<Outcome.CVM> = [.none, .deviceCVM]
-        /// The terminal's action code for denial (EMV Book 3, 10.7): findings that keep a payment from being stored.
+        /// The terminal action code for denial (EMV Book 3, 10.7): findings that keep a payment from being stored.
         ///
-        /// Beside what the kernel has found out they are: dates, ``exceptionFile``, ``Limit/floorLimit`` (byte 4 bit 8),
-        /// ``cardVelocity`` (byte 4 bit 6), and an account number that the card did not give (byte 1 bit 6).  By default a
-        /// card need not have been authenticated offline; insert `offlineDataAuthenticationNotPerformed` where each has to,
-        /// which takes a terminal that asks for it also of payments that go online.
+        /// The findings are those of the kernel and these: the card's dates, ``exceptionFile``, ``Limit/floorLimit``
+        /// (byte 4 bit 8), ``cardVelocity`` (byte 4 bit 6), and an account number that the card did not supply (byte 1
+        /// bit 6).  By default a card need not be authenticated offline.  To require that, insert
+        /// `offlineDataAuthenticationNotPerformed`; the terminal must then request offline authentication also for
+        /// payments that go online.
         public var denial = TerminalVerificationResults([
             .sdaFailed, .ddaFailed, .cdaFailed, .iccDataMissing, .cardOnExceptionFile, .expiredApplication,
             .applicationNotYetEffective, .serviceNotAllowed, .cardholderVerificationNotSuccessful,
             .pinTryLimitExceeded, .floorLimitExceeded, .upperConsecutiveOfflineLimitExceeded,
             .relayResistanceThresholdExceeded, .relayResistanceTimeLimitsExceeded,
         ])
-        /// Cards that are not taken; see ``ProximityReaderSystem/KeyedExceptionFile``.
+        /// Cards that are not accepted; see ``ProximityReaderSystem/KeyedExceptionFile``.
         public var exceptionFile: any ExceptionFile = NoExceptionFile()
-        /// nil: a card may pay as often as the limits allow.
+        /// The limit on a card's frequency; nil lets a card pay as often as the other limits allow.
         public var cardVelocity: CardVelocity?
 
         public init(
@@ -87,9 +88,9 @@ extension ProximityReaderSystem {
 }
 
 extension ProximityReaderSystem.StoreAndForwardPolicy {
-    /// What is known before a card is read.
+    /// Applies the rules that do not depend on the card.
     ///
-    /// - Throws: `ReadError` for what is never stored; `PaymentCardReaderError` for a store that is full.
+    /// - Throws: `ReadError` for a payment that is never stored; `PaymentCardReaderError` if the store is full.
     func admit(_ amount: Decimal, _ currency: String, to ledger: StoreLedger, at now: Date) throws {
         guard let limit = limits[currency], amount <= limit.perPayment else {
             throw PaymentCardReaderSession.ReadError.readNotAllowed
@@ -100,15 +101,16 @@ extension ProximityReaderSystem.StoreAndForwardPolicy {
         else { throw PaymentCardReaderError.readerMemoryFull }
     }
 
-    /// What the card has made of it.
+    /// Applies the rules to the result of the read.
     ///
-    /// - Parameter findings: what is known of the card beside its dates.
+    /// - Parameter findings: the findings about the card other than its dates.
     /// - Throws: `ReadError`
     package func admit(
         _ result: PaymentCardReadResult, _ cvm: Outcome.CVM?, _ findings: TerminalVerificationResults
     ) throws {
         var findings = findings
-        // EMV Book 3, 10.4.3: a card that does not tell has expired; one that tells no first day is good.
+        // EMV Book 3, 10.4.3: a card without an expiration date has expired; a card without an effective date is
+        // valid.
         if result.cardExpirationState != .notExpired { findings.insert(.expiredApplication) }
         if ![nil, .active].contains(result.cardEffectiveState) { findings.insert(.applicationNotYetEffective) }
         let denied = findings.intersection(denial)
@@ -122,9 +124,9 @@ extension ProximityReaderSystem.StoreAndForwardPolicy {
         }
     }
 
-    /// What is known of a card by its number.
+    /// Returns the findings about a card's number.
     ///
-    /// - Parameter earlier: what it has paid.
+    /// - Parameter earlier: the card's earlier payments.
     package func findings(
         on number: PAN, sequenceNumber: UInt8?, paying amount: Decimal, _ currency: String,
         after earlier: [ProximityReaderSystem.Ledger.Payment], at now: Date
@@ -152,29 +154,29 @@ extension ProximityReaderSystem.StoreAndForwardPolicy {
         return findings
     }
 
-    /// In ten-thousandths, which is the smallest unit of any currency (ISO 4217).
+    /// The amount in ten-thousandths, the smallest unit of any currency (ISO 4217).
     private static func units(_ amount: Decimal) -> UInt64 {
         UInt64(max(0, min(NSDecimalNumber(decimal: amount * 10_000).doubleValue, 1e15)))
     }
 
-    /// Whether payments may be stored after `preparation`.
+    /// Returns true if payments may be stored after `preparation`.
     ///
     /// - Parameters:
-    ///   - latest: the latest time that is known.
-    ///   - uptime: seconds since the machine was started.
+    ///   - latest: the latest known time.
+    ///   - uptime: the seconds since boot.
     func admits(
         _ preparation: Preparation, at now: Date, latest: Date, uptime: Double, boot: String
     ) -> Admission {
-        // A machine that does not tell may have been.
+        // A machine that does not report its uptime may have been restarted.
         guard uptime > 0, !boot.isEmpty, preparation.boot == boot, uptime >= preparation.uptime else {
             return .restarted
         }
         let elapsed = uptime - preparation.uptime
-        // A clock is slewed by a ten-thousandth or so; anything else is a step.
+        // Clocks are slewed by about one ten-thousandth; any larger difference is a step.
         guard now.timeIntervalSince(preparation.time) >= elapsed - 60, now.timeIntervalSince(latest) >= -60 else {
             return .clockWentBack
         }
-        // Whichever clock has seen more time pass.
+        // The clock that has seen more time pass decides.
         let end = end(of: preparation)
         guard now < end, elapsed < end.timeIntervalSince(preparation.time) else { return .expired }
         return .good

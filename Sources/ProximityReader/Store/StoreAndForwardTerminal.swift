@@ -4,8 +4,10 @@ package import Foundation
 import Logging
 import SmartCard
 
-/// The terminal's part in storing and forwarding.
+/// The terminal's storing and forwarding.
 extension PaymentTerminal {
+    /// Returns the store.
+    ///
     /// - Throws: ``PaymentCardReaderError/storeAndForwardNotAllowed``
     nonisolated func cardReaderStore() throws -> PaymentCardReaderStore {
         guard configuration.storeAndForward != nil || RecordStore.exists(in: configuration.folder) else {
@@ -16,9 +18,9 @@ extension PaymentTerminal {
 
     // MARK: Preparing
 
-    /// Makes a note of an online preparation, which payments may be stored after.
+    /// Records an online preparation, after which payments may be stored.
     ///
-    /// One with a token that the reader was prepared with before, or that is older than that, proves no network.
+    /// A token that the reader was prepared with before, or an older one, does not prove that there is a network.
     func notePreparation(_ token: ReaderToken) async {
         guard configuration.storeAndForward != nil else { return }
         guard token.isForStoring else {
@@ -43,12 +45,12 @@ extension PaymentTerminal {
                     uptime: configuration.uptime() / .seconds(1), boot: configuration.bootIdentifier(),
                     reader: try await readerIdentifier()))
         } catch {
-            // Payments online do not need the store.
+            // Online payments do not need the store.
             logger.error("payments cannot be stored: \(StoreFailure(error))")
         }
     }
 
-    /// What payments may be stored after now, and until when.
+    /// Returns the preparation after which payments may be stored now, and the end of that time.
     func storingTerms() async throws -> (preparation: Preparation, end: Date) {
         guard let policy = configuration.storeAndForward else {
             throw PaymentCardReaderError.storeAndForwardNotAllowed
@@ -58,7 +60,7 @@ extension PaymentTerminal {
                 throw PaymentCardReaderError.storeAndForwardNotAllowed
             }
             if let error = storingEnd(preparation, latest: try await store.latest()) {
-                // At this point there is no session yet that could have expired.
+                // There is no session yet that could have expired.
                 if case .storeAndForwardSessionExpired = error {
                     throw PaymentCardReaderError.storeAndForwardNotAllowed
                 }
@@ -73,9 +75,9 @@ extension PaymentTerminal {
         }
     }
 
-    /// Why nothing may be stored any more after `preparation`; nil while it may.
+    /// Returns the reason for which no payment may be stored any more after `preparation`; nil as long as it may.
     ///
-    /// - Parameter latest: the latest time that is known.
+    /// - Parameter latest: the latest known time.
     func storingEnd(_ preparation: Preparation, latest: Date = .distantPast) -> PaymentCardReaderError? {
         let admission = configuration.storeAndForward?.admits(
             preparation, at: configuration.now(), latest: latest, uptime: configuration.uptime() / .seconds(1),
@@ -90,10 +92,10 @@ extension PaymentTerminal {
 
     // MARK: Reading
 
-    /// Finds out whether a purchase could be stored now, as far as it is known without its card.
+    /// Checks whether a purchase could be stored now, as far as that is known without its card.
     ///
     /// - Parameter amount: in the currency's major unit.
-    /// - Throws: what keeps it from being stored: `ReadError` or ``PaymentCardReaderError``.
+    /// - Throws: the reason for which it could not: `ReadError` or ``PaymentCardReaderError``.
     package func checkStoring(_ amount: Decimal, _ currency: String) async throws {
         let (preparation, end) = try await storingTerms()
         let session = TerminalSession(try ReaderToken(preparation), end: end, storingAfter: preparation)
@@ -101,7 +103,9 @@ extension PaymentTerminal {
             .transaction(PaymentCardTransactionRequest(amount: amount, currencyCode: currency)), to: session)
     }
 
-    /// - Throws: what keeps the payment from being stored, as far as it is known without the card.
+    /// Checks whether the payment may be stored, as far as that is known without the card.
+    ///
+    /// - Throws: the reason for which it may not.
     func admit(_ request: CardRequest, to session: TerminalSession) async throws {
         guard session.preparation != nil, let policy = configuration.storeAndForward else { return }
         guard case .transaction(let payment) = request, payment.type == .purchase else {
@@ -114,7 +118,7 @@ extension PaymentTerminal {
         }
     }
 
-    /// Stores a payment, on the disk when this returns; in a session that does not store, does nothing.
+    /// Stores a payment, which is on the disk when this returns.  Does nothing in an online session.
     func keep(_ result: PaymentCardReadResult, _ card: CardRead, of request: ReadRequest) async throws {
         let session = request.session
         guard let preparation = session.preparation, let policy = configuration.storeAndForward,
@@ -173,6 +177,8 @@ extension PaymentTerminal {
         return try await inStore { try await $0.resolve(token) }
     }
 
+    /// Runs a store operation, and maps its errors.
+    ///
     /// - Throws: `StoreError`.
     nonisolated func inStore<Value: Sendable>(
         _ body: @Sendable (RecordStore) async throws -> Value

@@ -7,9 +7,10 @@ import Glibc
 import Logging
 import SmartCard
 
-/// The open store: database, head and keys, and what the entries come to.  For one thread at a time.
+/// The open store: the database, the head, the keys, and the state that the entries produce.  For one thread at a
+/// time.
 final class StoreBook {
-    /// An entry to be.
+    /// An entry to be written.
     struct Draft {
         let kind: StoreEntry.Kind
         let subject: String
@@ -30,7 +31,7 @@ final class StoreBook {
             stored = nil
         }
 
-        /// Of a payment that is stored.
+        /// Creates the entry of a stored payment.
         init(_ payment: String, _ stored: StoreDetail.Stored) {
             kind = .stored
             subject = payment
@@ -39,7 +40,7 @@ final class StoreBook {
         }
     }
 
-    /// What the entries come to, and where the next one goes on.
+    /// The state that the entries produce, and the position of the next one.
     private struct State {
         var ledger = StoreLedger()
         var sequence: Int64 = 0
@@ -48,15 +49,15 @@ final class StoreBook {
 
     private var state = State()
     var ledger: StoreLedger { state.ledger }
-    /// The last entry's number.
+    /// The number of the last entry.
     var sequence: Int64 { state.sequence }
-    /// The last entry that was there when the store was opened.
+    /// The last entry at the time of opening.
     private(set) var found: (sequence: Int64, kind: StoreEntry.Kind) = (0, .opened)
-    /// A write has failed: what is on the disk has to be read anew, and until then nothing is written.
+    /// True if a write has failed: nothing is written until the store has been read anew.
     private(set) var hasFailed = false
-    /// What cards are known by.
+    /// The key of the hashes by which the store knows cards.
     let cardKey: SymmetricKey
-    /// nil when the store is closed.
+    /// The device's keys; nil when the store is closed.
     private var deviceKey: DeviceKey?
     let detailKey: SymmetricKey
     private let entryKey: SymmetricKey
@@ -71,7 +72,7 @@ final class StoreBook {
         return encoder
     }()
 
-    /// Opens what is in `folder`, having checked all of it, or makes it.
+    /// Opens the store in `folder` and checks all of it, or creates a store.
     ///
     /// - Throws: ``StoreFailure``.
     init(_ folder: URL, wrapping: WrappingKey?, at time: Date) throws {
@@ -84,7 +85,7 @@ final class StoreBook {
             }
             func path(_ name: String) -> String { folder.appending(path: name).path }
             func has(_ name: String) -> Bool { FileManager.default.fileExists(atPath: path(name)) }
-            // Made in this order: head, database, key.  Without the key there never was a store.
+            // The order of creation: head, database, key.  Without the key no store has existed.
             let key = try DeviceKey(KeyFile(path("store.key"), wrappedBy: wrapping)) {
                 !has("store.key") && (StoreHead.isOfEmptyBook(path("store.head")) ?? !has("store.sqlite"))
             }
@@ -95,7 +96,7 @@ final class StoreBook {
                     throw StoreFailure.damaged("\(name) is missing")
                 }
             }
-            // Of a program that was ended while it wrote it.
+            // A leftover of a program that ended while it wrote the file.
             if !key.isNew { unlink(path("store.head.new")) }
             deviceKey = key
             entryKey = key.derived(for: "swift-contactless store entries")
@@ -103,7 +104,7 @@ final class StoreBook {
             cardKey = key.derived(for: "swift-contactless card references")
             head = try StoreHead(path("store.head"), isNew: key.isNew, of: key)
             if key.isNew {
-                // Those that SQLite makes beside it have its mode.
+                // SQLite creates its other files with the same mode.
                 let descriptor = open(
                     path("store.sqlite"), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
                 guard descriptor >= 0 else { throw StoreFailure(errno, path("store.sqlite")) }
@@ -126,10 +127,10 @@ final class StoreBook {
         } catch {
             throw Self.told(error)
         }
-        // Also after a power failure, or where the program was killed.
+        // This also brings the head up to date after a power failure or a kill.
         writeHead()
         do { if log.hasRoom { try log.clear(database) } } catch {
-            // It works without, and slower.
+            // The store works without it, at a lower speed.
             logger.info("store: the log is not prepared: \(StoreFailure(error))")
         }
         compactIfDue(at: time)
@@ -137,24 +138,24 @@ final class StoreBook {
 
     deinit { close() }
 
-    /// Lets others have the store, whoever has this value.
+    /// Closes the store for all holders of this value.
     func close() {
-        // Before the connection, which they are of.
+        // The statements must be finalized before the connection.
         statements = nil
         do { try database.close() } catch { logger.warning("store: not closed: \(StoreFailure(error))") }
         deviceKey = nil
         hasFailed = true
     }
 
-    /// Once all that is in the store has been found to be of this key: a file that somebody has put in its place is not
-    /// wrapped with the credential.
+    /// Wraps the key once everything in the store is verified with it: a key file put in place by somebody else is
+    /// never wrapped with the credential.
     private static func wrap(_ key: DeviceKey) {
         guard key.isToBeWrapped else { return }
         do {
             try key.wrap()
             logger.notice("store: its key is wrapped from now on")
         } catch {
-            // As on a full disk, where what is stored must be forwarded all the same.
+            // A full disk, for example: stored payments must still be forwarded.
             let reason = "\(error.description); \(error.hint)"
             logger.error("store: its key is still not wrapped, and is when it is opened next: \(reason)")
         }
@@ -169,12 +170,12 @@ final class StoreBook {
         do {
             try head.write(sequence: sequence, hash: state.hash)
         } catch {
-            // It lags behind, as after a power failure.
+            // The head lags behind, as after a power failure.
             logger.warning("store: \(StoreFailure(error))")
         }
     }
 
-    /// Logs it.
+    /// Logs an error, and returns it as a failure.
     static func told(_ error: any Error) -> StoreFailure {
         let failure = StoreFailure(error)
         logger.error("store: \(failure)")
@@ -183,7 +184,7 @@ final class StoreBook {
 
     // MARK: Reading
 
-    /// Reads every entry and all that is stored, and checks it.
+    /// Reads and checks every entry and everything that is stored.
     private func load() throws {
         try database.read { database in
             let check = try String.fetchAll(database, sql: "PRAGMA integrity_check(1)")
@@ -233,10 +234,10 @@ final class StoreBook {
     /// Adds entries: all of them, on the disk when this returns, or none.
     ///
     /// - Parameters:
-    ///   - content: of the payment that the last entry stores.
-    ///   - payments: those that the entries remove.
-    ///   - remembered: of these, those that were forwarded.
-    ///   - outcomes: what the application is to hear of payments.
+    ///   - content: the content of the payment that the last entry stores.
+    ///   - payments: the payments that the entries remove.
+    ///   - remembered: those of them that were forwarded.
+    ///   - outcomes: the outcomes for the application.
     /// - Throws: ``StoreFailure``.
     func write(
         _ drafts: [Draft], at time: Date, adding content: StoredContent? = nil,
@@ -244,7 +245,7 @@ final class StoreBook {
         deciding outcomes: [ProximityReaderSystem.Ledger.Outcome] = []
     ) throws {
         guard !hasFailed else { throw StoreFailure.system(Int(SQLITE_MISUSE), "a write has failed before") }
-        // Where they are now: the book may have been begun anew since they were looked up.
+        // Look up the rows now: the book may have been compacted since the payments were looked up.
         let places = payments.compactMap { ledger.payments[$0.id]?.entry }
         do {
             guard places.count == payments.count else { throw StoreFailure.damaged("a payment is gone already") }
@@ -294,14 +295,14 @@ final class StoreBook {
         let entry = StoreEntry(
             following: state.hash, sequence: state.sequence + 1, kind: draft.kind, subject: draft.subject,
             time: Int64(time.timeIntervalSince1970 * 1000), detail: try draft.detail(), key: entryKey)
-        // What does not fit the entries before it is not written.
+        // An entry that contradicts the earlier ones is not written.
         try state.ledger.apply(entry, stored: draft.stored)
         try prepared().insert(
             entry, detail: sealed(entry.detail, as: entry.sequence), content.map { try sealed($0, as: entry.sequence) })
         (state.sequence, state.hash) = (entry.sequence, entry.hash)
     }
 
-    /// What an entry tells beyond its kind, its time and its subject is nobody else's.
+    /// Seals the detail of an entry.  Its kind, time and subject stay in the clear.
     private func sealed(_ detail: Data, as number: Int64) throws -> Data {
         try AES.GCM.seal(detail, using: detailKey, authenticating: Self.name(number)).combined ?? Data()
     }
@@ -315,14 +316,15 @@ final class StoreBook {
         }
     }
 
-    /// ECDSA's two numbers.
+    /// Returns the signature: the two numbers of ECDSA.
     func sign(_ digest: SHA256.Digest) throws -> P256.Signing.ECDSASignature {
         try key().signer.sign(digest)
     }
 
     // MARK: Compacting
 
-    /// The cost is shared by the entries and payments that have gone: it does not depend on how many there ever were.
+    /// Compacts the book when due.  The cost is spread over the entries and payments that have gone, and so does not
+    /// grow with the store's history.
     private func compactIfDue(at time: Date) {
         let count = ledger.payments.count
         guard deviceKey?.isReplacing == true || ledger.removed * 2 > count || ledger.entries > 256 + 4 * count else {
@@ -331,17 +333,17 @@ final class StoreBook {
         do {
             try compact(at: time)
         } catch {
-            // The book goes on as it was, or compacted: on the disk and here.
+            // The book continues unchanged or compacted, in the same way on the disk and here.
             logger.warning("store: not compacted: \(StoreFailure(error))")
         }
     }
 
-    /// Begins the book anew with what it has come to, and has the key replaced under which the keys of payments are that
-    /// are no more: what is left of them on the disk, nobody can open.
+    /// Replaces the book's entries with a checkpoint of their state, and replaces the key that sealed the payments'
+    /// keys.  Remains of deleted payments on the disk can then no longer be opened.
     private func compact(at time: Date) throws {
         let key = try key()
         if !key.isReplacing { try key.replaceSealingKey() }
-        // Beside the state that there is, which stays where this fails.
+        // A copy of the state; the original stays if this fails.
         var next = State(sequence: sequence, hash: state.hash)
         try transaction { database in
             let checkpoint = ledger.checkpoint(after: state.hash, at: time)
@@ -362,7 +364,7 @@ final class StoreBook {
         try shrink()
     }
 
-    /// Nothing that is deleted stays in the log, nor the room that it took.
+    /// Removes deleted data from the log, and frees its space.
     private func shrink() throws {
         try database.writeWithoutTransaction { database in
             let pages = try Int.fetchOne(database, sql: "PRAGMA page_count") ?? 0

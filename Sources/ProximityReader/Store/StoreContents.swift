@@ -4,15 +4,15 @@ import Foundation
 import GRDB
 import Logging
 
-/// What is on the disk of a payment beside its entry.
+/// The data of a payment on the disk, apart from its entry.
 struct StoredContent {
     let paymentCardData: String
     let generalCardData: String
-    /// The application's own; empty if there is nothing.
+    /// The application's data; empty if there is none.
     let attachment: Data
-    /// What a receipt needs, in BER-TLV; empty if there is nothing.
+    /// The data for the receipt, in BER-TLV; empty if there is none.
     let facts: Data
-    /// Of the payment's canonical form: ECDSA's two numbers.
+    /// The signature of the payment's canonical form: the two numbers of ECDSA.
     let signature: Data
 
     var fields: [UInt8] {
@@ -48,7 +48,7 @@ struct StoredContent {
             id: id, paymentCardData: paymentCardData, generalCardData: generalCardData, attachment: attachmentText)
     }
 
-    /// As a payment service gets it.
+    /// Returns the payment in the form for a payment service.
     func result(of id: String) throws -> StoredPaymentCardReadResult {
         let signature = try P256.Signing.ECDSASignature(rawRepresentation: signature).derRepresentation
         return StoredPaymentCardReadResult(
@@ -57,7 +57,7 @@ struct StoredContent {
     }
 }
 
-/// What is stored of payments, sealed with the device's key, in the row of the entry that has the payment.
+/// The stored payments, sealed with the device's key, each in the row of its entry.
 extension StoreBook {
     func sealed(_ content: StoredContent, as number: Int64) throws -> Data {
         try key().seal(content.fields, as: Self.name(number))
@@ -80,7 +80,9 @@ extension StoreBook {
         return try content(row, of: payment)
     }
 
-    /// - Throws: ``StoreFailure`` unless there is what belongs to each payment, and nothing else.
+    /// Checks the contents of the table.
+    ///
+    /// - Throws: ``StoreFailure`` unless there is exactly one content for each payment.
     func checkContents(_ database: Database) throws {
         let rows = try Row.fetchCursor(
             database,
@@ -112,8 +114,8 @@ extension StoreBook {
 
     static func name(_ number: Int64) -> Data { withUnsafeBytes(of: number.bigEndian) { Data($0) } }
 
-    /// The payments of a store that cannot be opened, as far as they can be read and have this device's signature, the
-    /// oldest first.  The store stays as it is.
+    /// Returns the payments of a store that cannot be opened, as far as they are readable and bear this device's
+    /// signature, the oldest first.  The store is unchanged.
     ///
     /// - Throws: ``StoreFailure``, if there is no key or no database.
     static func salvage(_ folder: URL, wrapping: WrappingKey?) throws -> [StoredPaymentCardReadResult] {
@@ -130,7 +132,7 @@ extension StoreBook {
             }
             let database = try DatabaseQueue(path: copy.appending(path: "store.sqlite").path)
             var payments: [Int64: StoredPaymentCardReadResult] = [:]
-            // A page that cannot be read ends a search: so from both sides.
+            // An unreadable page ends a query: query from both ends.
             for order in ["ASC", "DESC"] {
                 do {
                     try database.read { database in

@@ -1,37 +1,37 @@
 import Crypto
 package import Foundation
 
-/// A line of the store's book: something that has happened, and is never changed afterwards.
+/// An entry of the store's book: an event that is never changed afterward.
 struct StoreEntry: Sendable {
-    /// What has happened.
+    /// The event of an entry.
     enum Kind: String, Sendable {
-        /// The store was made.
+        /// The store was created.
         case opened
         /// The reader was prepared online.
         case prepared
         /// A payment was stored.
         case stored
-        /// A payment that nobody was asked to charge was taken back.
+        /// A payment that nobody was asked to charge was withdrawn.
         case withdrawn
-        /// A payment comes into no batch.
+        /// A payment was set aside, out of further batches.
         case setAside
-        /// It does again.
+        /// A payment that was set aside may go into batches again.
         case putBack
         /// The oldest payments became the batch.
         case batched
-        /// The batch was dissolved; its payments are as if never in it.
+        /// The batch was dissolved; its payments are stored as before.
         case reset
         /// The batch is about to be sent.
         case sent
-        /// The payment service has said that it took nothing of the batch.
+        /// The payment service reported that it took nothing of the batch.
         case refused
-        /// What the payment service has said of payments of the batch, or that it did not answer; and its deletion token.
+        /// The payment service answered about payments of the batch, or failed to answer; with its deletion token.
         case answered
-        /// The payment service has everything of the batch that it wants, and it is deleted here.
+        /// The payment service needs nothing more of the batch, which is deleted here.
         case resolved
-        /// A person has found out what became of the batch's payments, and the batch was dissolved accordingly.
+        /// A person found out the state of the batch's payments, and the batch was dissolved accordingly.
         case released
-        /// The entries before this one were deleted.  What they came to follows.
+        /// The entries before this one were deleted.  Their state follows.
         case checkpoint
         /// A payment that was stored before the checkpoint.
         case carried
@@ -39,16 +39,16 @@ struct StoreEntry: Sendable {
 
     let sequence: Int64
     let kind: Kind
-    /// The payment or the batch, or empty.
+    /// The identifier of the payment or the batch, or empty.
     let subject: String
     /// Milliseconds since 1970.
     let time: Int64
-    /// What belongs to the kind: ``StoreDetail/Stored/fields`` for `stored`, else JSON, or empty.
+    /// The detail of the kind: ``StoreDetail/Stored/fields`` for `stored`, otherwise JSON, or empty.
     let detail: Data
-    /// HMAC-SHA-256 over the hash of the entry before and everything above, each behind its length.
+    /// HMAC-SHA-256 over the hash of the previous entry and all of the above, each preceded by its length.
     let hash: Data
 
-    /// What the first entry's hash begins with.
+    /// The value in place of a previous hash for the first entry.
     static let origin = Data(count: SHA256.byteCount)
 
     init(
@@ -71,7 +71,7 @@ struct StoreEntry: Sendable {
     }
 }
 
-/// What entries hold beyond their subject.
+/// The details of entries, by kind.
 enum StoreDetail {
     struct Opened: Codable, Sendable {
         let leafCertificate: String
@@ -83,7 +83,7 @@ enum StoreDetail {
         let currency: String
         let issuer: String
         let merchant: String
-        /// Of the payment's canonical form.
+        /// The hash of the payment's canonical form.
         let payment: PaymentHash
         let card: StoredCard?
     }
@@ -97,17 +97,17 @@ enum StoreDetail {
     }
 
     struct Answered: Codable, Sendable {
-        /// By the payments' `id`.
+        /// The answers by the payments' `id`.
         let answers: [String: ProximityReaderSystem.Ledger.Answer]
         let deletionToken: String?
     }
 
     struct Batched: Codable, Sendable {
-        /// The `id` of each, the oldest first.
+        /// The `id` of each payment, the oldest first.
         let payments: [String]
-        /// SHA-256 of the batch's canonical form, in hexadecimal digits.
+        /// The SHA-256 of the batch's canonical form, in hexadecimal digits.
         let hash: String
-        /// Of the canonical form: made once, so that the batch is the same whenever it is sent.
+        /// The signature of the canonical form, made once, so that the batch is always the same.
         let signature: String
         let reader: String
         let issuer: String
@@ -115,29 +115,29 @@ enum StoreDetail {
 
     struct Resolved: Codable, Sendable {
         let token: String
-        /// Of the token.
+        /// The expiration of the token.
         let expiration: Date
-        /// The payments that it is for; nil: all.
+        /// The payments that the token covers; nil stands for all.
         let payments: [String]?
     }
 
     struct Released: Codable, Sendable {
         let payments: [String: ProximityReaderSystem.Ledger.Finding]
-        /// What the book had of them before.
+        /// The answers that the book had before.
         let answers: [String: ProximityReaderSystem.Ledger.Answer]
         let person: String
         let reason: String
     }
 
     struct Checkpoint: Codable, Sendable {
-        /// The hash of the entry before.
+        /// The hash of the previous entry.
         let follows: Data
         let certificates: Opened?
         let preparation: Preparation?
         let batch: Batch?
-        /// The deletion tokens that were used and have not expired, and when they will have.
+        /// The used deletion tokens that have not expired, with their expirations.
         let usedTokens: [String: Date]
-        /// The payment that was stored last, unless it was taken back.
+        /// The payment stored last, unless it was withdrawn.
         let last: String?
         /// The latest time of an entry.
         let latest: Date
@@ -152,9 +152,9 @@ enum StoreDetail {
     }
 
     struct Carried: Codable, Sendable {
-        /// ``Stored/fields``
+        /// The fields of ``Stored``.
         let stored: Data
-        /// The entry that it was stored with.
+        /// The number of the entry that stored the payment.
         let number: Int64
         let time: Date
         let answer: ProximityReaderSystem.Ledger.Answer?
@@ -165,8 +165,8 @@ enum StoreDetail {
 }
 
 extension StoreDetail.Stored {
-    /// Amount, currency, issuer, merchant, hash, and of the card its reference and its masked number, or nothing: texts in
-    /// UTF-8, the amount as a decimal number.
+    /// The fields as bytes: amount, currency, issuer, merchant, hash, and the card's reference and masked number or
+    /// nothing.  Text is UTF-8, the amount a decimal number.
     var fields: Data {
         var fields = StoreFields(capacity: 256)
         for text in [amount.description, currency, issuer, merchant] { fields.append(text) }
@@ -188,7 +188,7 @@ extension StoreDetail.Stored {
     }
 }
 
-/// Bytes one after the other, each behind its length in 4 bytes, the highest first.
+/// A sequence of byte strings, each preceded by its length: 4 bytes, most significant first.
 struct StoreFields {
     private(set) var bytes: [UInt8] = []
 
@@ -204,7 +204,7 @@ struct StoreFields {
         bytes.append(contentsOf: data)
     }
 
-    /// In 8 bytes, the highest first.
+    /// Appends a number in 8 bytes, most significant first.
     mutating func append(_ number: Int64) {
         append(length: 8)
         withUnsafeBytes(of: number.bigEndian) { bytes.append(contentsOf: $0) }
@@ -214,7 +214,9 @@ struct StoreFields {
         withUnsafeBytes(of: UInt32(length).bigEndian) { bytes.append(contentsOf: $0) }
     }
 
-    /// - Returns: nil for what does not end with a field.
+    /// Splits bytes into fields.
+    ///
+    /// - Returns: nil if the bytes do not end with a complete field.
     static func split(_ bytes: Data) -> [Data]? {
         var fields: [Data] = []
         var rest = bytes[...]
@@ -229,23 +231,23 @@ struct StoreFields {
     }
 }
 
-/// The online preparation that payments may be stored after.
+/// An online preparation, after which payments may be stored.
 package struct Preparation: Codable, Hashable, Sendable {
     package let issuer: String
     package let merchant: String
     package let terminalProfile: String?
-    /// A JWK.
+    /// The key for card data, a JWK.
     package let cardDataKey: String?
     package let tokenExpiration: Date
-    /// nil if the token does not tell.
+    /// The time at which the token was issued; nil if the token does not contain it.
     package let tokenIssued: Date?
-    /// SHA-256 of the token, in hexadecimal digits.
+    /// The SHA-256 of the token, in hexadecimal digits.
     package let tokenHash: String
-    /// By the machine's clock.
+    /// The time by the machine's clock.
     package let time: Date
-    /// Seconds since the machine was started, asleep or not.
+    /// The seconds since boot, including sleep.
     package let uptime: Double
-    /// Of the machine's start.
+    /// The identifier of the boot.
     package let boot: String
     package let reader: String
 

@@ -2,23 +2,23 @@ import CardEncryption
 import GRDB
 import Glibc
 
-/// Why the store cannot be used, whatever is asked of it.
+/// The reason for which the store cannot be used by any call.
 package enum StoreFailure: Error, Hashable, Sendable {
-    /// Another process has it.
+    /// Another process has the store.
     case busy
-    /// Its key cannot be read: why.
+    /// The key cannot be read, with the reason.
     case key(String)
     /// The disk is full.
     case full
-    /// The folder or its disk cannot be written.
+    /// The folder or its disk cannot be written to.
     case notWritable(String)
-    /// What is in it is not what was put there: what.
+    /// The contents are not those that were written, with details.
     case damaged(String)
-    /// A newer version of this program made it.
+    /// The store was created by a newer version of this program.
     case newer
-    /// An older version of this program made it, and what it stored would be lost.
+    /// The store was created by an older version of this program, and opening it would lose its contents.
     case older
-    /// SQLite or the system refused: SQLite's extended result code, and of the system's what was asked and what it says.
+    /// SQLite or the system failed: SQLite's extended result code, or the system's operation and message.
     case system(Int, String)
 
     init(_ error: any Error) {
@@ -32,14 +32,14 @@ package enum StoreFailure: Error, Hashable, Sendable {
             default: self = .key("\(error.description); \(error.hint)")
             }
         case let error as DatabaseError:
-            // Its message may quote what is stored; its result code says the same of the disk.
+            // SQLite's message may quote stored data; its result code is safe.
             let text = "SQLite \(error.extendedResultCode.rawValue)"
             switch error.resultCode {
             case .SQLITE_FULL: self = .full
             case .SQLITE_READONLY, .SQLITE_CANTOPEN, .SQLITE_PERM: self = .notWritable(text)
             case .SQLITE_CORRUPT, .SQLITE_NOTADB: self = .damaged(text)
             case .SQLITE_BUSY, .SQLITE_LOCKED: self = .busy
-            // Entries refuse what contradicts them: the database was written by somebody else.
+            // Entries that contradict a constraint were not written by this program.
             case .SQLITE_CONSTRAINT: self = .damaged(text)
             default: self = .system(Int(error.extendedResultCode.rawValue), text)
             }
@@ -47,7 +47,7 @@ package enum StoreFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// What the system says of a file.
+    /// Maps a system error for a file.
     init(_ code: Int32, _ path: String) {
         let text = "\(path): \(String(cString: strerror(code)))"
         switch code {
@@ -57,7 +57,7 @@ package enum StoreFailure: Error, Hashable, Sendable {
         }
     }
 
-    /// SQLite's result code, which is what it comes nearest to.
+    /// The closest SQLite result code.
     var code: Int {
         switch self {
         case .busy: 5
@@ -89,7 +89,7 @@ extension StoreFailure: CustomStringConvertible {
 }
 
 extension PaymentCardReaderError {
-    /// What a failure of the store is while preparing or reading.
+    /// Maps a failure of the store during preparation or before a read.
     init(_ failure: StoreFailure) {
         switch failure {
         case .busy: self = .readerBusy
@@ -101,7 +101,8 @@ extension PaymentCardReaderError {
 }
 
 extension PaymentCardReaderSession.ReadError {
-    /// What a failure of the store is while a card is read: an error of this kind, or what preparing would have told.
+    /// Returns the error for a failure of the store during a read: a read error, or the error that preparing would
+    /// throw.
     static func of(_ failure: StoreFailure) -> any Error {
         switch failure {
         case .busy, .key, .full: PaymentCardReaderError(failure)

@@ -3,24 +3,27 @@ import Crypto
 import Foundation
 import Glibc
 
-/// How far the book has come, beside it in a file of its own: whoever takes entries off its end, or puts an old copy of it
-/// in place, is found out.
+/// The position of the book's end, in a separate file.  It reveals that somebody removed entries from the end, or
+/// restored an old copy of the book.
 ///
-/// Written after each entry, and not forced to the disk: after a power failure it may lag behind, and is never ahead.
+/// It is written after each entry without a flush: after a power failure it may lag behind the book, and it is never
+/// ahead.
 final class StoreHead {
     private let descriptor: Int32
     private let key: SymmetricKey
-    /// Which keys the store has.
+    /// The identifier of the store's keys.
     private let identifier: Data
 
-    /// Identifier of the keys (16 bytes), sequence (8 bytes, the highest first), hash and MAC.
+    /// The identifier of the keys (16 bytes), sequence (8 bytes, most significant first), hash and MAC.
     private static let length = 16 + 8 + SHA256.byteCount + SHA256.byteCount
 
-    /// - Parameter isNew: makes the file, of an empty book; on the disk when this returns.
+    /// Opens the head.
+    ///
+    /// - Parameter isNew: true to create the file for an empty book; it is on the disk when this returns.
     init(_ path: String, isNew: Bool, of key: DeviceKey) throws {
         self.key = key.derived(for: "swift-contactless store head")
         identifier = key.identifier
-        // Under its name when it is whole.
+        // The file gets its name when it is complete.
         let name = isNew ? path + ".new" : path
         if isNew { unlink(name) }
         descriptor = open(name, O_RDWR | O_NOFOLLOW | O_CLOEXEC | (isNew ? O_CREAT | O_EXCL : 0), 0o600)
@@ -36,17 +39,18 @@ final class StoreHead {
 
     deinit { close(descriptor) }
 
-    /// Whether a head, which nobody has the key of, is that of a store that was not made to its end; nil if there is none.
+    /// Returns true if the head, whose key is missing, belongs to a store that was not completely created; nil if
+    /// there is no head.
     static func isOfEmptyBook(_ path: String) -> Bool? {
         let descriptor = open(path, O_RDONLY | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { return errno == ENOENT ? nil : false }
         defer { close(descriptor) }
-        // One byte more than a head has: what is longer is none.
+        // One byte more than a head: a longer file is not a head.
         var bytes = [UInt8](repeating: 0, count: length + 1)
         return Glibc.read(descriptor, &bytes, bytes.count) == length && bytes[16..<24].allSatisfy { $0 == 0 }
     }
 
-    /// Forces the names in a folder to the disk.
+    /// Flushes the directory entries of a folder to the disk.
     static func synchronise(_ folder: String) throws {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw StoreFailure(errno, folder) }
@@ -54,7 +58,9 @@ final class StoreHead {
         guard fsync(descriptor) == 0 else { throw StoreFailure(errno, folder) }
     }
 
-    /// - Throws: ``StoreFailure``: `key` where the keys are another store's.
+    /// Reads the head.
+    ///
+    /// - Throws: ``StoreFailure``: `key` if the keys belong to another store.
     func read() throws -> (sequence: Int64, hash: Data) {
         var buffer = [UInt8](repeating: 0, count: Self.length + 1)
         let count = pread(descriptor, &buffer, buffer.count, 0)
@@ -69,7 +75,9 @@ final class StoreHead {
         return (sequence, hash)
     }
 
-    /// - Throws: ``StoreFailure``; what was written before stays good.
+    /// Writes the head.
+    ///
+    /// - Throws: ``StoreFailure``; the previous contents stay valid.
     func write(sequence: Int64, hash: Data) throws {
         let line = line(sequence: sequence, hash: hash)
         let count = pwrite(descriptor, line, line.count, 0)

@@ -1,29 +1,29 @@
 import Foundation
 
-/// What the entries of the book come to.
+/// The state that the entries of the book produce.
 struct StoreLedger: Sendable {
     typealias State = ProximityReaderSystem.Ledger.State
 
     struct Payment: Sendable {
         let id: String
-        /// The entry that it was stored with.
+        /// The number of the entry that stored the payment.
         let number: Int64
-        /// The entry that has it now: that one, or the one that carried it past a checkpoint.
+        /// The entry that now contains the payment: the same one, or the one that carried it past a checkpoint.
         let entry: Int64
         let time: Date
         let amount: Decimal
         let currency: String
         let issuer: String
         let merchant: String
-        /// Of its canonical form.
+        /// The hash of its canonical form.
         let hash: PaymentHash
         let card: StoredCard?
-        /// What the payment service has said of it.  It only grows: nothing, unknown, approved or declined.
+        /// The payment service's answer.  It only advances: none, unknown, approved or declined.
         var answer: ProximityReaderSystem.Ledger.Answer?
-        /// Why it is set aside.
+        /// The reason for which the payment is set aside.
         var reason: String?
         var place = Place.waiting
-        /// Whether a payment service may have seen it, ever.
+        /// True if a payment service may ever have seen the payment.
         var wasSent = false
 
         var state: State {
@@ -38,53 +38,55 @@ struct StoreLedger: Sendable {
         }
     }
 
-    /// Where a payment is.
+    /// The place of a payment: waiting, set aside, or in the batch.
     enum Place: Codable, Hashable, Sendable {
         case waiting
-        /// Set aside: it comes into no batch.
+        /// The payment is set aside, out of further batches.
         case aside
-        /// In the batch, which a payment service may have seen.
+        /// The payment is in the batch, which a payment service may have seen.
         case batch(isSent: Bool)
     }
 
     struct Batch: Sendable {
         let id: String
         let detail: StoreDetail.Batched
-        /// Whether a payment service may have seen it.
+        /// True if a payment service may have seen the batch.
         var isSent = false
-        /// What the payment service has given for it last.
+        /// The payment service's last deletion token for the batch.
         var deletionToken: String?
     }
 
-    /// What the payments of one currency in one state come to.
+    /// The total of the payments of one currency in one state.
     struct Total: Hashable, Sendable {
         var count = 0
         var amount = Decimal()
     }
 
-    /// Those that are not resolved.
+    /// The payments that are not resolved.
     private(set) var payments = StoredPayments()
     private(set) var batch: Batch?
     private(set) var preparation: Preparation?
     private(set) var certificates: StoreDetail.Opened?
-    /// The deletion tokens that were used, and when they expire.
+    /// The used deletion tokens, with their expirations.
     private(set) var usedTokens: [String: Date] = [:]
-    /// The payment that was stored last, unless it was taken back.
+    /// The payment stored last, unless it was withdrawn.
     private(set) var last: String?
-    /// By currency and state.
+    /// The totals by currency and state.
     private(set) var totals: [String: [State: Total]] = [:]
-    /// The latest time that is known: of the last online preparation, and of whatever came after it.
+    /// The latest known time: that of the last online preparation or of a later entry.
     private(set) var latest = Date.distantPast
-    /// What people have found out of batches, the oldest first.
+    /// The batches that people released, the oldest first.
     private(set) var releases: [ProximityReaderSystem.Ledger.Release] = []
-    /// How many entries there are, and how many payments have gone since the first of them.
+    /// The number of entries, and the number of payments removed since the first of them.
     private(set) var entries = 0
     private(set) var removed = 0
-    /// Each name once: thousands of payments have the same.
+    /// The names, each stored once: thousands of payments share them.
     private var names: Set<String> = []
 
-    /// - Parameter stored: what the entry's detail says, where that is known.
-    /// - Throws: ``StoreFailure/damaged(_:)`` for what cannot have happened.
+    /// Applies an entry.
+    ///
+    /// - Parameter stored: the decoded detail, if known.
+    /// - Throws: ``StoreFailure/damaged(_:)`` for an impossible event.
     mutating func apply(_ entry: StoreEntry, stored: StoreDetail.Stored? = nil) throws {
         func detail<Value: Decodable>(_ type: Value.Type) throws -> Value {
             do { return try JSONDecoder().decode(type, from: entry.detail) } catch { throw Self.impossible(entry) }
@@ -97,7 +99,7 @@ struct StoreLedger: Sendable {
         case .opened: certificates = try detail(StoreDetail.Opened.self)
         case .prepared:
             preparation = try detail(Preparation.self)
-            // The payment service's token is new: whatever the clock said before, this is now.
+            // The payment service's token is new: its time counts, whatever the clock said before.
             latest = time
         case .stored:
             guard let stored = stored ?? StoreDetail.Stored(fields: entry.detail) else { throw Self.impossible(entry) }
@@ -187,9 +189,9 @@ struct StoreLedger: Sendable {
         }
     }
 
-    /// What a book begins with that has this, and nothing of what came before.
+    /// Returns the entry with which a compacted book of this state begins.
     ///
-    /// - Parameter hash: of the last entry.
+    /// - Parameter hash: the hash of the last entry.
     func checkpoint(after hash: Data, at now: Date) -> StoreDetail.Checkpoint {
         StoreDetail.Checkpoint(
             follows: hash, certificates: certificates, preparation: preparation,
@@ -199,29 +201,29 @@ struct StoreLedger: Sendable {
             usedTokens: usedTokens.filter { $0.value > now }, last: last, latest: latest, releases: releases)
     }
 
-    /// Whether the batch may be resolved by the deletion of `gone`: what is known to have been taken goes with it, and what
-    /// nobody knows of stays.
+    /// Returns true if the batch may be resolved by deleting `gone`: all payments known to be taken are deleted, and
+    /// none whose state is unknown.
     func leaves(_ gone: Set<String>) -> Bool {
         !gone.isEmpty && gone.isSubset(of: batch?.detail.payments ?? [])
             && batched.allSatisfy { gone.contains($0.id) ? $0.answer != .unknown : $0.answer?.isFinal != true }
     }
 
-    /// Whether the batch may be dissolved after these findings: of each payment there is one, and none that is known to have
-    /// been decided goes into another batch.
+    /// Returns true if the batch may be dissolved with these findings: there is one for each payment, and no decided
+    /// payment goes into another batch.
     func fits(_ findings: [String: ProximityReaderSystem.Ledger.Finding]) -> Bool {
         Set(findings.keys) == Set(batch?.detail.payments ?? [])
             && batched.allSatisfy { findings[$0.id] != .notTaken || $0.answer?.isFinal != true }
     }
 
-    /// The batch's payments that are not resolved.
+    /// The payments of the batch that are not resolved.
     var batched: [Payment] { batch?.detail.payments.compactMap { payments[$0] } ?? [] }
 
-    /// The oldest that are in no batch and not set aside.
+    /// Returns the oldest payments that are in no batch and not set aside.
     func next(_ count: Int, without others: Set<String> = []) -> [Payment] {
         Array(payments.lazy.filter { $0.state == .stored && !others.contains($0.id) }.prefix(count))
     }
 
-    /// The number of payments that may come into a batch.
+    /// Returns the number of payments that may go into a batch.
     func waiting(without others: Set<String> = []) -> Int {
         count(.stored) - others.count { payments[$0]?.state == .stored }
     }
@@ -232,7 +234,9 @@ struct StoreLedger: Sendable {
 
     // MARK: Changing
 
-    /// - Returns: false for what cannot be.
+    /// Adds a payment.
+    ///
+    /// - Returns: false if that is impossible.
     private mutating func add(
         _ id: String, _ stored: StoreDetail.Stored, number: Int64, entry: Int64, _ time: Date
     ) -> Bool {
@@ -260,7 +264,7 @@ struct StoreLedger: Sendable {
         count(after, 1)
     }
 
-    /// The batch's payments.
+    /// Moves the payments of the batch.
     private mutating func move(_ place: Place) {
         for id in batch?.detail.payments ?? [] { update(id) { $0.place = place } }
     }
@@ -276,13 +280,13 @@ struct StoreLedger: Sendable {
 }
 
 extension StoreLedger.Payment {
-    /// Whether the payment service may say this after what it has said.
+    /// Returns true if the payment service may give this answer after its earlier one.
     func allows(_ next: ProximityReaderSystem.Ledger.Answer) -> Bool { answer?.isFinal != true || answer == next }
 
-    /// Whether it can be taken back here, and nobody charges it any more.
+    /// True if the payment can be withdrawn here, so that nobody charges it.
     var canBeWithdrawn: Bool { !wasSent && (state == .stored || state == .setAside) }
 
-    /// What a checkpoint is followed by.
+    /// The entry that carries the payment past a checkpoint.
     var carried: StoreDetail.Carried {
         let stored = StoreDetail.Stored(
             amount: amount, currency: currency, issuer: issuer, merchant: merchant, payment: hash, card: card)
@@ -297,7 +301,7 @@ extension ProximityReaderSystem.Ledger.Answer {
 }
 
 extension ProximityReaderSystem.Ledger.Finding {
-    /// nil for a payment that was not taken.
+    /// The answer; nil for a payment that was not taken.
     var answer: ProximityReaderSystem.Ledger.Answer? {
         switch self {
         case .approved: .approved

@@ -3,30 +3,31 @@ import GRDB
 import Glibc
 import Logging
 
-/// The file of the write-ahead log, which keeps its size: what is committed is written over blocks that are there, and the
-/// file system has no change of its own to force to the disk with it.  Where the disk has little room, it takes none in advance.
+/// The write-ahead log's file, whose size stays constant: commits overwrite existing blocks, so that the file system
+/// has no metadata to flush with them.  On a nearly full disk the space is not allocated in advance.
 struct StoreLog {
     let path: String
 
-    /// What the log seldom grows beyond: SQLite moves it into the database by then.  Of 4096 bytes each, and a header.
+    /// The number of frames that the log rarely exceeds, since SQLite then moves them into the database.  A frame has
+    /// 4096 bytes and a header.
     static let frames = 250
     private static let size = 1 << 20
     private static let frame = 24 + 4096
     private static let header = 32
 
-    /// Whether the disk has so much room that the log's file is nothing to it.
+    /// True if the disk has ample space for the log's file.
     var hasRoom: Bool {
         let folder = URL(filePath: path).deletingLastPathComponent().path
         let attributes = try? FileManager.default.attributesOfFileSystem(forPath: folder)
         return (attributes?[.systemFreeSize] as? NSNumber)?.intValue ?? 0 > 64 * Self.size
     }
 
-    /// Moves what is in the log into the database, overwrites it with zeros, and has the file take its size; where there is
-    /// little room, none.
+    /// Moves the log's contents into the database, overwrites them with zeros, and extends the file to its size; on a
+    /// nearly full disk truncates it.
     ///
-    /// Of a log that begins with zeros SQLite takes nothing, as of none (sqlite.org/fileformat.html, section 4.1).
+    /// SQLite ignores a log that begins with zeros, as if it were absent (sqlite.org/fileformat.html, section 4.1).
     ///
-    /// - Throws: what SQLite or the system says; the log goes on as it is then, and nothing is lost.
+    /// - Throws: an error of SQLite or of the system; the log continues unchanged, and nothing is lost.
     func clear(_ database: DatabaseQueue) throws {
         guard hasRoom else {
             return try database.writeWithoutTransaction { database in
@@ -38,7 +39,7 @@ struct StoreLog {
                 (isBusy: row[0] as Int != 0, written: row[1] as Int, moved: row[2] as Int)
             }
         }
-        // Nobody reads in the log any more, and who writes begins at its beginning.
+        // Nobody reads the log any more, and the next writer starts at its beginning.
         guard let state, !state.isBusy, state.written == state.moved else { return }
         let descriptor = open(path, O_RDWR | O_NOFOLLOW | O_CLOEXEC)
         guard descriptor >= 0 else { throw StoreFailure(errno, path) }
@@ -57,7 +58,7 @@ struct StoreLog {
         guard fsync(descriptor) == 0 else { throw StoreFailure(errno, path) }
     }
 
-    /// Where the zeros begin that were written here: frames of earlier rounds are behind those of the last.
+    /// Returns the offset at which zeros begin.  Frames of earlier rounds lie after those of the last round.
     private func used(_ descriptor: Int32, _ size: Int) -> Int {
         var start = [UInt8](repeating: 0, count: 24)
         var end = 0

@@ -2,7 +2,8 @@ import Crypto
 import Foundation
 import GRDB
 
-/// What was decided of payments, until the application has acknowledged it: written with the entry that has the decision.
+/// The outcomes of payments until the application acknowledges them, each written together with the entry of its
+/// decision.
 extension StoreBook {
     typealias Outcome = ProximityReaderSystem.Ledger.Outcome
 
@@ -16,7 +17,7 @@ extension StoreBook {
 
     private static func outcomeName(_ number: Int64, _ payment: String) -> Data { Data("\(number)\n\(payment)".utf8) }
 
-    /// Those after `number`, in the order in which they were decided.
+    /// Returns the outcomes after `number`, in the order of the decisions.
     func outcomes(after number: Int64, limit: Int) throws -> [(number: Int64, outcome: Outcome)] {
         try reading { database in
             let rows = try Row.fetchCursor(

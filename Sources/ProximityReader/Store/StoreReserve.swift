@@ -1,18 +1,18 @@
 import Glibc
 import Logging
 
-/// Room on the disk that is kept for forwarding: a file of nothing, which becomes smaller where the disk is full.
+/// Disk space reserved for forwarding: an empty file, which shrinks when the disk is full.
 ///
-/// What is stored can be forwarded then, and nothing more is stored until the file is whole again.
+/// Stored payments can then still be forwarded, and no payment is stored until the file has its full size again.
 struct StoreReserve {
     private let path: String
-    /// How much of it there is; nil: not known.
+    /// The size of the file; nil if unknown.
     private var size: Int?
 
-    /// What is given up at once.
+    /// The amount that is given up at a time.
     private static let piece = 64 << 10
-    /// What it takes on the disk to forward a batch of up to ``smallBatch`` payments; of a larger one, for each payment; and
-    /// what is remembered of each payment that is stored.
+    /// The disk space for forwarding a batch of up to ``smallBatch`` payments; for each payment of a larger batch; and
+    /// for the record of each stored payment.
     private static let batch = 1 << 20
     private static let batchedPayment = 4 << 10
     private static let payment = 1 << 10
@@ -20,9 +20,9 @@ struct StoreReserve {
 
     init(_ path: String) { self.path = path }
 
-    /// Makes it large enough for so many payments, of which so many are in a batch; on the disk when this returns.
+    /// Extends the file for the given numbers of payments and of batched ones; it is on the disk when this returns.
     ///
-    /// - Throws: ``StoreFailure``; there is as much of it as before then.
+    /// - Throws: ``StoreFailure``; the file then keeps its size.
     mutating func keep(for payments: Int, batch: Int = 0) throws {
         let needed = Self.needed(payments, batch)
         if let size, size >= needed { return }
@@ -35,7 +35,7 @@ struct StoreReserve {
             let code = posix_fallocate(descriptor, off_t(before), off_t(needed - before))
             guard code == 0, fsync(descriptor) == 0 else {
                 let failure = StoreFailure(code == 0 ? errno : code, path)
-                // What there is of it already stays.
+                // The file keeps its earlier size.
                 ftruncate(descriptor, off_t(before))
                 size = before
                 throw failure
@@ -44,25 +44,25 @@ struct StoreReserve {
         size = max(before, needed)
     }
 
-    /// In large steps, so that it seldom changes.
+    /// Returns the required size, in large steps, so that it rarely changes.
     private static func needed(_ payments: Int, _ batch: Int) -> Int {
         let bytes = Self.batch + payments * payment + (batch > smallBatch ? batch * batchedPayment : 0)
         let step = Self.batch / 4
         return (bytes + step - 1) / step * step
     }
 
-    /// Makes it whole again where that is possible, and no larger than that.
+    /// Restores the file to its full size if possible, and shrinks it to that.
     mutating func restore(for payments: Int) {
         do { try keep(for: payments) } catch {
             logger.warning("store: no room is kept for forwarding: \(StoreFailure(error))")
         }
         let needed = Self.needed(payments, 0)
-        // What a large batch needed.
+        // The space that a large batch needed.
         guard let size, size > 2 * needed, truncate(path, off_t(needed)) == 0 else { return }
         self.size = needed
     }
 
-    /// Gives a part of it up.
+    /// Gives up a part of the file.
     ///
     /// - Returns: false if nothing is left.
     mutating func giveUp() -> Bool {
@@ -73,7 +73,7 @@ struct StoreReserve {
         guard before > 0 else { return false }
         let rest = max(0, before - Self.piece)
         guard ftruncate(descriptor, off_t(rest)) == 0 else { return false }
-        // Until then a file system may not give the room to another file.
+        // Before this a file system may not give the space to another file.
         fsync(descriptor)
         size = rest
         return true

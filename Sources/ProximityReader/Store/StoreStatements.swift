@@ -2,9 +2,9 @@ import Foundation
 import GRDB
 import GRDBSQLite
 
-/// The statements that add entries, prepared once: so a payment is stored at little more than what the disk takes.
+/// The prepared statements that add entries.  Storing a payment then takes little more than the disk does.
 ///
-/// What alone calls SQLite's own functions here.
+/// Only this type calls SQLite's C functions.
 final class StoreStatements {
     private let connection: OpaquePointer
     private let begin: Prepared
@@ -17,7 +17,7 @@ final class StoreStatements {
 
         init(_ sql: String, _ connection: OpaquePointer) throws {
             var statement: OpaquePointer?
-            // https://sqlite.org/c3ref/c_prepare_dont_log.html: it is used again and again.
+            // https://sqlite.org/c3ref/c_prepare_dont_log.html: the statement is used repeatedly.
             let code = sqlite3_prepare_v3(connection, sql, -1, UInt32(SQLITE_PREPARE_PERSISTENT), &statement, nil)
             guard code == SQLITE_OK, let statement else { throw StoreStatements.error(code, connection) }
             pointer = statement
@@ -26,7 +26,7 @@ final class StoreStatements {
         deinit { sqlite3_finalize(pointer) }
     }
 
-    /// Good as long as the database is open.
+    /// Prepares the statements, which are valid as long as the database is open.
     init(_ database: Database) throws {
         guard let connection = database.sqliteConnection else { throw DatabaseError(resultCode: .SQLITE_MISUSE) }
         self.connection = connection
@@ -36,14 +36,14 @@ final class StoreStatements {
         insert = try Prepared("INSERT INTO entry VALUES (?, ?, ?, ?, ?, ?, ?)", connection)
     }
 
-    /// On the disk when this returns, or undone when it throws.
+    /// Runs a transaction: on the disk when this returns, rolled back when it throws.
     func transaction(_ body: () throws -> Void) throws {
         try step(begin)
         do {
             try body()
             try step(commit)
         } catch {
-            // Some errors have undone it already.
+            // Some errors roll back by themselves.
             if sqlite3_get_autocommit(connection) == 0 { try? step(rollback) }
             throw error
         }
@@ -61,7 +61,7 @@ final class StoreStatements {
         try step(insert)
     }
 
-    /// SQLite copies what it is given.
+    /// Has SQLite copy its argument.
     private static let copied = unsafeBitCast(-1, to: sqlite3_destructor_type.self)
 
     private func bind(_ text: String, _ index: Int32) {
@@ -74,7 +74,7 @@ final class StoreStatements {
             return
         }
         bytes.withUnsafeBytes { buffer in
-            // A blob without bytes is no NULL.
+            // An empty blob is not NULL.
             guard let start = buffer.baseAddress else {
                 sqlite3_bind_zeroblob(insert.pointer, index, 0)
                 return

@@ -1,11 +1,11 @@
 import GRDB
 
-/// The tables of `store.sqlite`, and how it is opened.
+/// The tables of `store.sqlite`, and its settings.
 enum StoreTables {
     static var configuration: GRDB.Configuration {
         var configuration = GRDB.Configuration()
         configuration.prepareDatabase { database in
-            // No other process has it, so that the index of the write-ahead log needs no file.
+            // No other process has the database, so the index of the write-ahead log needs no file.
             try database.execute(sql: "PRAGMA locking_mode = EXCLUSIVE")
             guard try String.fetchOne(database, sql: "PRAGMA journal_mode = WAL") == "wal" else {
                 throw StoreFailure.notWritable("its disk takes no write-ahead log")
@@ -13,14 +13,14 @@ enum StoreTables {
             try database.execute(sql: "PRAGMA synchronous = FULL")
             try database.execute(sql: "PRAGMA wal_autocheckpoint = \(StoreLog.frames)")
             try database.execute(sql: "PRAGMA secure_delete = ON")
-            // What is in the file is not trusted: sqlite.org/security.html.
+            // The file's contents are untrusted: sqlite.org/security.html.
             try database.execute(sql: "PRAGMA trusted_schema = OFF")
             try database.execute(sql: "PRAGMA cell_size_check = ON")
         }
         return configuration
     }
 
-    /// In `PRAGMA user_version`.
+    /// The version in `PRAGMA user_version`.
     private static let version = 4
 
     private static let statements = [
@@ -38,7 +38,7 @@ enum StoreTables {
         """,
         "CREATE INDEX past_payment ON past (payment)",
         "CREATE INDEX past_card ON past (card, time) WHERE card IS NOT NULL",
-        // What was decided of payments, until the application has acknowledged it.
+        // The outcomes of payments, until the application acknowledges them.
         """
         CREATE TABLE outcome (
             number INTEGER PRIMARY KEY, payment TEXT NOT NULL UNIQUE, detail BLOB NOT NULL) STRICT
@@ -47,7 +47,7 @@ enum StoreTables {
         CREATE TRIGGER entry_stays BEFORE UPDATE OF sequence, kind, subject, time, detail, hash ON entry
         BEGIN SELECT RAISE(ABORT, 'entries are not changed'); END
         """,
-        // A checkpoint has what they came to.
+        // A checkpoint contains their state.
         """
         CREATE TRIGGER entry_remains BEFORE DELETE ON entry
         WHEN OLD.sequence >= ifnull((SELECT max(sequence) FROM entry WHERE kind = 'checkpoint'), 0)
@@ -57,7 +57,7 @@ enum StoreTables {
         CREATE TRIGGER content_stays BEFORE UPDATE OF content ON entry WHEN NEW.content IS NOT NULL
         BEGIN SELECT RAISE(ABORT, 'what is stored is not changed'); END
         """,
-        // The last entry says why.
+        // The last entry gives the reason.
         """
         CREATE TRIGGER content_remains BEFORE UPDATE OF content ON entry
         WHEN NEW.content IS NULL
@@ -80,14 +80,16 @@ enum StoreTables {
         }
     }
 
-    /// - Throws: ``StoreFailure`` unless they are as this version makes them.
+    /// Checks the schema.
+    ///
+    /// - Throws: ``StoreFailure`` unless the tables are those that this version creates.
     static func check(in database: DatabaseQueue) throws {
         try database.read { database in
             let found = try Int.fetchOne(database, sql: "PRAGMA user_version") ?? 0
             guard found <= version else { throw StoreFailure.newer }
             guard found == version || found == 0 else { throw StoreFailure.older }
             let tables = try String.fetchAll(database, sql: "SELECT sql FROM sqlite_schema WHERE sql IS NOT NULL")
-            // VACUUM puts them in another order.
+            // VACUUM changes their order.
             guard tables.sorted() == statements.sorted() else {
                 throw StoreFailure.damaged("its tables are not as they were made")
             }

@@ -1,10 +1,10 @@
 /// The payments that are not resolved, the oldest first.
 ///
-/// Each is found by its `id`, added and removed in a time that does not depend on how many there are, taken over many.
+/// Finding a payment by its `id`, adding and removing take amortized constant time.
 struct StoredPayments: Sendable {
-    /// nil where a payment was removed; the last one is none of these.
+    /// The slots; nil where a payment was removed.  The last slot is never nil.
     private var slots: [StoreLedger.Payment?] = []
-    /// The first slot that is not empty, or the end.
+    /// The first slot that is not nil, or the end.
     private var start = 0
     private var places: [String: Int] = [:]
 
@@ -13,7 +13,7 @@ struct StoredPayments: Sendable {
 
     subscript(id: String) -> StoreLedger.Payment? { places[id].flatMap { slots[$0] } }
 
-    /// Nothing if there is one of this `id`.
+    /// Adds a payment, unless there is one with this `id`.
     mutating func append(_ payment: StoreLedger.Payment) -> Bool {
         guard places[payment.id] == nil else { return false }
         places[payment.id] = slots.count
@@ -37,7 +37,7 @@ struct StoredPayments: Sendable {
         return payment
     }
 
-    /// Closes the gaps.
+    /// Removes the empty slots.
     private mutating func close() {
         slots.removeAll { $0 == nil }
         start = 0

@@ -1,6 +1,6 @@
 package import EMVContactless
 
-/// What came of a read.
+/// The result of a read.
 public struct PaymentCardReadResult: Identifiable, Sendable {
     public enum ReadOutcome: Sendable, Hashable {
         case success
@@ -22,27 +22,27 @@ public struct PaymentCardReadResult: Identifiable, Sendable {
         case unknown
     }
 
-    /// Of this read alone: a UUID.
+    /// A UUID that identifies this read.
     public let id: String
-    /// The card's data, sealed for the payment service, as the module CardEncryption has it; nil if there are none.
+    /// The card data, sealed for the payment service as the module CardEncryption describes; nil if there is none.
     public let paymentCardData: String?
-    /// What is no secret of it: BER-TLV in Base64; nil if there is nothing.
+    /// The card data that is not secret: BER-TLV in Base64; nil if there is none.
     public let generalCardData: String?
-    /// The application's AID in hexadecimal digits; nil if none was selected.
+    /// The AID of the application in hexadecimal digits; nil if none was selected.
     public let applicationTypeIdentifier: String?
     public let outcome: ReadOutcome
     /// Always false: there is no PIN pad.
     public let pinBypassed: Bool
     /// Always false: there is no PIN pad.
     public let isPINFallback: Bool
-    /// Nil if the card has no effective date.
+    /// The state of the card's effective date; nil if the card has none.
     public let cardEffectiveState: CardEffectiveState?
-    /// Nil if the card was not read.
+    /// The state of the card's expiration date; nil if the card was not read.
     public let cardExpirationState: CardExpirationState?
 
-    /// What a receipt has to state; nil unless the card has agreed or declined.  ``generalCardData`` has it, too.
+    /// The data for a receipt; nil unless the card has agreed or declined.  ``generalCardData`` contains it, too.
     package let facts: ReceiptFacts?
-    /// Whether the card has declined nothing, and wants to be inserted or swiped.
+    /// True if the card declined nothing and has to be inserted or swiped instead.
     package let needsAnotherInterface: Bool
 
     package init(

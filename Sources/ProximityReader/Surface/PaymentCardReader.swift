@@ -1,26 +1,26 @@
 import Waiting
 
-/// A contactless reader that takes payment cards.
+/// A contactless reader that reads payment cards.
 ///
-/// All readers of a process are one device: that of ``ProximityReaderSystem/bootstrap(_:)``, or the first that is found.
-/// Making one opens nothing; ``prepare(using:)`` does.
+/// All instances in a process share one device: that of ``ProximityReaderSystem/bootstrap(_:)``, or the first one
+/// found.  Creating an instance opens nothing; call ``prepare(using:)``.
 public class PaymentCardReader: @unchecked Sendable {
-    /// Whether a reader is there: the one of ``ProximityReaderSystem/bootstrap(_:)``, or any.
+    /// True if a reader is present: the configured one of ``ProximityReaderSystem/bootstrap(_:)``, or any.
     ///
-    /// Whoever asks is blocked while readers are looked for, for two seconds at most; within a second of a look the answer is that
-    /// look's.
+    /// Blocks the caller while it looks for readers, at most two seconds.  Within a second the previous answer is
+    /// reused.
     public static var isSupported: Bool { look.findsReader(ProximityReaderSystem.readerChoice) }
     private static let look = ReaderLook()
 
-    /// What the reader does, from now on.
+    /// The reader's events, from now on.
     ///
-    /// Each access gives a stream of its own, which holds the last 1,024 events until they are taken.  They are for a screen:
-    /// how a read ends is what it returns.
+    /// Each access returns a new stream, which buffers the last 1,024 events.  The events are for a user interface; a
+    /// read returns its result.
     public var events: AsyncStream<Event> { terminal.events.stream(of: nil) }
 
     public let options: Options
 
-    /// Not stable: another one each time the program runs.
+    /// An identifier that differs each time the program runs.
     @available(*, deprecated, message: "Use readerIdentifier")
     public var id: String { terminal.runIdentifier }
 
@@ -33,59 +33,62 @@ public class PaymentCardReader: @unchecked Sendable {
         self.terminal = terminal
     }
 
-    /// Whether the merchant of `token` has accepted the terms on this machine.
+    /// Returns true if the token's merchant has accepted the terms and conditions on this machine.
     ///
-    /// - Throws: ``PaymentCardReaderError`` for a token that is not good.
+    /// - Throws: ``PaymentCardReaderError`` if the token is invalid.
     public func isAccountLinked(using token: Token) async throws -> Bool {
         try await terminal.isAccountLinked(using: token)
     }
 
-    /// Records that the merchant of `token` accepts the terms: durable, with the terms' version.
+    /// Records that the token's merchant accepts the terms and conditions: durably, with their version.
     ///
-    /// - Throws: ``PaymentCardReaderError/accountAlreadyLinked``, and what ``isAccountLinked(using:)`` throws.
+    /// - Throws: ``PaymentCardReaderError/accountAlreadyLinked``, and the errors of ``isAccountLinked(using:)``.
     public func linkAccount(using token: Token) async throws {
         try await terminal.linkAccount(using: token, again: false)
     }
 
-    /// As ``linkAccount(using:)``, also for a merchant that is linked already.
+    /// Records the acceptance as ``linkAccount(using:)`` does, also for a merchant that is already linked.
     public func relinkAccount(using token: Token) async throws {
         try await terminal.linkAccount(using: token, again: true)
     }
 
-    /// The same for the same reader and machine, whatever is plugged in else: the reader's serial number, or if it has none a
-    /// number of the machine's own.
+    /// A stable identifier of the reader on this machine, whatever else is plugged in: the reader's serial number, or,
+    /// for a reader without one, a number of the machine.
     ///
     /// - Throws: ``PaymentCardReaderError`` if there is no reader.
     public var readerIdentifier: String {
         get async throws { try await terminal.readerIdentifier() }
     }
 
-    /// Makes the reader ready: checks the token, and that the reader is there and answers.
+    /// Prepares the reader: verifies the token, and checks that the reader is present and answers.
     ///
-    /// To be called again when the session's time is over.  There is one session: that of before is over.  A reader that was
-    /// unplugged, or a machine that slept, ends none.
+    /// Call it again when the session has expired.  There is one session at a time: a new one ends the previous one.
+    /// Unplugging the reader or putting the machine to sleep does not end the session.
     ///
     /// - Throws: ``PaymentCardReaderError``.
     public func prepare(using token: Token) async throws -> PaymentCardReaderSession {
         PaymentCardReaderSession(try await terminal.prepare(using: token), options: options)
     }
 
-    /// Makes the reader ready for payments while there is no network: they are stored, and forwarded later.
+    /// Prepares the reader for payments without a network, which are stored and forwarded later.
     ///
     /// - Throws: ``PaymentCardReaderError/storeAndForwardNotAllowed`` if the configuration has no
-    ///   ``ProximityReaderSystem/StoreAndForwardPolicy``, or ``prepare(using:)`` has not succeeded within 24 hours and since
-    ///   the machine was started; ``PaymentCardReaderError/storeAndForwardSessionInvalidated`` if the clock went back since;
-    ///   ``PaymentCardReaderError/storeAndForwardTokenIssuerChanged`` if payments are stored for another payment service.
+    ///   ``ProximityReaderSystem/StoreAndForwardPolicy``, or if ``prepare(using:)`` has not succeeded within the last
+    ///   24 hours and since the machine started; ``PaymentCardReaderError/storeAndForwardSessionInvalidated`` if the
+    ///   clock has gone back since; ``PaymentCardReaderError/storeAndForwardTokenIssuerChanged`` if the stored
+    ///   payments are for another payment service.
     public func prepareStoreAndForward() async throws -> StoreAndForwardPaymentCardReaderSession {
         StoreAndForwardPaymentCardReaderSession(try await terminal.prepareStoreAndForward(), options: options)
     }
 
-    /// What this machine has stored.
+    /// Returns the store of this machine's payments.
     ///
     /// - Throws: ``PaymentCardReaderError/storeAndForwardNotAllowed`` if nothing may be stored, and nothing ever was.
     public func fetchPaymentCardReaderStore() throws -> PaymentCardReaderStore { try terminal.cardReaderStore() }
 
-    /// - Parameter updateHandler: is told of progress while this call lasts, and afterwards, as long as the session is held,
+    /// Prepares the reader, and reports its progress to a closure.
+    ///
+    /// - Parameter updateHandler: receives the progress during this call, and, as long as the session exists, an event
     ///   when the reader is no longer ready.
     @available(*, deprecated, message: "Use prepare(using:) and events")
     public func prepare(
@@ -123,32 +126,32 @@ public class PaymentCardReader: @unchecked Sendable {
 
 extension PaymentCardReader {
     public enum Event: Sendable {
-        /// How far ``PaymentCardReader/prepare(using:)`` is: 0 to 100.
+        /// The progress of ``PaymentCardReader/prepare(using:)``: 0 to 100.
         case updateProgress(Int)
-        /// The reader was unplugged, the machine falls asleep, or the session's time is over.  Reads fail until that has
-        /// changed; after the last, until the reader is prepared again.
+        /// The reader was unplugged, the machine goes to sleep, or the session has expired.  Reads fail until that
+        /// changes; after an expiration, until the reader is prepared again.
         case notReady
-        /// A card is awaited.
+        /// The reader waits for a card.
         case readyForTap
-        /// A card is in the field, and must stay.
+        /// A card is in the field, and must stay there.
         case cardDetected
-        /// The card may go; the next read waits until it has gone.
+        /// The card can be removed.  The next read waits until it is gone.
         case removeCard
-        /// The card's data are read and sealed.
+        /// The card data is read and sealed.
         case readCompleted
-        /// The card is to be presented again, or alone.
+        /// The card has to be presented again, or alone.
         case readRetry
         case readCancelled
-        /// Nothing came of the read.
+        /// The read ended without a result.
         case readNotCompleted
-        /// Does not come here: there is no PIN pad.
+        /// Never sent: there is no PIN pad.
         case pinEntryRequested
-        /// Does not come here: there is no PIN pad.
+        /// Never sent: there is no PIN pad.
         case pinEntryCompleted
-        /// The read is over, and whatever was shown for it may go.
+        /// The read is over; its user interface can be dismissed.
         case userInterfaceDismissed
 
-        /// The case's name.
+        /// The name of the case.
         public var name: String {
             switch self {
             case .updateProgress: "updateProgress"
@@ -172,7 +175,7 @@ extension PaymentCardReader {
         case progress(Int)
         case notReady
 
-        /// The case's name.
+        /// The name of the case.
         public var name: String {
             switch self {
             case .progress: "progress"
@@ -182,16 +185,16 @@ extension PaymentCardReader {
     }
 
     public struct Options: Sendable {
-        /// Whether a read returns before ``Event/userInterfaceDismissed``, with the card still in the field.
+        /// True to return the result before ``Event/userInterfaceDismissed``, while the card is still in the field.
         public var returnReadResultImmediately: Bool = false
-        /// Whether a card that declines or fails comes back as a result with an outcome, instead of being thrown, so that
-        /// the payment service sees its general card data.
+        /// True to return a result with an outcome, instead of throwing, for a card that declines or fails.  The
+        /// payment service then receives its general card data.
         public var includeErrorInReadResult: Bool = false
 
         public init() {}
     }
 
-    /// What the payment service has signed for one merchant: a JSON web token.
+    /// A token that the payment service has signed for a merchant: a JSON Web Token.
     public struct Token: RawRepresentable, Hashable, Sendable {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }

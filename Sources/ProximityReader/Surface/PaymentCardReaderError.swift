@@ -1,6 +1,6 @@
 public import Foundation
 
-/// Why a reader could not be made ready, or its account or store not be used.
+/// An error of preparing a reader, of its account, or of its store.
 public enum PaymentCardReaderError: Error, Sendable {
     case notAllowed
     case backgroundRequestNotAllowed
@@ -36,7 +36,7 @@ public enum PaymentCardReaderError: Error, Sendable {
     case unknown(code: Int)
     case requestInterrupted
 
-    /// What is wrong, and what to do next.
+    /// A sentence that says what is wrong and what to do next.
     public var errorDescription: String {
         switch self {
         case .notAllowed:
@@ -83,14 +83,14 @@ public enum PaymentCardReaderError: Error, Sendable {
         }
     }
 
-    /// The case's name.
+    /// The name of the case.
     public var errorName: String { caseName(of: self) }
 }
 
-/// The name of an enumeration's case, without its payload.
+/// Returns the name of an enumeration's case, without its payload.
 func caseName(of value: some Error) -> String { String("\(value)".prefix { $0 != "(" }) }
 
 extension PaymentCardReaderError: CustomNSError {
-    /// What `localizedDescription` gives on Linux.
+    /// The text for `localizedDescription` on Linux.
     public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: errorDescription] }
 }

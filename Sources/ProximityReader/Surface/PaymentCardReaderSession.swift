@@ -1,9 +1,9 @@
 public import Foundation
 import Synchronization
 
-/// The right to read cards for one merchant, until the token or the session is over.
+/// A session in which one merchant can read cards, until the token or the session expires.
 public class PaymentCardReaderSession: @unchecked Sendable {
-    /// Not stable: another one for each session.
+    /// An identifier that differs for each session.
     @available(*, deprecated)
     public var id: String { session.id }
 
@@ -12,10 +12,10 @@ public class PaymentCardReaderSession: @unchecked Sendable {
 
     private let current: Mutex<HeldSession>
     let options: PaymentCardReader.Options
-    /// Tells the handler that the session was made with; ends with it.  Set before anybody else has the session.
+    /// Calls the handler that the session was created with; ends with it.  Set before the session is shared.
     var watch: Task<Void, Never>?
 
-    /// What ``prepareAgain()`` puts another in place of.
+    /// The session that ``prepareAgain()`` replaces.
     var session: HeldSession { current.withLock { $0 } }
 
     package init(_ session: HeldSession, options: PaymentCardReader.Options) {
@@ -25,49 +25,50 @@ public class PaymentCardReaderSession: @unchecked Sendable {
 
     deinit { watch?.cancel() }
 
-    /// Makes the reader ready again, with the token of before: as ``PaymentCardReader/prepare(using:)``, with this object for
-    /// the new session.
+    /// Prepares the reader again with the same token, like ``PaymentCardReader/prepare(using:)``.  This object then
+    /// stands for the new session.
     package func prepareAgain() async throws {
         let next = try await session.next()
         current.withLock { $0 = next }
     }
 
-    /// Whether cards can be read in it: it is the reader's, and neither its time nor its token's is over.
+    /// True if cards can be read in the session: it is the reader's present one, and neither it nor its token has
+    /// expired.
     package var isGood: Bool { get async { await session.isGood } }
 
-    /// As ``PaymentCardReader/events``.
+    /// The reader's events, as in ``PaymentCardReader/events``.
     package var readerEvents: AsyncStream<PaymentCardReader.Event> { session.events }
 
     /// Ends the read that is under way.
     ///
-    /// - Returns: whether it did.  A read whose card has been detected goes on.
+    /// - Returns: true if it did.  A read that has detected a card continues.
     /// - Throws: ``ReadError/noReaderSession`` after a newer session has begun.
     public func cancelRead() async throws -> Bool { try await session.cancelRead() }
 
     /// Waits for a card, and performs the transaction with it.
     ///
-    /// Cancelling the task ends the wait as ``cancelRead()`` does.
+    /// Canceling the task ends the wait, as ``cancelRead()`` does.
     ///
-    /// A card that was left on the reader is not read again: the wait begins when it has been taken away.
+    /// A card that still lies on the reader is not read again: the wait begins when it has been removed.
     ///
     /// - Throws: ``ReadError``; ``PaymentCardReaderError`` if the result could not be stored.
     public func readPaymentCard(_ request: PaymentCardTransactionRequest) async throws -> PaymentCardReadResult {
         try await told { try await session.read(.transaction(request), options) }
     }
 
-    /// As ``readPaymentCard(_:)``.
+    /// Waits for a card, and performs the transaction with it, like ``readPaymentCard(_:)``.
     ///
     /// - Parameters:
-    ///   - id: the result's.
-    ///   - attachment: the application's own, which a session that stores keeps with the payment; nil: nothing.
-    /// - Throws: as ``readPaymentCard(_:)``, and ``AnotherInterfaceNeeded`` as itself.
+    ///   - id: the identifier of the result.
+    ///   - attachment: the application's data, which a storing session keeps with the payment; nil for none.
+    /// - Throws: the errors of ``readPaymentCard(_:)``, and ``AnotherInterfaceNeeded`` unmapped.
     package func read(
         _ request: PaymentCardTransactionRequest, as id: UUID = UUID(), attachment: Data? = nil
     ) async throws -> PaymentCardReadResult {
         try await session.read(.transaction(request), options, as: id, attachment: attachment)
     }
 
-    /// Has what Apple has no error for thrown as the one that comes nearest.
+    /// Maps errors that Apple's interface does not have to the closest ones that it has.
     private func told(_ read: () async throws -> PaymentCardReadResult) async throws -> PaymentCardReadResult {
         do { return try await read() } catch is AnotherInterfaceNeeded { throw ReadError.cardNotSupported }
     }
@@ -105,7 +106,7 @@ extension PaymentCardReaderSession {
         case readCancelled
         case readNotCompleted
 
-        /// The case's name.
+        /// The name of the case.
         public var name: String { "\(self)" }
     }
 }

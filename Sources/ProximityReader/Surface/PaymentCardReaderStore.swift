@@ -1,8 +1,8 @@
 public import Foundation
 
-/// The payments that this machine has stored, and that wait to be forwarded.
+/// The payments that are stored on this machine until they are forwarded.
 public struct PaymentCardReaderStore: Sendable {
-    /// Why the store did not do what it was asked.
+    /// An error of the store.
     public enum StoreError: Error {
         case notAllowed
         case busy
@@ -21,36 +21,38 @@ public struct PaymentCardReaderStore: Sendable {
 
     package init(terminal: PaymentTerminal) { self.terminal = terminal }
 
-    /// The number of payments that are not resolved, those of the batch among them.
+    /// Returns the number of payments that are not resolved, including those of the batch.
     ///
     /// - Throws: ``StoreError``.
     public func fetchStoredPaymentCardReadResultCount() async throws -> Int {
         try await terminal.inStore { try await $0.count() }
     }
 
-    /// Makes the oldest payments the batch, but for those that are set aside.  There is one at a time, and it stays as it is
-    /// until it is resolved or reset.
+    /// Makes a batch of the oldest payments that are not set aside.  There is one batch at a time, which stays the
+    /// same until it is resolved or reset.
     ///
-    /// - Parameter size: the number of payments, which need memory all at once; 0: all.
+    /// - Parameter size: the number of payments, which are all in memory; 0 for all.
     /// - Throws: ``StoreError/storeAndForwardBatchAlreadyExists``, ``StoreError/storeAndForwardResultsNotFound``,
-    ///   ``StoreError/storeAndForwardBatchSizeInvalid`` for a negative size and one beyond what is stored.
+    ///   ``StoreError/storeAndForwardBatchSizeInvalid`` for a size that is negative or exceeds the number of stored
+    ///   payments.
     public func fetchStoredPaymentCardReadResultBatch(size: Int = 0) async throws -> StoreAndForwardBatch {
         try await terminal.inStore { try await $0.makeBatch(size: size) }
     }
 
     /// Dissolves the batch: its payments are stored as before.
     ///
-    /// - Throws: ``StoreError/storeAndForwardBatchNotFound``; ``StoreError/notAllowed`` if the payment service may have seen
-    ///   the batch, since the same payments in another batch might be charged twice.
+    /// - Throws: ``StoreError/storeAndForwardBatchNotFound``; ``StoreError/notAllowed`` if the payment service may
+    ///   have seen the batch: the same payments in another batch might be charged twice.
     public func resetBatchState() async throws { try await terminal.inStore { try await $0.reset() } }
 
-    /// Deletes what the payment service has taken.
+    /// Deletes the payments that the payment service has taken.
     ///
-    /// - Returns: the number of payments that are left.
-    /// - Throws: ``StoreError/storeAndForwardDeletionTokenInvalid`` for a token that is forged, foreign, used, or not for
-    ///   what is in the batch, and for one that contradicts ``ProximityReaderSystem/Ledger``: that deletes a payment whose
-    ///   answer is unknown, or leaves one that is approved or declined; ``StoreError/storeAndForwardDeletionTokenExpired``;
-    ///   ``StoreError/storeAndForwardBatchNotFound`` if there is no batch, or the token is for another.
+    /// - Returns: the number of remaining payments.
+    /// - Throws: ``StoreError/storeAndForwardDeletionTokenInvalid`` for a token that is forged, foreign, used, or does
+    ///   not match the batch, and for one that contradicts ``ProximityReaderSystem/Ledger``: one that deletes a
+    ///   payment whose answer is unknown, or leaves one that is approved or declined;
+    ///   ``StoreError/storeAndForwardDeletionTokenExpired``; ``StoreError/storeAndForwardBatchNotFound`` if there is
+    ///   no batch, or if the token is for another one.
     public func resolveBatch(batchDeletionToken: StoreAndForwardBatchDeletionToken) async throws -> Int {
         try await terminal.resolveBatch(batchDeletionToken)
     }
@@ -77,6 +79,6 @@ extension PaymentCardReaderStore.StoreError: CustomNSError {
         }
     }
 
-    /// What `localizedDescription` gives on Linux.
+    /// The text for `localizedDescription` on Linux.
     public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: hint] }
 }

@@ -1,6 +1,6 @@
 public import Foundation
 
-/// A payment or a refund that a card is to be read for.
+/// A request to read a card for a payment or a refund.
 public struct PaymentCardTransactionRequest: Sendable {
     public enum TransactionType: Sendable, Hashable {
         case purchase
@@ -13,7 +13,7 @@ public struct PaymentCardTransactionRequest: Sendable {
         case yearly
     }
 
-    /// What the amount is, for whoever shows it.  The card does not hear of it.
+    /// The meaning of the amount, for display.  The card does not receive it.
     public enum TransactionAmountDescription: Sendable {
         case surchargePercent(Double)
         case surchargeAmount(Decimal)
@@ -24,16 +24,16 @@ public struct PaymentCardTransactionRequest: Sendable {
         case preauthorizationRelease
     }
 
-    /// In the currency's major unit: 12.34.
+    /// The amount in the currency's major unit: 12.34.
     public let amount: Decimal
-    /// Of ISO 4217: `EUR`.
+    /// The ISO 4217 code of the currency: `EUR`.
     public let currencyCode: String
     public let type: TransactionType
-    /// The applications to be preferred if the card has several, the most wanted first: up to 4, of 5 to 16 bytes each.
+    /// The preferred applications if the card has several, in descending order: up to 4 AIDs of 5 to 16 bytes.
     public var preferredAIDList: [Data] = []
-    /// For whoever shows messages; nil: the machine's.
+    /// The language of messages; nil for the machine's language.
     public var userInterfaceLanguage: Locale.Language?
-    /// Whether amounts are shown with the currency's code instead of its symbol.
+    /// True to show amounts with the currency's code instead of its symbol.
     public var useISOCurrencySymbol: Bool = false
     public var transactionDescription: TransactionAmountDescription?
 
@@ -44,7 +44,7 @@ public struct PaymentCardTransactionRequest: Sendable {
     }
 }
 
-/// A card that is to be read without a payment: an amount of zero.
+/// A request to read a card without a payment: the amount is zero.
 public struct PaymentCardVerificationRequest: Sendable {
     public enum Reason: Sendable, Hashable {
         case lookUp
@@ -53,10 +53,10 @@ public struct PaymentCardVerificationRequest: Sendable {
         case other
     }
 
-    /// Of ISO 4217: `EUR`.
+    /// The ISO 4217 code of the currency: `EUR`.
     public let currencyCode: String
     public let verificationReason: Reason
-    /// For whoever shows messages; nil: the machine's.
+    /// The language of messages; nil for the machine's language.
     public var userInterfaceLanguage: Locale.Language?
 
     public init(currencyCode: String, for reason: Reason = .other) {

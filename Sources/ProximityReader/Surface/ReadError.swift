@@ -1,7 +1,7 @@
 public import Foundation
 
 extension PaymentCardReaderSession {
-    /// Why a card was not read.
+    /// The reason for which a card was not read.
     public enum ReadError: Error, Sendable {
         case readNotAllowed
         case readFromBackgroundError
@@ -38,7 +38,7 @@ extension PaymentCardReaderSession {
         case readerNotAvailable
         case cardNotSupported
 
-        /// What is wrong, and what to do next.
+        /// A sentence that says what is wrong and what to do next.
         public var errorDescription: String {
             switch self {
             case .readNotAllowed: "This read is not allowed now. Check what the token and the store's policy allow."
@@ -84,12 +84,12 @@ extension PaymentCardReaderSession {
             }
         }
 
-        /// The case's name.
+        /// The name of the case.
         public var errorName: String { caseName(of: self) }
     }
 }
 
 extension PaymentCardReaderSession.ReadError: CustomNSError {
-    /// What `localizedDescription` gives on Linux.
+    /// The text for `localizedDescription` on Linux.
     public var errorUserInfo: [String: Any] { [NSLocalizedDescriptionKey: errorDescription] }
 }

@@ -1,58 +1,59 @@
 import Crypto
 public import Foundation
 
-/// A payment that is stored, as the payment service gets it.
+/// A stored payment, in the form that the payment service receives.
 ///
-/// Its canonical form is `swift-contactless payment 1`, ``id``, ``paymentCardData``, ``generalCardData``, and where there is one
-/// `attachment`, in UTF-8, each followed by a line feed.
+/// Its canonical form consists of `swift-contactless payment 1`, ``id``, ``paymentCardData``, ``generalCardData``, and
+/// `attachment` if there is one: UTF-8, each followed by a line feed.
 public struct StoredPaymentCardReadResult: Sendable, Encodable, Identifiable {
-    /// The result's.  It is the idempotency key with which the payment service is asked to charge the card, each time.
+    /// The identifier of the result.  It is the idempotency key of every request to charge the card.
     public let id: String
-    /// Sealed, as ``PaymentCardReadResult/paymentCardData``.
+    /// The sealed card data, ``PaymentCardReadResult/paymentCardData``.
     public let paymentCardData: String
-    /// As ``PaymentCardReadResult/generalCardData``; empty if there was nothing.
+    /// The general card data, ``PaymentCardReadResult/generalCardData``; empty if there is none.
     public let generalCardData: String
-    /// The application's own, in Base64; nil if there is none.
+    /// The application's data in Base64; nil if there is none.
     package let attachment: String?
-    /// Of the canonical form: ECDSA on P-256 with SHA-256, in DER and Base64, by the key of the batch's leaf certificate.
+    /// The signature of the canonical form: ECDSA on P-256 with SHA-256, in DER and Base64, by the key of the batch's
+    /// leaf certificate.
     public let signature: String
 }
 
-/// Payments on their way to the payment service.
+/// A batch of payments for the payment service.
 ///
-/// Its canonical form is `swift-contactless batch 1`, ``id``, ``count``, and for each payment its `id`, a space and the
-/// SHA-256 of its canonical form in lower-case hexadecimal digits, in UTF-8, each followed by a line feed.
+/// Its canonical form consists of `swift-contactless batch 1`, ``id``, ``count``, and for each payment its `id`, a
+/// space and the SHA-256 of its canonical form in lower-case hexadecimal digits: UTF-8, each followed by a line feed.
 public struct StoreAndForwardBatch: Sendable, Encodable, Identifiable {
-    /// The same payments have the same, also in a batch that is made anew after a reset.
+    /// The identifier of the batch.  The same payments have the same one, even in a batch made again after a reset.
     ///
-    /// A UUID (RFC 9562, version 8): of the SHA-256 of the payments' `id`, each followed by a line feed.
+    /// A UUID (RFC 9562, version 8) from the SHA-256 of the payments' `id`, each followed by a line feed.
     public let id: String
     /// The number of payments.
     public let count: Int
-    /// Of the canonical form: ECDSA on P-256 with SHA-256, in DER and Base64, by the key of the leaf certificate.  Made
-    /// with the batch, and the same whenever it is fetched.
+    /// The signature of the canonical form: ECDSA on P-256 with SHA-256, in DER and Base64, by the key of the leaf
+    /// certificate.  It is made with the batch, and is always the same.
     public let signature: String
-    /// DER in Base64: the certificate that signed the leaf certificate.
+    /// The certificate that signed the leaf certificate, DER in Base64.
     public let intermediateCertificate: [String]
-    /// DER in Base64: the certificate of this machine's key.
+    /// The certificate of this machine's key, DER in Base64.
     public let leafCertificate: String
-    /// The oldest first.
+    /// The payments, the oldest first.
     public let payments: [StoredPaymentCardReadResult]
 }
 
-/// What the payment service gives for a batch that it has taken: the right to delete it here.
+/// A deletion token: the payment service's permission to delete a batch that it has taken.
 ///
-/// A JSON web token, as the page on ProximityReader has it.
+/// A JSON Web Token; <doc:StoreAndForward> lists its claims.
 public struct StoreAndForwardBatchDeletionToken: RawRepresentable, Hashable, Sendable {
     public let rawValue: String
     public init(rawValue: String) { self.rawValue = rawValue }
 }
 
-/// How much is stored, and for how long more can be.
+/// The number of stored payments, and the end of the session.
 public struct StoreAndForwardStatus: Hashable, Sendable {
     /// The number of payments that are not resolved.
     public let readCount: Int
-    /// When the session ends.
+    /// The time at which the session ends.
     public let expiration: Date
 }
 

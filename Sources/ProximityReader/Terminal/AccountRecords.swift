@@ -2,18 +2,20 @@ import Foundation
 import GRDB
 import Logging
 
-/// What this machine keeps of its merchants: who has accepted the terms, in which version and when.
+/// The records of this machine's merchants: who accepted the terms, which version, and when.
 ///
-/// In `accounts.sqlite` of its folder.  A record is on the disk before the call that makes it returns.
+/// They are in `accounts.sqlite` of the folder.  A record is on the disk before the call returns.
 actor AccountRecords {
     private let file: URL
 
-    /// Blocks for the disk, on a thread of its own.
+    /// Runs the blocking disk calls on its own thread.
     private let executor = StoreExecutor()
     nonisolated var unownedExecutor: UnownedSerialExecutor { executor.asUnownedSerialExecutor() }
 
     init(folder: URL) { file = folder.appending(path: "accounts.sqlite") }
 
+    /// Returns true if the merchant has accepted these terms.
+    ///
     /// - Throws: ``PaymentCardReaderError/accountLinkingCheckFailed``
     func isLinked(_ merchant: String, of issuer: String, terms: String) throws -> Bool {
         do {
@@ -28,6 +30,8 @@ actor AccountRecords {
         }
     }
 
+    /// Records that the merchant accepts the terms.
+    ///
     /// - Throws: ``PaymentCardReaderError/accountLinkingFailed``
     func link(_ merchant: String, of issuer: String, terms: String, at date: Date) throws {
         do {
@@ -42,7 +46,7 @@ actor AccountRecords {
         }
     }
 
-    /// A random number that stays this machine's.
+    /// Returns a random identifier of this machine, which never changes.
     ///
     /// - Throws: ``PaymentCardReaderError/prepareFailed(_:)``
     func machineIdentifier() throws -> String {
@@ -59,7 +63,7 @@ actor AccountRecords {
         }
     }
 
-    /// Opened for each call: calls are rare, and other processes of this machine make them, too.
+    /// Opens the database for one call: calls are rare, and other processes of this machine make them, too.
     private func database() throws -> DatabaseQueue {
         try FileManager.default.createDirectory(
             at: file.deletingLastPathComponent(), withIntermediateDirectories: true,

@@ -6,17 +6,19 @@ import Synchronization
 
 /// A reader that was found.
 final class AttachedReader: Sendable {
-    /// Of this finding: a reader that is plugged in again is another one.
+    /// An identifier of this finding: a reader that is plugged in again gets another one.
     let id = UUID()
-    /// With its serial number, where it has one and the driver tells.
+    /// The reader's identity, with its serial number if it has one and the driver reports it.
     let identity: ReaderIdentity
     private let reader: any CardReader
-    /// Whether cards are found by its PN532, which tells when there is more than one.
+    /// True if its PN532 finds the cards: the chip reports more than one card.
     private let hasChip: Bool
     private let answerTime: Duration
     private let watch = Mutex<Task<Void, Never>?>(nil)
 
-    /// - Throws: `CardError` if it is gone already, or cannot be used.
+    /// Opens a reader.
+    ///
+    /// - Throws: `CardError` if it is already gone, or cannot be used.
     init(_ reader: any CardReader, answersWithin answerTime: Duration) async throws {
         (self.reader, self.answerTime) = (reader, answerTime)
         hasChip = try await withTimeLimit(answerTime) { try await reader.reachesChip() }
@@ -24,9 +26,9 @@ final class AttachedReader: Sendable {
         identity = await reader.details()
     }
 
-    /// Watches the reader for as long as this value lives.
+    /// Watches the reader for as long as this value exists.
     ///
-    /// - Parameter left: called once, with ``id``, when the reader is gone, be it gone already.
+    /// - Parameter left: called once, with ``id``, when the reader is gone, or at once if it already is.
     func watch(left: @escaping @Sendable (UUID) async -> Void) {
         let task = Task { [reader, id] in
             do {
@@ -41,7 +43,7 @@ final class AttachedReader: Sendable {
 
     deinit { watch.withLock { $0?.cancel() } }
 
-    /// Asks the reader itself whether it is there, and can tell what is in its slot.
+    /// Checks that the reader answers, and that it can report the state of its slot.
     ///
     /// - Throws: `CardError`.
     func check() async throws { try await Self.check(reader, hasChip: hasChip, within: answerTime) }
@@ -55,9 +57,9 @@ final class AttachedReader: Sendable {
         }
     }
 
-    /// Has `body` use the reader's field, and gives card and reader back when it is done.
+    /// Lends the reader's field to `body`, and then releases the card and the reader.
     ///
-    /// - Throws: `ReadError` where the field cannot be brought up; `CardError` where the reader cannot be put back.
+    /// - Throws: `ReadError` if the field cannot be switched on; `CardError` if the reader's state cannot be restored.
     func withField(_ body: @Sendable (any ContactlessField) async -> Void) async throws {
         if hasChip {
             let isFieldUp = Mutex(false)

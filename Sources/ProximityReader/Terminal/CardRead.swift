@@ -3,12 +3,12 @@ import EMVContactless
 import Foundation
 import SmartCard
 
-/// What a transaction has told of a card: what becomes a ``PaymentCardReadResult``.
+/// The result of a transaction, from which a ``PaymentCardReadResult`` is made.
 struct CardRead {
     private let report: ContactlessTerminal.Report
     private let transaction: Transaction
     let id: String
-    /// The names that the terminal knows applications by.
+    /// The terminal's names of the applications.
     private let applications: [AID]
 
     init(_ report: ContactlessTerminal.Report, _ transaction: Transaction, id: String, applications: [AID]) {
@@ -20,10 +20,10 @@ struct CardRead {
 
     var outcome: Outcome { report.outcome }
 
-    /// Why there was no payment; nil if the card has agreed to one.
+    /// The reason for which there was no payment; nil if the card agreed to one.
     var error: PaymentCardReaderSession.ReadError? {
         switch outcome.kind {
-        // There is no PIN pad: who was not verified has not paid.
+        // There is no PIN pad: without verification there is no payment.
         case .approved where cvm == .onlinePIN, .onlineRequest where cvm == .onlinePIN: .pinNotAllowed
         case .approved, .onlineRequest: nil
         case .declined: .paymentCardDeclined
@@ -36,14 +36,14 @@ struct CardRead {
 
     var needsAnotherInterface: Bool { outcome.kind == .tryAnotherInterface }
 
-    /// Whether the card went each time before an application was selected.
+    /// True if the card left each time before an application was selected.
     private var wasLost: Bool { report.exchanges.last.map { $0.status == nil } ?? false }
 
-    /// How the cardholder has to be verified; nil: not at all.
+    /// The required cardholder verification method; nil for none.
     var cvm: Outcome.CVM? { outcome.cvm }
 
-    /// The kernel's data record, what was agreed to, and the application's name: BER-TLV, one object behind the other; nil if
-    /// there is no record.
+    /// Returns the kernel's data record, the agreed amounts, and the application's name: concatenated BER-TLV objects;
+    /// nil if there is no record.
     func clearData() throws -> ClearCardData? {
         guard let record = outcome.dataRecord else { return nil }
         let terms = Self.terms.filter { record[$0] == nil }.map { $0.encode(transaction.dataObjects[$0] ?? []) }
@@ -59,7 +59,7 @@ struct CardRead {
         }
     }
 
-    /// What the seal says of the data, and binds to them.
+    /// Returns the header of the seal, which is bound to the data.
     func header(_ session: TerminalSession, reader: ReaderIdentity) -> JWEHeader {
         var fields = ["sid": session.id, "rid": id, "mid": session.token.merchant]
         fields["tpid"] = session.token.terminalProfile
@@ -84,26 +84,26 @@ struct CardRead {
 
     private var name: [UInt8]? { report.final.name }
 
-    /// The name as the terminal knows it: what a card puts behind an AID may be anything.
+    /// The terminal's name of the application: a card may put anything after an AID.
     private var knownName: [UInt8]? {
         applications.map(\.bytes).filter { name?.starts(with: $0) ?? false }.max { $0.count < $1.count }
     }
 
-    /// What tells the payment service how the transaction went, and nothing of whose card it was.
+    /// The data that tells the payment service how the transaction went, without identifying the card.
     private var generalData: [UInt8] {
         let record = outcome.dataRecord
         let terms = transaction.dataObjects.filter { Self.terms.contains($0.key) }
         var bytes: [UInt8] = []
         func add(_ tag: TLVTag, _ value: [UInt8]?) { if let value { bytes += tag.encode(value) } }
         for tag in Self.generalTags { add(tag, record?[tag] ?? (record == nil ? nil : terms[tag])) }
-        // Of 4 bytes, as Kernel 3 has it (Book C-3, 4.1.1.1), or else whatever the card puts there.
+        // The 4 bytes of Kernel 3 (Book C-3, 4.1.1.1); in any other length a card may put anything there.
         if let value = record?[0x9F6E], value.count == 4 { add(0x9F6E, value) }
         add(0x4F, knownName)
         if let facts = report.receiptFacts { bytes += facts.encoded } else { add(0x95, record?[0x95]) }
         return bytes
     }
 
-    /// What a card is charged for, which the record of mag-stripe mode lacks (Book C-2, table 4.10).
+    /// The terms of the charge, which the data record of mag-stripe mode lacks (Book C-2, table 4.10).
     private static let terms: [TLVTag] = [0x9F02, 0x9F03, 0x5F2A, 0x9A, 0x9C]
 
     private static let generalTags: [TLVTag] = [
@@ -117,7 +117,7 @@ struct CardRead {
         }
     }
 
-    /// By tag 5F24, or else by the track: `D YYMM`.
+    /// The state of the expiration date: from tag 5F24, otherwise from the track: `D YYMM`.
     private var expirationState: PaymentCardReadResult.CardExpirationState? {
         guard let record = outcome.dataRecord else { return nil }
         if let value = record[0x5F24] {

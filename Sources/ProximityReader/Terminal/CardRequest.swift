@@ -2,11 +2,13 @@ import EMVContactless
 import Foundation
 import SmartCard
 
-/// What a card is read for.
+/// The purpose of a read.
 enum CardRequest: Sendable {
     case transaction(PaymentCardTransactionRequest)
     case verification(PaymentCardVerificationRequest)
 
+    /// Returns the transaction for the kernels.
+    ///
     /// - Throws: `ReadError` of the cases `invalidAmount`, `invalidCurrencyCode` and `invalidPreferredAID`.
     func transaction(
         at date: Date, unpredictableNumber: [UInt8], sequenceCounter: UInt32
@@ -34,7 +36,7 @@ enum CardRequest: Sendable {
         return transaction
     }
 
-    /// The most wanted first.
+    /// Returns the preferred AIDs in descending order.
     func preferredAIDs() throws(PaymentCardReaderSession.ReadError) -> [AID] {
         guard case .transaction(let request) = self else { return [] }
         let names = request.preferredAIDList.compactMap { AID([UInt8]($0)) }
@@ -42,6 +44,8 @@ enum CardRequest: Sendable {
         return names
     }
 
+    /// Converts an amount to minor units.
+    ///
     /// - Returns: nil for an amount that is not a whole number of minor units, or has more than twelve digits.
     private static func minorUnits(_ amount: Decimal, exponent: Int) -> UInt64? {
         guard !amount.isNaN else { return nil }
@@ -54,7 +58,8 @@ enum CardRequest: Sendable {
 }
 
 extension TerminalTime {
-    /// `date` in this machine's time zone; a day that has no number in EMV's format is the first of January 2000.
+    /// Creates the day of `date` in this machine's time zone; the first of January 2000 if EMV's format cannot
+    /// represent the day.
     init(_ date: Date) {
         let parts = Calendar(identifier: .gregorian).dateComponents(
             [.year, .month, .day, .hour, .minute, .second], from: date)

@@ -1,22 +1,24 @@
 import SmartCard
 import Synchronization
 
-/// A reader's field that tells the application what happens in it.
+/// A reader's field that reports its events to the application.
 final class EventfulField: ContactlessField {
     private let field: any ContactlessField
     private let tell: @Sendable (PaymentCardReader.Event) async throws -> Void
     private let state = Mutex(State())
 
     private struct State {
-        /// Whether a card has been asked for.
+        /// True if a card has been requested.
         var isReady = false
-        /// Whether the cards have been too many, and still are.
+        /// True while there are too many cards.
         var isColliding = false
-        /// Whether it has been told, since a card was asked for, that one is asked for again.
+        /// True if the application was already told that the card is requested again.
         var isRetried = false
     }
 
-    /// - Parameter tell: called before a card is waited for, and when there is one.  What it throws ends the transaction.
+    /// Wraps a field.
+    ///
+    /// - Parameter tell: called before the wait for a card, and when there is one.  Its error ends the transaction.
     init(_ field: any ContactlessField, tell: @escaping @Sendable (PaymentCardReader.Event) async throws -> Void) {
         self.field = field
         self.tell = tell
@@ -36,14 +38,14 @@ final class EventfulField: ContactlessField {
         return event
     }
 
-    /// Nobody is asked for a card while there are too many.
+    /// Returns the events before the next wait.  No card is requested while there are too many.
     private static func events(before state: inout State) -> [PaymentCardReader.Event] {
         guard !state.isColliding else { return [] }
         defer { (state.isReady, state.isRetried) = (true, false) }
         return state.isReady && !state.isRetried ? [.readRetry, .readyForTap] : [.readyForTap]
     }
 
-    /// The card is to be taken away and presented again.
+    /// Ends the contact with the card, which has to be removed and presented again.
     func deactivate(for duration: Duration) async throws {
         try await tell(.removeCard)
         try await field.deactivate(for: duration)

@@ -2,9 +2,9 @@ import Foundation
 import Logging
 import SmartCard
 
-/// How the terminal finds its reader, loses it and finds it again.
+/// The terminal's search for its reader, at the start and after a loss.
 extension PaymentTerminal {
-    /// The reader, looked for if it is not there.
+    /// Returns the reader, and searches for it if necessary.
     func attachedReader() async throws -> AttachedReader {
         if let attached { return attached }
         let finding = finding ?? Task { try await findReader() }
@@ -14,7 +14,7 @@ extension PaymentTerminal {
         return try await finding.value
     }
 
-    /// Finds the reader, and asks it whether it answers: before anybody is asked for a token that would be of no use.
+    /// Finds the reader and checks that it answers, before a token is requested that would be of no use.
     ///
     /// - Throws: ``PaymentCardReaderError``.
     package func requireReader() async throws {
@@ -30,7 +30,7 @@ extension PaymentTerminal {
         } catch is CancellationError {
             throw PaymentCardReaderError.requestInterrupted
         } catch {
-            // Another's error may say anything.
+            // A foreign error's text is not safe to log.
             logger.error("the reader could not be found: \(type(of: error))")
             throw PaymentCardReaderError.prepareFailed(nil)
         }
@@ -40,12 +40,14 @@ extension PaymentTerminal {
         defer { finding = nil }
         let found = try await AttachedReader(configuration.reader.find(), answersWithin: configuration.answerTime)
         attached = found
-        // From here on: a loss told of a reader that is not the terminal's yet would be told to nobody.
+        // The watch begins here: a loss of a reader that is not the terminal's yet would be reported to nobody.
         found.watch { [weak self] in await self?.readerLeft($0) }
         return found
     }
 
-    /// - Parameter id: of the reader, which may not be that of now.
+    /// Handles the loss of a reader.
+    ///
+    /// - Parameter id: the identifier of the lost reader, which may not be the present one.
     private func readerLeft(_ id: UUID) {
         guard id == attached?.id else { return }
         attached = nil
@@ -56,7 +58,7 @@ extension PaymentTerminal {
         searchReader()
     }
 
-    /// Looks for the reader until it is there, so that its next leaving is noticed, too.
+    /// Searches for the reader until it is present, so that its next loss is noticed, too.
     func searchReader() {
         guard search == nil else { return }
         search = Task { [weak self] in
@@ -64,11 +66,11 @@ extension PaymentTerminal {
         }
     }
 
-    /// Ends the search in the turn in which it sees the reader, so that a loss in the next one begins another.
+    /// Ends the search in the turn in which it sees the reader, so that a loss in the next turn begins another search.
     private func isStillSearching() async -> Bool {
         if !Task.isCancelled, session != nil, !isAsleep {
             _ = try? await attachedReader()
-            // It may have left again since it was found.
+            // The reader may have left again since it was found.
             if attached == nil { return true }
         }
         search = nil

@@ -1,8 +1,8 @@
 import Foundation
 
-/// What the terminal does while the machine sleeps.
+/// The terminal's behavior while the machine sleeps.
 extension PaymentTerminal {
-    /// From the first `prepare` on, and from the next one after the bus has gone.
+    /// Starts the watch with the first `prepare`, and again with the next one after the bus was lost.
     func watchSleep() {
         guard sleepWatch == nil else { return }
         let states = SleepWatch.states(on: configuration.systemBus)
@@ -12,13 +12,13 @@ extension PaymentTerminal {
         }
     }
 
-    /// Nobody would tell of the machine's waking.
+    /// Ends the watch: nobody would report that the machine wakes.
     private func endSleepWatch() {
         sleepWatch = nil
         hostSleeps(false)
     }
 
-    /// Nothing is read while the machine sleeps.  Afterwards the reader is looked for anew, and the session goes on.
+    /// Ends reads while the machine sleeps.  Afterward the reader is searched anew, and the session continues.
     private func hostSleeps(_ isAsleep: Bool) {
         guard isAsleep != self.isAsleep else { return }
         self.isAsleep = isAsleep

@@ -8,48 +8,51 @@ package actor PaymentTerminal {
     package static let shared = PaymentTerminal(ProximityReaderSystem.use())
 
     nonisolated let events = Multicast<TerminalEvent>()
-    /// What the kernels show the people at the reader.
+    /// The kernels' messages for the people at the reader.
     nonisolated let messages = Multicast<UserInterfaceRequest>(keeping: .newest(64))
-    /// Of this run of the program.
+    /// An identifier of this run of the program.
     nonisolated let runIdentifier = UUID().uuidString
     let configuration: ProximityReaderSystem.ValidatedConfiguration
     package nonisolated let store: RecordStore
-    /// Where records are kept.
+    /// The folder of the records.
     package nonisolated var folder: URL { configuration.folder }
     let accounts: AccountRecords
 
     var isPreparing = false
     var session: TerminalSession?
-    /// Tells when the session's time is over.
+    /// The task that reports the end of the session's time.
     var expiry: Task<Void, Never>?
-    /// The session whose end has been told.
+    /// The session whose end has been reported.
     weak var toldEnd: TerminalSession?
 
-    /// The reader, for as long as it is there.
+    /// The reader, while it is present.
     var attached: AttachedReader?
-    /// Finds it, whoever asks for it meanwhile.
+    /// The task that finds the reader, shared by all callers.
     var finding: Task<AttachedReader, any Error>?
-    /// Looks for the reader while it is gone.
+    /// The task that searches for the reader while it is gone.
     var search: Task<Void, Never>?
     var sleepWatch: Task<Void, Never>?
     var isAsleep = false
 
-    /// Those that are under way, or whose card has not been taken away.
+    /// The reads that are under way, or whose card has not been removed.
     var reads: [UUID: RunningRead] = [:]
-    /// The one that is under way.
+    /// The read that is under way.
     var reading: UUID?
-    /// The last read, until its card has been taken away.
+    /// The last read, until its card has been removed.
     var lastRead: Task<Void, Never>?
-    /// Whether the card of the last read has not been taken away.
+    /// True if the card of the last read has not been removed.
     var isCardLeft = false
-    /// Waits for that.
+    /// The task that waits for the card's removal.
     var removal: Task<Void, Never>?
-    /// Transactions that cards may have to recover, in whichever read they come back.
+    /// Torn transactions that cards may recover in a later read.
     let tornTransactions = TornTransactions()
-    /// Tag 9F41 of the last transaction.  It begins with the time, so that it goes on when the program is started again.
+    /// The last Transaction Sequence Counter, tag 9F41.  It starts from the time, so that it continues after a restart
+    /// of the program.
     var sequenceCounter: UInt32
 
-    /// - Parameter store: that of another terminal with this folder, which both have then; nil: one of its own.
+    /// Creates a terminal.
+    ///
+    /// - Parameter store: the store of another terminal with this folder, to share; nil creates one.
     package init(_ configuration: ProximityReaderSystem.ValidatedConfiguration, store: RecordStore? = nil) {
         self.configuration = configuration
         accounts = AccountRecords(folder: configuration.folder)
@@ -84,7 +87,7 @@ package actor PaymentTerminal {
 
     // MARK: Reader
 
-    /// The applications that it has a kernel for.
+    /// The applications for which the terminal has a kernel.
     package nonisolated var applications: [AID] {
         configuration.terminal.combinations.filter { Kernels.all[$0.kernel] != nil }.map(\.aid)
     }
@@ -102,7 +105,7 @@ package actor PaymentTerminal {
 }
 
 extension Task {
-    /// Waits until it has ended, or the task that waits is cancelled.
+    /// Waits until the read has ended, or the waiting task is canceled.
     func ended() async {
         let (end, continuation) = AsyncStream.makeStream(of: Void.self)
         Task<Void, Never> {

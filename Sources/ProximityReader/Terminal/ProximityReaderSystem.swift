@@ -6,88 +6,89 @@ public import SmartCard
 import Synchronization
 import Waiting
 
-/// What Apple's interface has no place for: which reader, which terminal, whose keys.
+/// The settings that Apple's interface lacks: the reader, the terminal, the keys.
 ///
-/// Set once, before the first use of ``PaymentCardReader``.  Without it everything works with the first reader that is found
-/// and a configuration for tests, and the log says so.
+/// Set them once, before the first use of ``PaymentCardReader``.  Without them the first reader found is used, with a
+/// test configuration, and the log says so.
 public enum ProximityReaderSystem {
-    /// Which reader is used.
+    /// The choice of the reader.
     public enum ReaderChoice: Sendable {
-        /// The first that pcscd lists, or if it lists none or does not run, the first on USB.
+        /// The first reader that pcscd lists; if it lists none or does not run, the first one on USB.
         case automatic
-        /// The first that pcscd lists.
+        /// The first reader that pcscd lists.
         case pcsc
-        /// The first on USB, driven by this process.
+        /// The first reader on USB, driven by this process.
         case usb
-        /// The one with this serial number, wherever it is plugged in.
+        /// The reader with this serial number, wherever it is plugged in.
         case serialNumber(String)
-        /// This one: a virtual reader, a replayed trace, one of another make.
+        /// The given reader: a virtual reader, a replayed trace, or another implementation.
         case reader(any CardReader)
     }
 
-    /// Who seals card data.
+    /// The key that seals card data.
     public enum CardDataKey: Sendable {
         /// The public key that each token names: a JWE for its owner.
         case ofToken
-        /// The next key of this device, whatever the token names; the envelope is bound to the identifier of the result, in
-        /// UTF-8.
+        /// The next AES DUKPT key of this device, whatever the token names; the envelope is bound to the identifier of
+        /// the result, in UTF-8.
         case dukpt(AESDUKPTDevice, options: AESDUKPTDevice.Options = .init())
-        /// The next key of this device, whatever the token names; the envelope is neither authenticated nor bound to anything.
+        /// The next TDES DUKPT key of this device, whatever the token names; the envelope is neither authenticated nor
+        /// bound to anything.
         case tdesDUKPT(TDESDUKPTDevice, options: TDESDUKPTDevice.Options = .init())
     }
 
-    /// What is set of a terminal, before anybody has looked whether it is right: ``validated()`` does.
+    /// The settings of a terminal, not yet checked: see ``validated()``.
     public struct Configuration: Sendable {
         public var reader = ReaderChoice.automatic
-        /// What the terminal accepts, and what it has to verify cardholders with.
+        /// The accepted cards, and the terminal's abilities to verify cardholders.
         public var terminal = ReaderConfiguration.unattendedTest
-        /// The certification authorities' keys.
+        /// The certification authorities' public keys.
         public var certificationAuthorityKeys = CAPublicKeys.published
-        /// The keys of the payment service, which signs tokens: a JSON Web Key Set (RFC 7517).
+        /// The keys with which the payment service signs tokens: a JSON Web Key Set (RFC 7517).
         public var tokenKeys = TestPaymentService.keySet
-        /// What a token's `iss` must be; nil: anything.
+        /// The required `iss` of a token; nil accepts any.
         public var tokenIssuer: String?
-        /// What must be among a token's `aud`; nil: anything.
+        /// The required member of a token's `aud`; nil accepts any.
         public var tokenAudience: String?
-        /// What a token's `mid` must be; nil: anything.
+        /// The required `mid` of a token; nil accepts any.
         public var merchant: String?
-        /// What a token's `tpid` must be; nil: anything.
+        /// The required `tpid` of a token; nil accepts any.
         public var terminalProfile: String?
         public var cardDataKey = CardDataKey.ofToken
-        /// The version of the terms that merchants accept by linking their account.  Another one than was accepted makes
-        /// the account not linked.
+        /// The version of the terms that merchants accept by linking their account.  After a change of the version an
+        /// account is no longer linked.
         public var termsVersion = "1"
-        /// Where records are kept: a folder, made if need be with mode 0700.
+        /// The folder of the records, created with mode 0700 if necessary.
         public var folder = Self.defaultFolder
-        /// How long a session lasts after it was prepared, if its token does not expire before.
+        /// The time for which a session is valid after its preparation, unless its token expires earlier.
         public var sessionLifetime = Duration.seconds(24 * 60 * 60)
-        /// What may be stored while there is no network; nil: nothing.
+        /// The rules for storing payments while there is no network; nil stores nothing.
         public var storeAndForward: StoreAndForwardPolicy?
-        /// Wraps the key of the store: where systemd has the credential ``storeCredential`` for this service, that; nil: the
-        /// file's mode is all that protects the key, and the log says so.
+        /// The key that wraps the store's key.  By default the systemd credential ``storeCredential`` of this service,
+        /// if there is one.  With nil only the file's mode protects the store's key, and the log says so.
         public var storeWrappingKey = try? WrappingKey.systemdCredential(Self.storeCredential)
-        /// The name of the credential, as `LoadCredentialEncrypted=` has it: at least 32 random bytes.
+        /// The name of the credential in `LoadCredentialEncrypted=`: at least 32 random bytes.
         public static let storeCredential = "swift-contactless-store"
-        /// The time since this machine was started, asleep or not.
+        /// Returns the time since boot, including sleep.
         public var uptime: @Sendable () -> Duration = { Machine.uptime() }
-        /// Another one after each start of this machine.
+        /// Returns an identifier that changes with each boot.
         public var bootIdentifier: @Sendable () -> String = { Machine.bootIdentifier() }
-        /// The address of the bus that logind is on; nil: the system's.
+        /// The address of logind's bus; nil for the system bus.
         package var systemBus: String?
-        /// How often the clock is looked at for a session's end.
+        /// The interval at which the clock is checked for a session's end.
         package var clockTick = Duration.seconds(60)
-        /// The longest that a card is read for, before the reader is taken for one that hangs.
+        /// The time limit for reading a card.  A reader that exceeds it counts as hanging.
         package var transactionTime = Duration.seconds(120)
-        /// The longest that a reader takes to answer, longer than any driver takes to give up, before it is taken for one
-        /// that hangs.
+        /// The time limit for a reader's answer, longer than any driver's own limit.  A reader that exceeds it counts
+        /// as hanging.
         package var answerTime = Duration.seconds(10)
-        /// This machine's time.
+        /// Returns the machine's time.
         public var now: @Sendable () -> Date = { Date() }
 
         public init() {}
 
-        /// `$STATE_DIRECTORY`, which systemd gives to a service that has one; else `swift-contactless` in
-        /// `$XDG_STATE_HOME`, which is `~/.local/state` if it is not set.
+        /// The default folder: `$STATE_DIRECTORY`, which systemd sets for a service with a state directory; otherwise
+        /// `swift-contactless` in `$XDG_STATE_HOME`, by default `~/.local/state`.
         public static var defaultFolder: URL {
             let environment = ProcessInfo.processInfo.environment
             if let folder = environment["STATE_DIRECTORY"]?.split(separator: ":").first {
@@ -106,7 +107,7 @@ public enum ProximityReaderSystem {
 
     /// Sets the configuration of this process.
     ///
-    /// - Precondition: once, and before the first ``PaymentCardReader`` is made.
+    /// - Precondition: called once, before the first ``PaymentCardReader`` is created.
     public static func bootstrap(_ configuration: ValidatedConfiguration) {
         state.withLock { state in
             precondition(
@@ -116,10 +117,10 @@ public enum ProximityReaderSystem {
         }
     }
 
-    /// Which reader the process has chosen so far.
+    /// The process's choice of a reader so far.
     static var readerChoice: ReaderChoice { state.withLock { $0.configuration?.reader } ?? .automatic }
 
-    /// The configuration of this process, which stays it from now on.
+    /// Returns the configuration of this process, which can no longer change.
     static func use() -> ValidatedConfiguration {
         let configuration = state.withLock { state in
             state.isInUse = true
@@ -144,10 +145,10 @@ public enum ProximityReaderSystem {
 }
 
 extension ProximityReaderSystem {
-    /// The messages that the kernels have for the people at a reader, from now on (EMV Contactless Book A, 9): also what
-    /// ``PaymentCardReader/events`` has no word for, such as 1D, “insert card”, of a card that wants its contacts.
+    /// Returns the kernels' messages for the people at a reader, from now on (EMV Contactless Book A, 9).  They
+    /// include messages that ``PaymentCardReader/events`` lacks, such as 1D, “insert card”.
     ///
-    /// Each call gives a stream of its own, which holds the last 64 until they are taken.
+    /// Each call returns a new stream, which buffers the last 64 messages.
     public static func messages(of reader: PaymentCardReader) -> AsyncStream<UserInterfaceRequest> {
         reader.terminal.messages.stream()
     }
@@ -155,8 +156,8 @@ extension ProximityReaderSystem {
 
 let logger = Logger(label: "ProximityReader")
 
-/// An error as a log may have it, or the text of another: one of somebody else's may say anything, and so it is named by its
-/// type alone.
+/// Returns a text for the log, or for another error: a foreign error's text is not safe to log, so it is named by its
+/// type.
 func loggable(_ error: any Error) -> String {
     switch error {
     case let error as CardError: error.description

@@ -1,59 +1,59 @@
 import Foundation
 
-/// The life of one read, from the call to its answer: what has happened goes in, what is to be done comes out.  It does no I/O.
+/// The life of a read, from the call to its result: events go in, actions come out.  It does no I/O.
 ///
-/// It begins with the wait for its turn, and waits for a card then.  A card that was found is read to its end, whatever comes
-/// meanwhile; only a reader that hangs is given up.  An application is told of the end before its caller gets the answer.
+/// A read first waits for its turn, then for a card.  Once there is a card, it is read to its end; only a reader that
+/// hangs is abandoned.  The application learns of the end before its caller gets the result.
 struct ReadLife: Sendable {
     typealias ReadError = PaymentCardReaderSession.ReadError
 
     enum Event: Sendable {
-        /// The store's policy has nothing against it.
+        /// The store's policy admits the read.
         case admitted(cardIsLeft: Bool)
-        /// The card of the read before is gone.
+        /// The card of the previous read is gone.
         case turnCame
         case field(PaymentCardReader.Event)
-        /// The caller, the machine's sleep or a reader that has gone ends it, as long as there is no card.
+        /// The caller, the machine's sleep or the reader's loss ends the read, as long as there is no card.
         case interrupted(ReadError)
         case timeOver(Timer)
-        /// The card has paid, and its data are sealed: the payment may be stored.
+        /// The card has paid, and its data is sealed: the payment may be stored.
         case sealed
         case completed(PaymentCardReadResult)
-        /// It cannot go on; a `CancellationError` for one that was stopped.
+        /// The read cannot continue; a `CancellationError` for a read that was stopped.
         case failed(any Error)
         case cardGone
     }
 
     enum Action: Sendable {
         case tell(PaymentCardReader.Event)
-        /// What is under way for the read is to end.
+        /// Stop the work that is under way for the read.
         case stop
         case start(Timer)
-        /// The reader hangs: nobody waits for it any more.
+        /// Abandon the reader, which hangs.
         case abandonReader
-        /// The next read waits until the card is gone.
+        /// Have the next read wait until the card is gone.
         case leaveCard
-        /// The next read may begin.
+        /// Let the next read begin.
         case makeRoom
-        /// The session may have ended during the wait for the card.
+        /// Check the session, which may have ended during the wait for the card.
         case checkSession
-        /// What has happened must not go on.
+        /// Refuse the event.
         case refuse(any Error)
         case answer(PaymentCardReadResult)
         case fail(any Error)
     }
 
     enum Timer: Sendable {
-        /// For the reader to end a wait.
+        /// The time for the reader to end a wait.
         case answer(ReadError)
-        /// For a card to be read.
+        /// The time to read a card.
         case transaction
-        /// For a card to be taken away, before the answer no longer waits for it.
+        /// The time to remove the card, before the result no longer waits for it.
         case removal
     }
 
     private enum State: Sendable {
-        /// For its turn, or for a card.
+        /// The read waits for its turn, or for a card.
         case waiting
         case reading
         /// The outcome is known, and shown until the card is gone.
@@ -63,20 +63,20 @@ struct ReadLife: Sendable {
 
     private let returnsAtOnce: Bool
     private var state = State.waiting
-    /// Whether the application has been told of it.
+    /// True if the application knows of the read.
     private var isShown = false
-    /// Whether there has been a card.
+    /// True if there has been a card.
     private var hadCard = false
-    /// Whether the payment may be stored.
+    /// True if the payment may be stored.
     private var isSealed = false
-    /// What it fails with as soon as there is no card.
+    /// The error with which the read ends as soon as there is no card.
     private var interruption: ReadError?
 
     init(returnsAtOnce: Bool) { self.returnsAtOnce = returnsAtOnce }
 
-    /// Whether there is no card, so that it can be ended.
+    /// True if there is no card, so that the read can be ended.
     var isWaiting: Bool { if case .waiting = state { true } else { false } }
-    /// Whether its outcome is known.
+    /// True if the outcome is known.
     var hasEnded: Bool {
         switch state {
         case .waiting, .reading: false
@@ -123,7 +123,8 @@ struct ReadLife: Sendable {
         }
     }
 
-    /// Why what was about to happen must not: the read is over, or is to end.  What has happened anyway is let be.
+    /// Returns a refusal of the event if the read is over or is to end.  An event that has already happened is
+    /// ignored.
     private func refusal(of event: Event, or others: [Action] = []) -> [Action] {
         switch event {
         case .admitted, .turnCame, .field(.readyForTap), .field(.cardDetected), .sealed, .completed:

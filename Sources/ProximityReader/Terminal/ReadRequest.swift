@@ -1,13 +1,13 @@
 import Foundation
 
-/// One read: what a card is read for, how, and in which session.
+/// A request to read a card: the purpose, the options, and the session.
 package struct ReadRequest: Sendable {
-    /// Of this read alone; that of its result.
+    /// An identifier of this read and of its result.
     let id: UUID
     let card: CardRequest
     let options: PaymentCardReader.Options
     let session: TerminalSession
-    /// The application's own, which a stored payment keeps unread; nil if there is nothing.
+    /// The application's data, which a stored payment keeps unread; nil if there is none.
     let attachment: Data?
 
     init(

@@ -1,22 +1,26 @@
 import Dispatch
 import Synchronization
 
-/// Looks for a reader, for callers that cannot wait as tasks do.
+/// A search for a reader, for callers that cannot wait asynchronously.
 final class ReaderLook: Sendable {
     private let clock: any Clock<Duration>
     private let last = Mutex<(isThere: Bool, age: @Sendable () -> Duration)?>(nil)
 
-    /// - Parameter clock: what the age of an answer is measured with.
+    /// Creates a search.
+    ///
+    /// - Parameter clock: measures the age of an answer.
     init(clock: some Clock<Duration> = ContinuousClock()) { self.clock = clock }
 
-    /// Whether there is a reader; false if that is not known within two seconds.
+    /// Returns true if there is a reader; false if that is not known within two seconds.
     ///
-    /// Blocks its thread for so long at most; not at all where somebody has looked within a second.
+    /// Blocks its thread for at most that time; not at all within a second of the previous search.
     func findsReader(_ choice: ProximityReaderSystem.ReaderChoice) -> Bool {
         findsReader { (try? await choice.find()) != nil }
     }
 
-    /// - Parameter look: has threads of its own, so that it comes to its end where all others are blocked.
+    /// Returns the answer of `look`.
+    ///
+    /// - Parameter look: runs on its own threads, so that it ends even if all others are blocked.
     func findsReader(_ look: @escaping @Sendable () async -> Bool) -> Bool {
         if let last = last.withLock({ $0 }), last.age() < .seconds(1) { return last.isThere }
         let (found, end) = (Found(), DispatchSemaphore(value: 0))
@@ -46,7 +50,7 @@ final class ReaderLook: Sendable {
 }
 
 extension Clock where Duration == Swift.Duration {
-    /// - Returns: how long ago it is that this was called.
+    /// Returns a function that measures the time since this call.
     fileprivate func age() -> @Sendable () -> Duration {
         let start = now
         return { start.duration(to: now) }

@@ -2,9 +2,9 @@ import CardReaders
 import SmartCard
 
 extension ProximityReaderSystem.ReaderChoice {
-    /// The reader, which must be attached.
+    /// Finds the reader, which must be attached.
     ///
-    /// - Throws: `CardError`, of kind `noReader` where there is none.
+    /// - Throws: `CardError`, of kind `noReader` if there is none.
     func find() async throws -> any CardReader {
         switch self {
         case .reader(let reader): return reader
@@ -22,7 +22,7 @@ extension ProximityReaderSystem.ReaderChoice {
 }
 
 extension PaymentCardReaderError {
-    /// What a reader's error is when it is being prepared.
+    /// Maps a reader's error during preparation.
     init(_ error: CardError) {
         self =
             switch error.kind {
@@ -37,9 +37,9 @@ extension PaymentCardReaderError {
 }
 
 extension PaymentCardReaderSession.ReadError {
-    /// What a reader's error is when a card is being read.
+    /// Maps a reader's error during a read.
     ///
-    /// - Parameter isFieldUp: whether the reader had been made ready for cards before.
+    /// - Parameter isFieldUp: true if the reader had already been made ready for cards.
     init(_ error: CardError, isFieldUp: Bool = true) {
         self =
             switch error.kind {

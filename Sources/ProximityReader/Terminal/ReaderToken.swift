@@ -2,29 +2,31 @@ import CardEncryption
 import Foundation
 import JWTKit
 
-/// What a payment service says to this terminal, verified: a JSON web token signed with ES256.
+/// A verified reader token of a payment service: a JSON Web Token signed with ES256.
 struct ReaderToken: Sendable {
-    /// Of a token in its compact form, in characters.
+    /// The maximum length of a token in its compact form, in characters.
     static let maximumLength = 16_384
 
-    /// The token itself; nil where the reader was prepared with it before.
+    /// The token itself; nil for a reader that was prepared with it before.
     let token: PaymentCardReader.Token?
     let issuer: String
-    /// `mid`
+    /// The merchant, claim `mid`.
     let merchant: String
-    /// `tpid`
+    /// The terminal profile, claim `tpid`.
     let terminalProfile: String?
     let expiration: Date
-    /// `iat`; nil if it does not tell.
+    /// The time of issue, claim `iat`; nil if absent.
     let issued: Date?
-    /// Whether payments may be stored after a preparation with it: it says what it is for (`typ`), whom (`aud`), and since
-    /// when (`iat`).
+    /// True if payments may be stored after a preparation with the token: it contains its purpose (`typ`), its
+    /// audience (`aud`), and its time of issue (`iat`).
     let isForStoring: Bool
-    /// Whom card data are sealed for: `card_data_key`, a JWK; nil if it names nobody.
+    /// The recipient of sealed card data: `card_data_key`, a JWK; nil if the token names none.
     let recipient: JWERecipient?
     /// ``recipient`` as a JWK.
     let cardDataKey: String?
 
+    /// Verifies a token.
+    ///
     /// - Throws: ``PaymentCardReaderError`` of the cases `emptyReaderToken`, `invalidReaderToken`, `tokenExpired` and
     ///   `invalidMerchant`.
     init(_ token: PaymentCardReader.Token, for configuration: ProximityReaderSystem.ValidatedConfiguration) async throws
@@ -49,7 +51,7 @@ struct ReaderToken: Sendable {
         let now = configuration.now()
         expiration = Date(timeIntervalSince1970: claims.exp)
         guard expiration > now else { throw PaymentCardReaderError.tokenExpired }
-        // Clocks differ a little.
+        // A tolerance for the difference of the clocks.
         guard max(claims.nbf ?? 0, claims.iat ?? 0) <= now.timeIntervalSince1970 + 300 else {
             throw Self.invalid("it is from the future; check this machine's clock")
         }
@@ -66,7 +68,7 @@ struct ReaderToken: Sendable {
             throw Self.invalid("it is for another terminal profile")
         }
         do {
-            // Of the claims as they came: no object in them names a member twice.
+            // The claims as received: no object in them names a member twice.
             let key = try JWK(member: "card_data_key", of: verified.payload)
             recipient = try key.map { try JWERecipient($0) }
             cardDataKey = key?.description
@@ -81,7 +83,7 @@ struct ReaderToken: Sendable {
         isForStoring = verified.purpose == .reading && claims.iat != nil && claims.aud?.values.isEmpty == false
     }
 
-    /// The token that the reader was prepared with.
+    /// Restores the token with which the reader was prepared.
     ///
     /// - Throws: `JWKError`.
     init(_ preparation: Preparation) throws {
@@ -118,20 +120,20 @@ struct ReaderToken: Sendable {
     private struct Claims: JWTPayload {
         let iss: String
         let aud: Audience?
-        /// Seconds since 1970, as the others.
+        /// Seconds since 1970, like the other times.
         let exp: Double
         let iat: Double?
         let nbf: Double?
         let mid: String
         let tpid: String?
 
-        /// The claims are verified against this terminal's clock and configuration, not here.
+        /// Does nothing: the caller verifies the claims against the terminal's clock and configuration.
         func verify(using algorithm: some JWTAlgorithm) throws {
             guard algorithm.name == "ES256" else { throw JWTError.unsupportedAlgorithm(alg: algorithm.name) }
         }
     }
 
-    /// One, or several in a list (RFC 7519, section 4.1.3).
+    /// One audience, or a list of several (RFC 7519, section 4.1.3).
     struct Audience: Codable {
         let values: [String]
 

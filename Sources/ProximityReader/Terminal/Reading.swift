@@ -7,14 +7,14 @@ import SmartCard
 import Synchronization
 import Waiting
 
-/// A read that is under way, or whose card has not been taken away.
+/// A read that is under way, or whose card has not been removed.
 struct RunningRead {
     var life: ReadLife
     let session: TerminalSession
     let answer: Answer
     var task: Task<Void, Never>?
 
-    /// What the caller of a read gets, once.
+    /// The result of a read, delivered once to its caller.
     final class Answer: Sendable {
         private let caller: Mutex<CheckedContinuation<PaymentCardReadResult, any Error>?>
 
@@ -30,10 +30,10 @@ struct RunningRead {
     }
 }
 
-/// The terminal's reads: does what ``ReadLife`` says, and tells it what came of it.
+/// The terminal's reads: carries out the actions of ``ReadLife``, and reports the events.
 extension PaymentTerminal {
     func read(_ request: ReadRequest) async throws -> PaymentCardReadResult {
-        // Nobody is asked for a card.
+        // No card is requested.
         guard !Task.isCancelled else { throw PaymentCardReaderSession.ReadError.readCancelled }
         guard reading == nil, !isPreparing else { throw PaymentCardReaderSession.ReadError.readerSessionBusy }
         guard !isAsleep else { throw PaymentCardReaderSession.ReadError.readFromBackgroundError }
@@ -49,7 +49,7 @@ extension PaymentTerminal {
                 reading = id
                 let task = Task {
                     await perform(transaction, request, after: before)
-                    // One that was refused or cancelled has not waited for it, and who comes next does.
+                    // A read that was refused or canceled has not waited; the next one does.
                     await before?.value
                     reads[id] = nil
                 }
@@ -80,16 +80,16 @@ extension PaymentTerminal {
         return true
     }
 
-    /// Ends the read that is under way as soon as there is no card: one that was found is read to its end.
+    /// Ends the read that is under way as soon as there is no card: a card that was found is read to its end.
     func interruptRead(with error: PaymentCardReaderSession.ReadError) {
         if let reading { happen(.interrupted(error), in: reading) }
     }
 
     // MARK: Life
 
-    /// Does what comes of an event in a read's life.
+    /// Carries out the actions that follow from an event in a read's life.
     ///
-    /// - Returns: why what has happened must not go on.
+    /// - Returns: the refusal of the event.
     @discardableResult func happen(_ event: ReadLife.Event, in id: UUID) -> (any Error)? {
         guard let actions = reads[id]?.life.next(event) else { return CancellationError() }
         var refusal: (any Error)?
@@ -144,7 +144,7 @@ extension PaymentTerminal {
             logger.warning("the reader: \(error.description)")
             return PaymentCardReaderSession.ReadError(error)
         default:
-            // Another's error may say anything.
+            // A foreign error's text is not safe to log.
             logger.error("the card's data could not be sealed or stored: \(type(of: error))")
             return PaymentCardReaderSession.ReadError.readerServiceError
         }
@@ -152,10 +152,12 @@ extension PaymentTerminal {
 
     // MARK: The card
 
-    /// - Parameter before: the read before, which has the field until its card is gone.
+    /// Performs a transaction.
+    ///
+    /// - Parameter before: the previous read, which has the field until its card is gone.
     private func perform(_ transaction: Transaction, _ request: ReadRequest, after before: Task<Void, Never>?) async {
         do {
-            // Nobody is asked for a card that would be of no use.
+            // No card is requested that would be of no use.
             try await admit(request.card, to: request.session)
             try proceed(.admitted(cardIsLeft: isCardLeft), in: request.id)
             await before?.ended()
@@ -166,7 +168,7 @@ extension PaymentTerminal {
                 await self.perform(transaction, request, reader.identity, field)
             }
         } catch {
-            // One that has ended stands, whether the reader could be put back as it was or not.
+            // A read that has ended stands, even if the reader's state could not be restored.
             fail(request.id, with: error)
         }
     }
@@ -184,7 +186,7 @@ extension PaymentTerminal {
         happen(.cardGone, in: request.id)
     }
 
-    /// The card's data are gone when this returns, however long the card stays.
+    /// Runs a transaction and seals its data.  The clear data is gone when this returns, however long the card stays.
     private func pay(
         _ transaction: Transaction, _ request: ReadRequest, _ reader: ReaderIdentity, _ field: EventfulField
     ) async throws -> PaymentCardReadResult {
@@ -220,7 +222,7 @@ extension PaymentTerminal {
         }
     }
 
-    /// Waits until the card of a read is gone, cancelled or not, so that it does not pay for who comes next.
+    /// Waits until the card of a read is gone, canceled or not, so that it does not pay for the next customer.
     private func removal(from field: EventfulField) async {
         guard isCardLeft, session != nil else { return }
         let removal = Task {
@@ -233,10 +235,10 @@ extension PaymentTerminal {
         isCardLeft = false
     }
 
-    /// Waits until the card of the last read has been taken away.  Until then the reader itself may say that there is none.
+    /// Waits until the card of the last read has been removed.  Before that the reader itself may report no card.
     ///
-    /// - Parameter cardIsThere: called at once if it has not been.
-    /// - Returns: whether it was called.
+    /// - Parameter cardIsThere: called at once if the card is still there.
+    /// - Returns: true if it was called.
     package func waitForRemoval(_ cardIsThere: @Sendable () -> Void) async -> Bool {
         guard isCardLeft, let lastRead else { return false }
         cardIsThere()

@@ -3,7 +3,7 @@ import Foundation
 import Logging
 import SmartCard
 
-/// How the terminal is made ready, and until when it is.
+/// The terminal's preparation and its sessions.
 extension PaymentTerminal {
     package func prepare(using token: PaymentCardReader.Token) async throws -> HeldSession {
         try await preparing {
@@ -23,7 +23,7 @@ extension PaymentTerminal {
         }
     }
 
-    /// Makes a session on these terms.
+    /// Creates a session on these terms.
     private func preparing(
         _ terms: () async throws -> (token: ReaderToken, end: Date, preparation: Preparation?)
     ) async throws -> HeldSession {
@@ -38,7 +38,7 @@ extension PaymentTerminal {
             guard try await isLinked(token) else { throw PaymentCardReaderError.accountNotLinked }
             events.send(.updateProgress(30))
             try await openReader()
-            // Tables are read now, and not while the first customer holds the card.
+            // Loads tables now, and not while the first customer holds the card.
             EntryPoint(
                 configuration: configuration.terminal, kernels: Kernels.all,
                 keys: configuration.certificationAuthorityKeys
@@ -60,7 +60,7 @@ extension PaymentTerminal {
             attached = nil
             throw PaymentCardReaderError(error)
         } catch {
-            // Another's error may say anything.
+            // A foreign error's text is not safe to log.
             logger.error("the reader could not be prepared: \(type(of: error))")
             throw PaymentCardReaderError.prepareFailed(nil)
         }
@@ -72,7 +72,7 @@ extension PaymentTerminal {
         events.send(.updateProgress(60))
     }
 
-    /// Ends the session, and lets others have reader and store.  A card that is being read is read to its end.
+    /// Ends the session, and releases the reader and the store.  A card that is being read is read to its end.
     package func end() async {
         interruptRead(with: .readCancelled)
         session = nil
@@ -86,23 +86,25 @@ extension PaymentTerminal {
         self.session = session
         expiry?.cancel()
         expiry = Task { [weak self, weak session, tick = configuration.clockTick] in
-            // The clock may be set meanwhile.
+            // The clock may be set in the meantime.
             while !Task.isCancelled, let session, await self?.isOver(session) == false {
                 try? await Task.sleep(for: tick)
             }
         }
     }
 
-    /// Tells the application when it is.
+    /// Returns true if the session is over, and then reports it to the application.
     private func isOver(_ session: TerminalSession) -> Bool {
         guard self.session === session else { return true }
         guard (try? check(session)) == nil else { return false }
         return true
     }
 
-    /// Whether this is the session of now.
+    /// Returns true if this is the present session.
     func has(_ session: TerminalSession) -> Bool { self.session === session }
 
+    /// Checks that cards can be read in the session.
+    ///
     /// - Throws: `ReadError` for a session that is over; `PaymentCardReaderError` for one that stores.
     func check(_ session: TerminalSession) throws {
         guard self.session === session else { throw PaymentCardReaderSession.ReadError.noReaderSession }

@@ -2,15 +2,15 @@ import CSystemBus
 import Foundation
 import Logging
 
-/// Tells when this machine falls asleep and wakes: the signal PrepareForSleep of logind (org.freedesktop.login1(5)).
+/// A watch for this machine's sleep: the signal PrepareForSleep of logind (org.freedesktop.login1(5)).
 final class SleepWatch: @unchecked Sendable {
-    // Unchecked: the thread has the bus to itself.
+    // Unchecked: only the thread uses the bus.
 
     private let address: String?
-    /// Its writing end is closed to end the thread.
+    /// A pipe; closing its writing end stops the thread.
     private let ending = Pipe()
     private let states: AsyncStream<Bool>.Continuation
-    /// Where logind's manager is.
+    /// The address of logind's manager.
     private let manager = (
         name: "org.freedesktop.login1", path: "/org/freedesktop/login1", interface: "org.freedesktop.login1.Manager"
     )
@@ -20,17 +20,18 @@ final class SleepWatch: @unchecked Sendable {
         self.states = states
     }
 
-    /// Whether the machine sleeps, or is about to: first what it does now, then each change, in their order.
+    /// Returns a stream that yields true when the machine sleeps or is about to: first the present state, then each
+    /// change in order.
     ///
-    /// Ends when the bus does: at once on a machine without one, such as a container.
+    /// It ends with the bus: at once on a machine without one, such as a container.
     ///
-    /// - Parameter address: of the bus (D-Bus specification, Server Addresses); nil: the system's.
+    /// - Parameter address: the address of the bus (D-Bus specification, Server Addresses); nil for the system bus.
     static func states(on address: String?) -> AsyncStream<Bool> {
         let (stream, continuation) = AsyncStream.makeStream(of: Bool.self)
         let watch = SleepWatch(address, continuation)
         let ending = watch.ending.fileHandleForWriting
         continuation.onTermination = { _ in try? ending.close() }
-        // Whatever is asked of a bus may take half a minute.
+        // A call over the bus may take half a minute.
         Thread.detachNewThread {
             watch.run()
             continuation.finish()
@@ -50,7 +51,7 @@ final class SleepWatch: @unchecked Sendable {
                 pollfd(fd: sd_bus_get_fd(bus), events: Int16(sd_bus_get_events(bus)), revents: 0),
                 pollfd(fd: ending.fileHandleForReading.fileDescriptor, events: Int16(POLLIN), revents: 0),
             ]
-            // What the bus has to do at a time of its own, it does when something comes.
+            // The bus's own periodic work is done when a message arrives.
             guard poll(&waits, 2, -1) > 0 || errno == EINTR else { return }
             if waits[1].revents != 0 { return }
         }
@@ -68,7 +69,7 @@ final class SleepWatch: @unchecked Sendable {
         return bus
     }
 
-    /// To the signal first, so that nothing is missed between the two.
+    /// Subscribes to the signal before it reads the state, so that no change is missed.
     private func subscribe(_ bus: OpaquePointer) -> Bool {
         let matched = sd_bus_match_signal(
             bus, nil, manager.name, manager.path, manager.interface, "PrepareForSleep",
@@ -88,7 +89,7 @@ final class SleepWatch: @unchecked Sendable {
         let known = sd_bus_get_property_trivial(
             bus, manager.name, manager.path, manager.interface, "PreparingForSleep", nil,
             CChar(UInt8(ascii: "b")), &isAsleep)
-        // Without logind nothing is told.
+        // Without logind nothing is yielded.
         if known >= 0 { states.yield(isAsleep != 0) }
         return true
     }

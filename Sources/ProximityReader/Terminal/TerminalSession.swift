@@ -1,12 +1,12 @@
 import Foundation
 import Waiting
 
-/// What one call of `prepare` has made: the token it was made with, and until when it is good.
+/// A session, created by a call of `prepare`: its token and its expiration.
 package final class TerminalSession: Sendable {
     let id = UUID().uuidString
     let token: ReaderToken
     let end: Date
-    /// What payments are stored after; nil for a session that is online.
+    /// The preparation after which payments are stored; nil for an online session.
     let preparation: Preparation?
 
     init(_ token: ReaderToken, end: Date, storingAfter preparation: Preparation? = nil) {
@@ -16,19 +16,19 @@ package final class TerminalSession: Sendable {
     }
 }
 
-/// A card has declined nothing, and wants to be inserted or swiped: “try another interface” (EMV Contactless Book A, 6.2.4).
+/// A card declined nothing, and has to be inserted or swiped: “try another interface” (EMV Contactless Book A, 6.2.4).
 ///
-/// ``ProximityReaderSystem/messages(of:)`` has had the message for the cardholder before.
+/// ``ProximityReaderSystem/messages(of:)`` has delivered the cardholder's message before.
 package struct AnotherInterfaceNeeded: Error { package init() {} }
 
-/// A session with the terminal that it is of.  The terminal ends when nobody has one of these, nor a reader of it.
+/// A session together with its terminal.  The terminal ends when no such value and no reader refers to it.
 package struct HeldSession: Sendable {
     let session: TerminalSession
     let terminal: PaymentTerminal
 
     var id: String { session.id }
 
-    /// The session that takes this one's place, with the same token, or after the same preparation.
+    /// Returns the session that replaces this one, with the same token, or after the same preparation.
     func next() async throws -> HeldSession {
         guard let token = session.token.token else { return try await terminal.prepareStoreAndForward() }
         return try await terminal.prepare(using: token)
@@ -38,7 +38,9 @@ package struct HeldSession: Sendable {
 
     var events: AsyncStream<PaymentCardReader.Event> { terminal.events.stream(of: nil) }
 
-    /// - Throws: also ``AnotherInterfaceNeeded``.
+    /// Reads a card.
+    ///
+    /// - Throws: in addition ``AnotherInterfaceNeeded``.
     func read(
         _ request: CardRequest, _ options: PaymentCardReader.Options, as id: UUID = UUID(), attachment: Data? = nil
     ) async throws -> PaymentCardReadResult {
@@ -51,7 +53,7 @@ package struct HeldSession: Sendable {
 
     func cancelRead() async throws -> Bool { try await terminal.cancelRead(in: session) }
 
-    /// Reads while `handler` is told of this read's events, in the form that Apple had first.
+    /// Reads a card, and reports this read's events to `handler`, in the form of Apple's first version.
     @available(*, deprecated)
     func read(
         _ request: CardRequest, _ options: PaymentCardReader.Options,
@@ -60,7 +62,7 @@ package struct HeldSession: Sendable {
         guard let handler else { return try await read(request, options) }
         let handle = Handler(call: handler)
         let id = UUID()
-        // The end of the read before may come during this one.
+        // The end of the previous read may fall into this one.
         let events = terminal.events.stream(of: id)
         let watch = Task {
             for await event in events {
@@ -87,7 +89,9 @@ package struct HeldSession: Sendable {
 
 @available(*, deprecated)
 extension PaymentCardReaderSession.Event {
-    /// - Returns: nil for an event that had no such form.
+    /// Maps an event.
+    ///
+    /// - Returns: nil for an event that Apple's first version did not have.
     init?(_ event: PaymentCardReader.Event) {
         switch event {
         case .readyForTap: self = .readyForTap

@@ -1,13 +1,13 @@
-/// The payment service of tests and development: anybody can sign as it.
+/// A payment service for tests and development: anybody can sign in its name.
 ///
-/// Its private key is published, with the tool psp-sandbox.  A terminal that takes money has other keys.
+/// Its private key is published with the tool psp-sandbox.  A terminal that takes money must have other keys.
 package enum TestPaymentService {
-    /// Its public key, as a JSON Web Key Set.
+    /// The public key, as a JSON Web Key Set.
     package static let keySet = """
         {"keys":[{"kty":"EC","crv":"P-256","use":"sig","alg":"ES256","kid":"test-payment-service",\
         "x":"A7bzZSKUJQVoRrbhhBeotBS9K9D8EecwZ6pYLsTrD_k","y":"aE9mO7DM_syqfuBYF61tL8VPRBgKoSqG3AciFM2laRs"}]}
         """
 
-    /// Its key's (RFC 7638): SHA-256 of the canonical form, as `openssl dgst` has it.
+    /// The thumbprint of the key (RFC 7638): the SHA-256 of its canonical form, computed with `openssl dgst`.
     static let thumbprint = "ZgoZU4V9QuLqLSYfG7Ge1od9GDyvpLIk0ewjtYR_pFI"
 }

@@ -2,33 +2,35 @@ import CardEncryption
 package import Foundation
 package import JWTKit
 
-/// The payment service's public keys, and what they have signed: JSON web tokens with ES256.
+/// The payment service's public keys, for verifying JSON Web Tokens signed with ES256.
 package struct TokenVerifier: Sendable {
-    /// What a token is for: the `typ` of its header (RFC 8725, section 3.11).
+    /// The purpose of a token: the `typ` of its header (RFC 8725, section 3.11).
     package enum Purpose: String, Sendable {
         case reading = "reader-token+jwt"
         case deletion = "deletion-token+jwt"
     }
 
-    /// What a token says, once its signature is good.  Times, issuer and audience are for the caller to look at.
+    /// The contents of a token whose signature is valid.  The caller checks times, issuer and audience.
     package struct Verified<Claims: Sendable>: Sendable {
         package let claims: Claims
-        /// Nil if the header does not tell.
+        /// The token's purpose; nil if the header does not contain it.
         package let purpose: Purpose?
-        /// The claims as they came.
+        /// The claims as received.
         package let payload: Data
     }
 
-    /// A token that says it is for something that nobody here has heard of.
+    /// A token for an unknown purpose.
     struct OtherPurpose: Error {}
 
     private let keys: [(id: String, key: ES256PublicKey)]
-    /// Whether anybody can sign, with the published key of the test payment service: by the keys' thumbprints (RFC 7638), so
-    /// that it does not matter how the set is written.
+    /// True if the set contains the published key of the test payment service, with which anybody can sign.  Keys are
+    /// compared by thumbprint (RFC 7638), so their notation does not matter.
     let hasTestKey: Bool
 
-    /// - Parameter text: a JSON Web Key Set (RFC 7517); of its keys, those on P-256 count.
-    /// - Throws: `JWKError`, also for a private key, for one without a name and for a set of no key on P-256.
+    /// Reads a key set.
+    ///
+    /// - Parameter text: a JSON Web Key Set (RFC 7517); only keys on P-256 are used.
+    /// - Throws: `JWKError`, also for a private key, for a key without a name, and for a set without a key on P-256.
     package init(keySet text: String) throws {
         var keys: [(id: String, key: ES256PublicKey)] = []
         var hasTestKey = false
@@ -44,9 +46,9 @@ package struct TokenVerifier: Sendable {
 
     struct UnusableKeys: Error, CustomStringConvertible { let description: String }
 
-    /// Looks at the signature and at what the token says it is for.
+    /// Verifies the signature and the purpose of a token.
     ///
-    /// - Throws: `JWTError`; ``OtherPurpose``; what decoding the claims throws.
+    /// - Throws: `JWTError`; ``OtherPurpose``; errors of decoding the claims.
     package func verify<Claims: JWTPayload>(_ token: String, as type: Claims.Type) async throws -> Verified<Claims> {
         let collection = JWTKeyCollection()
         for (id, key) in keys { await collection.add(ecdsa: key, kid: JWKIdentifier(string: id)) }

@@ -2,26 +2,28 @@ import CardEncryption
 import EMVContactless
 
 extension ProximityReaderSystem {
-    /// A configuration that a terminal can have: only ``Configuration/validated()`` makes one.
+    /// A valid configuration: only ``Configuration/validated()`` creates one.
     @dynamicMemberLookup
     public struct ValidatedConfiguration: Sendable {
         private var configuration: Configuration
-        /// Of ``Configuration/tokenKeys``.
+        /// The verifier for ``Configuration/tokenKeys``.
         let tokenVerifier: TokenVerifier
 
-        /// What the configuration says.
+        /// Returns a setting of the configuration.
         public subscript<Value>(dynamicMember member: KeyPath<Configuration, Value>) -> Value {
             configuration[keyPath: member]
         }
 
-        /// The same terminal with another reader.
+        /// Returns the same terminal with another reader.
         public func with(_ reader: ReaderChoice) -> Self {
             var other = self
             other.configuration.reader = reader
             return other
         }
 
-        /// - Throws: as ``Configuration/validated()``.
+        /// Validates a configuration.
+        ///
+        /// - Throws: the errors of ``Configuration/validated()``.
         fileprivate init(_ configuration: Configuration) throws {
             try configuration.terminal.validate()
             let isTest = configuration.terminal.environment == .test
@@ -50,7 +52,9 @@ extension ProximityReaderSystem {
             self.configuration = configuration
         }
 
-        /// - Throws: if there is one that is no key, so that nothing rests unwrapped for that reason.
+        /// Checks the systemd credential.
+        ///
+        /// - Throws: if there is a credential that is not a key, so that no key is stored unwrapped for that reason.
         private static func checkCredential() throws {
             do {
                 _ = try WrappingKey.systemdCredential(Configuration.storeCredential)
@@ -62,7 +66,7 @@ extension ProximityReaderSystem {
             }
         }
 
-        /// What a process has that sets nothing: a terminal for tests, which stores nothing.
+        /// The configuration of a process that sets none: a terminal for tests, which stores nothing.
         static let forTests: Self = {
             do { return try Configuration().validated() } catch {
                 preconditionFailure("the configuration that nothing was set of is good")
@@ -72,13 +76,14 @@ extension ProximityReaderSystem {
 }
 
 extension ProximityReaderSystem.Configuration {
-    /// The only way to a terminal.
+    /// Validates the settings, which is the only way to a terminal.
     ///
-    /// Reads the credential for the store's key, if payments are to be stored and ``storeWrappingKey`` is nil.
+    /// Reads the credential for the store's key if payments are to be stored and ``storeWrappingKey`` is nil.
     ///
-    /// - Throws: `ConfigurationError` if the terminal's configuration is not one; ``PaymentCardReaderError/prepareFailed(_:)``
-    ///   if ``tokenKeys`` is no key set, or has a key that anybody can sign with for a terminal that takes live cards; if such
-    ///   a terminal stores payments and has no ``tokenIssuer`` or ``tokenAudience``; if there is a credential for the store's
-    ///   key that cannot be used; if ``cardDataKey`` has options that its device cannot seal with.
+    /// - Throws: `ConfigurationError` if the terminal's configuration is invalid;
+    ///   ``PaymentCardReaderError/prepareFailed(_:)`` if ``tokenKeys`` is not a key set; if a terminal for live cards
+    ///   has a key that anybody can sign with; if such a terminal stores payments without a ``tokenIssuer`` or a
+    ///   ``tokenAudience``; if the credential for the store's key is unusable; if ``cardDataKey`` has options that its
+    ///   device cannot seal with.
     public func validated() throws -> ProximityReaderSystem.ValidatedConfiguration { try .init(self) }
 }

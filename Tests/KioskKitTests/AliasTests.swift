@@ -4,7 +4,7 @@ import ProximityReader
 import SmartCardSimulator
 import Testing
 
-@Suite(.timeLimit(.minutes(5))) struct SpellingTests {
+@Suite(.timeLimit(.minutes(5))) struct AliasTests {
     @Test("a session that is made from reader and token, and prepared again, goes on as the reader's session")
     func session() async throws {
         let bench = try await KioskBench()
