@@ -73,6 +73,9 @@ public struct Machine: Sendable {
 
     /// What is attached, again with each change, without polling.  A backend that fails is tried again.
     ///
+    /// A reader that is plugged in while pcscd answers is told as soon as pcscd has it; one that pcscd does not take within five
+    /// seconds is driven over USB.
+    ///
     /// Each call makes a stream of its own, which ends when it is let go.
     public func listings() -> AsyncStream<Listing> { listings(thoroughly: true) }
 
@@ -175,14 +178,15 @@ public struct Machine: Sendable {
             var failures: [ReaderIdentity.Backend: CardError] = [:]
             let devices = await ofUSB.value(&failures[.usb]) ?? []
             var readers = await ofPCSC.value(&failures[.pcsc]) ?? []
-            var entries = await match(readers, devices, thoroughly: thoroughly)
+            let answers = backends.contains(.pcsc) && failures[.pcsc] == nil
+            var entries = await match(readers, devices, answers, thoroughly: thoroughly)
             // One that has only begun may have readers on the USB in hand, which must not be taken from it.
             let deadline = ContinuousClock.now + PCSCD.limit
-            while backends.contains(.pcsc), failures[.pcsc] == nil, entries.contains(where: \.isOnUSB), PCSCD().isYoung,
+            while answers, entries.contains(where: \.isOnUSB), PCSCD().isYoung,
                 ContinuousClock.now < deadline, (try? await Task.sleep(for: .milliseconds(100))) != nil
             {
                 readers = (try? await PCSCD().readers()) ?? readers
-                entries = await match(readers, devices, thoroughly: thoroughly)
+                entries = await match(readers, devices, answers, thoroughly: thoroughly)
             }
             let boards = await serial
             failures[.serial] = boards.failure
@@ -213,12 +217,13 @@ public struct Machine: Sendable {
         }
 
         private func match(
-            _ readers: [PCSCReader], _ devices: [USBReader], thoroughly: Bool
+            _ readers: [PCSCReader], _ devices: [USBReader], _ pcscdAnswers: Bool, thoroughly: Bool
         ) async -> [Roster.Entry] {
             if thoroughly || !devices.isEmpty && !readers.isEmpty { await ask(readers) }
             return roster.entries(
                 pcsc: readers.map { known[$0.name] ?? Roster.PCSCFacts(name: $0.name, isComplete: false) },
-                usb: devices.map { .init(device: $0.device, interface: $0.id.interface, slot: $0.id.slot) })
+                usb: devices.map { .init(device: $0.device, interface: $0.id.interface, slot: $0.id.slot) },
+                pcscdAnswers: pcscdAnswers)
         }
 
         /// All at once, and no longer than one takes: one bad reader keeps nobody waiting for the others.

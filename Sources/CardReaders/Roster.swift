@@ -53,6 +53,11 @@ package struct Roster: Sendable {
     /// How long a reader that pcscd drove is left to it when only the USB has it: pcscd is starting, or has not seen yet that
     /// it is plugged in again, and could not drive a reader that is claimed.
     package static let pcscdReturns = Duration.seconds(30)
+    /// How long a reader that is plugged in while pcscd answers is left to it: pcscd hears of it no sooner than we do, and opens
+    /// it before it tells.
+    package static let pcscdOpens = Duration.seconds(5)
+    /// The slots of the last look, each with when it was new beside a pcscd that answers; nil: nobody has looked.
+    private var arrivals: [USBFacts: ContinuousClock.Instant?]?
     /// Those that pcscd has driven, each with when it was first missed.
     private var ofPCSC: [String: ContinuousClock.Instant?] = [:]
     /// When a reader is no longer left to pcscd; nil: there is none.
@@ -70,9 +75,14 @@ package struct Roster: Sendable {
     package init() {}
 
     /// The readers in the order of pcscd's list, then those that are on USB alone.
+    ///
+    /// - Parameter pcscdAnswers: whether pcscd may take what is new.
     package mutating func entries(
-        pcsc: [PCSCFacts], usb: [USBFacts], at now: ContinuousClock.Instant = .now
+        pcsc: [PCSCFacts], usb: [USBFacts], pcscdAnswers: Bool = false, at now: ContinuousClock.Instant = .now
     ) -> [Entry] {
+        let arrival = arrivals != nil && pcscdAnswers ? now : nil
+        arrivals = Dictionary(
+            usb.map { ($0, arrivals?[$0] ?? arrival) }, uniquingKeysWith: { first, _ in first })
         let devices = Set(usb.map(\.device))
         for (model, devices) in Dictionary(grouping: devices, by: Numbered.init) where devices.count > 1 {
             repeated.insert(model)
@@ -126,12 +136,22 @@ package struct Roster: Sendable {
                 version: device.version, source: .usb(index))
         }
         changesAt = nil
-        entries += onUSB.filter { !isLeftToPCSCD($0.id, at: now) }
+        entries += onUSB.filter { entry in
+            guard case .usb(let index) = entry.source else { return true }
+            let arrival = pcscdAnswers ? arrivals?[usb[index]] ?? nil : nil
+            return !isLeftToPCSCD(entry.id, arrival, at: now)
+        }
         return entries
     }
 
-    private mutating func isLeftToPCSCD(_ id: String, at now: ContinuousClock.Instant) -> Bool {
-        guard let missed = ofPCSC[id] else { return false }
+    private mutating func isLeftToPCSCD(
+        _ id: String, _ arrival: ContinuousClock.Instant?, at now: ContinuousClock.Instant
+    ) -> Bool {
+        guard let missed = ofPCSC[id] else {
+            guard let end = arrival.map({ $0 + Self.pcscdOpens }), now < end else { return false }
+            changesAt = changesAt.map { min($0, end) } ?? end
+            return true
+        }
         let end = (missed ?? now) + Self.pcscdReturns
         guard now < end else {
             ofPCSC[id] = nil

@@ -8,13 +8,19 @@ import Waiting
 final class CCIDInterface: Sendable {
     let pipe: CCIDPipe
     let slots: [CCIDSlot]
-    private let isGone = Lock(false)
+    /// Why it is over; nil while it is open.
+    private let ending = Lock<CardError?>(nil)
+    private let hangAction = Lock<HangAction?>(nil)
     private let errors = Lock(0)
+
+    /// Has a reader that hangs reset, and returns what to tell of it.
+    typealias HangAction = @Sendable () async -> CardError
 
     private init(_ pipe: CCIDPipe) {
         self.pipe = pipe
         slots = (0..<pipe.function.descriptor.slotCount).map { CCIDSlot(pipe, number: UInt8(clamping: $0)) }
         pipe.readerIsGone = { [weak self] in self?.end() }
+        for slot in slots { slot.explain = { [weak self] error in await self?.explain(error) ?? error } }
     }
 
     deinit { pipe.link.close {} }
@@ -77,17 +83,42 @@ final class CCIDInterface: Sendable {
         await pipe.link.close()
     }
 
-    var isOpen: Bool { isGone.withLock { !$0 } }
+    var isOpen: Bool { ending.withLock { $0 == nil } }
 
-    /// The reader has left, or is let go.
-    private func end() {
-        let isNews = isGone.withLock { isGone in
-            defer { isGone = true }
-            return !isGone
+    /// Called, once, when the reader is found to hang.  The interface is closed by then.
+    var readerHangs: HangAction? {
+        get { hangAction.withLock { $0 } }
+        set { hangAction.withLock { $0 = newValue } }
+    }
+
+    /// The reader has left, is let go, or hangs.
+    ///
+    /// - Returns: whether it was open until now.
+    @discardableResult private func end(_ reason: CardError = CardError(.readerGone)) -> Bool {
+        let isNews = ending.withLock { ending in
+            defer { ending = ending ?? reason }
+            return ending == nil
         }
-        guard isNews else { return }
-        for slot in slots { slot.end() }
+        guard isNews else { return false }
+        for slot in slots { slot.end(reason) }
         pipe.link.close {}
+        return true
+    }
+
+    // MARK: Readers that hang
+
+    /// What is behind a command that failed: a reader that took too long for it and answers others is none that hangs.
+    private func explain(_ error: CardError) async -> CardError {
+        // Whoever waited for his turn meanwhile finds the interface closed.
+        if let ending = ending.withLock({ $0 }), ending.kind == .readerTimeout { return ending }
+        guard error.kind == .readerTimeout else { return error }
+        do {
+            try await Self.resynchronise(pipe)
+        } catch let silence as CardError where silence.kind == .readerTimeout {
+            guard end(error), let readerHangs else { return error }
+            return await readerHangs()
+        } catch {}
+        return error
     }
 
     // MARK: The interrupt endpoint

@@ -37,6 +37,10 @@ final class CCIDSlot: Sendable {
     private let pipe: CCIDPipe
     private let turn = USBTurn()
     private let state = Lock(State())
+    private let explanation = Lock<Explanation?>(nil)
+
+    /// What is behind a command that failed.
+    typealias Explanation = @Sendable (CardError) async -> CardError
 
     init(_ pipe: CCIDPipe, number: UInt8) {
         self.pipe = pipe
@@ -52,6 +56,11 @@ final class CCIDSlot: Sendable {
             state.withLock { $0.isNotified = newValue }
             updatePolling()
         }
+    }
+
+    var explain: Explanation? {
+        get { explanation.withLock { $0 } }
+        set { explanation.withLock { $0 = newValue } }
     }
 
     private var descriptor: CCIDDescriptor { pipe.function.descriptor }
@@ -142,7 +151,12 @@ final class CCIDSlot: Sendable {
         switch first {
         case .send(var command):
             command.slot = number
-            let answer = try await pipe.exchange(&exchange, command, timeout: timeout)
+            let answer: CCIDAnswer
+            do {
+                answer = try await pipe.exchange(&exchange, command, timeout: timeout)
+            } catch let error as CardError {
+                throw await explain?(error) ?? error
+            }
             if answer.commandStatus == .failed { throw failure(of: answer) }
             return answer.data
         case .done(let response): return response
@@ -303,7 +317,11 @@ final class CCIDSlot: Sendable {
     private func perform(_ command: CCIDCommand, timeout: Duration? = nil) async throws -> CCIDAnswer {
         var command = command
         command.slot = number
-        return try await pipe.perform(command, timeout: timeout)
+        do {
+            return try await pipe.perform(command, timeout: timeout)
+        } catch let error as CardError {
+            throw await explain?(error) ?? error
+        }
     }
 
     // MARK: Presence
@@ -344,16 +362,16 @@ final class CCIDSlot: Sendable {
         if isWanted { lookSoon() }
     }
 
-    /// The reader has left, or is let go.
-    func end() {
+    /// The reader has left, is let go, or hangs.
+    func end(_ reason: CardError) {
         let (streams, poll) = state.withLock { state in
             state.isGone = true
-            state.end = state.end ?? .readerGone
+            state.end = state.end ?? (reason.kind == .readerGone ? .readerGone : .disconnected)
             defer { (state.streams, state.poll) = ([:], nil) }
             return (state.streams.values, state.poll)
         }
         poll?.cancel()
-        for stream in streams { stream.finish() }
+        for stream in streams { stream.finish(throwing: reason.kind == .readerGone ? nil : reason) }
     }
 
     private func lookSoon() {

@@ -145,6 +145,8 @@ final class InterfaceClaims: Sendable {
     private let timeouts: CCIDTimeouts
     private let turn = USBTurn()
     private let open = Lock<[Key: Entry]>([:])
+    /// Readers that were reset in mid-session, as long as they are plugged in.
+    private let wereReset = Lock<Set<Key>>([])
 
     private struct Key: Hashable {
         let bus: UInt8
@@ -170,7 +172,13 @@ final class InterfaceClaims: Sendable {
     }
 
     func readers() async throws(CardError) -> [FoundReader] {
-        do { return FoundReader.all(in: try await bus.devices()) } catch { throw CardError(error) }
+        do {
+            let found = FoundReader.all(in: try await bus.devices())
+            wereReset.withLock { $0.formIntersection(found.map(Key.init)) }
+            return found
+        } catch {
+            throw CardError(error)
+        }
     }
 
     func changes() throws(CardError) -> AsyncStream<Void> {
@@ -226,7 +234,38 @@ final class InterfaceClaims: Sendable {
         open.withLock {
             $0[key] = Entry(interface: interface, link: interface.pipe.link, deviceTurn: deviceTurn)
         }
+        interface.readerHangs = { [weak self, weak interface, found] in
+            await self?.recover(found, from: interface) ?? CardError(.readerTimeout)
+        }
         return (interface, true)
+    }
+
+    /// Resets a reader that hangs in mid-session, once for as long as it is plugged in.  Nothing is sent again: what the
+    /// command has done is not known.
+    ///
+    /// - Returns: what to tell who waits for the command.
+    private func recover(_ found: FoundReader, from interface: CCIDInterface?) async -> CardError {
+        let key = Key(found)
+        let givenUp = CardError(
+            .readerTimeout, "it hangs again after a reset over USB", hint: "Pull the reader out and plug it in again.")
+        do {
+            return try await toTheEnd { [self] in
+                try await turn.take()
+                defer { turn.pass() }
+                await interface?.close()
+                guard !isInUse(key) else { return CardError(.readerTimeout) }
+                guard wereReset.withLock({ $0.insert(key).inserted }) else {
+                    Self.logger.error("\(givenUp)", metadata: ["reader": "\(found.id)"])
+                    return givenUp
+                }
+                try await reset(found)
+                return CardError(
+                    .readerTimeout, "it hung and was reset over USB",
+                    hint: "Try again; if it recurs, pull the reader out and plug it in again.")
+            }
+        } catch {
+            return error as? CardError ?? CardError(.readerTimeout)
+        }
     }
 
     private func find(_ id: USBReaderID) async throws -> FoundReader {

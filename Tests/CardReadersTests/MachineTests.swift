@@ -129,4 +129,57 @@ import USBTestSupport
         bus.unplug()
         #expect(await listings.next()?.readers.isEmpty == true)
     }
+
+    /// As pcscd does it: it hears of a device no sooner than we do, and tells when it has opened it.
+    @Test(
+        "a reader that is plugged in while pcscd answers is pcscd's, whoever sees it first", arguments: [true, false])
+    func pluggedIn(_ isSeenFirst: Bool) async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let pcscd = try pcscd(["Built-in Contact Reader 00 00"], address: 2, in: folder)
+        // The first one that is asked is the built-in one.
+        let addresses = Mutex<[UInt8]>([2, 9])
+        pcscd.behaviour.attribute = { id in
+            guard id == 0x0002_0110 else { return .status(0x8010_001F) }
+            return .data([addresses.withLock { $0.count > 1 ? $0.removeLast() : $0[0] }, 0x01, 0x20, 0x00])
+        }
+        defer { pcscd.stop() }
+        let bus = SoftwareUSBBus()
+        var listings = Machine(usb: USBReaders(on: bus)).listings().makeAsyncIterator()
+        let contact = "pcsc Built-in Contact Reader: it is on no USB that can be seen"
+        #expect(await listings.next().map { seen($0.readers) } == [contact])
+        func claim() { pcscd.readers.append(.init("ACS ACR122U PICC Interface 01 00")) }
+        if !isSeenFirst {
+            claim()
+            while await listings.next()?.readers.count != 2 {}
+        }
+        bus.plug(SoftwareACR122U())
+        if isSeenFirst {
+            #expect(await listings.next().map { seen($0.readers) } == [contact])
+            claim()
+        }
+        let both = [contact, "pcsc ACS ACR122U PICC Interface: pcscd has it"]
+        while let listing = await listings.next() {
+            #expect(!listing.readers.contains { $0.identity.backend == .usb })
+            if seen(listing.readers) == both { break }
+        }
+    }
+
+    @Test("a reader that is plugged in and that pcscd does not take is driven over USB, after a moment")
+    func notTaken() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let pcscd = try pcscd(["Built-in Contact Reader 00 00"], address: 9, in: folder)
+        defer { pcscd.stop() }
+        let bus = SoftwareUSBBus()
+        var listings = Machine(usb: USBReaders(on: bus)).listings().makeAsyncIterator()
+        #expect(await listings.next()?.readers.count == 1)
+        let start = ContinuousClock.now
+        bus.plug(SoftwareACR122U())
+        while let listing = await listings.next(), listing.readers.count < 2 {}
+        #expect(ContinuousClock.now - start >= Roster.pcscdOpens)
+        #expect(
+            try await seen(Machine(usb: USBReaders(on: bus)).readers()).last
+                == "usb ACS ACR122U PICC Interface: pcscd answers and does not have it")
+    }
 }

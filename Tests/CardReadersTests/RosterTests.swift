@@ -103,4 +103,37 @@ import USBDevices
         #expect(sources(after: 1070, pcscd: nil) == [.usb(0)], "pcscd does not come back")
         #expect(roster.changesAt == nil)
     }
+
+    @Test("a reader that is plugged in beside a pcscd that answers is left to it for a moment")
+    func pluggedIn() {
+        var roster = Roster()
+        let (old, new) = (device("A0123"), device("B0123", address: 5, ports: [3]))
+        let start = ContinuousClock.now
+        func ids(after seconds: Int, _ devices: [USBDevice], answers: Bool = true, pcscd: UInt32? = nil) -> [String] {
+            roster.entries(
+                pcsc: pcscd.map {
+                    [.init(name: "ACS 00 00", channel: PCSCChannelID(rawValue: 0x0020_0000 | 1 << 8 | $0))]
+                } ?? [], usb: devices.map { .init(device: $0) }, pcscdAnswers: answers, at: start + .seconds(seconds)
+            ).map { "\($0.id) \($0.source)" }
+        }
+        #expect(ids(after: 0, [old]) == ["A0123 usb(0)"])
+        #expect(ids(after: 10, [old, new]) == ["A0123 usb(0)"])
+        #expect(roster.changesAt == start + .seconds(15))
+        #expect(ids(after: 11, [old, new], pcscd: 5) == ["B0123 pcsc(0)", "A0123 usb(0)"])
+        #expect(roster.changesAt == nil)
+        // Plugged in anew, and pcscd does not take it.
+        roster = Roster()
+        #expect(ids(after: 0, []) == [])
+        #expect(ids(after: 10, [new]) == [])
+        #expect(ids(after: 14, [new]) == [])
+        #expect(ids(after: 15, [new]) == ["B0123 usb(0)"])
+        #expect(roster.changesAt == nil)
+        #expect(ids(after: 16, [new]) == ["B0123 usb(0)"])
+        // Nobody is there to take it, or is any more.
+        #expect(ids(after: 20, []) == [])
+        #expect(ids(after: 21, [old], answers: false) == ["A0123 usb(0)"])
+        #expect(ids(after: 22, [old]) == ["A0123 usb(0)"], "it is ours by now")
+        #expect(ids(after: 23, [old, new]) == ["A0123 usb(0)"])
+        #expect(ids(after: 24, [old, new], answers: false) == ["A0123 usb(0)", "B0123 usb(1)"])
+    }
 }

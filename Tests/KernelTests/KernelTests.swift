@@ -67,6 +67,58 @@ struct KernelTests {
         #expect(!(try await log("pcscd").contains("LIBUSB_ERROR_BUSY")))
     }
 
+    /// What the driver itself complains of.
+    private func complaints(_ step: VirtualMachine.Step) -> [Substring] {
+        step.error.split(separator: "\n").filter { $0.hasPrefix("error\t") || $0.contains("ERROR") }
+    }
+
+    @Test(
+        "libnfc's own driver of the ACR122U finds cards of each technology, and reads tags",
+        arguments: [
+            ("libnfc-scan", ["1 NFC device(s) found:", "ACS / ACR122U PICC Interface:", "acr122_usb:001:"]),
+            (
+                "libnfc-list",
+                [
+                    "ISO/IEC 14443A (106 kbps) target:",
+                    "04  5a  3c  12  7e  61  80", "ATS: 78  80  70  02  20  63  cb  b6  80  0f",
+                    "FeliCa (212 kbps) target:", "FeliCa (424 kbps) target:", "02  fe  00  01  02  03  04  05",
+                    "System Code (SC): 12  fc", "ISO/IEC 14443-4B (106 kbps) target:", "PUPI: 12  23  45  56",
+                ]
+            ),
+            // The message of the card file, in pages: 03 0E, D1 01 0A 55, https:// and the rest.
+            ("libnfc-ultralight", ["UID: 046d2a915c7080", "03 0e d1 01 0a 55 04 73 77 69 66 74 2e 6f 72 67"]),
+            (
+                "libnfc-classic",
+                [
+                    "Found MIFARE Classic card", "5e  8a  31  c4", "64 of 64 blocks read",
+                    // Block 4, and the trailer of sector 2 with key A, which the tool puts in.
+                    "73 77 69 66 74 2d 63 6f 6e 74 61 63 74 6c 65 73", "a0 a1 a2 a3 a4 a5 4c 37 8b 69",
+                ]
+            ), ("libnfc-felica", ["\u{1}\nU\u{4}swift.org"]),
+        ])
+    func libnfcReads(name: String, expected: [String]) async throws {
+        let step = try await step(name)
+        for text in expected { #expect(step.output.contains(text), "\(step.account(step.output + step.error))") }
+        #expect(complaints(step) == [])
+    }
+
+    @Test("libnfc's own driver polls for a card and sees it leave") func libnfcPolls() async throws {
+        _ = try await step("libnfc-poll")
+        let log = try await log("nfc-poll")
+        #expect(log.contains("04  5a  3c  12  7e  61  80") && log.contains("done."), "\(log)")
+    }
+
+    /// It switches the reader's own polling off and leaves it so.
+    @Test("after libnfc doctor says why no card is found, and what it names mends that") func afterLibnfc() async throws
+    {
+        let doctor = try await VirtualMachine.shared.value.step("doctor-libnfc")
+        #expect(doctor.output.contains("the PICC operating parameter (FF00500000) is 00"), "\(doctor.output)")
+        #expect(doctor.output.contains("$ reader-probe reset --backend usb"), "\(doctor.output)")
+        _ = try await step("reset")
+        // Pcscd finds the card that lies there.
+        _ = try await step("opensc")
+    }
+
     @Test("the card is read through PC/SC") func theCardIsRead() async throws {
         let opensc = try await step("opensc")
         // The ATR as the reader's firmware makes it: the whole ATS of the card as historical bytes.

@@ -41,7 +41,8 @@ struct VirtualMachine {
         #else
         for (program, package) in [
             ("qemu-system-x86_64", "qemu-system-x86"), ("usbip", "usbip"), ("pcscd", "pcscd"),
-            ("opensc-tool", "opensc"), ("/lib/systemd/systemd-udevd", "udev"),
+            ("opensc-tool", "opensc"), ("nfc-list", "libnfc-bin"), ("nfc-poll", "libnfc-examples"),
+            ("/lib/systemd/systemd-udevd", "udev"),
             ("/usr/lib/pcsc/drivers/ifd-ccid.bundle", "libccid"),
         ] where !Program.isInstalled(program) && !FileManager.default.fileExists(atPath: program) {
             return "\(program) is not installed: sudo apt-get install \(package)"

@@ -46,6 +46,46 @@ import USBTestSupport
         #expect(await kind { try await reader.connect() } == .cardAbsent)
     }
 
+    /// What its last command has done is not known, and it is not sent again.
+    @Test func aReaderThatHangsInMidSessionIsResetOnce() async throws {
+        let device = SoftwareACR122U()
+        let card = ObservedCard(try #require(VirtualCards.named("visa")))
+        device.insert(card)
+        let bus = SoftwareUSBBus(device)
+        let reader = try await firstReader(on: bus, timeouts: .short)
+        var states = reader.slotStates().makeAsyncIterator()
+        let first = try await reader.connect()
+        #expect(try await first.transmit(selectPPSE).status == .success)
+        #expect(try await states.next()?.hasCard == true)
+
+        device.faults = [ACR122UFault(.hung)]
+        let error = await #expect(throws: CardError.self) { try await first.transmit(selectPPSE) }
+        #expect(error?.kind == .readerTimeout && error?.description.contains("was reset over USB") == true)
+        #expect(error?.hint.contains("Try again") == true)
+        #expect(card.exchanges.count == 1)
+        #expect(await kind { try await first.transmit(selectPPSE) } == .disconnected)
+        await #expect(throws: CardError.self) { while try await states.next() != nil {} }
+
+        let second = try await reader.connect()
+        #expect(try await second.transmit(selectPPSE).status == .success)
+        #expect(card.exchanges.count == 2)
+        device.faults = [ACR122UFault(.hung)]
+        let last = await #expect(throws: CardError.self) { try await second.transmit(selectPPSE) }
+        #expect(last?.kind == .readerTimeout && last?.description.contains("hangs again") == true)
+        #expect(last?.hint.contains("Pull the reader out") == true)
+        #expect(bus.inUse == (0, 0))
+
+        // Plugged in anew it is as good as any.
+        device.faults = []
+        bus.plug(device)
+        let third = try await reader.connect()
+        device.faults = [ACR122UFault(.hung)]
+        let again = await #expect(throws: CardError.self) { try await third.transmit(selectPPSE) }
+        #expect(again?.description.contains("was reset over USB") == true)
+        #expect(try await reader.connect().transmit(selectPPSE).status == .success)
+        #expect(card.exchanges.count == 3)
+    }
+
     @Test func unpluggedAtEveryTransfer() async throws {
         var transfer = 1
         while true {

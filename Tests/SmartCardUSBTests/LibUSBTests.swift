@@ -47,6 +47,19 @@ struct LibUSBTests {
         #expect(USBUse.now == (0, 0))
     }
 
+    @Test func aReaderThatHangsInMidSessionIsResetOnce() async throws {
+        device.insert(try visa())
+        let reader = try #require(try await USBReaders(on: LibUSBBus(), timeouts: .short).readers().first)
+        let card = try await reader.connect()
+        #expect(try await card.transmit(selectPPSE).status == .success)
+        device.faults = [ACR122UFault(.hung)]
+        let error = await #expect(throws: CardError.self) { try await card.transmit(selectPPSE) }
+        #expect(error?.description.contains("was reset over USB") == true)
+        #expect(try await reader.connect().transmit(selectPPSE).status == .success)
+        await reader.close()
+        #expect(USBUse.now == (0, 0))
+    }
+
     @Test func anInterfaceHasItsName() async throws {
         let device = ScriptedReader(functional: DescriptorTests.acr122u, interfaceName: "Contactless") { _ in [] }
         #expect(
