@@ -114,8 +114,10 @@ public struct Machine: Sendable {
             || FileManager.default.fileExists(atPath: "/dev/bus/usb")
     }
 
-    /// Gives back every reader that this process drives alone, whoever holds it.
+    /// Gives back every reader that this process drives alone, whoever holds it, when links that were let go have put theirs
+    /// back.
     public func close() async {
+        await RestoringLink.waitForEndings()
         await usb.close()
         await boards.close()
     }

@@ -53,8 +53,11 @@ public struct MachineReader: CardReader {
     public func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
         try await driver.transmitToReader(command)
     }
+    /// A link that puts back what its commands change of the reader, by the model's table, however it ends.
+    ///
+    /// ``transmitToReader(_:)`` puts nothing back.
     public func open(exclusively: Bool) async throws -> any ReaderLink {
-        try await driver.open(exclusively: exclusively)
+        RestoringLink(over: try await driver.open(exclusively: exclusively), model?.settings ?? [])
     }
 
     /// Gives the reader back to the system, where this process drives it alone; the next call opens it anew.
@@ -71,6 +74,20 @@ extension CardReader {
         guard identity.backend != .replay else { return nil }
         if let reader = self as? MachineReader { return reader.model }
         return Model.of(name: identity.name, id: (self as? USBReader)?.device.modelID)
+    }
+
+    /// Which of its model's slots this is; nil where neither the driver nor the name tells.
+    public var slot: Model.Slot? {
+        guard let slots = model?.slots else { return nil }
+        if slots.count == 1 { return slots[0] }
+        if let reader = (self as? MachineReader)?.driver as? USBReader ?? self as? USBReader {
+            // Either slots or interfaces are counted.
+            let position = reader.id.interface + reader.id.slot
+            return slots.indices.contains(position) ? slots[position] : nil
+        }
+        let words = identity.name.uppercased().split { !$0.isLetter }
+        return words.contains("SAM") ? .sam : words.contains { ["PICC", "CL"].contains($0) } ? .contactless
+            : words.contains("ICC") ? .contact : nil
     }
 
     /// Who the reader is, with what its driver has to be asked for.
@@ -96,7 +113,9 @@ extension CardReader {
         guard model?.commands == .pseudoAPDUs, model?.chip == .pn532 else {
             throw CardError(.unsupported, "\(identity.name) passes nothing on to its chip")
         }
-        return try await withLink { try await ACR122U(over: $0).withChip(body) }
+        // Which puts back by itself.
+        let driver = (self as? MachineReader)?.driver ?? self
+        return try await driver.withLink { try await ACR122U(over: $0).withChip(body) }
     }
 }
 
@@ -131,7 +150,7 @@ extension CardReader {
     ///
     /// - Throws: `CardError`, of kind `unsupported` for firmware that cannot be used.
     public func checkFirmware() async throws {
-        guard let model, model.commands == .pseudoAPDUs else { return }
+        guard let model, !model.unusableFirmware.isEmpty else { return }
         try model.check(firmware: try await ACR122U(over: self).firmwareVersion())
     }
 }

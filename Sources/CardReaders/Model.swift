@@ -10,62 +10,70 @@ public struct Model: Hashable, Sendable {
     public let names: [String]
     /// Whether another model has the same ``ids``, so that only the name tells.
     public let sharesItsIDs: Bool
-    /// The commands that it takes for itself.
+    /// How the commands are made that it takes for itself.
     public let commands: Commands
+    /// What it can be told to do, and the command for each.
+    public let functions: [Function: Command]
     /// The chip behind it that takes commands of its own, if there is one.
     public let chip: Chip?
-    public let lights: Lights
-    public let hasBuzzer: Bool
+    /// Each with its bit in the byte that sets them.
+    public let lights: [Light: UInt8]
     /// Its slots as pcscd numbers them, interface after interface.
     public let slots: [Slot]
     public let extendedAPDUs: ExtendedAPDUs
     /// Beginnings of firmware versions that cannot be used.
     public let unusableFirmware: [String]
 
-    /// The commands that a reader takes for itself.
+    /// How the commands that a reader takes for itself are made.
     public enum Commands: Hashable, Sendable {
         case none
         /// `FF 00 …` by XfrBlock, with and without a card (ACS API v2.04, 6).
         case pseudoAPDUs
-        /// `E0 00 00 …` by PC_to_RDR_Escape, answered by `E1 00 00 00`, a length and the data.
-        case escape(Escape)
+        /// `E0 00 …` by PC_to_RDR_Escape: four bytes, a length, and data; answered by `E1 00 00 00`, a length and data.
+        case escape
         /// Those of the chip alone, from `D4` on (NXP UM0701-02, 7).
         case chip
     }
 
-    /// The fourth byte of each `E0 00 00 …` command; nil for one that the model has not.
-    public struct Escape: Hashable, Sendable {
-        public let firmware: UInt8?
-        public let lights: UInt8?
-        public let buzzer: UInt8?
+    /// What a reader can be told to do.
+    public enum Function: String, Hashable, Sendable, CaseIterable {
+        case firmware = "firmware version"
+        case lights
+        case buzzer
         /// Which cards it looks for.
-        public let operatingParameter: UInt8?
-        public let automaticPolling: UInt8?
-        public let antenna: UInt8?
+        case operatingParameter = "PICC operating parameter"
+        /// Whether and how often it looks for cards by itself.
+        case automaticPolling = "automatic polling"
+        case antenna
         /// What passes bytes on to its chip or to the card as they are.
-        public let transparentExchange: UInt8?
+        case transparentExchange = "transparent exchange"
+    }
 
-        public init(
-            firmware: UInt8? = nil, lights: UInt8? = nil, buzzer: UInt8? = nil, operatingParameter: UInt8? = nil,
-            automaticPolling: UInt8? = nil, antenna: UInt8? = nil, transparentExchange: UInt8? = nil
+    /// A command of a reader's own, without its length and data.
+    public struct Command: Hashable, Sendable {
+        /// What asks for the present value; nil if nothing does.
+        public let get: [UInt8]?
+        /// What sets it; nil for what can only be asked for.
+        public let set: [UInt8]?
+        /// What it is when the reader is new or plugged in; nil where that is not known.
+        public let initial: [UInt8]?
+        /// The document and its section; else who says so.
+        public let source: String
+        /// Whether ``source`` is no document of the vendor's, and nobody else was found to say the same.
+        public let isUnconfirmed: Bool
+
+        init(
+            get: [UInt8]? = nil, set: [UInt8]? = nil, initial: [UInt8]? = nil, _ source: String,
+            isUnconfirmed: Bool = false
         ) {
-            (self.firmware, self.lights, self.buzzer) = (firmware, lights, buzzer)
-            (self.operatingParameter, self.automaticPolling) = (operatingParameter, automaticPolling)
-            (self.antenna, self.transparentExchange) = (antenna, transparentExchange)
+            (self.get, self.set, self.initial) = (get, set, initial)
+            (self.source, self.isUnconfirmed) = (source, isUnconfirmed)
         }
     }
 
     public enum Chip: Hashable, Sendable { case pn532 }
 
-    public struct Lights: OptionSet, Hashable, Sendable {
-        public var rawValue: UInt8
-
-        public init(rawValue: UInt8) { self.rawValue = rawValue }
-
-        public static let red = Lights(rawValue: 0x01)
-        public static let green = Lights(rawValue: 0x02)
-        public static let blue = Lights(rawValue: 0x04)
-    }
+    public enum Light: String, Hashable, Sendable { case red, green, blue }
 
     /// What a slot is for.
     public enum Slot: Hashable, Sendable { case contactless, contact, sam }
@@ -79,11 +87,11 @@ public struct Model: Hashable, Sendable {
 
     init(
         _ name: String, ids: Set<UInt32> = [], names: [String], sharesItsIDs: Bool = false, commands: Commands,
-        chip: Chip? = nil, lights: Lights = [], hasBuzzer: Bool = false, slots: [Slot] = [.contactless],
+        functions: [Function: Command] = [:], chip: Chip? = nil, lights: [Light: UInt8] = [:], slots: [Slot] = [.contactless],
         extendedAPDUs: ExtendedAPDUs = .no, unusableFirmware: [String] = []
     ) {
         (self.name, self.ids, self.names, self.sharesItsIDs) = (name, ids, names, sharesItsIDs)
-        (self.commands, self.chip, self.lights, self.hasBuzzer) = (commands, chip, lights, hasBuzzer)
+        (self.commands, self.functions, self.chip, self.lights) = (commands, functions, chip, lights)
         (self.slots, self.extendedAPDUs, self.unusableFirmware) = (slots, extendedAPDUs, unusableFirmware)
     }
 

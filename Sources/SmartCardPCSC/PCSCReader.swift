@@ -78,9 +78,9 @@ extension PCSCReader {
 
     /// As ``transmitToReader(_:)``, and tells which way the command went.
     ///
-    /// The ways are tried in the order of ``PCSCRoute``.  A command is sent once: the next way is taken only where the
-    /// one before has sent nothing.  A driver that refuses raw commands says the same as a reader that fails one, so
-    /// a driver is asked first, once in the life of the process, by a command that changes nothing.
+    /// A command of class FF is tried on the ways in the order of ``PCSCRoute``; another goes by escape.  It is sent once: the
+    /// next way is taken only where the one before has sent nothing.  A driver that refuses raw commands says the same as a
+    /// reader that fails one, so a driver is asked first, once in the life of the process, by a command that changes nothing.
     ///
     /// - Throws: `CardError`: what became of the command on its way; of kind `unsupported` if there is none.
     public func transmitToReaderWithRoute(
@@ -126,6 +126,8 @@ package actor PCSCReaderLink: ReaderLink {
     /// As ``PCSCReader/transmitToReaderWithRoute(_:)``.
     package func transmitWithRoute(_ command: [UInt8]) async throws -> (answer: [UInt8], route: PCSCRoute) {
         guard !isClosed else { throw CardError(.disconnected) }
+        // Of another class than FF a command would go to the card (PC/SC part 3, 3.2).
+        guard command.first == 0xFF else { return (try await whileDirect { try await $0.escape(command) }, .escape) }
         for card in OpenCards.on(reader.name) {
             do {
                 return (try await card.transmit(bytes: command), .cardConnection)
@@ -133,14 +135,23 @@ package actor PCSCReaderLink: ReaderLink {
                 continue
             }
         }
+        return try await whileDirect { direct in
+            if let refusal = try await direct.refusalOfRawCommands() {
+                return (try await direct.escape(command, insteadOf: refusal), .escape)
+            }
+            return (try await direct.transmit(bytes: command), .directConnection)
+        }
+    }
+
+    /// Repeats `body` over a new connection where it has sent nothing over the one that was.
+    private func whileDirect<Result: Sendable>(
+        _ body: (PCSCCard) async throws -> Result
+    ) async throws -> Result {
         var attempts = 1
         while true {
             let direct = try await direct()
             do {
-                if let refusal = try await direct.refusalOfRawCommands() {
-                    return (try await direct.escape(command, insteadOf: refusal), .escape)
-                }
-                return (try await direct.transmit(bytes: command), .directConnection)
+                return try await body(direct)
             } catch let error as CardError where error.saysThatNothingWasSent && attempts < Self.mostAttempts {
                 // A card has come or gone, as it does when the chip's field is switched: pcscd ends direct connections with it.
                 attempts += 1
@@ -213,8 +224,10 @@ extension PCSCCard {
         return nil
     }
 
-    /// Sends an escape command, where the driver refused it otherwise.
-    fileprivate func escape(_ command: [UInt8], insteadOf refusal: CardError) async throws -> [UInt8] {
+    /// Sends an escape command.
+    ///
+    /// - Parameter refusal: of the same command on another way, if there was one.
+    fileprivate func escape(_ command: [UInt8], insteadOf refusal: CardError? = nil) async throws -> [UInt8] {
         let listed = try? await features()[.escape]
         do {
             return try await control(listed ?? UInt32(cscard_ctl_code(1)), command)
@@ -222,7 +235,7 @@ extension PCSCCard {
             // What the driver lists it takes: then it is the reader that failed.
             guard listed == nil else { throw CardError(.notTransacted, cause: error.cause) }
             throw CardError(
-                .unsupported, "the driver passes no command on to the reader", cause: refusal.cause, hint: error.hint)
+                .unsupported, "the driver passes no command on to the reader", cause: (refusal ?? error).cause, hint: error.hint)
         }
     }
 }

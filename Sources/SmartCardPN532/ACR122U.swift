@@ -11,22 +11,23 @@ public import SmartCard
 /// Every call throws `CardError`.  What the reader itself said is its `cause`, an ``ACR122UStatus``; what
 /// the PN532 said, a ``PN532Error``.
 public struct ACR122U: Sendable {
-    private let exchange: @Sendable ([UInt8]) async throws -> [UInt8]
+    let link: any ReaderLink
 
     /// The reader, with or without a card on it.
     public init(over reader: any CardReader) {
-        exchange = { try await reader.transmitToReader($0) }
+        link = EndlessLink { try await reader.transmitToReader($0) }
     }
 
     /// The same through a link that is held.
     public init(over link: any ReaderLink) {
-        exchange = { try await link.transmit($0) }
+        // That is the holder's to close.
+        self.link = EndlessLink { try await link.transmit($0) }
     }
 
     /// The same through a connection to the card on the reader, without any layer over it: the reader's answers are not
     /// response APDUs in every case.
     public init(through card: any CardChannel) {
-        exchange = { command in
+        link = EndlessLink { command in
             let apdu: CommandAPDU
             do {
                 apdu = try CommandAPDU(command)
@@ -36,6 +37,15 @@ public struct ACR122U: Sendable {
             return try await card.transmit(apdu).bytes
         }
     }
+
+    private struct EndlessLink: ReaderLink {
+        let exchange: @Sendable ([UInt8]) async throws -> [UInt8]
+
+        func transmit(_ command: [UInt8]) async throws -> [UInt8] { try await exchange(command) }
+        func close() async {}
+    }
+
+    private func exchange(_ command: [UInt8]) async throws -> [UInt8] { try await link.transmit(command) }
 
     /// The chip behind direct transmit.  While the reader looks for cards by itself, the two share it; see
     /// ``withChip(_:)``.

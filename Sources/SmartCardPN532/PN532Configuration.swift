@@ -51,6 +51,10 @@ extension PN532 {
         /// The retries after a reset.
         public static let initialRetries = RFConfiguration.retries(atr: 0xFF, psl: 0x01, passiveActivation: 0xFF)
 
+        /// The timings after a reset: 102.4 and 51.2 ms.
+        static let initialTimings = RFConfiguration.timings(
+            atr: WaitingTime(rawValue: 0x0B), exchange: WaitingTime(rawValue: 0x0A))
+
         var bytes: [UInt8] {
             switch self {
             case .field(let isOn, let avoidsCollision): [0x01, (isOn ? 0x01 : 0x00) | (avoidsCollision ? 0x02 : 0x00)]

@@ -20,51 +20,47 @@ extension ACR122U {
     ///
     /// - Throws: what `body` throws; else `CardError` where the reader cannot be taken or put back.
     public func withChip<R: Sendable>(_ body: (PN532) async throws -> R) async throws -> R {
-        let before = try await operatingParameter()
+        let link = RestoringLink(over: self.link, Self.settings)
+        let reader = ACR122U(over: link)
+        let before = try await reader.operatingParameter()
         let result: Result<R, any Error>
         do {
-            try await setOperatingParameter(before.subtracting(.automaticPolling))
-            try await chip.setParameters(.initial)
+            try await link.prepare(for: Self.commandsOfChipUse)
+            try await reader.setOperatingParameter(before.subtracting(.automaticPolling))
+            try await reader.chip.setParameters(.initial)
             // Two tries a card, then the answer is: none.
-            try await chip.configure(.retries(atr: 0x01, psl: 0x01, passiveActivation: 0x01))
-            try await chip.configure(.field(isOn: true))
-            result = .success(try await body(chip))
+            try await reader.chip.configure(.retries(atr: 0x01, psl: 0x01, passiveActivation: 0x01))
+            try await reader.chip.configure(.field(isOn: true))
+            result = .success(try await body(reader.chip))
         } catch {
             result = .failure(error)
         }
-        let restored = await putBack(before.contains(.automaticPolling) ? before : .initial)
+        let end = await Result { try await link.end() }
         let value = try result.get()
-        if let error = restored { throw error }
+        try end.get()
         return value
     }
 
-    /// Brings the reader to where it is after it was plugged in: operating parameter, retries, the chip's parameters, the
-    /// field.
+    /// Brings the reader to where it is after it was plugged in: operating parameter, retries, timings, the chip's parameters,
+    /// the field.
     ///
     /// - Throws: `CardError`, the first; the rest is done nevertheless.
     public func restoreDefaults() async throws {
-        if let error = await putBack(.initial) { throw error }
-    }
-
-    /// Does each step whether or not the one before it worked.
-    ///
-    /// - Returns: the first error; a target that cannot be released is none, as it may have left.
-    private func putBack(_ parameter: PICCOperatingParameter) async -> (any Error)? {
-        var parameters = PN532.Parameters.initial
-        if !parameter.contains(.automaticATS) { parameters.remove(.automaticRATS) }
-        let final = parameters
-        let steps: [@Sendable () async throws -> Void] = [
-            { _ = try? await chip.release() },
-            { try await chip.configure(.initialRetries) },
-            { try await chip.setParameters(final) },
-            { try await chip.configure(.field(isOn: true)) },
-            { try await setOperatingParameter(parameter) },
-        ]
         var first: (any Error)?
-        for step in steps {
-            do { try await unlessCancelled(step) } catch { first = first ?? error }
+        for setting in Self.settings {
+            do {
+                try await unlessCancelled { try await setting.putBack(nil, over: link) }
+            } catch {
+                first = first ?? error
+            }
         }
-        return first
+        if let first { throw first }
+    }
+}
+
+extension Result where Failure == any Error {
+    fileprivate init(_ body: () async throws -> Success) async {
+        do { self = .success(try await body()) } catch { self = .failure(error) }
     }
 }
 

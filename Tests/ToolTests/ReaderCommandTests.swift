@@ -63,7 +63,7 @@ import Testing
         #expect((reader["attributes"] as? [String: String])?["vendor"] == "ACS")
     }
 
-    @Test(arguments: [["led"], ["led", "blue"], ["led", "red", "--blink", "0"], ["beep", "--times", "21"]])
+    @Test(arguments: [["led"], ["led", "violet"], ["led", "red", "--blink", "0"], ["beep", "--times", "21"]])
     func nonsenseIsRefused(_ arguments: [String]) async throws {
         let outcome = try await Program.run([tool] + arguments, environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"])
         #expect(outcome.status == 2 && outcome.output.isEmpty, "\(outcome)")

@@ -1,12 +1,12 @@
 import ArgumentParser
 import CardReaders
 import SmartCard
-import SmartCardPN532
 import ToolSupport
 
 struct BeepCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "beep", abstract: "Lets each reader beep and says which it is. For ACR122U.")
+        commandName: "beep", abstract: "Lets each reader beep and says which it is.",
+        discussion: "For readers of ACS whose command for it is known; of another it says so.")
 
     @Option(help: "How many times, 1 to 20.")
     var times = 2
@@ -21,25 +21,23 @@ struct BeepCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let blinking = Blinking(on: 1, off: 1, times: UInt8(times), buzzer: .whileOn)
-        try await readerOptions.onEachReader(json: json) { try await $0.setLights([], blinking: blinking) }
+        try await readerOptions.onEachReader(json: json) { try await $0.beep(times: times) }
     }
 }
 
 extension ReaderOptions {
-    /// Does something with one ACR122U after the other, and names each as it does.
+    /// Does something with one reader after the other, and names each as it does.  What that changes of a reader stays.
     ///
     /// - Throws: what the last one threw that would not; the others are seen to first.
-    func onEachReader(json: Bool, _ body: (ACR122U) async throws -> Void) async throws {
+    func onEachReader(json: Bool, _ body: (ReaderCommands) async throws -> Void) async throws {
         var failure: (any Error)?
         var deeds: [Report.Deed] = []
-        for reader in try await readers() {
+        // The other slots of a reader are not told what to do with its lights.
+        for reader in try await readers() where [nil, .contactless].contains(reader.slot) {
             if !json { Terminal.print(Terminal.styled(reader.identity.name, .bold)) }
             do {
-                guard reader.model?.commands == .pseudoAPDUs else {
-                    throw CardError(.unsupported, "\(reader.identity.name) takes no commands of an ACR122U")
-                }
-                try await reader.withLink { try await body(ACR122U(over: $0)) }
+                let driver = (reader as? MachineReader)?.driver ?? reader
+                try await driver.withLink { try await body(ReaderCommands(of: reader, over: $0)) }
                 deeds.append(Report.Deed(reader: Report.Reader(reader.identity)))
             } catch {
                 deeds.append(Report.Deed(reader: Report.Reader(reader.identity), error: "\(error)"))

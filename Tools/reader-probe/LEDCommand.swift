@@ -1,18 +1,21 @@
 import ArgumentParser
+import CardReaders
 import SmartCard
-import SmartCardPN532
 import ToolSupport
 
 struct LEDCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "led", abstract: "Sets the light of each reader. For ACR122U.",
-        discussion: "The reader changes its light by itself when a card comes or goes.")
+        commandName: "led", abstract: "Sets the light of each reader.",
+        discussion: """
+            The reader changes its light by itself when a card comes or goes. For readers of ACS whose command for it is \
+            known; of another, and of a reader without such a light, it says so.
+            """)
 
     enum Light: String, ExpressibleByArgument, CaseIterable {
-        case off, red, green, orange
+        case off, red, green, orange, blue
     }
 
-    @Argument(help: "off, red, green, or orange, which is both.")
+    @Argument(help: "off, red, green, blue, or orange, which is red and green.")
     var light: Light
 
     @Option(help: "Blink so many times first, 1 to 20.")
@@ -28,14 +31,14 @@ struct LEDCommand: AsyncParsableCommand {
     }
 
     func run() async throws {
-        let (red, green) = (light == .red || light == .orange, light == .green || light == .orange)
-        var control = LightControl.steady(red: red, green: green)
-        var blinking: Blinking?
-        if let blink {
-            if red { control.formUnion([.startRed, .blinkRed]) }
-            if green { control.formUnion([.startGreen, .blinkGreen]) }
-            blinking = Blinking(on: 2, off: 2, times: UInt8(blink))
-        }
-        try await readerOptions.onEachReader(json: json) { try await $0.setLights(control, blinking: blinking) }
+        let lights: Set<Model.Light> =
+            switch light {
+            case .off: []
+            case .red: [.red]
+            case .green: [.green]
+            case .orange: [.red, .green]
+            case .blue: [.blue]
+            }
+        try await readerOptions.onEachReader(json: json) { try await $0.setLights(lights, blinking: blink ?? 0) }
     }
 }

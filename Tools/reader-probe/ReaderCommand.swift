@@ -72,6 +72,8 @@ struct ReaderReport: Encodable, Sendable {
     @OrNull var firmware: String?
     /// How a command reaches the reader itself; null if none did.
     @OrNull var route: String?
+    /// What it has no known command for.
+    var lacks: [String] = []
     /// PC/SC part 10; by name, or the tag in hexadecimal.
     var features: [String] = []
     /// By name; values for a person.
@@ -120,12 +122,14 @@ struct ReaderReport: Encodable, Sendable {
         if let board = driver as? PN532Reader {
             (firmware, route) = ("\(board.firmware.version).\(board.firmware.revision)", "its serial port")
         }
-        guard reader.model?.commands == .pseudoAPDUs else { return }
+        guard let known = reader.model, known.commands != .chip, [nil, .contactless].contains(reader.slot) else {
+            return
+        }
+        lacks = Model.Function.allCases.filter { known.functions[$0] == nil }.map(\.rawValue)
+        guard known.functions[.firmware] != nil else { return }
         do {
-            (firmware, route) = try await reader.withLink { link in
-                let told = try await ReaderItself(link)
-                return (try await ACR122U(over: link).firmwareVersion(), told.route)
-            }
+            let told = try await reader.withLink { try await ReaderItself(known, over: $0) }
+            (firmware, route) = (told.firmware, told.route)
         } catch {
             failures.append("\(error)")
         }
@@ -155,6 +159,7 @@ struct ReaderReport: Encodable, Sendable {
         }
         field("Firmware", firmware)
         field("Commands", route.map { "by \($0)" })
+        field("Lacks", lacks.joined(separator: ", "))
         field("Features", features.joined(separator: ", "))
         for (name, value) in attributes.sorted(by: { $0.key < $1.key }) { field(name.capitalized, value) }
         lines += failures.map { "   " + Terminal.styled("! \($0)", .warning) }

@@ -1,5 +1,5 @@
+import CardReaders
 import SmartCard
-import SmartCardPN532
 import SmartCardUSB
 import ToolSupport
 
@@ -480,7 +480,8 @@ extension Check {
 
     /// ACS's firmware says of itself `ACR122U216` where bcdDevice is 2.16.
     static let readerFirmware = Check.eachReader("reader.firmware") { reader, machine in
-        guard let firmware = reader.firmware else { return .skipped("only ACR122U are asked") }
+        guard let firmware = reader.firmware else { return .skipped(unasked(reader, .firmware)) }
+        guard reader.model?.commands == .pseudoAPDUs else { return .ok(firmware) }
         guard firmware.hasPrefix("ACR122U"), firmware.utf8.count == 10,
             let version = UInt16(firmware.dropFirst(7), radix: 16)
         else {
@@ -497,17 +498,21 @@ extension Check {
 
     /// A program that ended too soon, and libnfc however it ends (libnfc#502), leave the operating parameter as they used it.
     static let readerPolling = Check.eachReader("reader.polling") { reader, machine in
-        guard let parameter = reader.operatingParameter else { return .skipped("only ACR122U are asked") }
-        let answer = "the PICC operating parameter (FF00500000) is \(hexadecimal(parameter.rawValue, digits: 2))"
+        guard let polling = reader.polling else { return .skipped(unasked(reader, .automaticPolling)) }
         let others = machine.readers.count > 1 ? " --reader '\(reader.name)'" : ""
         let reset = "reader-probe reset\(reader.isOfService ? "" : " --backend usb")\(others)"
-        guard parameter.contains(.automaticPolling) else {
-            return .problem("it does not look for cards: \(answer)", .command(reset))
-        }
-        guard parameter.isSuperset(of: [.typeA, .typeB, .automaticATS]) else {
-            return .warning("it does not see every card: \(answer)", .command(reset))
+        guard polling.isOn else { return .problem("it does not look for cards: \(polling.told)", .command(reset)) }
+        guard polling.findsPaymentCards != false else {
+            return .warning("it does not see every card: \(polling.told)", .command(reset))
         }
         return .ok("it looks for cards by itself")
+    }
+
+    /// Why a reader was not asked.
+    private static func unasked(_ reader: MachineFacts.Reader, _ function: Model.Function) -> String {
+        guard let model = reader.model else { return "its commands are not known" }
+        return model.functions[function] == nil
+            ? "no command for the \(function.rawValue) of the \(model.name) is known" : "it did not answer"
     }
 
     static let cardExchange = Check(id: "card.exchange") { machine in

@@ -1,5 +1,5 @@
+import CardReaders
 import SmartCard
-import SmartCardPN532
 import SmartCardUSB
 
 /// What `doctor` knows of a machine: facts only, without judgement.  What could not be found out is nil.
@@ -162,10 +162,12 @@ struct MachineFacts {
         var isOfService = true
         var state = SlotState.unknown
         var failure: CardError?
-        /// The answer to `FF 00 48 00 00`, of ACR122s only.
+        /// Nil for one that nothing is asked of.
+        var model: Model?
+        /// What it says of itself.
         var firmware: String?
-        /// What cards it looks for, and whether by itself; of ACR122Us only.
-        var operatingParameter: PICCOperatingParameter?
+        /// What cards it looks for, and whether by itself; nil where it does not tell.
+        var polling: ReaderCommands.Polling?
         /// How a command reached the reader; nil if none did.
         var route: String?
         var routeFailure: CardError?

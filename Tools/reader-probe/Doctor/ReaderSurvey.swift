@@ -1,7 +1,7 @@
 import CardReaders
 import SmartCard
 import SmartCardPCSC
-import SmartCardPN532
+import Synchronization
 import ToolSupport
 
 extension MachineFacts {
@@ -42,12 +42,13 @@ extension MachineFacts {
             facts.failure = error.asCardError
             return facts
         }
-        if reader.model?.commands == .pseudoAPDUs {
+        if let model = reader.model, model.functions[.firmware] != nil, [nil, .contactless].contains(reader.slot) {
+            facts.model = model
             do {
-                let told = try await withTimeLimit(limit) { try await reader.withLink { try await ReaderItself($0) } }
-                (facts.firmware, facts.route, facts.operatingParameter) = (
-                    told.firmware, told.route, told.operatingParameter
-                )
+                let told = try await withTimeLimit(limit) {
+                    try await reader.withLink { try await ReaderItself(model, over: $0) }
+                }
+                (facts.firmware, facts.route, facts.polling) = (told.firmware, told.route, told.polling)
             } catch {
                 facts.routeFailure = error.asCardError
             }
@@ -91,23 +92,49 @@ extension MachineFacts {
 
 /// What a reader says of itself over one link.
 struct ReaderItself {
-    /// As it is, printable or not.
     let firmware: String
     /// The way that the commands went, for a person.
     let route: String
     /// Nil where it does not tell.
-    let operatingParameter: PICCOperatingParameter?
+    let polling: ReaderCommands.Polling?
 
-    init(_ link: any ReaderLink) async throws {
-        let command: [UInt8] = [0xFF, 0x00, 0x48, 0x00, 0x00]
-        if let link = link as? PCSCReaderLink {
-            let (answer, route) = try await link.transmitWithRoute(command)
-            (firmware, self.route) = (String(decoding: answer, as: UTF8.self), route.name)
-        } else {
-            firmware = String(decoding: try await link.transmit(command), as: UTF8.self)
-            route = "CCID over USB"
+    init(_ model: Model, over link: any ReaderLink) async throws {
+        let way = Way(link)
+        let commands = ReaderCommands(of: model, over: way)
+        do {
+            firmware = try await commands.firmwareVersion()
+        } catch let error as CardError where error.kind == .malformedAnswer {
+            // A copy may say what it likes.
+            guard let answer = way.last.withLock({ $0.answer }) else { throw error }
+            firmware = String(decoding: answer, as: UTF8.self)
         }
-        operatingParameter = try? await ACR122U(over: link).operatingParameter()
+        route = way.last.withLock { $0.route }?.name ?? "CCID over USB"
+        polling = try? await commands.polling()
+    }
+
+    /// Notes how commands go.
+    private final class Way: ReaderLink {
+        let last = Mutex<(answer: [UInt8]?, route: PCSCRoute?)>((nil, nil))
+        private let link: any ReaderLink
+        private let ofService: PCSCReaderLink?
+
+        init(_ link: any ReaderLink) {
+            self.link = link
+            ofService = ((link as? RestoringLink)?.base ?? link) as? PCSCReaderLink
+        }
+
+        func transmit(_ command: [UInt8]) async throws -> [UInt8] {
+            guard let ofService else {
+                let answer = try await link.transmit(command)
+                last.withLock { $0 = (answer, nil) }
+                return answer
+            }
+            let (answer, route) = try await ofService.transmitWithRoute(command)
+            last.withLock { $0 = (answer, route) }
+            return answer
+        }
+
+        func close() async {}
     }
 }
 
