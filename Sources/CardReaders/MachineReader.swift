@@ -86,8 +86,11 @@ extension CardReader {
             return slots.indices.contains(position) ? slots[position] : nil
         }
         let words = identity.name.uppercased().split { !$0.isLetter }
-        return words.contains("SAM") ? .sam : words.contains { ["PICC", "CL"].contains($0) } ? .contactless
-            : words.contains("ICC") ? .contact : nil
+        return words.contains("SAM")
+            ? .sam
+            : words.contains { ["PICC", "CL"].contains($0) }
+                ? .contactless
+                : words.contains("ICC") ? .contact : nil
     }
 
     /// Who the reader is, with what its driver has to be asked for.

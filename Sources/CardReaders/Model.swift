@@ -87,7 +87,8 @@ public struct Model: Hashable, Sendable {
 
     init(
         _ name: String, ids: Set<UInt32> = [], names: [String], sharesItsIDs: Bool = false, commands: Commands,
-        functions: [Function: Command] = [:], chip: Chip? = nil, lights: [Light: UInt8] = [:], slots: [Slot] = [.contactless],
+        functions: [Function: Command] = [:], chip: Chip? = nil, lights: [Light: UInt8] = [:],
+        slots: [Slot] = [.contactless],
         extendedAPDUs: ExtendedAPDUs = .no, unusableFirmware: [String] = []
     ) {
         (self.name, self.ids, self.names, self.sharesItsIDs) = (name, ids, names, sharesItsIDs)

@@ -80,7 +80,8 @@ extension Model {
             get: e0(0x20), set: e0(0x20), "ACR1255U-J1 reference manual v1.01, headings of 6.6.10 and 6.6.11",
             isUnconfirmed: true),
         .antenna: Command(
-            set: e0(0x25), initial: [0x01], "ACR1255U-J1 reference manual v1.01, heading of 6.6.14", isUnconfirmed: true),
+            set: e0(0x25), initial: [0x01], "ACR1255U-J1 reference manual v1.01, heading of 6.6.14", isUnconfirmed: true
+        ),
     ]
 
     private static let acr1281u: [Function: Command] = [

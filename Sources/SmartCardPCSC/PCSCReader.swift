@@ -235,7 +235,8 @@ extension PCSCCard {
             // What the driver lists it takes: then it is the reader that failed.
             guard listed == nil else { throw CardError(.notTransacted, cause: error.cause) }
             throw CardError(
-                .unsupported, "the driver passes no command on to the reader", cause: (refusal ?? error).cause, hint: error.hint)
+                .unsupported, "the driver passes no command on to the reader", cause: (refusal ?? error).cause,
+                hint: error.hint)
         }
     }
 }

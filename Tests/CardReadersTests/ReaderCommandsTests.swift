@@ -43,10 +43,11 @@ import Testing
 
     /// ACM1252U-Y3, 5.3.2: red 01, green 02; ACR1255U-J1, 6.6.3: green 01, red 02, blue 04; ACR1281U-C1, 5.3.2: red 01, green
     /// 02; acr1552u, 6.2.7: blue 01, green 02.
-    @Test(arguments: [
-        ("ACR1252 Dual", [.red], "01"), ("ACR1252 Dual", [.red, .green], "03"), ("ACR1255", [.red], "02"),
-        ("ACR1255", [.blue], "04"), ("ACR1281U", [.green], "02"), ("ACR1552", [.blue], "01"), ("ACR1552", [], "00"),
-    ] as [(String, Set<Model.Light>, String)])
+    @Test(
+        arguments: [
+            ("ACR1252 Dual", [.red], "01"), ("ACR1252 Dual", [.red, .green], "03"), ("ACR1255", [.red], "02"),
+            ("ACR1255", [.blue], "04"), ("ACR1281U", [.green], "02"), ("ACR1552", [.blue], "01"), ("ACR1552", [], "00"),
+        ] as [(String, Set<Model.Light>, String)])
     func lights(_ name: String, _ lights: Set<Model.Light>, _ bits: String) async throws {
         let link = Noting([:])
         try await commands(name, link).setLights(lights)
