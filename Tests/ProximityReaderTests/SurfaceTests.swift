@@ -31,15 +31,13 @@ import Testing
         let output = FileManager.default.temporaryDirectory.appending(path: "symbols-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: output, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: output) }
-        let built = URL(filePath: Program.built(""))
         let host = try await Program.run(["swift", "-print-target-info"])
         let triple = try JSONDecoder().decode(TargetInfo.self, from: Data(host.output.utf8)).target.unversionedTriple
         let extracted = try await Program.run(
             [
                 "swift", "symbolgraph-extract", "-module-name", "ProximityReader", "-target", triple,
-                "-I", built.appending(path: "Modules").path, "-minimum-access-level",
-                "public", "-skip-synthesized-members", "-output-dir", output.path,
-            ] + moduleMaps(built) + (try await headers()), timeout: .seconds(300))
+                "-minimum-access-level", "public", "-skip-synthesized-members", "-output-dir", output.path,
+            ] + (try await BuiltModules.compilerArguments(repository)), timeout: .seconds(300))
         #expect(extracted.status == 0, "\(extracted)")
         let graph = try JSONDecoder().decode(
             Graph.self, from: try Data(contentsOf: output.appending(path: "ProximityReader.symbols.json")))
@@ -75,29 +73,6 @@ import Testing
     /// Swift gives enumerations without payloads `Hashable`, and errors `Sendable`, whether they are written or not.
     private static func writes(_ conformance: String, _ path: String) -> Bool {
         ((try? expected()) ?? []).contains { $0.hasPrefix("enum \(path): ") && $0.contains(conformance) }
-    }
-
-    private static func moduleMaps(_ built: URL) -> [String] {
-        let checkouts = repository.appending(path: ".build/checkouts")
-        var maps: [String] = []
-        for folder in [checkouts, repository.appending(path: "Sources"), built] {
-            let files = FileManager.default.enumerator(at: folder, includingPropertiesForKeys: nil)
-            while let file = files?.nextObject() as? URL {
-                if files?.level ?? 0 > 6 { files?.skipDescendants() }
-                if file.lastPathComponent == "module.modulemap" { maps.append(file.path) }
-            }
-        }
-        // Some modules are there twice, for tools of the build.
-        let byName = Dictionary(grouping: maps.filter { !$0.contains("SQLCipher") }) { path in
-            (try? String(contentsOfFile: path, encoding: .utf8))?.split(whereSeparator: \.isWhitespace)
-                .drop { $0 != "module" }.dropFirst().first.map(String.init) ?? path
-        }
-        return byName.values.compactMap { $0.min() }.sorted().flatMap { ["-Xcc", "-fmodule-map-file=\($0)"] }
-    }
-
-    private static func headers() async throws -> [String] {
-        try await Program.run(["pkg-config", "--cflags-only-I", "libpcsclite", "libusb-1.0"]).output
-            .split(whereSeparator: \.isWhitespace).flatMap { ["-Xcc", String($0)] }
     }
 
     private struct TargetInfo: Decodable {

@@ -67,36 +67,10 @@ import Testing
             try block.source(number).write(
                 to: folder.appendingPathComponent("Block\(number).swift"), atomically: true, encoding: .utf8)
         }
-        let modules = Program.built("Modules")
-        var arguments = [
-            "swiftc", "-typecheck", "-continue-building-after-errors", "-parse-as-library", "-swift-version", "6", "-I",
-            modules,
-        ]
-        for flag in try await Self.importerFlags(URL(fileURLWithPath: modules).deletingLastPathComponent()) {
-            arguments += ["-Xcc", flag]
-        }
-        arguments += blocks.indices.map { folder.appendingPathComponent("Block\($0).swift").path }
-        let outcome = try await Program.run(arguments)
+        let outcome = try await Program.run(
+            ["swiftc", "-typecheck", "-continue-building-after-errors", "-parse-as-library", "-swift-version", "6"]
+                + (try await BuiltModules.compilerArguments(Self.root))
+                + blocks.indices.map { folder.appendingPathComponent("Block\($0).swift").path })
         #expect(outcome.status == 0, "\(outcome.error)")
-    }
-
-    /// What the compiler needs to find the C modules that those of this package stand on.
-    private static func importerFlags(_ products: URL) async throws -> [String] {
-        let scratch = products.resolvingSymlinksInPath().deletingLastPathComponent().deletingLastPathComponent()
-        let places = [root.appendingPathComponent("Sources"), scratch.appendingPathComponent("checkouts"), products]
-        var maps: [String] = []
-        for place in places {
-            let paths = try FileManager.default.subpathsOfDirectory(atPath: place.path)
-            // Those that a build writes are one folder down; "include" is what it writes for a Swift module.
-            let isBuilt = place == products
-            maps += paths.filter { $0.hasSuffix("/module.modulemap") && !$0.contains("/Tests/") }
-                .filter { !isBuilt || $0.split(separator: "/").count == 2 }
-                .map { place.appendingPathComponent($0).path }
-        }
-        let packages = ["libpcsclite", "libusb-1.0", "umockdev-1.0", "libsystemd"]
-        let folders = try await Program.run(["pkg-config", "--cflags-only-I"] + packages)
-        #expect(folders.status == 0, "\(folders.error)")
-        return maps.map { "-fmodule-map-file=\($0)" }
-            + folders.output.split(whereSeparator: \.isWhitespace).map(String.init)
     }
 }
