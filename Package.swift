@@ -38,6 +38,7 @@ let package = Package(
         .library(name: "KioskKit", targets: ["KioskKit"]),
         .library(name: "CardReaderAdapter", targets: ["CardReaderAdapter"]),
         .library(name: "CardReaderCombine", targets: ["CardReaderCombine"]),
+        .library(name: "CardReceipts", targets: ["CardReceipts"]),
         .executable(name: "apdu-trace", targets: ["apdu-trace"]),
         .executable(name: "kiosk", targets: ["kiosk"]),
         .library(name: "pcsc-preload", type: .dynamic, targets: ["PCSCPreload"]),
@@ -118,10 +119,13 @@ let package = Package(
             swiftSettings: settings),
         .systemLibrary(name: "CCUPS", providers: [.apt(["libcups2-dev"])]),
         .target(
+            name: "CardReceipts", dependencies: ["CCUPS", "EMVContactless", "SmartCard", "USBDevices"],
+            swiftSettings: settings),
+        .target(
             name: "CardReaderAdapter",
             dependencies: [
-                "CCUPS", "CardReaders", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard",
-                "USBDevices", "Waiting", logging,
+                "CardReaders", "CardReceipts", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "Waiting",
+                logging,
             ],
             swiftSettings: settings),
         .target(
@@ -130,16 +134,22 @@ let package = Package(
             swiftSettings: settings),
 
         // Tools.
+        // What every tool needs: of the terminal, and to end in order.
         .target(
-            name: "ToolSupport",
-            dependencies: [
-                "CardReaders", "SmartCard", "SmartCardSimulator", "EMVContactless", argumentParser, logging,
-            ],
+            name: "ToolSupport", dependencies: ["SmartCard", "EMVContactless", argumentParser],
             path: "Tools/ToolSupport", swiftSettings: settings),
+        // What tools with readers and payments need.
+        .target(
+            name: "ToolReaders",
+            dependencies: [
+                "ToolSupport", "CardReaders", "SmartCard", "SmartCardSimulator", "EMVContactless", argumentParser,
+                logging,
+            ],
+            path: "Tools/ToolReaders", swiftSettings: settings),
         .executableTarget(
             name: "apdu-trace",
             dependencies: [
-                "ToolSupport", "CardReaders", "SmartCardTrace", "SmartCard", "SmartCardSimulator",
+                "ToolReaders", "ToolSupport", "CardReaders", "SmartCardTrace", "SmartCard", "SmartCardSimulator",
                 "SmartCardSimulatorHosts", "EMVContactless", "CPCSCEvents", "CWipedHeap", argumentParser,
             ],
             path: "Tools/apdu-trace", exclude: ["apdu-trace.1"], swiftSettings: settings),
@@ -162,12 +172,13 @@ let package = Package(
         .executableTarget(
             name: "reader-probe",
             dependencies: [
-                "ToolSupport", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardPN532",
+                "ToolReaders", "ToolSupport", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
+                "SmartCardPN532",
                 "SmartCardSimulator", "EMVContactless", "CWipedHeap", argumentParser, logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"], swiftSettings: settings),
         .executableTarget(
-            name: "receipt", dependencies: ["CardReaderAdapter", "ToolSupport", argumentParser],
+            name: "receipt", dependencies: ["CardReceipts", "ToolSupport", argumentParser],
             path: "Tools/receipt", exclude: ["receipt.1"], swiftSettings: settings),
         .executableTarget(
             name: "virtual-reader",
@@ -306,13 +317,19 @@ let package = Package(
         .testTarget(
             name: "CardReaderAdapterTests",
             dependencies: [
-                "CUMockdev", "CardReaderAdapter", "CardReaders", "EMVContactless", "KioskKit", "SmartCard",
-                "SmartCardSimulator",
-                "SmartCardSimulatorHosts", "SmartCardUSB", "TestSupport", "USBDevices",
+                "CardReaderAdapter", "CardReaders", "CardReceipts", "EMVContactless", "KioskKit", "SmartCard",
+                "SmartCardSimulator", "SmartCardUSB", "TestSupport", "USBDevices",
                 "CardReaderCombine", "CardEncryption", "ProximityReader", "SmartCardPCSC", "USBTestSupport", jwtKit,
                 .product(name: "OpenCombine", package: "OpenCombine"),
             ],
-            exclude: ["Receipts/Judges", "Receipts/Golden"], swiftSettings: settings),
+            swiftSettings: settings),
+        .testTarget(
+            name: "CardReceiptsTests",
+            dependencies: [
+                "CUMockdev", "CardReceipts", "EMVContactless", "SmartCard", "SmartCardSimulator",
+                "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport",
+            ],
+            exclude: ["Judges", "Golden"], swiftSettings: settings),
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
@@ -332,7 +349,7 @@ let package = Package(
             name: "ToolTests",
             dependencies: [
                 "SmartCard", "SmartCardTrace", "SmartCardSimulator", "SmartCardSimulatorHosts", "TestSupport",
-                "USBTestSupport", "ToolSupport", "EMVContactless",
+                "USBTestSupport", "ToolReaders", "ToolSupport", "EMVContactless",
                 "CardEncryption", "ProximityReader", jwtKit,
                 "apdu-trace", "first-program", "kiosk", "psp-sandbox", "reader-probe", "receipt", "virtual-reader",
             ],

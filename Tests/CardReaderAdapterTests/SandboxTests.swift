@@ -94,8 +94,7 @@ import USBTestSupport
         #expect(details.last4 == "0010" && details.brand == .visa)
         // What the kernel has told comes as far as the receipt, and with it the time of the answer.
         let receipt = try ReceiptContent(
-            merchant: Sample.merchant(),
-            order: ReceiptOrder(lineItems: Sample.items, totals: ReceiptTotals(subtotal: 1234)), intent: paid)
+            merchant: Sample.merchant, order: Sample.order(1234), intent: paid)
         #expect(receipt.parameters.card.emv?.applicationIdentifier.hasPrefix("A0000000031010") == true)
         #expect(receipt.parameters.card.emv?.applicationCryptogram?.count == 16)
 
@@ -121,9 +120,7 @@ import USBTestSupport
         #expect(found.status == .requiresCapture)
         // And its receipt has what the kernel has told, and the time of the decision.
         let copy = try ReceiptContent(
-            merchant: Sample.merchant(),
-            order: ReceiptOrder(lineItems: Sample.items, totals: ReceiptTotals(subtotal: 700)),
-            intent: found)
+            merchant: Sample.merchant, order: Sample.order(700), intent: found)
         #expect(copy.parameters.card.emv?.applicationCryptogram?.count == 16)
         #expect(try copy.parameters.card == ReceiptCard(Self.details(reversed)))
         #expect(found.charges.map(\.created) == reversed.charges.map(\.created))

@@ -1,5 +1,6 @@
 import EMVContactless
 import Testing
+import ToolReaders
 import ToolSupport
 
 @Suite struct ExceptionListTests {

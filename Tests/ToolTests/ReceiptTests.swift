@@ -30,6 +30,16 @@ import Testing
         return String(decoding: try JSONSerialization.data(withJSONObject: changed), as: UTF8.self)
     }
 
+    @Test("Who prints receipts needs no driver of readers: pcsc-lite is not loaded, libcups is")
+    func links() async throws {
+        func libraries(_ tool: String) async throws -> String {
+            try await Program.run([Program.built(tool)], environment: ["LD_TRACE_LOADED_OBJECTS": "1"]).output
+        }
+        let receipt = try await libraries("receipt")
+        #expect(receipt.contains("libcups.so") && !receipt.contains("libpcsclite"), "\(receipt)")
+        #expect(try await libraries("reader-probe").contains("libpcsclite"))
+    }
+
     @Test("show prints the receipt")
     func show() async throws {
         let outcome = try await Self.run("show", "-", "--columns", "32", "--language", "de", input: Self.example())

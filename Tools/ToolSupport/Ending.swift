@@ -1,26 +1,25 @@
-import CardReaders
 import Dispatch
 import Glibc
 import Synchronization
 
-/// How the program ends, whoever ends it: what it has changed of a reader is put back first, and readers that it drives over
-/// USB go back to the system, for a kernel driver gets its device back by that alone.
+/// How the program ends, whoever ends it: what it has changed is put back first, and what it has taken is given back.
 package enum Ending {
     case status(Int32)
     /// By the signal, as if nobody had taken it.
     case signal(Int32)
 
-    /// Readers that do not let go are not waited for longer than this.
+    /// What does not let go is not waited for longer than this.
     private static let limit = DispatchTimeInterval.seconds(10)
 
     private static let hasBegun = Mutex(false)
     /// What the program is there for.
     private static let command = Mutex<Task<Int32, Never>?>(nil)
-    private static let readersAreInUse = Mutex(false)
+    private static let commandIsAwaited = Mutex(false)
+    private static let giveBack = Mutex<@Sendable () async -> Void>({})
 
-    /// From now on the command has readers whose state it may have changed: it is cancelled, and waited for, before the
-    /// program ends.
-    static func waitForCommand() { readersAreInUse.withLock { $0 = true } }
+    /// From now on the command may have changed the state of something: it is cancelled, and waited for, before the program
+    /// ends.
+    package static func waitForCommand() { commandIsAwaited.withLock { $0 = true } }
 
     /// Whether what fails from now on is no news.
     package static var isUnderWay: Bool { hasBegun.withLock { $0 } }
@@ -32,7 +31,7 @@ package enum Ending {
         await end(.status(task.value))
     }
 
-    /// Ends the command, gives the readers back and ends the program.  Returns at once; the first call counts.
+    /// Ends the command, gives back what was taken and ends the program.  Returns at once; the first call counts.
     package static func begin(_ ending: Ending) {
         let isFirst = hasBegun.withLock { hasBegun in
             defer { hasBegun = true }
@@ -44,10 +43,10 @@ package enum Ending {
         Task {
             if let command = command.withLock({ $0 }) {
                 command.cancel()
-                // One that has no reader may wait for something that nobody can cancel.
-                if readersAreInUse.withLock({ $0 }) { _ = await command.value }
+                // One that has changed nothing may wait for something that nobody can cancel.
+                if commandIsAwaited.withLock({ $0 }) { _ = await command.value }
             }
-            await Machine().close()
+            await giveBack.withLock({ $0 })()
             ending.finish()
         }
         DispatchQueue.global().asyncAfter(deadline: .now() + limit) { ending.finish() }
@@ -74,7 +73,10 @@ package enum Ending {
 
     /// From now on signals end the program in order, but for those that whoever started it has it ignore; a closed pipe is
     /// an error of the write.
-    package static func takeSignals() {
+    ///
+    /// - Parameter giveBack: gives back, at any end of the program, what it may have taken of the machine.
+    package static func takeSignals(giveBack: @escaping @Sendable () async -> Void = {}) {
+        Self.giveBack.withLock { $0 = giveBack }
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

@@ -1,5 +1,7 @@
 import ArgumentParser
+import CardReaders
 import SmartCardTrace
+import ToolReaders
 import ToolSupport
 
 @main
@@ -28,7 +30,7 @@ struct APDUTrace: AsyncParsableCommand {
         ])
 
     static func main() async {
-        Ending.takeSignals()
+        Ending.takeSignals(giveBack: Machine.giveBack)
         await Ending.whenDone { await run() }
     }
 

@@ -3,6 +3,7 @@ import EMVContactless
 import SmartCard
 import SmartCardSimulator
 import SmartCardTrace
+import ToolReaders
 import ToolSupport
 
 struct CardCommand: ParsableCommand {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import SmartCardTrace
+import ToolReaders
 import ToolSupport
 
 struct DiffCommand: ParsableCommand {

@@ -2,6 +2,7 @@ import ArgumentParser
 import EMVContactless
 import SmartCard
 import SmartCardTrace
+import ToolReaders
 import ToolSupport
 
 struct PayCommand: AsyncParsableCommand {

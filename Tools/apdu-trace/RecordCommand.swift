@@ -4,6 +4,7 @@ import EMVContactless
 import SmartCard
 import SmartCardTrace
 import Synchronization
+import ToolReaders
 import ToolSupport
 
 struct TraceOutput: ParsableArguments {

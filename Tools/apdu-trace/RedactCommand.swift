@@ -3,6 +3,7 @@ import EMVContactless
 import Foundation
 import SmartCard
 import SmartCardTrace
+import ToolReaders
 import ToolSupport
 
 struct RedactCommand: AsyncParsableCommand {

@@ -2,6 +2,7 @@ import EMVContactless
 import SmartCard
 import SmartCardSimulator
 import SmartCardTrace
+import ToolReaders
 import ToolSupport
 
 /// Puts certificates and signatures of a test authority, of the same lengths, in the place of those that redaction has

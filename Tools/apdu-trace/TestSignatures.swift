@@ -2,6 +2,7 @@ import EMVContactless
 import SmartCard
 import SmartCardSimulator
 import SmartCardTrace
+import ToolReaders
 import ToolSupport
 
 /// What a test authority has signed in a trace: the card certificates, and the signatures by the keys in them, that

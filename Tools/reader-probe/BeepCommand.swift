@@ -1,6 +1,7 @@
 import ArgumentParser
 import CardReaders
 import SmartCard
+import ToolReaders
 import ToolSupport
 
 struct BeepCommand: AsyncParsableCommand {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import EMVContactless
 import SmartCard
+import ToolReaders
 import ToolSupport
 
 struct CardCommand: AsyncParsableCommand {

@@ -2,6 +2,7 @@ import ArgumentParser
 import EMVContactless
 import Foundation
 import SmartCard
+import ToolReaders
 import ToolSupport
 
 struct EMVCommand: AsyncParsableCommand {

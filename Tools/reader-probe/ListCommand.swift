@@ -1,5 +1,6 @@
 import ArgumentParser
 import SmartCard
+import ToolReaders
 import ToolSupport
 
 struct ListCommand: AsyncParsableCommand {

@@ -4,6 +4,7 @@ import EMVContactless
 import Foundation
 import Logging
 import SmartCard
+import ToolReaders
 import ToolSupport
 
 struct PayCommand: AsyncParsableCommand {

@@ -5,6 +5,7 @@ import SmartCard
 import SmartCardPCSC
 import SmartCardPN532
 import SmartCardUSB
+import ToolReaders
 import ToolSupport
 
 struct ReaderCommand: AsyncParsableCommand {

@@ -1,4 +1,6 @@
 import ArgumentParser
+import CardReaders
+import ToolReaders
 import ToolSupport
 
 @main
@@ -28,7 +30,7 @@ struct ReaderProbe: AsyncParsableCommand {
         defaultSubcommand: OverviewCommand.self)
 
     static func main() async {
-        Ending.takeSignals()
+        Ending.takeSignals(giveBack: Machine.giveBack)
         await Ending.whenDone {
             do {
                 var command = try parseAsRoot()

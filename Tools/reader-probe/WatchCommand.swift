@@ -3,6 +3,7 @@ import CardReaders
 import Foundation
 import SmartCard
 import SmartCardPCSC
+import ToolReaders
 import ToolSupport
 
 struct WatchCommand: AsyncParsableCommand {

@@ -1,5 +1,5 @@
 import ArgumentParser
-import CardReaderAdapter
+import CardReceipts
 import Glibc
 import ToolSupport
 

@@ -1,5 +1,5 @@
 public import ArgumentParser
-public import CardReaderAdapter
+public import CardReceipts
 import Foundation
 import ToolSupport
 

@@ -1,4 +1,4 @@
-import CardReaderAdapter
+import CardReceipts
 import Foundation
 
 /// What a shop and its payment service know of a payment: what a receipt is made of.

@@ -1,3 +1,4 @@
+public import CardReceipts
 public import Foundation
 
 /// The error of a ``CardReaderService`` call: the call that failed, and the reason.

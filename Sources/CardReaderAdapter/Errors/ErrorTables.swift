@@ -1,4 +1,5 @@
 import CardReaders
+import CardReceipts
 import KioskKit
 import ProximityReader
 package import SmartCard

@@ -1,3 +1,4 @@
+import CardReceipts
 public import Foundation
 
 /// The reason for which a call of a ``CardReaderService`` failed.

@@ -1,3 +1,4 @@
+public import CardReceipts
 import Foundation
 public import KioskKit
 public import ProximityReader
@@ -8,7 +9,7 @@ public import ProximityReader
 /// `ProximityReaderSystem.StoreAndForwardPolicy` admits to the disk.  ``forwarder`` sends them to the payment service.
 /// Its decisions stay in the ledger until the app acknowledges them.
 ///
-/// An intent created offline has ``PaymentIntent/offlineDetails``.  Nobody has authorized it.  Forwarding shows
+/// An intent created offline has `PaymentIntent.offlineDetails`.  Nobody has authorized it.  Forwarding shows
 /// whether it is paid; the policy's limits are the amounts that the merchant is ready to lose.
 public actor OfflinePaymentProcessor: PaymentProcessor {
     /// The number and the amounts of the stored payments.

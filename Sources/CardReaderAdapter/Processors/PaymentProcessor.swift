@@ -1,3 +1,4 @@
+public import CardReceipts
 public import EMVContactless
 
 /// A payment service, in most cases the app's own server.
@@ -58,7 +59,7 @@ public struct CollectedCard: Sendable, Hashable, Codable {
     /// The AID of the application, in hexadecimal digits.
     public let applicationIdentifier: String?
 
-    /// The facts of the read for a receipt (``ReceiptDetails``); nil if the kernel reported none.
+    /// The facts of the read for a receipt (`ReceiptDetails`); nil if the kernel reported none.
     public let facts: ReceiptFacts?
 
     public init(

@@ -1,3 +1,4 @@
+public import CardReceipts
 import EMVContactless
 public import Foundation
 import FoundationNetworking

@@ -1,3 +1,4 @@
+import CardReceipts
 import Waiting
 
 /// The payment that is not over: the known facts, and so the permitted next steps.  This value does no I/O.

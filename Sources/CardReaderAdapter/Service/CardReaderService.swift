@@ -1,3 +1,4 @@
+public import CardReceipts
 public import Foundation
 
 /// The contract between a point-of-sale app and its card reader, from discovery to payment.

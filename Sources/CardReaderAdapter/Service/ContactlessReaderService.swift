@@ -1,4 +1,5 @@
 package import CardReaders
+public import CardReceipts
 public import Foundation
 package import KioskKit
 public import ProximityReader

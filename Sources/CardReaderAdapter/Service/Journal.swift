@@ -1,3 +1,4 @@
+public import CardReceipts
 public import Foundation
 public import KioskKit
 import Logging

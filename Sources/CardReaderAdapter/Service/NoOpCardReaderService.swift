@@ -1,3 +1,4 @@
+public import CardReceipts
 public import Foundation
 
 /// A service for machines without readers: every call fails, and every sequence is empty and ends at once.

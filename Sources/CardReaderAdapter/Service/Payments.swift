@@ -1,3 +1,4 @@
+public import CardReceipts
 import Foundation
 import KioskKit
 import Waiting

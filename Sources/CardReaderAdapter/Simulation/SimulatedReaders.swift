@@ -1,3 +1,4 @@
+public import CardReceipts
 import Synchronization
 import Waiting
 

@@ -2,6 +2,7 @@ import ArgumentParser
 import CardReaders
 import Foundation
 import SmartCard
+import ToolReaders
 import ToolSupport
 
 struct DoctorCommand: AsyncParsableCommand {

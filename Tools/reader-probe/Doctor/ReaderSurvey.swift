@@ -2,6 +2,7 @@ import CardReaders
 import SmartCard
 import SmartCardPCSC
 import Synchronization
+import ToolReaders
 import ToolSupport
 
 extension MachineFacts {

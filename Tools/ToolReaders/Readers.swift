@@ -2,6 +2,7 @@ package import CardReaders
 import Foundation
 package import SmartCard
 import SmartCardSimulator
+import ToolSupport
 
 extension ReaderOptions {
     /// Where readers are looked for, but for ``device``.
@@ -139,4 +140,10 @@ extension CardReader {
             throw CardError(.readerGone, identity.name)
         }
     }
+}
+
+extension Machine {
+    /// Gives the readers that this program drives over USB back to the system: a kernel driver gets its device back by that
+    /// alone.
+    package static let giveBack: @Sendable () async -> Void = { await Machine().close() }
 }

@@ -1,5 +1,6 @@
 package import EMVContactless
 import SmartCard
+import ToolSupport
 
 /// An exception file as a text: a line for each account number that is to be refused, as digits, and behind it the two
 /// digits of its sequence number where only that card is meant.  `#` begins a comment.

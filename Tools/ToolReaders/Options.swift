@@ -1,6 +1,7 @@
 package import ArgumentParser
 package import Logging
 import SmartCard
+import ToolSupport
 
 package struct OutputOptions: ParsableArguments {
     @Flag(help: "Print one JSON object instead of text.")

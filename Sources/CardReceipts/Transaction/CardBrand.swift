@@ -26,7 +26,7 @@ extension CardBrand {
     /// Finds the brand by the scheme for which an AID is registered (`KnownApplication`); ``unknown`` for other AIDs.
     ///
     /// - Parameter aid: hexadecimal.
-    init(applicationIdentifier aid: String) {
+    package init(applicationIdentifier aid: String) {
         let scheme = (try? [UInt8](hex: aid)).flatMap(AID.init).flatMap(KnownApplication.scheme(of:))
         self = scheme.flatMap { name in Self.allCases.first { $0.name == name } } ?? .unknown
     }

@@ -1,5 +1,5 @@
 import CUMockdev
-import CardReaderAdapter
+import CardReceipts
 import Foundation
 import SmartCardSimulator
 import SmartCardSimulatorHosts

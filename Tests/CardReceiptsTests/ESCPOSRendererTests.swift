@@ -3,7 +3,7 @@ import SmartCard
 import TestSupport
 import Testing
 
-@testable import CardReaderAdapter
+@testable import CardReceipts
 
 @Suite struct ESCPOSRendererTests {
     /// Where Tests/run has put python-escpos.

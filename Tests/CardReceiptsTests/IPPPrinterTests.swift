@@ -3,7 +3,7 @@ import Glibc
 import TestSupport
 import Testing
 
-@testable import CardReaderAdapter
+@testable import CardReceipts
 
 /// CUPS's own printer of software, as a test needs it.
 private final class RunningPrinter: Sendable {

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import CardReaderAdapter
+@testable import CardReceipts
 
 @Suite struct TextRendererTests {
     private static func golden(_ name: String) throws -> String {

@@ -1,4 +1,4 @@
-import CardReaderAdapter
+import CardReceipts
 import Foundation
 import TestSupport
 

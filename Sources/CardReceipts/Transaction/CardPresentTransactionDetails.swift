@@ -1,4 +1,4 @@
-import EMVContactless
+package import EMVContactless
 
 /// Details that a payment service returns about a card that was present.
 public struct CardPresentTransactionDetails: Codable, Hashable, Sendable {
@@ -59,7 +59,7 @@ public enum CardReadMethod: String, Codable, CaseIterable, Hashable, Sendable {
 
 extension CardReadMethod {
     /// Derives the read method from a kernel's facts: a contactless read without a cryptogram was in mag-stripe mode.
-    init(_ facts: ReceiptFacts) {
+    package init(_ facts: ReceiptFacts) {
         self = facts.applicationCryptogram == nil ? .contactlessMagneticStripe : .contactlessEMV
     }
 }

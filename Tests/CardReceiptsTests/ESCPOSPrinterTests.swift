@@ -4,7 +4,7 @@ import TestSupport
 import Testing
 import USBDevices
 
-@testable import CardReaderAdapter
+@testable import CardReceipts
 
 extension ESCPOSPrinter.Limits {
     /// Where an answer comes.

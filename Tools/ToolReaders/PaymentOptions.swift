@@ -3,6 +3,7 @@ package import EMVContactless
 package import Foundation
 import SmartCard
 import SmartCardSimulator
+import ToolSupport
 
 /// What a transaction is about, and the terminal that performs it.
 package struct PaymentOptions: ParsableArguments {

@@ -62,7 +62,7 @@ struct TCPPort: PrinterPort {
             answer.yield(resolve())
             answer.finish()
         }
-        return await CardReaderAdapter.within(limit) { await answers.first { _ in true } } ?? []
+        return await CardReceipts.within(limit) { await answers.first { _ in true } } ?? []
     }
 
     private func resolve() -> [Address] {

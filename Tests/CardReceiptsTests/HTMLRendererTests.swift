@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-@testable import CardReaderAdapter
+@testable import CardReceipts
 
 @Suite(.timeLimit(.minutes(5))) struct HTMLRendererTests {
     /// Python's parser of HTML is the judge: what it sees as text, and which elements and attributes there are.
