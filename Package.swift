@@ -382,3 +382,8 @@ if let names = Context.environment["ONLY"] {
         }
     }
 }
+
+// The documentation's plugin, for Documentation/build alone: nobody else needs to fetch it.
+if Context.environment["DOCUMENTATION"] != nil {
+    package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.4.0"))
+}

@@ -6,10 +6,10 @@
 // guide compiles with `import KioskKit` added to it.
 
 extension PaymentCardReaderSession {
-    /// As ``ProximityReader/PaymentCardReader/prepare(using:)``.
+    /// As `PaymentCardReader.prepare(using:)`.
     ///
     /// A session that stores is prepared so, if the token has not expired, and then as
-    /// ``ProximityReader/PaymentCardReader/prepareStoreAndForward()`` has it.
+    /// `PaymentCardReader.prepareStoreAndForward()` has it.
     ///
     /// - Throws: ``ProximityReader/PaymentCardReaderError``.
     public convenience init(reader: PaymentCardReader, token: PaymentCardReader.Token) async throws {
@@ -31,19 +31,19 @@ extension PaymentCardReaderSession {
     /// - Throws: ``ProximityReader/PaymentCardReaderError``, of the case `tokenExpired` if a new token is due.
     public func prepare() async throws { try await prepareAgain() }
 
-    /// As ``ProximityReader/PaymentCardReader/events``: a stream of the caller's own.
+    /// As `PaymentCardReader.events`: a stream of the caller's own.
     public var events: AsyncStream<PaymentCardReader.Event> { readerEvents }
 }
 
 extension PaymentCardTransactionRequest {
-    /// As ``ProximityReader/PaymentCardTransactionRequest/init(amount:currencyCode:for:)``.
+    /// As `PaymentCardTransactionRequest.init(amount:currencyCode:for:)`.
     public init(amount: Decimal, currencyCode: String, type: TransactionType) {
         self.init(amount: amount, currencyCode: currencyCode, for: type)
     }
 }
 
 extension PaymentCardReader.Event {
-    /// ``ProximityReader/PaymentCardReader/Event/readyForTap``
+    /// `PaymentCardReader.Event.readyForTap`
     public static var ready: Self { .readyForTap }
 
     /// Whether both are of one case.  What a case carries is not looked at.
@@ -51,9 +51,9 @@ extension PaymentCardReader.Event {
 }
 
 extension PaymentCardReaderSession.ReadError {
-    /// ``ProximityReader/PaymentCardReaderSession/ReadError/readCancelled``
+    /// `PaymentCardReaderSession.ReadError.readCancelled`
     public static var cancelled: Self { .readCancelled }
-    /// ``ProximityReader/PaymentCardReaderSession/ReadError/noReaderSession``
+    /// `PaymentCardReaderSession.ReadError.noReaderSession`
     public static var notReady: Self { .noReaderSession }
 
     /// Whether both are of one case.  What a case carries is not looked at.
@@ -61,7 +61,7 @@ extension PaymentCardReaderSession.ReadError {
 }
 
 extension PaymentCardReaderError {
-    /// ``ProximityReader/PaymentCardReaderError/backgroundRequestNotAllowed``
+    /// `PaymentCardReaderError.backgroundRequestNotAllowed`
     public static var backgrounded: Self { .backgroundRequestNotAllowed }
 
     /// Whether both are of one case.  What a case carries is not looked at.

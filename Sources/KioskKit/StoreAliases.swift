@@ -10,7 +10,7 @@ extension PaymentCardReaderStore {
     ///
     /// Whoever has it may send it: from now on it is one that the payment service may have seen.
     ///
-    /// - Throws: ``ProximityReader/PaymentCardReaderStore/StoreError``.
+    /// - Throws: `PaymentCardReaderStore.StoreError`.
     public func allBatches() async throws -> [StoreAndForwardBatch] {
         let ledger = ProximityReaderSystem.Ledger(of: self)
         do {
@@ -24,7 +24,7 @@ extension PaymentCardReaderStore {
         }
     }
 
-    /// As ``ProximityReader/PaymentCardReaderStore/resolveBatch(batchDeletionToken:)``.
+    /// As `PaymentCardReaderStore.resolveBatch(batchDeletionToken:)`.
     @discardableResult public func delete(using token: StoreAndForwardBatchDeletionToken) async throws -> Int {
         try await resolveBatch(batchDeletionToken: token)
     }
@@ -75,8 +75,8 @@ extension StoreAndForwardBatch {
 }
 
 extension PaymentServiceProvider {
-    /// Sends ``ProximityReader/StoreAndForwardBatch/data`` of the batch of this process's reader.  The batch's `id` is the key,
-    /// ``ProximityReader/StoreAndForwardBatch/deletionToken`` what is answered.
+    /// Sends `StoreAndForwardBatch.data` of the batch of this process's reader.  The batch's `id` is the key,
+    /// `StoreAndForwardBatch.deletionToken` what is answered.
     ///
     /// ``PaymentForwarder`` does this and what belongs to it: it asks again, and notes each decision in the ledger.
     ///

@@ -51,12 +51,12 @@ public final class ReplayReader: CardReader {
 
     public func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable { ReplayedStates(player: player) }
 
-    /// - Throws: ``ReplayMismatch``, and the ``CardError`` that the trace has here.
+    /// - Throws: ``ReplayMismatch``, and the `CardError` that the trace has here.
     public func connect() async throws -> any CardConnection {
         ReplayedConnection(try player.connect(), player: player)
     }
 
-    /// - Throws: ``ReplayMismatch``, and the ``CardError`` that the trace has here.
+    /// - Throws: ``ReplayMismatch``, and the `CardError` that the trace has here.
     public func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
         try await player.exchange(.escape, command)
     }

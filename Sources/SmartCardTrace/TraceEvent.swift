@@ -67,7 +67,7 @@ public struct TraceEvent: Hashable, Sendable {
 
     /// Why it failed.
     public struct Failure: Hashable, Sendable {
-        /// As in ``CardError``; nil where the program itself gave up waiting (cancellation).
+        /// As in `CardError`; nil where the program itself gave up waiting (cancellation).
         public var kind: CardError.Kind?
         public var detail: String?
 

@@ -35,7 +35,7 @@ public enum EMVCommand: String, Hashable, Sendable, CaseIterable {
 }
 
 extension StatusWord {
-    /// What the status means in answer to `command`; nil if EMV adds nothing to ``name``.
+    /// What the status means in answer to `command`; nil if EMV adds nothing to `name`.
     public func meaning(for command: EMVCommand) -> String? {
         if command == .verify && Family.counter.contains(self) {
             let tries = Int(sw2 & 0x0F)

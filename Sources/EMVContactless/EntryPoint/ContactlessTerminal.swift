@@ -83,7 +83,7 @@ public struct ContactlessTerminal: Sendable {
     ///     restarted; without it such an outcome is the last.
     /// - Returns: the last outcome; that which the issuer answered, if the card was not presented again for the answer, or
     ///   the reader failed after it.
-    /// - Throws: ``CardError`` when the reader fails, or no card was presented, before the issuer has answered;
+    /// - Throws: `CardError` when the reader fails, or no card was presented, before the issuer has answered;
     ///   `CancellationError`; what `authorise` throws.
     public func perform(
         _ transaction: Transaction, in field: some ContactlessField, preProcessing: Bool = true,

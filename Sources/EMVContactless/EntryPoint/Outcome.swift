@@ -114,7 +114,7 @@ public struct Outcome: Hashable, Sendable {
     }
 }
 
-/// Data objects that a kernel hands out, in the clear.  It prints masked, as ``SensitiveData`` has it.
+/// Data objects that a kernel hands out, in the clear.  It prints masked, as `SensitiveData` has it.
 public struct DataRecord: Hashable, Sendable {
     public struct Element: Hashable, Sendable {
         public let tag: TLVTag

@@ -5,7 +5,7 @@ import SmartCard
 ///
 /// It is the book's state machine, one command at a time: it reads a response to its end before it sends the next command,
 /// where the book's kernel sends that first.  What the terminal is asked for meanwhile (DEK), it answers before the next
-/// command (DET).  <doc:Kernel2> has the data objects that configure it, and what it leaves out.
+/// command (DET).  <doc:MastercardKernel> has the data objects that configure it, and what it leaves out.
 ///
 /// Where the comments cite a step of Book C-2, such as S456.14, the rules table of the tests says whether it could be
 /// checked against other implementations; the book's text was not at hand.
