@@ -8,7 +8,7 @@ extension ReceiptContent {
     /// Creates the receipt of a stored sale from the ledger's data.
     ///
     /// - Parameter timeZone: the time zone of the place of sale.
-    /// - Throws: ``ReceiptError``.
+    /// - Throws: `ReceiptError`.
     public init(
         merchant: ReceiptMerchant, order: ReceiptOrder, stored: ProximityReaderSystem.Ledger.Receipt,
         timeZone: TimeZone = .current
