@@ -1,13 +1,13 @@
 import Synchronization
 
-/// A card with an eye on it: what has been said to it and what it has answered.
+/// A card that records its exchanges.
 ///
 ///     let card = ObservedCard(visa)
 ///     reader.insert(card)
 ///     …
 ///     #expect(card.exchanges.count == 4)
 ///
-/// It keeps all exchanges until they are forgotten, so it is for tests.
+/// It keeps all exchanges until ``forget()``, so it suits tests only.
 public final class ObservedCard: VirtualCard {
     /// An ISO-DEP exchange.
     public struct Exchange: Hashable, Sendable {

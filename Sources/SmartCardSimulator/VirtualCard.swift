@@ -1,12 +1,12 @@
-/// A contactless card in software, lying in the field of a reader.  It knows nothing of the reader.
+/// A contactless card in software that lies in the field of a reader.  It does not know the reader.
 ///
-/// A card is shared with whoever put it there, who may look at it or change it while it is read; so it guards its own
+/// A card is shared with its owner, who may inspect or change it while it is read.  A card therefore guards its own
 /// state.
 public protocol VirtualCard: AnyObject, Sendable {
-    /// How it shows itself in the anticollision loop.
+    /// The card's identity in the anticollision loop.
     var radio: VirtualCardRadio { get }
 
-    /// The field has come up, or the card was selected anew: all volatile state is gone.
+    /// Resets all volatile state: the field has come up, or the card was selected again.
     func reset()
 
     /// An ISO-DEP exchange (ISO/IEC 14443-4): the command APDU, whole, and the response APDU, whole.
@@ -14,22 +14,24 @@ public protocol VirtualCard: AnyObject, Sendable {
     /// - Returns: nil if the card stays mute, as every card without ISO-DEP does.
     func exchange(_ command: [UInt8]) -> [UInt8]?
 
-    /// A native exchange below ISO-DEP, without checksum: `30 04`, `A2 04 …` (ISO/IEC 14443-3; NFC Forum Type 2 Tag;
-    /// MIFARE Classic, where `60`/`61` block, key, UID stands for the whole authentication as it does for a PN532);
-    /// `10 06 …`, the length first (FeliCa).
+    /// Performs a native exchange below ISO-DEP, without checksum.
     ///
-    /// After a refusal a card of type A is silent until `reset()`, that is until the reader selects it anew, as the
-    /// chips fall back to IDLE.
+    /// Commands are `30 04`, `A2 04 …` (ISO/IEC 14443-3; NFC Forum Type 2 Tag; MIFARE Classic, where `60`/`61` block,
+    /// key, UID stands for the whole authentication, as for a PN532), and `10 06 …`, length first (FeliCa).
     ///
-    /// - Returns: what the card answers, empty for an acknowledgement; nil for a refusal or silence.
+    /// After a refusal a card of type A is silent until `reset()`, that is until the reader selects it again, because
+    /// the chips return to IDLE.
+    ///
+    /// - Returns: the card's answer, empty for an acknowledgment; nil for a refusal or silence.
     func exchangeNative(_ command: [UInt8]) -> [UInt8]?
 
-    /// How long the card takes for an ISO-DEP exchange, beyond what any card takes.  `exchange` does not wait; whoever
-    /// hands the answer on lets so much time pass.
+    /// Returns the additional time that the card takes for an ISO-DEP exchange.
+    ///
+    /// `exchange` does not wait.  The caller that passes the answer on lets this time elapse.
     func processingTime(of command: [UInt8]) -> Duration
 }
 
-/// What a card tells of itself before it is selected.
+/// A card's radio identity before it is selected.
 public enum VirtualCardRadio: Hashable, Sendable {
     /// ISO/IEC 14443-3 type A.  `atqa` in the order of the PN532's SENS_RES, most significant byte first; `ats` with
     /// its length byte TL, nil where bit 6 of the SAK is zero.
@@ -40,7 +42,7 @@ public enum VirtualCardRadio: Hashable, Sendable {
     /// most 16.  The upper four bits of the IDm are the number of the system that it is asked by, 0 in `idm`.
     case felica(idm: [UInt8], pmm: [UInt8], systemCodes: [UInt16])
 
-    /// What a reader gives as the card's UID (PC/SC part 3, 3.2.2.1.3): UID, PUPI or IDm.
+    /// The card's UID as a reader reports it (PC/SC part 3, 3.2.2.1.3): UID, PUPI or IDm.
     public var identifier: [UInt8] {
         switch self {
         case .typeA(let uid, _, _, _): uid

@@ -6,11 +6,12 @@ public struct ChildProcess: Sendable {
 
     /// Starts a program with no signal blocked or ignored.
     ///
-    /// - Parameter arguments: the path of the program, then what it is called with.
-    /// - Parameter environment: all of it.
-    /// - Parameter descriptors: what the program gets besides standard input, output and error: its numbers and ours.
-    ///   Descriptors of ours that are closed on exec stay ours.
-    /// - Parameter ownGroup: whether the terminal's Ctrl-C passes it by.
+    /// - Parameter arguments: the path of the program, then its arguments.
+    /// - Parameter environment: the program's whole environment.
+    /// - Parameter descriptors: the descriptors that the program gets in addition to standard input, output and error:
+    ///   its
+    ///   numbers and ours.  Descriptors of ours that are closed on exec stay ours.
+    /// - Parameter ownGroup: true if the terminal's Ctrl-C does not reach it.
     /// - Throws: ``HostError`` if it cannot be started.
     public init(
         _ arguments: [String], environment: [String: String], descriptors: [Int32: Int32] = [:], ownGroup: Bool = false
@@ -48,7 +49,7 @@ public struct ChildProcess: Sendable {
 
     /// Waits until the program ends.
     ///
-    /// - Returns: its exit status, or 128 and the number of the signal that ended it, as a shell has it.
+    /// - Returns: its exit status, or 128 plus the number of the signal that ended it, as in a shell.
     @discardableResult
     public func wait() -> Int32 {
         var status: Int32 = 0
@@ -56,7 +57,9 @@ public struct ChildProcess: Sendable {
         return Self.exitStatus(status)
     }
 
-    /// - Returns: as ``wait()``; nil if it still runs.  The status is told once, and is 0 from then on.
+    /// Returns the exit status without waiting.
+    ///
+    /// - Returns: as ``wait()``; nil while the program runs.  The status is reported once, and is 0 from then on.
     public func poll() -> Int32? {
         var status: Int32 = 0
         switch waitpid(pid, &status, WNOHANG) {

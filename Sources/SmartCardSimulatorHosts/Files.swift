@@ -43,7 +43,7 @@ func readFile(_ path: String) -> String {
     return readAll(descriptor)
 }
 
-/// What can be read from a descriptor until its end.
+/// Reads a descriptor until its end.
 func readAll(_ descriptor: Int32) -> String {
     var bytes: [UInt8] = []
     var buffer = [UInt8](repeating: 0, count: 65536)

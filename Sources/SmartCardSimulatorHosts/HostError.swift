@@ -1,8 +1,8 @@
-/// Virtual hardware could not be set up.  Two lines for a person: what is wrong, and what to do.
+/// An error in the setup of virtual hardware, in two lines: the problem, and the next step.
 public struct HostError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     public let description: String
-    /// What to do next, in one line.
+    /// The next step, in one line.
     public let hint: String
 
     public init(_ description: String, hint: String) {

@@ -1,14 +1,14 @@
 import Glibc
 
-/// Asks a pcscd what readers it has, over its own socket protocol (pcsc-lite, src/winscard_msg.h, version 4:4, which
-/// later ones still speak).  Opens no context and disturbs nobody.
+/// A query for the readers of a pcscd, over the service's own socket protocol (pcsc-lite, src/winscard_msg.h, version
+/// 4:4, which later versions still speak).  It opens no context and disturbs no client.
 enum PCSCDQuery {
     struct Reader: Hashable {
         let name: String
         let hasCard: Bool
     }
 
-    /// - Returns: nil if nobody answers at `socket`.
+    /// - Returns: nil if no service answers at `socket`.
     static func readers(at socket: String) -> [Reader]? {
         guard let connection = UnixSocket.connect(to: socket) else { return nil }
         defer { close(connection) }

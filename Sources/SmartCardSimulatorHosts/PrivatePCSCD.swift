@@ -1,26 +1,29 @@
 import Glibc
 import Synchronization
 
-/// A pcscd of one's own, beside the machine's: it sees virtual hardware alone, and only who is told its socket sees it.
+/// A private pcscd next to the machine's service.
 ///
-/// It runs in a mount namespace in which /run/pcscd is a temporary directory and USB is empty, so it works as root, and
-/// without root where the machine allows user namespaces.  A shell stands between this process and pcscd: it stops pcscd
-/// and removes what is left when ``stop(keepsBus:)`` is called, and also when this process ends in any other way.
+/// It sees virtual hardware only, and only programs that know its socket see it.
+///
+/// It runs in a mount namespace in which /run/pcscd is a temporary directory and USB is empty.  It therefore works as
+/// root, and without root where the machine allows user namespaces.  A shell stands between this process and pcscd.
+/// The shell stops pcscd and removes the remaining files when ``stop(keepsBus:)`` is called, and also when this process
+/// ends in any other way.
 ///
 /// The calls block: do not make them on a thread that others need.
 public final class PrivatePCSCD: Sendable {
     /// The one kind of hardware that the service is to see.
     public enum Hardware: Sendable {
-        /// What is on a mock USB bus.
+        /// The devices on a mock USB bus.
         case usb(UMockdevHost)
         /// vsmartcard's reader driver, listening on a TCP port of this machine; its second slot takes the port after it.
         case vpcd(port: UInt16)
     }
 
-    /// Where the service listens.
+    /// The path of the service's socket.
     public let socket: String
 
-    /// What makes libpcsclite talk to this service.
+    /// The variables that make libpcsclite use this service.
     public var environment: [String: String] { ["PCSCLITE_CSOCK_NAME": socket] }
 
     private let hardware: Hardware
@@ -120,8 +123,8 @@ public final class PrivatePCSCD: Sendable {
         process.withLock { process in
             guard let (shell, lifeline) = process else { return }
             if keepsBus { try? writeFile("\(directory)/keep-bus", "") }
-            // A line stops pcscd.  The shell stays until the lifeline ends, and then removes what there is: should this
-            // process end in between, that is the bus as well.
+            // A line stops pcscd.  The shell stays until the lifeline ends, and then removes the remaining files,
+            // including the bus if this process ends in between.
             _ = write(lifeline, "\n", 1)
             for _ in 0..<2500 where access("\(directory)/exited", F_OK) != 0 && shell.poll() == nil { usleep(2000) }
             if case .usb(let host) = hardware, !keepsBus { host.close() }
@@ -198,7 +201,7 @@ public final class PrivatePCSCD: Sendable {
                 : "Run as root, or permit user namespaces: sudo sysctl \(settings.joined(separator: " "))")
     }
 
-    /// pcscd 2.0 and later ask polkit who may connect; in a namespace nobody answers.
+    /// Returns true if pcscd consults polkit about clients, as 2.0 and later do; in a namespace polkit does not answer.
     private static func knowsPolkit(_ pcscd: String) -> Bool {
         guard let pipe = try? makePipe() else { return false }
         defer { close(pipe.read) }

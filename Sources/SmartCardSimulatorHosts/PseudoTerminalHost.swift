@@ -21,7 +21,7 @@ public final class PseudoTerminalHost: Sendable {
     private let bell: (read: Int32, write: Int32)
     private let state = Lock(State())
 
-    /// - Throws: ``HostError`` if there is no pseudo-terminal to be had.
+    /// - Throws: ``HostError`` if no pseudo-terminal is available.
     public init(_ board: SoftwarePN532Board) throws {
         self.board = board
         var (master, slave): (Int32, Int32) = (-1, -1)
@@ -35,7 +35,7 @@ public final class PseudoTerminalHost: Sendable {
         _ = fcntl(master, F_SETFL, O_NONBLOCK)
         path = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         (self.master, self.slave) = (master, slave)
-        // Nothing is echoed or translated, whoever opens it first.
+        // Nothing is echoed or translated, regardless of which program opens it first.
         var settings = termios()
         tcgetattr(slave, &settings)
         cfmakeraw(&settings)
@@ -61,7 +61,7 @@ public final class PseudoTerminalHost: Sendable {
 
     deinit { for descriptor in [bell.read, bell.write] { Glibc.close(descriptor) } }
 
-    /// Takes the line away: whoever has it open sees it hang up.
+    /// Closes the line: a program that has it open sees it hang up.
     public func close() {
         state.withLock { $0.isOver = true }
         ring()
@@ -117,7 +117,7 @@ public final class PseudoTerminalHost: Sendable {
         }
     }
 
-    /// What does not fit is lost, as in any UART whose other end does not read.
+    /// Sends bytes.  Bytes that do not fit are lost, as in any UART whose other end does not read.
     private func send(_ bytes: [UInt8]) {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -127,7 +127,7 @@ public final class PseudoTerminalHost: Sendable {
         }
     }
 
-    /// What the line is set to, in baud.
+    /// The line's rate, in baud.
     private var rate: Int? {
         var settings = termios()
         guard tcgetattr(slave, &settings) == 0 else { return nil }

@@ -1,7 +1,9 @@
 import SmartCardSimulator
 
-/// What the kernel shows of a full-speed device at the second port of bus 1, in sysfs and to udev, as umockdev reads it:
-/// `E` a udev property, `A` an attribute, `H` one in hexadecimal (umockdev-record(1)).
+/// The kernel's description of a full-speed device at the second port of bus 1, in sysfs and udev, as umockdev reads
+/// it.
+///
+/// `E` is a udev property, `A` an attribute, and `H` an attribute in hexadecimal (umockdev-record(1)).
 struct SysfsDescription {
     let path = "/sys/devices/usb1/1-2"
     /// The device file.
@@ -82,7 +84,7 @@ struct SysfsDescription {
         }
     }
 
-    /// Those among the descriptors of a configuration (USB 2.0, 9.6.5), nine bytes each.
+    /// Returns the interface descriptors of a configuration (USB 2.0, 9.6.5), nine bytes each.
     private static func interfaceDescriptors(_ configuration: [UInt8]) -> [[UInt8]] {
         var rest = configuration[...]
         var found: [[UInt8]] = []

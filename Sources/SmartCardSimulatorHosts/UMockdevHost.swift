@@ -4,22 +4,22 @@ import Glibc
 public import SmartCardSimulator
 import Waiting
 
-/// Puts a software USB device on a mock USB bus, where unchanged programs find it: libusb, libccid and pcscd, lsusb.
+/// A host that puts a software USB device on a mock USB bus for unchanged programs: libusb, libccid and pcscd, lsusb.
 ///
-/// The bus is a directory with sysfs and device files, made by umockdev.  A program that is to see it, this one
-/// included, has umockdev's preload library loaded (``preloadLibrary``) and runs with the variables of
-/// ``environment``.  It needs neither root nor a kernel that knows USB.
+/// The bus is a directory with sysfs and device files, made by umockdev.  A program that uses it, this one included,
+/// has umockdev's preload library loaded (``preloadLibrary``) and runs with the variables of ``environment``.  The bus
+/// needs neither root nor a kernel with USB support.
 ///
 /// ioctls are answered on umockdev's own thread; the device is called on that thread alone.  A program that waits for a
-/// transfer sleeps in poll(2): the device file becomes writable when there is something to reap, as with usbfs.
+/// transfer sleeps in poll(2): the device file becomes writable when a transfer is ready to reap, as with usbfs.
 public final class UMockdevHost: Sendable {
-    /// What LD_PRELOAD has to name.
+    /// The library that LD_PRELOAD must name.
     public static let preloadLibrary = "libumockdev-preload.so.0"
 
-    /// Whether this process can hold a mock bus: the preload library is loaded.
+    /// True if this process can hold a mock bus: the preload library is loaded.
     public static var isAvailable: Bool { dlopen(preloadLibrary, RTLD_LAZY | RTLD_NOLOAD) != nil }
 
-    /// The variables that make a program see this bus, all others left out.
+    /// The variables that make a program use this bus, and no others.
     public var environment: [String: String] { ["UMOCKDEV_DIR": root, "LD_PRELOAD": Self.preloadLibrary] }
 
     /// The directory that holds the mock bus, until it is closed.
@@ -28,7 +28,7 @@ public final class UMockdevHost: Sendable {
     private struct State: Sendable {
         var testbed: Testbed?
         var plugged: PluggedDevice?
-        /// That of the root hub, to begin with.
+        /// The last device number, at first the root hub's.
         var lastNumber = 1
     }
 
@@ -55,11 +55,11 @@ public final class UMockdevHost: Sendable {
 
     public var isPlugged: Bool { state.withLock { $0.plugged != nil } }
 
-    /// Whether a program has claimed an interface of the device and has not released it.
+    /// True if a program has claimed an interface of the device and has not released it.
     package var isClaimed: Bool { state.withLock { $0.plugged?.file.isClaimed ?? false } }
 
-    /// The device appears on the bus, under a new device number, and everyone who listens to udev is told.  One that is
-    /// there leaves first.
+    /// Plugs the device in under a new device number, and notifies all udev listeners.  A device that is plugged in
+    /// already leaves first.
     ///
     /// - Throws: ``HostError`` if umockdev cannot take it, or the bus is closed.
     public func plug(_ device: any SoftwareUSBDevice) throws {
@@ -77,8 +77,8 @@ public final class UMockdevHost: Sendable {
         }
     }
 
-    /// The device leaves the bus: what programs wait for ends with an error, and everyone who listens to udev is told.
-    /// Does nothing if it is not there.
+    /// Unplugs the device: pending requests of programs end with an error, and all udev listeners are notified.  Does
+    /// nothing without a device.
     public func unplug() {
         unplug { _ in true }
     }
@@ -97,7 +97,7 @@ public final class UMockdevHost: Sendable {
         state.withLock { $0.testbed = nil }
     }
 
-    /// Keeps those who listen to udev events now from being cut off by a program that is started later.
+    /// Protects the current udev listeners from programs that are started later.
     ///
     /// umockdev names a listener's socket by its file descriptor, and a second process with the same number takes the
     /// name away.  Under another name the socket stays reachable.
@@ -113,7 +113,7 @@ public final class UMockdevHost: Sendable {
 
 /// umockdev's directory tree, and the calls that change it.
 private final class Testbed: @unchecked Sendable {
-    // umockdev locks what its own thread shares; the calls here are made under the host's lock.
+    // umockdev locks the data that its own thread shares; the calls here are made under the host's lock.
     private let testbed = umockdev_testbed_new()
     private var served: Set<String> = []
     let root: String
@@ -127,7 +127,7 @@ private final class Testbed: @unchecked Sendable {
 
     deinit { g_object_unref(testbed) }
 
-    /// Adds a device, and tells everyone who listens.
+    /// Adds a device, and notifies all listeners.
     func add(_ description: String) throws {
         waitForListeners()
         var error: UnsafeMutablePointer<GError>?
@@ -135,10 +135,10 @@ private final class Testbed: @unchecked Sendable {
         throw hostError("umockdev takes no such device", error)
     }
 
-    /// Has `handler` answer who opens `node`, in place of the one before it.
+    /// Attaches `handler` to `node`, in place of the previous handler.
     ///
-    /// A device that has left is answered for until its number comes round: whoever finds its file at the last moment is to
-    /// hear ENODEV.  Where nobody answers, umockdev's library ends the program.
+    /// A device that has left is still answered for until its number is reused, so that a program that finds its file
+    /// at the last moment gets ENODEV.  Without an answer umockdev's library ends the program.
     func attach(_ handler: UnsafeMutablePointer<UMockdevIoctlBase>?, to node: String) throws {
         var error: UnsafeMutablePointer<GError>?
         if served.remove(node) != nil, umockdev_testbed_detach_ioctl(testbed, node, &error) == 0 {
@@ -150,7 +150,7 @@ private final class Testbed: @unchecked Sendable {
         served.insert(node)
     }
 
-    /// Tells everyone who listens that a device leaves.
+    /// Notifies all listeners that a device leaves.
     func announceRemoval(of path: String) {
         waitForListeners()
         umockdev_testbed_uevent(testbed, path, "remove")
@@ -158,8 +158,10 @@ private final class Testbed: @unchecked Sendable {
 
     func remove(_ path: String) { umockdev_testbed_remove_device(testbed, path) }
 
-    /// Waits until every listener can take another event.  umockdev ends the process where one cannot; who still cannot
-    /// after half a minute does not listen any more.  pcscd does not while it takes a reader in or lets it go.
+    /// Waits until every listener can take another event.
+    ///
+    /// umockdev ends the process if a listener cannot take one.  A listener that cannot take one after half a minute no
+    /// longer listens.  pcscd does not listen while it adds or removes a reader.
     private func waitForListeners() {
         for name in directoryEntries(root) where name.hasPrefix("event") {
             let path = "\(root)/\(name)"
@@ -176,7 +178,7 @@ private final class Testbed: @unchecked Sendable {
     }
 }
 
-/// The device while it is on the bus: its sysfs entries, its device file and who answers there.
+/// The device while it is on the bus: its sysfs entries, its device file and its ioctl handler.
 private final class PluggedDevice: Sendable {
     let file: USBDeviceFile
     private let device: any SoftwareUSBDevice
@@ -276,7 +278,7 @@ private final class IoctlAnswerer: @unchecked Sendable {
     // Touched on umockdev's thread only.
     private var opens: [UnsafeMutablePointer<UMockdevIoctlClient>: OpenFile] = [:]
 
-    /// An open, and the memory of its transfers: umockdev writes back what was resolved at SUBMITURB.
+    /// An open device file and the memory of its transfers: umockdev writes back what was resolved at SUBMITURB.
     private struct OpenFile {
         let open: USBDeviceFile.Open
         var transfers: [UInt: UnsafeMutablePointer<UMockdevIoctlData>] = [:]
@@ -284,8 +286,8 @@ private final class IoctlAnswerer: @unchecked Sendable {
 
     private init(_ file: USBDeviceFile) { self.file = file }
 
-    /// What umockdev calls.  It has an answerer of its own, which lives as long as it is attached or a program has the
-    /// file open.
+    /// Makes the handler that umockdev calls.  Its own object answers, which lives as long as it is attached or a
+    /// program has the file open.
     static func makeHandler(_ file: USBDeviceFile) -> UnsafeMutablePointer<UMockdevIoctlBase>? {
         guard let handler = umockdev_ioctl_base_new() else { return nil }
         let context = Unmanaged.passRetained(IoctlAnswerer(file)).toOpaque()
@@ -320,7 +322,9 @@ private final class IoctlAnswerer: @unchecked Sendable {
 
     // MARK: ioctls
 
-    /// - Returns: whether the ioctl was understood; it has been completed then.
+    /// Answers an ioctl.
+    ///
+    /// - Returns: true if the ioctl was understood; it has then been completed.
     private func answer(_ client: UnsafeMutablePointer<UMockdevIoctlClient>?) -> Bool {
         guard let client, let open = opens[client]?.open, let argument = umockdev_ioctl_client_get_arg(client) else {
             return false

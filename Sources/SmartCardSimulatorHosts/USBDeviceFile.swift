@@ -3,10 +3,11 @@ import Glibc
 import SmartCardSimulator
 import Waiting
 
-/// The device file /dev/bus/usb/BBB/DDD over a software device: what the kernel's usbfs does with URBs, interfaces and
-/// opens (Linux, drivers/usb/core/devio.c), without any transport.
+/// The device file /dev/bus/usb/BBB/DDD of a software device, without a transport.
 ///
-/// Every method returns at once; data that the device is slow to give shows up in ``reap(_:)`` later.
+/// It handles URBs, interfaces and opens as the kernel's usbfs does (Linux, drivers/usb/core/devio.c).
+///
+/// Every method returns at once; data that the device delays appear in ``reap(_:)`` later.
 final class USBDeviceFile: Sendable {
     /// One open of the file.
     struct Open: Hashable, Sendable {
@@ -19,7 +20,8 @@ final class USBDeviceFile: Sendable {
         var address: UInt
         var kind: Kind
         var endpoint: UInt8
-        /// The buffer: what goes out, or as much as may come in; for a control transfer the setup packet is in front.
+        /// The buffer: the bytes to send, or the room for the bytes to receive.  In a control transfer it begins with
+        /// the setup packet.
         var buffer: [UInt8]
 
         var isIn: Bool { kind == .control ? (buffer.first ?? 0) & 0x80 != 0 : endpoint & 0x80 != 0 }
@@ -30,9 +32,9 @@ final class USBDeviceFile: Sendable {
         var address: UInt
         /// 0 or a negative errno.
         var status: Int32
-        /// How many bytes went out or came in, without a setup packet.
+        /// The number of bytes sent or received, without a setup packet.
         var length: Int
-        /// What came in.
+        /// The received data.
         var data: [UInt8]
     }
 
@@ -51,16 +53,17 @@ final class USBDeviceFile: Sendable {
     private let device: any SoftwareUSBDevice
     private let state = Lock(State())
     private let timers = DispatchQueue(label: "usb-device-file")
-    /// Called whenever a transfer has become ready to be reaped, and with false when there is none left.
+    /// Called with true when a transfer becomes ready to be reaped, and with false when none is left.
     private let reapable: @Sendable (Bool) -> Void
 
-    /// - Parameter reapable: told under this object's lock whether any open has something to reap; it must not call back.
+    /// - Parameter reapable: called under this object's lock with true if any open file has a transfer to reap; it must
+    ///   not call back.
     init(_ device: any SoftwareUSBDevice, reapable: @escaping @Sendable (Bool) -> Void) {
         self.device = device
         self.reapable = reapable
     }
 
-    /// Told by whoever observes the device.
+    /// Takes an event from the device's observer.
     func deviceDid(_ event: SoftwareUSBEvent) {
         switch event {
         case .ready(let endpoint, let bytes, let delay):
@@ -70,7 +73,7 @@ final class USBDeviceFile: Sendable {
         }
     }
 
-    /// The device is gone: what waits ends with ESHUTDOWN, what comes after fails with ENODEV.
+    /// Marks the device as gone: pending requests end with ESHUTDOWN, later ones fail with ENODEV.
     func unplug() {
         change { state in
             state.plugged = false
@@ -101,7 +104,9 @@ final class USBDeviceFile: Sendable {
         }
     }
 
-    /// - Returns: 0, EBUSY if another open holds the interface, ENOENT if there is none, ENODEV.
+    /// Claims an interface.
+    ///
+    /// - Returns: 0, EBUSY if another open file holds the interface, ENOENT if there is none, ENODEV.
     func claim(interface: UInt32, by open: Open) -> Int32 {
         state.withLock { state in
             guard state.plugged else { return ENODEV }
@@ -121,7 +126,7 @@ final class USBDeviceFile: Sendable {
         }
     }
 
-    /// Whether somebody holds an interface.
+    /// True if any open file holds an interface.
     var isClaimed: Bool { state.withLock { !$0.owners.isEmpty } }
 
     // MARK: Transfers
@@ -201,10 +206,10 @@ final class USBDeviceFile: Sendable {
         }
     }
 
-    /// Whether the device still is on the bus.
+    /// True while the device is on the bus.
     var isPlugged: Bool { state.withLock { $0.plugged } }
 
-    /// The interface whose descriptor the endpoint's follows (USB 2.0, 9.6.3); 0 for an endpoint that is none.
+    /// Returns the interface whose descriptor precedes the endpoint's (USB 2.0, 9.6.3); 0 for an unknown endpoint.
     private func interface(of endpoint: UInt8) -> UInt32 {
         var rest = device.configurationDescriptor[...]
         var interface: UInt32 = 0
@@ -219,7 +224,7 @@ final class USBDeviceFile: Sendable {
 
     private var interfaceCount: UInt32 { UInt32(device.configurationDescriptor.dropFirst(4).first ?? 0) }
 
-    /// Changes the state, brings data and transfers together, and says whether there is something to reap.
+    /// Changes the state, matches data with transfers, and reports if a transfer is ready to reap.
     private func change<Result: Sendable>(_ body: (inout sending State) -> Result) -> Result {
         state.withLock { state in
             let result = body(&state)
@@ -240,9 +245,9 @@ extension USBDeviceFile.State {
         opens[open]?.append(.init(address: transfer.address, status: status, length: length, data: data))
     }
 
-    /// Gives to each waiting transfer the data that has come for its endpoint.
+    /// Gives each waiting transfer the data that have arrived for its endpoint.
     ///
-    /// - Returns: how long until more is due, if a transfer waits for it; an hour at most.
+    /// - Returns: the time until more is due, if a transfer waits for it; an hour at most.
     mutating func match(now: ContinuousClock.Instant) -> Duration? {
         var next: Duration?
         var stillWaiting: [(open: USBDeviceFile.Open, transfer: USBDeviceFile.Transfer)] = []

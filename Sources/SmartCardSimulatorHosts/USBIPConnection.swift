@@ -62,8 +62,9 @@ final class USBIPListener: Sendable {
 final class USBIPConnection: Sendable {
     private let descriptor: Int32
 
-    /// - Parameter descriptor: closed with this object.  A client that does not say for five seconds what it wants, or
-    ///   does not take for so long what it is sent, is given up.
+    /// - Parameter descriptor: closed with this object.  A client that sends no request for five seconds, or does not
+    ///   accept
+    ///   its data for as long, is disconnected.
     init(_ descriptor: Int32) {
         self.descriptor = descriptor
         var one: Int32 = 1
@@ -81,7 +82,9 @@ final class USBIPConnection: Sendable {
         setsockopt(descriptor, SOL_SOCKET, option, &patience, socklen_t(MemoryLayout<timeval>.size))
     }
 
-    /// - Returns: so many bytes; nil if the client has left or takes too long.
+    /// Receives exactly `count` bytes.
+    ///
+    /// - Returns: nil if the client has left or takes too long.
     func receive(_ count: Int) -> [UInt8]? {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: count)

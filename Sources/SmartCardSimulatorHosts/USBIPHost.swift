@@ -3,22 +3,23 @@ import Glibc
 public import SmartCardSimulator
 import Synchronization
 
-/// Exports a software USB device over USB/IP to this machine: `usbip attach` then makes it a true device of the kernel,
-/// with all that belongs to it: drivers, udev rules, /dev/bus/usb.
+/// A host that exports a software USB device over USB/IP to this machine.
 ///
-/// The server listens on the loopback interface alone.  The device has the bus ID ``busID``; one client at a time can
-/// have it, and it is listed as long as nobody has.  When it is unplugged the client's connection ends, by which the
-/// client's kernel knows that the device has left the bus.
+/// `usbip attach` makes it a true device of the kernel, complete with drivers, udev rules and /dev/bus/usb.
 ///
-/// A client is not trusted: who sends what the protocol (Linux, Documentation/usb/usbip_protocol.rst) does not have, or
-/// wants more kept for it than a reader's driver needs, is disconnected.
+/// The server listens on the loopback interface alone.  The device has the bus ID ``busID``.  One client at a time can
+/// import it, and it is listed while no client has it.  When it is unplugged, the client's connection ends, which tells
+/// the client's kernel that the device has left the bus.
+///
+/// Clients are not trusted.  A client that violates the protocol (Linux, Documentation/usb/usbip_protocol.rst), or
+/// requires more memory than a reader's driver needs, is disconnected.
 public final class USBIPHost: Sendable {
     /// The port that `usbip` takes unless told otherwise: 3240.
     public static let usualPort: UInt16 = 3240
-    /// How a client names the device.
+    /// The bus ID by which a client names the device.
     public static let busID = "1-1"
 
-    /// Where the server listens, on 127.0.0.1.
+    /// The server's port, on 127.0.0.1.
     public var port: UInt16 { listener.port }
 
     private let listener: USBIPListener
@@ -26,7 +27,7 @@ public final class USBIPHost: Sendable {
 
     private struct Bus {
         var plugged: Plugged?
-        /// That of the root hub, to begin with.
+        /// The last device number, at first the root hub's.
         var lastNumber: UInt16 = 1
         var connections: [USBIPConnection] = []
         var isClosed = false
@@ -38,7 +39,7 @@ public final class USBIPHost: Sendable {
         var session: USBIPSession?
     }
 
-    /// As many clients are served at a time.
+    /// The maximum number of clients served at a time.
     static let maximumConnections = 16
 
     /// A server with no device.
@@ -57,7 +58,7 @@ public final class USBIPHost: Sendable {
 
     public var isPlugged: Bool { bus.withLock { $0.plugged != nil } }
 
-    /// Whether a client has the device.
+    /// True if a client has imported the device.
     public var isImported: Bool { bus.withLock { $0.plugged?.session != nil } }
 
     /// The device can be imported from now on, under a new device number.  One that is there leaves first.
@@ -79,8 +80,8 @@ public final class USBIPHost: Sendable {
         watch(device, number: number, for: nil)
     }
 
-    /// The device leaves: what the client waits for ends with an error, and its connection is closed.  Does nothing if
-    /// there is no device.
+    /// Unplugs the device: pending requests of the client end with an error, and its connection is closed.  Does
+    /// nothing without a device.
     public func unplug() { unplug(number: nil) }
 
     /// Unplugs the device, ends all connections and listens no more.
@@ -104,7 +105,7 @@ public final class USBIPHost: Sendable {
         session?.unplug()
     }
 
-    /// Carries what the device does to the session, if there is one.
+    /// Carries the device's events to the session, if there is one.
     private func watch(_ device: any SoftwareUSBDevice, number: UInt16, for session: USBIPSession?) {
         device.observe { [weak self] event in
             session?.deviceDid(event)

@@ -6,12 +6,12 @@ import Glibc
 enum USBIP {
     static let version: UInt16 = 0x0111
 
-    /// What a connection begins with: version, code, a status that means nothing, and for an import the bus ID.
+    /// The request that begins a connection: version, code, an unused status, and for an import the bus ID.
     enum RequestCode: UInt16 {
         case importDevice = 0x8003
         case deviceList = 0x8005
 
-        /// How many bytes follow the first eight.
+        /// The number of bytes after the first eight.
         var bodySize: Int { self == .importDevice ? USBIP.busIDSize : 0 }
     }
 
@@ -54,7 +54,7 @@ enum USBIP {
 
     // MARK: Commands
 
-    /// What comes over an imported device's connection.
+    /// A command on an imported device's connection.
     struct Command: Hashable {
         enum Kind: Hashable {
             case submit(Submission)
@@ -65,14 +65,15 @@ enum USBIP {
         let number: UInt32
         let kind: Kind
 
-        /// How many bytes follow the header.
+        /// The number of bytes after the header.
         var bodySize: Int {
             if case .submit(let submission) = kind, !submission.isIn { submission.length } else { 0 }
         }
 
-        /// - Parameter deviceID: the one that the client was told at its import.
-        /// - Returns: nil for what this device cannot be asked: an unknown command, another device, and what
-        ///   ``Submission`` does not take.
+        /// - Parameter deviceID: the one that the client received with its import.
+        /// - Returns: nil for an unsupported command: an unknown one, one for another device, or one that
+        ///   ``Submission``
+        ///   rejects.
         init?(_ header: [UInt8], deviceID: UInt32) {
             var fields = Fields(header)
             guard header.count == USBIP.commandHeaderSize, let command = fields.uint32(), let number = fields.uint32(),
@@ -96,12 +97,12 @@ enum USBIP {
     struct Submission: Hashable {
         let endpoint: UInt8
         let isIn: Bool
-        /// How many bytes are to go out, and follow the header, or may come in.
+        /// The number of bytes to send, which follow the header, or to receive.
         let length: Int
-        /// Whether fewer bytes than ``length`` are an error (URB_SHORT_NOT_OK).
+        /// True if fewer bytes than ``length`` are an error (URB_SHORT_NOT_OK).
         let shortIsError: Bool
-        /// Of no meaning for what is not isochronous, and given back as they came: Linux sends -1 and 0, its
-        /// documentation's tables want 0 and -1.
+        /// Unused except for isochronous transfers, and returned unchanged: Linux sends -1 and 0, the tables of its
+        /// documentation require 0 and -1.
         let startFrame: UInt32
         let packetCount: UInt32
         /// The setup packet of a control transfer.
@@ -125,10 +126,10 @@ enum USBIP {
             setup = fields.rest
         }
 
-        /// USBIP_RET_SUBMIT.
+        /// Returns a USBIP_RET_SUBMIT message.
         ///
         /// - Parameter status: 0 or a negative errno.
-        /// - Parameter length: how many bytes went out; of those that came in, only ``length`` are delivered.
+        /// - Parameter length: the number of bytes sent; of the received bytes, only ``length`` are delivered.
         func reply(_ number: UInt32, status: Int32, length: Int, data: [UInt8]) -> [UInt8] {
             let data = isIn ? Array(data.prefix(self.length)) : []
             let length = isIn ? data.count : min(length, self.length)
@@ -171,7 +172,7 @@ extension USBIP {
         /// With all that follows it.
         var configurationDescriptor: [UInt8]
 
-        /// What names the device in commands.
+        /// The number that names the device in commands.
         var id: UInt32 { UInt32(busNumber) << 16 | UInt32(deviceNumber) }
 
         /// 312 bytes.
@@ -193,7 +194,7 @@ extension USBIP {
                 if descriptor[1] == 0x04, size >= 9, descriptor[3] == 0 { described.append(descriptor[5...7] + [0]) }
                 rest = rest.dropFirst(Int(size))
             }
-            // As many as the record announces.
+            // The number that the record announces.
             let count = Int(byte(configurationDescriptor, 4))
             return (described.prefix(count) + Array(repeating: [0, 0, 0, 0], count: max(0, count - described.count)))
                 .flatMap { $0 }

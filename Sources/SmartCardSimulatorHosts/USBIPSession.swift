@@ -7,11 +7,11 @@ import Waiting
 /// An imported device: takes commands, and sends each its reply when the device has given it.
 final class USBIPSession: Sendable {
     private struct State {
-        /// What is not yet answered, by number.
+        /// The commands not yet answered, by number.
         var submissions: [UInt32: USBIP.Submission] = [:]
         /// The unlink commands whose submissions have been discarded, by the submissions' numbers.
         var unlinks: [UInt32: UInt32] = [:]
-        /// How many messages of the device nobody has asked for yet.
+        /// The number of the device's messages that the client has not requested yet.
         var messages = 0
         var isOver = false
     }
@@ -23,9 +23,10 @@ final class USBIPSession: Sendable {
     private let replies = DispatchQueue(label: "usbip-session")
     private let connection: USBIPConnection
 
-    /// As many commands may be without a reply; a card reader's driver has two or three.
+    /// The maximum number of commands without a reply; a card reader's driver has two or three.
     static let maximumSubmissions = 256
-    /// As many messages of the device are kept; a reader's driver asks for each before it sends the next command.
+    /// The maximum number of the device's messages kept; a reader's driver requests each before it sends the next
+    /// command.
     static let maximumMessages = 256
 
     /// - Parameter connection: where the replies go.
@@ -40,15 +41,15 @@ final class USBIPSession: Sendable {
         }
     }
 
-    /// Told by whoever observes the device.
+    /// Takes an event from the device's observer.
     func deviceDid(_ event: SoftwareUSBEvent) {
         if case .ready = event { state.withLock { $0.messages += 1 } }
         file.deviceDid(event)
     }
 
-    /// Carries out a command and sends what replies there are.  Blocks as long as the client does not take them.
+    /// Performs a command and sends the replies that are ready.  Blocks while the client does not accept them.
     ///
-    /// - Returns: false if the session cannot go on: the client is gone or asks for too much.
+    /// - Returns: false if the session cannot continue: the client is gone or requires too much.
     func perform(_ command: USBIP.Command, data: [UInt8]) -> Bool {
         switch command.kind {
         case .submit(let submission):
@@ -83,7 +84,7 @@ final class USBIPSession: Sendable {
         return state.withLock { !$0.isOver }
     }
 
-    /// The device leaves: what waits for it ends with ESHUTDOWN.  Returns when the client has been told.
+    /// Unplugs the device: pending requests end with ESHUTDOWN.  Returns when the client has been told.
     func unplug() {
         file.unplug()
         replies.sync { reply() }

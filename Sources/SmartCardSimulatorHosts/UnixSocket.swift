@@ -2,8 +2,10 @@ import Glibc
 
 /// Sockets with a name in the file system.
 public enum UnixSocket {
-    /// - Returns: a connected descriptor that gives up reading after two seconds; nil if nobody listens there, or whoever
-    ///   does is too busy to accept for so long.
+    /// Connects to the socket at `path`.
+    ///
+    /// - Returns: a connected descriptor whose reads give up after two seconds; nil if no program listens there, or the
+    ///   listener is too busy to accept for as long.
     public static func connect(to path: String) -> Int32? {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { return nil }
@@ -18,7 +20,7 @@ public enum UnixSocket {
         return descriptor
     }
 
-    /// Whether the datagram socket at `path` has or gets room for another message within `patience`.
+    /// Returns true if the datagram socket at `path` gets room for another message within `patience`.
     static func takesDatagrams(_ path: String, within patience: Duration) -> Bool {
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         defer { close(descriptor) }
@@ -28,9 +30,9 @@ public enum UnixSocket {
         return poll(&event, 1, Int32(milliseconds)) > 0 && event.revents & Int16(POLLOUT) != 0
     }
 
-    /// Listens at `path`, for this user alone.  A socket that nobody listens on any more is replaced.
+    /// Listens at `path`, for this user alone.  Replaces a socket without a listener.
     ///
-    /// - Throws: ``HostError`` if there is another file, or somebody listens.
+    /// - Throws: ``HostError`` if there is another file, or a program listens.
     public static func listen(at path: String) throws -> Int32 {
         let descriptor = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue) | Int32(SOCK_CLOEXEC.rawValue), 0)
         var result = bind(descriptor, to: path)

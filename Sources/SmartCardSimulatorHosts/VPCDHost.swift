@@ -2,11 +2,11 @@ import Glibc
 public import SmartCardSimulator
 import Synchronization
 
-/// Puts a bare card into the virtual reader of vsmartcard's vpcd, a driver of pcscd that listens on a TCP port.
+/// A host that puts a bare card into the virtual reader of vsmartcard's vpcd, a driver of pcscd with a TCP port.
 ///
 /// There is no USB and no reader firmware: the card's APDUs arrive as the application sent them.  The driver's protocol
-/// (vsmartcard, virtualsmartcard/src/vpcd) is frames of a length, two bytes, most significant first, and so many bytes:
-/// one byte is a control code, all else a command APDU.
+/// (vsmartcard, virtualsmartcard/src/vpcd) consists of frames: a length of two bytes, most significant first, and that
+/// many bytes.  A frame of one byte is a control code; any other is a command APDU.
 public final class VPCDHost: Sendable {
     /// The port of vpcd's first slot as it comes: 35963.
     public static let usualPort: UInt16 = 0x8C7B
@@ -18,10 +18,11 @@ public final class VPCDHost: Sendable {
 
     deinit { remove() }
 
-    /// Puts a card into the reader, in place of one that is there.  It is served on a thread of its own.
+    /// Puts a card into the reader, in place of an earlier one.  A separate thread serves it.
     ///
-    /// - Parameter atr: makes the card the reader as well: this is its answer to reset, and commands of class FF are
-    ///   its own.  Without it the answer to reset is as a reader makes it up, and class FF is answered as by one.
+    /// - Parameter atr: makes the card the reader as well: this is its answer to reset, and it answers commands of
+    ///   class FF
+    ///   itself.  Without it the answer to reset and the answers to class FF are those of a reader.
     /// - Throws: ``HostError`` if no driver listens on the port within two seconds.
     public func insert(_ card: any VirtualCard, atr: [UInt8]? = nil) throws {
         remove()
@@ -30,7 +31,7 @@ public final class VPCDHost: Sendable {
         served.start()
     }
 
-    /// Takes the card away.  Does nothing if there is none.
+    /// Removes the card.  Does nothing without a card.
     public func remove() {
         connection.withLock { connection in
             connection?.end()
@@ -38,7 +39,7 @@ public final class VPCDHost: Sendable {
         }
     }
 
-    /// A port that nobody listens on now, nor on the one after it, which vpcd's second slot takes.
+    /// Returns a free port whose successor, which vpcd's second slot takes, is free as well.
     ///
     /// - Throws: ``HostError`` if none is found.
     public static func freePort() throws -> UInt16 {
@@ -88,7 +89,7 @@ public final class VPCDHost: Sendable {
     }
 }
 
-/// Answers the driver, on a thread of its own, until the connection ends.
+/// A thread that answers the driver until the connection ends.
 private final class ServedCard: Sendable {
     private let initialState: VPCDProtocol
     private let descriptor: Int32
@@ -152,7 +153,7 @@ private final class ServedCard: Sendable {
     }
 }
 
-/// What vpcd asks and what it gets, frame by frame.
+/// The requests of vpcd and their answers, frame by frame.
 struct VPCDProtocol {
     private let card: any VirtualCard
     /// The card's own, where it is the reader as well.
@@ -177,7 +178,7 @@ struct VPCDProtocol {
         case _ where frame[0] == 0xFF && atr == nil:
             return pseudoAPDU(frame)
         default:
-            // A silent card is no card error of its own to vpcd: what has no answer is an answer without bytes.
+            // vpcd does not treat a silent card as a card error: no answer becomes an answer without bytes.
             let time = card.processingTime(of: frame).components
             usleep(UInt32(clamping: time.seconds * 1_000_000 + time.attoseconds / 1_000_000_000_000))
             return (card.exchange(frame) ?? []).prefix(0xFFFF).map { $0 }

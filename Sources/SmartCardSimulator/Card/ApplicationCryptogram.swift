@@ -1,18 +1,18 @@
 import SmartCard
 
-/// How an application computes its Application Cryptogram (EMV Book 2, 8.1 and Annex A1): which key, over what.
+/// The computation of an Application Cryptogram: its key and its input (EMV Book 2, 8.1 and Annex A1).
 ///
-/// The parts are apart because each cryptogram version combines them in its own way:
+/// The parts are separate because each cryptogram version combines them differently:
 ///
 /// | version | session key | padding | data |
 /// |---|---|---|---|
 /// | Visa CVN 10 | none | zeros | 9F02 9F03 9F1A 95 5F2A 9A 9C 9F37 82 9F36, CVR = 9F10[4-7] |
 /// | Visa CVN 17 | none | zeros | 9F02 9F37 9F36, CVR byte 2 = 9F10[5] |
-/// | Visa CVN 18 | common | 80 | as 10, with all of 9F10 in the place of the CVR |
+/// | Visa CVN 18 | common | 80 | as 10, with the whole of 9F10 in place of the CVR |
 /// | M/Chip CVN 10 hex | mastercard | 80 | as Visa CVN 10, CVR = 9F10[3-8] |
 /// | M/Chip CVN 14 hex | common | 80 | as M/Chip CVN 10 |
 struct ApplicationCryptogram: Hashable, Sendable {
-    /// How the session key comes from the card's master key (EMV Book 2, Annex A1.3).
+    /// The derivation of the session key from the card's master key (EMV Book 2, Annex A1.3).
     enum SessionKey: String, CaseIterable, Sendable {
         /// The master key itself.
         case none
@@ -22,7 +22,7 @@ struct ApplicationCryptogram: Hashable, Sendable {
         case mastercard
     }
 
-    /// How the data are filled up to whole blocks (ISO/IEC 9797-1, 6.3).
+    /// The padding of the data to whole blocks (ISO/IEC 9797-1, 6.3).
     enum Padding: String, CaseIterable, Sendable {
         /// Method 1: as many `00` as it takes, possibly none.
         case zeros

@@ -1,9 +1,10 @@
 import SmartCard
 
-/// What a card shows and signs to prove that it is one of its issuer's (EMV Book 2, 5 and 6): a chain of keys, each
-/// certified by the one before, and the signatures with them.
+/// The key chain and signatures that prove a card is its issuer's (EMV Book 2, 5 and 6).
+///
+/// Each key in the chain is certified by the one before it.
 struct CardAuthentication: Hashable, Sendable {
-    /// What a certificate says besides its key.
+    /// The contents of a certificate apart from its key.
     struct Certificate: Hashable, Sendable {
         var key: RSAKey
         /// MMYY, 2 bytes.
@@ -12,27 +13,27 @@ struct CardAuthentication: Hashable, Sendable {
         var serial: [UInt8]
     }
 
-    /// The key of the certification authority, of which a card shows the index only.
+    /// The key of the certification authority.  The card shows only its index.
     var authority: RSAKey
     var authorityIndex: UInt8
     var issuer: Certificate
-    /// The leftmost digits of the account number, filled up with F, 4 bytes.
+    /// The leftmost digits of the account number, padded with F, 4 bytes.
     var issuerIdentifier: [UInt8]
     /// The card's own key; nil for a card that signs nothing itself.
     var card: Certificate?
-    /// The account number, filled up with F, 10 bytes.
+    /// The account number, padded with F, 10 bytes.
     var pan: [UInt8]
-    /// The Signed Data Format of static data: 03, or 93 for online authorisations only (EMV Contactless Book C-3).
+    /// The Signed Data Format of static data: 03, or 93 for online authorizations only (EMV Contactless Book C-3).
     var staticDataFormat: UInt8
     /// 2 bytes.
     var dataAuthenticationCode: [UInt8]
 
-    /// The objects of the card that follow from its keys, by their names in a card file.
+    /// Returns the objects of the card that follow from its keys, by their names in a card file.
     ///
     /// - Parameter staticData: the static data to be authenticated (EMV Book 3, 10.3).
     /// - Returns: nil if libcrypto refuses.
     func values(staticData: [UInt8]) -> [NamedValue: [UInt8]]? {
-        // EMV Book 2, 5.1: format, issuer identifier, and what every certificate has.
+        // EMV Book 2, 5.1: the format, the issuer identifier, and the fields that every certificate contains.
         guard let first = certify(issuer, [0x02] + issuerIdentifier, by: authority, staticData: []),
             let signed = signedStaticData(staticData)
         else { return nil }
@@ -51,7 +52,7 @@ struct CardAuthentication: Hashable, Sendable {
         return values
     }
 
-    /// A certificate, and what of the key has no place in it.
+    /// Returns a certificate, and the rest of the key that does not fit into it.
     private func certify(
         _ subject: Certificate, _ head: [UInt8], by signer: RSAKey, staticData: [UInt8]
     ) -> (certificate: [UInt8], remainder: [UInt8])? {
@@ -75,13 +76,13 @@ struct CardAuthentication: Hashable, Sendable {
             recoverable: Self.filled(fields, issuer.key.modulus.count - 22), rest: staticData)
     }
 
-    /// Signed Dynamic Application Data (EMV Book 2, 6.5.1 and 6.6.1).
+    /// Returns the Signed Dynamic Application Data (EMV Book 2, 6.5.1 and 6.6.1).
     ///
     /// - Parameters:
     ///   - format: Signed Data Format.
     ///   - dynamicData: ICC Dynamic Data.
-    ///   - terminalData: what the hash covers besides.
-    /// - Returns: nil if the card has no key, or none so long.
+    ///   - terminalData: data that the hash covers in addition.
+    /// - Returns: nil if the card has no key, or the key is too short.
     func signedDynamicData(format: UInt8, dynamicData: [UInt8], terminalData: [UInt8]) -> [UInt8]? {
         guard let key = card?.key, dynamicData.count <= key.modulus.count - 25 else { return nil }
         let fields = [format, 0x01, UInt8(truncatingIfNeeded: dynamicData.count)] + dynamicData

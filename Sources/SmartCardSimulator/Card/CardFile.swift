@@ -1,17 +1,18 @@
-/// The description of a card in a text that people read and write: its radio identity, its applications or memory, its
-/// test keys.  <doc:CardFileFormat> documents the format.
+/// A readable text description of a card: its radio identity, its applications or memory, and its test keys.
+///
+/// <doc:CardFileFormat> documents the format.
 ///
 ///     let card = try CardFile(parsing: text).makeCard()
 ///
-/// A file is read strictly: what the format does not know is an error with its line.  Reading opens nothing; whoever
-/// has the text in a file brings it here.
+/// Parsing is strict: anything outside the format is an error that names its line.  Parsing opens no file; the caller
+/// supplies the text.
 public struct CardFile: Sendable {
-    /// How many bytes a card file may have.
+    /// The maximum size of a card file, in bytes.
     public static let maximumSize = 65_536
 
-    /// What the card is, in one line: the text after `card KIND`.
+    /// A one-line description of the card: the text after `card KIND`.
     public let summary: String
-    /// How the card shows itself in the field.
+    /// The card's radio identity.
     public let radio: VirtualCardRadio
     let kind: Kind
 
@@ -42,7 +43,7 @@ public struct CardFile: Sendable {
         self.kind = kind
     }
 
-    /// A card as the file describes it, fresh from personalisation.  Each call makes another.
+    /// Returns a new card as the file describes it, in the state after personalization.
     public func makeCard() -> any VirtualCard {
         switch kind {
         case .emv(let personality): EMVCard(radio: radio, personality: personality)
@@ -59,7 +60,7 @@ public struct CardFile: Sendable {
 public struct CardFileError: Error, Hashable, Sendable {
     /// The line at fault, counted from 1.
     public let line: Int
-    /// What is wrong there, and where it helps what would be right.
+    /// The problem, and where it helps, the correct form.
     public let reason: String
 }
 

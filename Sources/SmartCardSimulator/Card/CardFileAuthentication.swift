@@ -18,7 +18,7 @@ extension CardFileReader {
         return key
     }
 
-    /// A key by its name, or written out.
+    /// Reads a key, either named or written out.
     private static func key(_ statement: Statement) throws(CardFileError) -> RSAKey {
         if statement.block != nil {
             try statement.arguments(count: 0...0, "key { … }")
@@ -62,7 +62,7 @@ extension CardFileReader {
             dataAuthenticationCode: try section.bytes("data-authentication-code", 2...2) ?? [0xDA, 0xC0])
     }
 
-    /// Works out what follows from the keys.
+    /// Computes the values that follow from the keys.
     static func add(
         _ authentication: CardAuthentication, _ at: Statement, _ application: inout EMVApplication
     ) throws(CardFileError) {
@@ -85,8 +85,8 @@ extension CardFileReader {
         application.keyValues = values
     }
 
-    /// What a record of files 1 to 10 brings into the signature: all behind tag and length of its template (EMV Book 3,
-    /// 10.3), in whatever way the length is coded.
+    /// Returns the part of a record of files 1 to 10 that enters the signature: everything after the tag and length of
+    /// its template (EMV Book 3, 10.3), however the length is encoded.
     private static func recordContent(_ record: [UInt8]) -> [UInt8]? {
         guard record.count >= 2, record[0] == 0x70 else { return nil }
         let lengthBytes = record[1] < 0x80 ? 0 : Int(record[1] & 0x7F)
@@ -97,7 +97,7 @@ extension CardFileReader {
         return content.count == length ? Array(content) : nil
     }
 
-    /// `authority INDEX`, one of the library's under the RID of the application; or with a key of its own.
+    /// Reads `authority INDEX`: one of the library's keys under the RID of the application, or a key written out.
     private static func authority(
         _ statement: Statement, _ aid: AID
     ) throws(CardFileError) -> (key: RSAKey, index: UInt8) {
@@ -130,7 +130,7 @@ extension CardFileReader {
             serial: try body.required("serial").bytes(3...3))
     }
 
-    /// Digits, two in a byte, filled up with F.
+    /// Packs digits, two in a byte, padded with F.
     static func packed(_ digits: [UInt8], _ count: Int) -> [UInt8] {
         let nibbles = digits + [UInt8](repeating: 0x0F, count: max(0, 2 * count - digits.count))
         return (0..<count).map { nibbles[2 * $0] << 4 | nibbles[2 * $0 + 1] }

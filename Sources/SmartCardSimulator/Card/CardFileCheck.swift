@@ -1,7 +1,6 @@
 import SmartCard
 
-/// What can be known of an application before it is used: that its responses fit, and that everything is there that they
-/// name.
+/// The checks of an application before it is used: its responses fit, and everything that they name exists.
 struct CardFileCheck {
     typealias Statement = CardFileSyntax.Statement
 
@@ -109,7 +108,7 @@ struct CardFileCheck {
         else { throw at.error("CVC3 needs the unpredictable number, 9F6A of 4 bytes, which UDOL does not ask for") }
     }
 
-    /// That the terminal is asked for what the application needs of it.
+    /// Checks that the application's lists ask the terminal for everything it needs.
     func lists(_ at: Statement) throws(CardFileError) {
         for entry in application.drdol?.entries ?? [] where both[entry.tag]?.count != entry.length {
             throw at.error("DRDOL (9F51) asks for \(entry.tag), which is not the same in PDOL or CDOL1")

@@ -2,7 +2,7 @@ import SmartCard
 
 /// The statements of `card emv`.
 extension CardFileReader {
-    /// The longest response data field: what one byte of Le can ask for.
+    /// The longest response data field: the most that one byte of Le can request.
     private static let maximumResponse = 256
 
     /// The statements of an application.
@@ -372,7 +372,7 @@ extension CardFileReader {
             issuerKey: key, pan: digits, sequence: sequence, sessionKey: session, padding: padding, data: data)
     }
 
-    /// What the card's keys come from, beside the issuer's.
+    /// Returns the account number and its sequence number, which derive the card's keys from the issuer's.
     static func account(
         _ statement: Statement, _ objects: [CardFileObject]
     ) throws(CardFileError) -> (digits: [UInt8], sequence: UInt8) {
@@ -437,7 +437,7 @@ extension CardFileReader {
 }
 
 extension [CardFileObject] {
-    /// Whether a primitive object with `tag` is among these, not below them.
+    /// True if a primitive object with `tag` is among these objects themselves, not nested in them.
     func holds(_ tag: TLVTag) -> Bool {
         contains {
             guard case .primitive(tag, _) = $0 else { return false }

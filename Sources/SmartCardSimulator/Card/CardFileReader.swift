@@ -4,7 +4,7 @@ import SmartCard
 enum CardFileReader {
     typealias Statement = CardFileSyntax.Statement
 
-    /// The kinds of card, and the statements that each knows besides its radio identity.
+    /// The kinds of card, and the statements that each accepts in addition to its radio identity.
     private static let kinds: [(name: String, keywords: [String])] = [
         ("emv", ["ppse", "application", "delay", "truncate", "torn"]),
         ("iso-dep", []),
@@ -14,7 +14,7 @@ enum CardFileReader {
         ("felica", ["system"]),
     ]
 
-    /// - Parameter summary: what the card is, if not what it says itself.
+    /// - Parameter summary: a description of the card that replaces the file's own.
     static func card(_ card: Statement, summary: String? = nil) throws(CardFileError) -> CardFile {
         guard card.keyword == "card", let name = card.arguments.first,
             let kind = kinds.first(where: { $0.name == name.text })
@@ -94,7 +94,7 @@ enum CardFileReader {
             return try statement.section().objects(admitting: [])
         }
 
-        /// Takes a statement that says all by being there.
+        /// Takes a statement without arguments, whose presence is its meaning.
         mutating func flag(_ keyword: String) throws(CardFileError) -> Bool {
             guard let statement = try one(keyword) else { return false }
             try statement.withoutBlock()

@@ -5,7 +5,7 @@
 ///     word      = bare | '"' text '"'
 ///     comment   = "#" to the end of the line
 enum CardFileSyntax {
-    /// How deep blocks may nest.
+    /// The maximum nesting depth of blocks.
     static let maximumDepth = 16
 
     struct Word: Hashable, Sendable {
@@ -19,7 +19,7 @@ enum CardFileSyntax {
         var keyword: String
         /// The words after it.
         var arguments: [Word]
-        /// What stands between the braces; nil without braces.
+        /// The statements between the braces; nil without braces.
         var block: [Statement]?
     }
 

@@ -1,6 +1,6 @@
 import SmartCard
 
-/// What a card file calls by a name and the card works out.
+/// A value that a card file names and the card computes.
 enum NamedValue: String, CaseIterable, Hashable, Sendable {
     // In a transaction.
 
@@ -47,29 +47,29 @@ enum NamedValue: String, CaseIterable, Hashable, Sendable {
     /// Signed Static Application Data, as long as the issuer's key.
     case signedStaticData = "signed-static-data"
 
-    /// What a response to GET PROCESSING OPTIONS may name.
+    /// The values that a response to GET PROCESSING OPTIONS may name.
     static let inProcessingOptions: Set = [
         afl, atc, cid, acType, cryptogram, unpredictableNumber, signedDynamicData, storageSummary, storageAvailability,
         storageNumber, storageControl, storageData,
     ]
-    /// What a response to GENERATE AC may name.
+    /// The values that a response to GENERATE AC may name.
     static let inGenerateAC: Set = [atc, cid, acType, cryptogram, dynamicNumber, signedDynamicData]
-    /// What a response to INTERNAL AUTHENTICATE may name.
+    /// The values that a response to INTERNAL AUTHENTICATE may name.
     static let inInternalAuthenticate: Set = [atc, dynamicNumber, signedDynamicData]
-    /// What a response to EXCHANGE RELAY RESISTANCE DATA may name.
+    /// The values that a response to EXCHANGE RELAY RESISTANCE DATA may name.
     static let inRelayResistance: Set = [relayEntropy]
-    /// What a response to COMPUTE CRYPTOGRAPHIC CHECKSUM may name.
+    /// The values that a response to COMPUTE CRYPTOGRAPHIC CHECKSUM may name.
     static let inChecksum: Set = [atc, cvc3Track1, cvc3Track2]
-    /// Objects that are nothing but one of these are left out where there is none.
+    /// The values that may be absent.  An object that consists of one of them alone is then omitted.
     static let optional: Set = [
         issuerRemainder, cardRemainder, storageSummary, storageAvailability, storageNumber, storageControl, storageData,
     ]
-    /// What is fixed when the card is made.
+    /// The values that are fixed when the card is made.
     static let ofKeys: Set = [
         authorityIndex, issuerCertificate, issuerRemainder, issuerExponent, cardCertificate, cardRemainder,
         cardExponent, signedStaticData,
     ]
-    /// What a record may name.
+    /// The values that a record may name.
     static let inRecord: Set = ofKeys.union([atc, unpredictableNumber, signedDynamicData])
 }
 
@@ -82,7 +82,7 @@ struct CardFileValue: Hashable, Sendable {
 
     var pieces: [Piece] = []
 
-    /// The bytes; a named value that `named` lacks has none.
+    /// Returns the bytes.  A named value that is missing from `named` contributes none.
     func bytes(_ named: [NamedValue: [UInt8]]) -> [UInt8] {
         var out: [UInt8] = []
         for piece in pieces {
@@ -204,7 +204,7 @@ extension CardFileSyntax.Statement {
     }
 
     static func tag(_ text: String, line: Int) throws(CardFileError) -> TLVTag {
-        // A tag is all of its bytes and no more: what follows 9F02 would be read as its length.
+        // A tag is exactly these bytes: anything after 9F02 would be read as its length.
         guard let bytes = try? [UInt8](hex: text), (1...4).contains(bytes.count), text.utf8.count == 2 * bytes.count,
             bytes[0] != 0x00, bytes[0] != 0xFF || bytes.count > 1,
             bytes.count == 1 || bytes[0] & 0x1F == 0x1F,

@@ -61,7 +61,7 @@ extension CardFileReader {
         return try replacing(parameters, in: card, &room)
     }
 
-    /// - Parameter room: how many bytes of text the values may yet add.
+    /// - Parameter room: the number of bytes of text that the values may still add.
     private static func replacing(
         _ parameters: [String: [CardFileSyntax.Word]], in statement: Statement, _ room: inout Int
     ) throws(CardFileError) -> Statement {

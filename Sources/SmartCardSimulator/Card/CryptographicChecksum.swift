@@ -4,14 +4,15 @@ struct CryptographicChecksum: Hashable, Sendable {
     /// The card's key for it, KDcvc3.
     let key: TripleDES
 
-    /// The CVC3, 2 bytes: the last of the unpredictable number and the counter enciphered behind IVCVC3, the last 2 bytes of
-    /// a MAC over what the track has from personalisation.
+    /// Returns the CVC3: the last 2 bytes of IVCVC3, unpredictable number and counter, encrypted as one block.
+    ///
+    /// IVCVC3 is the last 2 bytes of a MAC over the personalized track.
     ///
     /// - Parameters:
     ///   - track: the value of tag 56 or 9F6B.
     ///   - unpredictableNumber: 9F6A, 4 bytes.
     ///   - atc: 2 bytes.
-    /// - Returns: nil if the lengths are others, or libcrypto refuses.
+    /// - Returns: nil if a length is wrong, or libcrypto refuses.
     func callAsFunction(track: [UInt8], unpredictableNumber: [UInt8], atc: [UInt8]) -> [UInt8]? {
         guard let first = key.mac(padding: track)?.suffix(2) else { return nil }
         let block = first + unpredictableNumber + atc

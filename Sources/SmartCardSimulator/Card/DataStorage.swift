@@ -1,18 +1,19 @@
-/// Integrated data storage (EMV Contactless Book C-2, IDS): slots on the card in which operators keep data of theirs, and the
-/// functions that bind what is written to who may write it.  Version 1, with DES.
+/// Integrated data storage, version 1, with DES (EMV Contactless Book C-2, IDS).
+///
+/// Operators keep their own data in slots on the card.  Functions bind the data to the operator that may write them.
 struct DataStorage: Hashable, Sendable {
     struct Slot: Hashable, Sendable {
         /// DS Slot Management Control (9F6F): bit 8 permanent, bit 7 volatile.
         var control: UInt8
-        /// DS Digest H (DF61), 8 bytes: who knows what it was made from may write.
+        /// DS Digest H (DF61), 8 bytes: an operator that knows its input may write.
         var digest: [UInt8]
         /// The operator's data, up to 160 bytes.
         var data: [UInt8]
     }
 
-    /// What GENERATE AC brings of the transaction.
+    /// The transaction data that GENERATE AC supplies.
     struct Circumstances: Hashable, Sendable {
-        /// Amount, Authorised (9F02), 6 bytes.
+        /// Amount, Authorized (9F02), 6 bytes.
         var amount: [UInt8]
         /// Transaction Currency Code (5F2A), 2 bytes.
         var currency: [UInt8]
@@ -33,12 +34,12 @@ struct DataStorage: Hashable, Sendable {
     /// By DS Requested Operator ID (9F5C), 8 bytes.
     var slots: [[UInt8]: Slot] = [:]
 
-    /// Writes the operator's data, if it may.
+    /// Writes the operator's data if it is permitted.
     ///
     /// - Parameters:
-    ///   - input: DS Input (Card) (DF60), what the digest of the slot was made from; unused for a slot yet free.
-    ///   - slot: what is to be in it.
-    /// - Returns: whether it has been written.
+    ///   - input: DS Input (Card) (DF60), the input of the slot's digest; unused for a slot that is still free.
+    ///   - slot: the new content of the slot.
+    /// - Returns: true if the data have been written.
     mutating func write(
         _ slot: Slot, of storageOperator: [UInt8], input: [UInt8], _ circumstances: Circumstances
     ) -> Bool {
@@ -71,8 +72,10 @@ struct DataStorage: Hashable, Sendable {
         return Self.cipher(Array(left), Array(right), Self.xor(owner, input)).map { Self.xor($0, input) }
     }
 
-    /// The one-way function OWHF1, by which a Mastercard makes the summary after a write from the one before.  The Book leaves
-    /// it to the card; this is how a published test tool computes it.
+    /// Returns the next summary by the one-way function OWHF1.
+    ///
+    /// The Book leaves the function to the card; a Mastercard computes it from the summary before the write, and this
+    /// is the computation of a published test tool.
     func summary(after the: Circumstances) -> [UInt8]? {
         guard summary.count == 8, the.amount.count == 6, the.currency.count == 2, the.unpredictableNumber.count == 4,
             the.storageNumber.count == 4
@@ -86,7 +89,7 @@ struct DataStorage: Hashable, Sendable {
         return Self.cipher(inner, Array(right), second).map { Self.xor(Self.xor($0, first), second) }
     }
 
-    /// Enciphered, deciphered and enciphered with two keys in turn.
+    /// Encrypts, decrypts and encrypts with two keys in turn.
     private static func cipher(_ left: [UInt8], _ right: [UInt8], _ block: [UInt8]) -> [UInt8]? {
         TripleDES(left + right)?.encrypt(block)
     }

@@ -3,15 +3,15 @@ import Synchronization
 
 /// An EMV card on the contactless interface (EMV Books 1 and 3; EMV Contactless Book B, 3.3).
 ///
-/// It answers with all it has whatever Le says, as a card over ISO/IEC 14443-4 does, and knows one transaction after
-/// each SELECT.
+/// It returns its whole answer regardless of Le, as a card over ISO/IEC 14443-4 does, and performs one transaction
+/// after each SELECT.
 final class EMVCard: VirtualCard {
     let radio: VirtualCardRadio
     let personality: EMVPersonality
     private let state: Mutex<State>
 
     struct State {
-        /// What is selected: the directory, or an application by its place.
+        /// The current selection: the directory, or an application by its index.
         var selected: Selection?
         /// The transaction of the selected application, from GET PROCESSING OPTIONS on.
         var transaction: Transaction?
@@ -22,17 +22,18 @@ final class EMVCard: VirtualCard {
         var granted: Set<Refusal> = []
         /// Of each application the online request that its issuer may answer.  It outlives the field.
         var requests: [Int: IssuerUpdate.Request] = [:]
-        /// What the issuer has changed in each application, and which it has blocked.
+        /// The values that the issuer has changed in each application, and the applications that it has blocked.
         var written: [Int: [TLVTag: [UInt8]]] = [:]
         var blocked: Set<Int> = []
-        /// Whether the issuer has authenticated itself since SELECT; nil if it has not tried.
+        /// True if the issuer has authenticated itself since SELECT; nil if it has not tried.
         var issuerIsAuthentic: Bool?
-        /// Whether the holder has confirmed on the card, of each application that has asked since it came into the field.
+        /// The cardholder's confirmation on the card, for each application that has asked since the card entered the
+        /// field.
         var confirmed: [Int: Bool] = [:]
-        /// Whether the card has been torn from the field, and whether it still has to come back.
+        /// True after the card has been torn from the field, until it returns.
         var isTorn = false
         var isSilent = false
-        /// Of each application what RECOVER AC gives.  It outlives the field, as does what follows.
+        /// The RECOVER AC data of each application.  Like the properties below, they outlive the field.
         var recoverable: [Int: Recoverable] = [:]
         /// Offline Accumulator Balance (9F50) of each application that has one, in the smallest unit of the currency.
         var balances: [Int: UInt64] = [:]
@@ -52,7 +53,7 @@ final class EMVCard: VirtualCard {
 
     /// A cryptogram that the terminal may not have received.
     struct Recoverable {
-        /// What the terminal told with it.
+        /// The data that the terminal supplied with it.
         let terminal: [TLVTag: [UInt8]]
         let response: [UInt8]
     }
@@ -128,7 +129,7 @@ final class EMVCard: VirtualCard {
         }
     }
 
-    /// What the command ends with if nothing else is in its way.
+    /// Returns the status word of the command if nothing else prevents it.
     func status(of command: EMVApplication.Command, _ index: Int, _ state: inout State) -> StatusWord {
         guard let status = personality.applications[index].statuses[command] else { return .success }
         let refusal = Refusal(application: index, command: command)
@@ -158,7 +159,7 @@ final class EMVCard: VirtualCard {
         }
         names += personality.applications.enumerated().map { (.application($0.offset), $0.element.name) }
         if command.p2 == 0x02 {
-            // The next occurrence comes after what is selected now.
+            // The next occurrence follows the current selection.
             guard let now = names.firstIndex(where: { $0.0 == state.selected }) else {
                 return ResponseAPDU(status: .fileNotFound)
             }
@@ -284,7 +285,7 @@ final class EMVCard: VirtualCard {
         guard Self.carriesData(status) else { return ResponseAPDU(status: status) }
 
         transaction.isDone = true
-        // What GENERATE AC brings counts more than what GET PROCESSING OPTIONS brought.
+        // Data from GENERATE AC take precedence over data from GET PROCESSING OPTIONS.
         transaction.terminal.merge(values) { $1 }
         var kind = decide(index, asked: asked, transaction.terminal, &state)
         let storage = state.storages[index]
@@ -359,7 +360,8 @@ final class EMVCard: VirtualCard {
         return ResponseAPDU(status: status)
     }
 
-    /// The card gives what is asked or less: TC, ARQC, AAC in this order (EMV Book 3, 6.5.5.1).
+    /// Returns the cryptogram type that was requested or a lower one: TC, ARQC, AAC in this order (EMV Book 3,
+    /// 6.5.5.1).
     func decide(
         _ index: Int, asked: EMVApplication.Cryptogram, _ terminal: [TLVTag: [UInt8]], _ state: inout State
     ) -> EMVApplication.Cryptogram {
@@ -375,8 +377,8 @@ final class EMVCard: VirtualCard {
         }
     }
 
-    /// Whether the holder has confirmed since he was asked to: he does when the card has been in the field and leaves it,
-    /// and that holds for the next time it is there.
+    /// Returns true if the cardholder has confirmed since the card asked.  The cardholder confirms after the card has
+    /// been in the field and leaves it; the confirmation holds for its next visit.
     private func isConfirmed(_ index: Int, _ state: inout State) -> Bool {
         if let known = state.confirmed[index] { return known }
         let refusal = Refusal(application: index, command: nil)
@@ -454,7 +456,7 @@ final class EMVCard: VirtualCard {
         }
     }
 
-    /// The objects that nobody but the card itself changes: the Application Transaction Counter and the Offline Accumulator
+    /// The objects that only the card itself changes: the Application Transaction Counter and the Offline Accumulator
     /// Balance.
     static let living: Set<TLVTag> = [0x9F36, 0x9F50]
 

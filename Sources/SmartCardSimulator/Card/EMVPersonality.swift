@@ -1,25 +1,25 @@
 import SmartCard
 
-/// What an EMV card is personalised with: its directory and its applications.
+/// The personalization of an EMV card: its directory and its applications.
 struct EMVPersonality: Sendable {
     /// The DF name of the directory, `2PAY.SYS.DDF01` (EMV Contactless Book B, 3.3.2).
     static let directoryName = Array("2PAY.SYS.DDF01".utf8)
 
-    /// The FCI of the PPSE; nil for a card that has none.
+    /// The FCI of the PPSE; nil for a card without a PPSE.
     var directory: [UInt8]?
-    /// What SELECT of the PPSE ends with.
+    /// The status word of SELECT of the PPSE.
     var directoryStatus: StatusWord?
     var applications: [EMVApplication]
-    /// How long the card takes for a command, beyond what any card takes.
+    /// The additional time the card takes for each command.
     var delays: [EMVApplication.Command: Duration] = [:]
-    /// How many bytes of data the answer to a command has at most.
+    /// The maximum number of data bytes in the response to each command.
     var truncations: [EMVApplication.Command: Int] = [:]
     /// The command at which the card is torn from the field, once.
     var tear: Tear?
 
     struct Tear: Hashable, Sendable {
         var command: EMVApplication.Command
-        /// Whether the card has carried out the command, so that only the answer is lost.
+        /// True if the card has carried out the command, so that only the response is lost.
         var isHeard: Bool
     }
 }
@@ -74,7 +74,7 @@ struct EMVApplication: Sendable {
     /// The status word that a file states for a command.
     struct Status: Hashable, Sendable {
         var word: StatusWord
-        /// Whether the command goes well once the card has left the field and come back, and then is refused anew.
+        /// True if the command succeeds after the card has left the field and returned, and is then refused again.
         var untilPresentedAgain: Bool
     }
 
@@ -84,7 +84,7 @@ struct EMVApplication: Sendable {
         case tc = 0x40
         case arqc = 0x80
 
-        /// As a card file writes it.
+        /// The spelling in a card file.
         var name: String {
             switch self {
             case .aac: "aac"
@@ -94,8 +94,8 @@ struct EMVApplication: Sendable {
         }
     }
 
-    /// The response to a command that has one of its own: GET PROCESSING OPTIONS, GENERATE AC and the like (EMV Book 3, 6.5;
-    /// EMV Contactless Book C-2, 5).
+    /// The response to a command with a configurable response, such as GET PROCESSING OPTIONS or GENERATE AC (EMV Book
+    /// 3, 6.5; EMV Contactless Book C-2, 5).
     struct Response: Sendable {
         /// Format 1, template 80: the values alone.  Else format 2, template 77: the objects.
         var valuesOnly: Bool
@@ -148,7 +148,7 @@ struct EMVApplication: Sendable {
         }
     }
 
-    /// Where a record lies.
+    /// The address of a record.
     struct RecordAddress: Hashable, Comparable, Sendable {
         /// Short file identifier, 1 to 30.
         var sfi: UInt8
@@ -160,11 +160,11 @@ struct EMVApplication: Sendable {
 
     struct Record: Sendable {
         var objects: [CardFileObject]
-        /// Whether the signatures of issuer and card cover it (EMV Book 3, 10.3).
+        /// True if the signatures of issuer and card cover it (EMV Book 3, 10.3).
         var isSigned: Bool
     }
 
-    /// Which cryptogram the card gives at most when it is asked to approve offline.
+    /// The highest cryptogram that the card gives when it is asked to approve offline.
     enum Decision: Hashable, Sendable {
         /// TC up to this amount in the smallest unit of the currency, ARQC above it.
         case approve(upTo: UInt64)
@@ -177,44 +177,44 @@ struct EMVApplication: Sendable {
     }
 
     var aid: AID
-    /// What the reader appends to the AID in SELECT (Extended Selection, 9F29); mostly nothing.
+    /// The bytes that the reader appends to the AID in SELECT (Extended Selection, 9F29); usually empty.
     var extendedSelection: [UInt8] = []
     /// The response to SELECT, template 6F.
     var fci: [UInt8]
-    /// PDOL (tag 9F38): what the GET PROCESSING OPTIONS command brings.
+    /// PDOL (tag 9F38): the data that GET PROCESSING OPTIONS supplies.
     var pdol: DOL = DOL()
     var processingOptions = Responses()
-    /// DDOL (tag 9F49): what the INTERNAL AUTHENTICATE command brings; the default one has the unpredictable number.
+    /// DDOL (tag 9F49): the data that INTERNAL AUTHENTICATE supplies.  The default contains the unpredictable number.
     var ddol: DOL = DOL()
     /// Nil for an application that knows no INTERNAL AUTHENTICATE.
     var internalAuthenticate: Response?
-    /// CDOL1 (tag 8C): what the GENERATE AC command brings.
+    /// CDOL1 (tag 8C): the data that GENERATE AC supplies.
     var cdol1: DOL = DOL()
     /// None for an application that knows no GENERATE AC.
     var generateAC = Responses()
-    /// DRDOL (tag 9F51): what the RECOVER AC command brings; nil for an application that recovers nothing.
+    /// DRDOL (tag 9F51): the data that RECOVER AC supplies; nil for an application that recovers nothing.
     var drdol: DOL?
     /// Nil for an application without the relay resistance protocol.
     var relayResistance: Response?
-    /// UDOL (tag 9F69): what the COMPUTE CRYPTOGRAPHIC CHECKSUM command brings; the default one has 9F6A.
+    /// UDOL (tag 9F69): the data that COMPUTE CRYPTOGRAPHIC CHECKSUM supplies.  The default contains 9F6A.
     var udol: DOL = DOL()
     /// None for an application that knows no COMPUTE CRYPTOGRAPHIC CHECKSUM.
     var cryptographicChecksum = Responses()
     var checksum: CryptographicChecksum?
-    /// DSDOL (tag 9F5B): what the GENERATE AC command may bring behind the data for CDOL1.
+    /// DSDOL (tag 9F5B): the data that GENERATE AC may supply after the data for CDOL1.
     var dsdol: DOL?
     var dataStorage: DataStorage?
     var cryptogram: ApplicationCryptogram?
     var authentication: CardAuthentication?
     /// Nil for an application that takes nothing from its issuer.
     var issuerUpdate: IssuerUpdate?
-    /// What follows from the keys.
+    /// The values that follow from the keys.
     var keyValues: [NamedValue: [UInt8]] = [:]
     var decision: Decision = .online
     var records: [RecordAddress: Record] = [:]
     /// Application File Locator (tag 94).
     var afl: [UInt8] = []
-    /// Whether files 1 to 10 can be read before GET PROCESSING OPTIONS.
+    /// True if files 1 to 10 can be read before GET PROCESSING OPTIONS.
     var recordsReadableAtOnce = false
     /// The objects that GET DATA gives.
     var data: [TLVTag: [UInt8]] = [:]
@@ -235,11 +235,12 @@ struct DOL: Hashable, Sendable {
         var length: Int
     }
 
-    /// What a command data field holds beside the tag and length of template 83.
+    /// The room in a command data field after the tag and length of template 83, in bytes.
     static let maximumLength = 252
-    /// What INTERNAL AUTHENTICATE brings to a card without DDOL (EMV Book 2, 6.5.1): 9F37.
+    /// The data for INTERNAL AUTHENTICATE on a card without DDOL (EMV Book 2, 6.5.1): 9F37.
     static let defaultDDOL = DOL([0x9F, 0x37, 0x04]) ?? DOL()
-    /// What COMPUTE CRYPTOGRAPHIC CHECKSUM brings to a card without UDOL (EMV Contactless Book C-2, Default UDOL): 9F6A.
+    /// The data for COMPUTE CRYPTOGRAPHIC CHECKSUM on a card without UDOL (EMV Contactless Book C-2, Default UDOL):
+    /// 9F6A.
     static let defaultUDOL = DOL([0x9F, 0x6A, 0x04]) ?? DOL()
 
     var entries: [Entry] = []
@@ -267,10 +268,10 @@ struct DOL: Hashable, Sendable {
         guard length <= Self.maximumLength else { return nil }
     }
 
-    /// How many bytes the list asks for `tag`; nil if it does not.
+    /// Returns the number of bytes that the list requests for `tag`; nil if it does not request it.
     func length(of tag: TLVTag) -> Int? { entries.first { $0.tag == tag }?.length }
 
-    /// How many bytes the list asks for.
+    /// The number of bytes that the list requests.
     var length: Int { entries.reduce(0) { $0 + $1.length } }
 
     /// The values in `data`; nil unless it has just the bytes that the list asks for.

@@ -3,24 +3,25 @@ import SmartCard
 extension EMVCard {
     /// A transaction of the selected application.
     struct Transaction {
-        /// What the terminal has told, by tag.
+        /// The data that the terminal has supplied, by tag.
         var terminal: [TLVTag: [UInt8]]
         /// The values for the PDOL as they came, without template 83.
         let options: [UInt8]
-        /// What GET PROCESSING OPTIONS was answered with.
+        /// The response to GET PROCESSING OPTIONS.
         let response: EMVApplication.Response
         var named: [NamedValue: [UInt8]]
-        /// How often EXCHANGE RELAY RESISTANCE DATA has been, and what the signature has of the last.
+        /// The number of EXCHANGE RELAY RESISTANCE DATA commands so far, and the data of the last one for the
+        /// signature.
         var relays = 0
         var relayData: [UInt8] = []
         /// The operator whose slot of data the terminal has asked for; nil without integrated data storage.
         var storageOperator: [UInt8]?
-        /// Whether GENERATE AC has been, or what takes its place.
+        /// True after GENERATE AC or its substitute.
         var isDone = false
     }
 }
 
-/// What a card works out.
+/// The values that a card computes.
 extension EMVCard.Transaction {
     mutating func name(_ kind: EMVApplication.Cryptogram) {
         named[.cid] = [kind.rawValue]
@@ -37,8 +38,8 @@ extension EMVCard.Transaction {
         named[.dynamicNumber] = Array(numbers[4..<12])
     }
 
-    /// The Application Cryptogram over what the terminal sent, else what the response has, else what the response to GET
-    /// PROCESSING OPTIONS had.
+    /// Returns the Application Cryptogram over the terminal's data, then the response's data, then the data of the
+    /// response to GET PROCESSING OPTIONS.
     func cryptogram(_ application: EMVApplication, in response: EMVApplication.Response) -> [UInt8]? {
         application.cryptogram? { tag in
             tag == 0x9F36
@@ -47,8 +48,8 @@ extension EMVCard.Transaction {
         }
     }
 
-    /// The signature of fDDA (EMV Contactless Book C-3, Annex C): the ATC is the ICC Dynamic Number; format 05 goes with
-    /// an offline approval, 95 with an online authorisation.
+    /// Returns the fDDA signature (EMV Contactless Book C-3, Annex C).  The ATC is the ICC Dynamic Number.  Format 05
+    /// accompanies an offline approval, 95 an online authorization.
     func fastSignature(_ application: EMVApplication, _ kind: EMVApplication.Cryptogram) -> [UInt8]? {
         let objects = response.objects + application.recordObjects
         let hashed =
@@ -58,22 +59,22 @@ extension EMVCard.Transaction {
             terminalData: Array(hashed.joined()))
     }
 
-    /// The signature of DDA (EMV Book 2, 6.5.1): the ICC Dynamic Number with its length, and hashed behind it what the command
-    /// brought.
+    /// Returns the DDA signature (EMV Book 2, 6.5.1): the ICC Dynamic Number with its length; the hash also covers the
+    /// command's data.
     func dynamicSignature(_ application: EMVApplication, _ data: [UInt8]) -> [UInt8]? {
         application.authentication?.signedDynamicData(
             format: 0x05, dynamicData: Self.counted(named[.dynamicNumber]), terminalData: data)
     }
 
-    /// The signature of CDA (EMV Book 2, 6.6.1).
+    /// Returns the CDA signature (EMV Book 2, 6.6.1).
     ///
     /// - Parameters:
     ///   - data: the values for CDOL1.
-    ///   - more: what the ICC Dynamic Data have of data storage and relay resistance (EMV Contactless Book C-2).
+    ///   - more: the data-storage and relay-resistance part of the ICC Dynamic Data (EMV Contactless Book C-2).
     func combinedSignature(
         _ application: EMVApplication, of response: EMVApplication.Response, _ data: [UInt8], _ more: [UInt8]
     ) -> [UInt8]? {
-        // Transaction Data Hash Code: what both commands brought, and the response but for the signature.
+        // Transaction Data Hash Code: the data of both commands, and the response without the signature.
         let others = response.objects.filter {
             guard case .primitive(0x9F4B, _) = $0 else { return true }
             return false
@@ -92,7 +93,7 @@ extension EMVCard.Transaction {
         return [UInt8(truncatingIfNeeded: bytes.count)] + bytes
     }
 
-    /// What the issuer may answer: an ARQC, and nothing else.
+    /// Returns the request that the issuer may answer: an ARQC, and nothing else.
     func request(_ kind: EMVApplication.Cryptogram) -> IssuerUpdate.Request? {
         guard kind == .arqc, let cryptogram = named[.cryptogram] else { return nil }
         return IssuerUpdate.Request(

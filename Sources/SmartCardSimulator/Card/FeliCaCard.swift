@@ -18,7 +18,7 @@ final class FeliCaCard: VirtualCard {
         var blocks: [[UInt8]]
     }
 
-    /// The most blocks in one command: what an NFC Forum Type 3 Tag may state at most.
+    /// The maximum number of blocks in one command: the most that an NFC Forum Type 3 Tag may state.
     private static let mostRead = 15
     private static let mostWritten = 13
 
@@ -34,7 +34,7 @@ final class FeliCaCard: VirtualCard {
 
     func reset() {}
 
-    /// A packet: its length, which counts itself, a command code, and but for Polling the IDm.
+    /// Exchanges a packet: its length, which counts itself, a command code, and, except for Polling, the IDm.
     func exchangeNative(_ packet: [UInt8]) -> [UInt8]? {
         guard packet.count >= 2, Int(packet[0]) == packet.count else { return nil }
         guard packet[1] != 0x00 else { return radio.response(toPolling: packet.dropFirst()) }
@@ -68,7 +68,7 @@ extension FeliCaCard.System {
 
     private struct BlockList {
         var places: [(service: Int, block: Int)] = []
-        /// What follows the list.
+        /// The bytes after the list.
         var rest: ArraySlice<UInt8>
     }
 
@@ -139,7 +139,7 @@ extension FeliCaCard.System {
 }
 
 extension VirtualCardRadio {
-    /// What a FeliCa card answers to Polling, its length first; nil for silence.
+    /// Returns a FeliCa card's response to Polling, length first; nil for silence.
     ///
     /// - Parameter request: `00`, system code with `FF` for any byte, request code, number of time slots less one.
     func response(toPolling request: some Collection<UInt8>) -> [UInt8]? {

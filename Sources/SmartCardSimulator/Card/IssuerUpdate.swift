@@ -1,17 +1,18 @@
 import SmartCard
 
-/// What an application makes of its issuer's answer to an online request (EMV Contactless Book C-3, 6.2): how it
-/// recognises the Authorisation Response Cryptogram (ARPC) and the issuer's scripts.
+/// An application's verification of its issuer's answer to an online request (EMV Contactless Book C-3, 6.2).
+///
+/// It verifies the Authorization Response Cryptogram (ARPC) and the issuer's scripts.
 struct IssuerUpdate: Hashable, Sendable {
-    /// How the ARPC is computed (EMV Book 2, 8.2).
+    /// The method that computes the ARPC (EMV Book 2, 8.2).
     enum Method: String, CaseIterable, Sendable {
-        /// 8.2.1: the ARQC with the Authorisation Response Code added, enciphered.  Visa's with CVN 10 and 17.
+        /// 8.2.1: the ARQC with the Authorization Response Code added, encrypted.  Visa uses it with CVN 10 and 17.
         case method1 = "method-1"
         /// 8.2.2: a MAC of 4 bytes over the ARQC, the Card Status Update and more.  Visa's with CVN 18 and 22.
         case method2 = "method-2"
     }
 
-    /// The ARQC that the answer is to, and what its key came from.
+    /// The ARQC that the answer belongs to, and the input of its key.
     struct Request: Hashable, Sendable {
         let cryptogram: [UInt8]
         let atc: [UInt8]
@@ -24,7 +25,7 @@ struct IssuerUpdate: Hashable, Sendable {
     /// The issuer's master key for the MAC of scripts.
     let scriptKey: TripleDES
 
-    /// Whether the issuer has made `data`, the Issuer Authentication Data (tag 91), for `request`.
+    /// Returns true if the issuer made `data`, the Issuer Authentication Data (tag 91), for `request`.
     func authenticates(_ data: [UInt8], _ request: Request) -> Bool {
         guard request.cryptogram.count == 8,
             let key = cryptogram.key(atc: request.atc, unpredictableNumber: request.unpredictableNumber)
@@ -40,9 +41,9 @@ struct IssuerUpdate: Hashable, Sendable {
         }
     }
 
-    /// What `command`, a script command of the format 2 of secure messaging (EMV Book 2, 9.2), brings beside its MAC.
+    /// Returns the data of `command`, a script command in secure messaging format 2 (EMV Book 2, 9.2), without its MAC.
     ///
-    /// The MAC has 8 bytes and is over CLA, INS, P1, P2 and Lc, the ATC, the ARQC and the data, as Visa has it.
+    /// The MAC has 8 bytes and covers CLA, INS, P1, P2 and Lc, the ATC, the ARQC and the data, as Visa computes it.
     ///
     /// - Returns: nil if the MAC is missing or wrong.
     func open(_ command: CommandAPDU, _ request: Request) -> [UInt8]? {

@@ -1,10 +1,12 @@
 import Synchronization
 
-/// A MIFARE Classic 1K (NXP MF1S50yyX/V1), without the cipher: a reader's chip does the three-pass authentication by
-/// itself, and what it hands on, `60`/`61` block key UID, stands for all of it.
+/// A MIFARE Classic 1K (NXP MF1S50yyX/V1), without the cipher.
 ///
-/// After anything refused the card falls back to IDLE and is silent until it is selected again, as the chip does
-/// (8.2 and figure 4).
+/// A reader's chip performs the three-pass authentication by itself.  The command that it passes on, `60`/`61` block
+/// key UID, stands for the whole authentication.
+///
+/// After any refusal the card returns to IDLE and is silent until it is selected again, like the chip (8.2 and figure
+/// 4).
 final class MIFAREClassicCard: VirtualCard {
     private typealias Keys = MIFAREClassicMemory.Keys
 
@@ -60,7 +62,7 @@ final class MIFAREClassicCard: VirtualCard {
         case (0xA0, 16): return write(block, data, &state)
         case (0xC0, 4), (0xC1, 4), (0xC2, 4): return calculate(command[0], block, data, &state)
         case (0xB0, 0): return transfer(block, &state)
-        // 50 00 is HLTA, which nobody answers.
+        // 50 00 is HLTA, which has no answer.
         default: return nil
         }
     }
@@ -112,7 +114,7 @@ final class MIFAREClassicCard: VirtualCard {
             state.memory[block] = data
             return []
         }
-        // Each part of the trailer has its own right; what may not be written stays.
+        // Each part of the trailer has a separate access right; parts without write access stay unchanged.
         guard let rights = state.memory.trailerRights(sector: block / 4) else { return nil }
         var content = state.memory[block]
         var changed = false

@@ -1,5 +1,7 @@
-/// The memory of a MIFARE Classic 1K and who may do what with it (NXP MF1S50yyX/V1, 8.6 and 8.7): 16 sectors of four
-/// blocks of 16 bytes, the last block of each its trailer with the keys and the access conditions.
+/// The memory of a MIFARE Classic 1K and its access rights (NXP MF1S50yyX/V1, 8.6 and 8.7).
+///
+/// It contains 16 sectors of four blocks of 16 bytes.  The last block of each sector is its trailer with the keys and
+/// the access conditions.
 struct MIFAREClassicMemory: Sendable {
     static let sectorCount = 16
     static let blockCount = 64
@@ -8,7 +10,7 @@ struct MIFAREClassicMemory: Sendable {
     static let transportTrailer: [UInt8] =
         [UInt8](repeating: 0xFF, count: 6) + [0xFF, 0x07, 0x80, 0x69] + [UInt8](repeating: 0xFF, count: 6)
 
-    /// A key by its name.
+    /// A set of sector keys.
     struct Keys: OptionSet, Hashable, Sendable {
         let rawValue: UInt8
         static let a = Keys(rawValue: 1)
@@ -17,7 +19,7 @@ struct MIFAREClassicMemory: Sendable {
         static let none: Keys = []
     }
 
-    /// Which keys allow what with a data block (table 8).
+    /// The keys that permit each access to a data block (table 8).
     struct DataRights: Sendable {
         var read: Keys
         var write: Keys
@@ -26,7 +28,7 @@ struct MIFAREClassicMemory: Sendable {
         var decrement: Keys
     }
 
-    /// Which keys allow what with a sector trailer (table 7).  Key A can never be read.
+    /// The keys that permit each access to a sector trailer (table 7).  Key A can never be read.
     struct TrailerRights: Sendable {
         var writeKeyA: Keys
         var readAccess: Keys
@@ -68,8 +70,8 @@ struct MIFAREClassicMemory: Sendable {
         self[0] = manufacturer
     }
 
-    /// The 16 bytes of a block.  What is missing is zero, what is too much falls away; outside the card there is
-    /// nothing.
+    /// The 16 bytes of a block.  Missing bytes are zero, and excess bytes are dropped; blocks outside the card are
+    /// empty.
     subscript(block: Int) -> [UInt8] {
         get {
             guard (0..<Self.blockCount).contains(block) else { return [] }

@@ -1,8 +1,8 @@
 import SmartCard
 
-/// The commands that only EMV Contactless Book C-2 has, and what it adds to the others.
+/// The commands that only EMV Contactless Book C-2 defines, and its additions to the others.
 extension EMVCard {
-    /// How often a card takes part in the relay resistance protocol in one transaction; the terminal tries no more often.
+    /// The maximum number of relay resistance exchanges in one transaction; the terminal does not try more often.
     private static let maximumRelays = 3
 
     // MARK: EXCHANGE RELAY RESISTANCE DATA
@@ -62,7 +62,7 @@ extension EMVCard {
 
     // MARK: RECOVER AC
 
-    /// The answer to the last GENERATE AC once more, for a terminal that knows what it asked then.
+    /// Repeats the response to the last GENERATE AC, for a terminal that knows its request.
     func recoverAC(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
         guard let (index, application) = application(state) else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
@@ -101,7 +101,7 @@ extension EMVCard {
 
     // MARK: Integrated data storage
 
-    /// What GET PROCESSING OPTIONS tells a terminal that names an operator.
+    /// Reads the data that GET PROCESSING OPTIONS returns to a terminal that names an operator.
     static func read(_ storage: DataStorage, _ transaction: inout Transaction) {
         guard let storageOperator = transaction.terminal[0x9F5C], storageOperator.contains(where: { $0 != 0 }) else {
             return
@@ -117,10 +117,10 @@ extension EMVCard {
         transaction.named[.storageData] = slot.data
     }
 
-    /// Writes what GENERATE AC brings for DSDOL.
+    /// Writes the data that GENERATE AC supplies for DSDOL.
     ///
-    /// - Returns: false if it could not be written and the terminal wants the transaction declined then (DS ODS Info, bit
-    ///   4).
+    /// - Returns: false if the data could not be written and the terminal wants the transaction declined in this case
+    ///   (DS ODS Info, bit 4).
     static func write(
         _ values: [TLVTag: [UInt8]], _ referenceControl: UInt8, _ transaction: Transaction,
         _ storage: inout DataStorage?

@@ -20,7 +20,7 @@ final class NTAG213Card: VirtualCard {
         var wrongPasswords = 0
         var counter: UInt32 = 0
 
-        /// How many pages can be read now.
+        /// The number of pages that can be read now.
         var readablePages: Int {
             guard memory.protectsReading, !isAuthenticated else { return NTAG213Memory.pageCount }
             return min(memory.firstProtectedPage, NTAG213Memory.pageCount)

@@ -52,12 +52,12 @@ struct NTAG213Memory: Sendable {
     var protectsReading: Bool { access & 0x80 != 0 }
     /// CFGLCK: the two configuration pages cannot be written any more.
     var isConfigurationLocked: Bool { access & 0x40 != 0 }
-    /// NFC_CNT_EN: the tag counts how often it is read.
+    /// NFC_CNT_EN: the tag counts its reads.
     var countsReading: Bool { access & 0x10 != 0 }
-    /// AUTHLIM: after how many wrong passwords none is right any more; 0 for no limit.
+    /// AUTHLIM: the number of wrong passwords after which every password is refused; 0 for no limit.
     var attemptLimit: Int { Int(access & 0x07) }
 
-    /// Whether the lock bytes let the page be written (8.5.2, 8.5.3).
+    /// Returns true if the lock bytes prevent writes to the page (8.5.2, 8.5.3).
     func isLocked(_ page: Int) -> Bool {
         let fixed = self[Self.staticLockPage]
         let dynamic = self[Self.dynamicLockPage]

@@ -5,7 +5,7 @@ import Synchronization
 ///
 /// This file and `TripleDES.swift` are the two of this target that call libcrypto.
 struct RSAKey: Hashable, Sendable {
-    /// How many bytes a modulus has; 248 is EMV's bound (EMV Book 2, 11.1).
+    /// The permitted lengths of a modulus, in bytes; 248 is EMV's limit (EMV Book 2, 11.1).
     static let lengths = 64...248
 
     /// Most significant byte first, the highest bit set.
@@ -14,8 +14,9 @@ struct RSAKey: Hashable, Sendable {
     let exponent: [UInt8]
     let privateExponent: [UInt8]
 
-    /// - Returns: nil unless modulus and exponent are as EMV has them and what the private exponent signs the public one
-    ///   recovers.
+    /// - Returns: nil unless modulus and exponent are valid in EMV and the public exponent recovers what the private
+    ///   exponent
+    ///   signs.
     init?(modulus: [UInt8], exponent: [UInt8], privateExponent: [UInt8]) {
         guard Self.lengths.contains(modulus.count), let first = modulus.first, first & 0x80 != 0,
             [[0x03], [0x01, 0x00, 0x01]].contains(exponent), Self.lengths.upperBound >= privateExponent.count
@@ -32,11 +33,11 @@ struct RSAKey: Hashable, Sendable {
     /// - Returns: as many bytes as the modulus has; nil if `block` has more or libcrypto refuses.
     func sign(_ block: [UInt8]) -> [UInt8]? { Self.power(block, privateExponent, modulus) }
 
-    /// A digital signature that gives message recovery (EMV Book 2, A2.1.2; ISO/IEC 9796-2, scheme 1).
+    /// Returns a digital signature with message recovery (EMV Book 2, A2.1.2; ISO/IEC 9796-2, scheme 1).
     ///
     /// - Parameters:
-    ///   - recoverable: what the signature carries, 22 bytes less than the modulus.
-    ///   - rest: what is hashed after it.
+    ///   - recoverable: the content of the signature, 22 bytes less than the modulus.
+    ///   - rest: data that are hashed after it.
     func sign(recoverable: [UInt8], rest: [UInt8]) -> [UInt8]? {
         guard recoverable.count == modulus.count - 22, let hash = Self.sha1(recoverable + rest) else { return nil }
         return sign([0x6A] + recoverable + hash + [0xBC])

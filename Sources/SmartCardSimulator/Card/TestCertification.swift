@@ -1,12 +1,11 @@
 public import SmartCard
 
-/// Keys of a card and of its issuer, made up for tests, as long as those of a real card; and what they sign (EMV Book 2,
-/// 5 and 6).
+/// Test keys of a card and its issuer, with the lengths of a real card's keys, and their signatures (EMV Book 2, 5 and
+/// 6).
 ///
-/// The same lengths have the same keys each time.  Their private halves can be worked out by everybody, so whatever they
-/// sign proves nothing.
+/// The same lengths always give the same keys.  Anyone can compute the private keys, so the signatures prove nothing.
 public struct TestCertification: Sendable {
-    /// How many bytes the moduli have, and the exponents: 1 for 03, 3 for 010001.
+    /// The lengths of the moduli and the exponents in bytes; exponents: 1 for 03, 3 for 010001.
     public struct Lengths: Hashable, Sendable {
         public var authority: Int
         public var issuer: Int
@@ -25,16 +24,16 @@ public struct TestCertification: Sendable {
     }
 
     private let keys: CardAuthentication
-    /// What a terminal must know to authenticate the card: one of ``VirtualCards/certificationAuthorityKeys`` where that
-    /// is as long.
+    /// The key that a terminal needs to authenticate the card: one of ``VirtualCards/certificationAuthorityKeys`` if
+    /// that is long enough.
     public let authority: CertificationAuthorityKey
 
     /// - Parameters:
     ///   - rid: 5 bytes.
     ///   - accountNumber: digits, 8 to 19.
-    ///   - staticDataFormat: 03, or 93 for online authorisations only (EMV Contactless Book C-3).
+    ///   - staticDataFormat: 03, or 93 for online authorizations only (EMV Contactless Book C-3).
     ///   - dataAuthenticationCode: 2 bytes.
-    /// - Returns: nil if EMV has no keys of such lengths, or one is longer than the one that certifies it.
+    /// - Returns: nil if EMV does not permit such lengths, or a key is longer than the one that certifies it.
     public init?(
         rid: [UInt8], accountNumber: [UInt8], lengths: Lengths, staticDataFormat: UInt8 = 0x03,
         dataAuthenticationCode: [UInt8] = [0xDA, 0xC0]
@@ -76,13 +75,13 @@ public struct TestCertification: Sendable {
         return Dictionary(uniqueKeysWithValues: tags.compactMap { tag, name in values[name].map { (tag, $0) } })
     }
 
-    /// Signed Dynamic Application Data (EMV Book 2, 6.5.1 and 6.6.1).
+    /// Returns the Signed Dynamic Application Data (EMV Book 2, 6.5.1 and 6.6.1).
     ///
     /// - Parameters:
     ///   - format: Signed Data Format.
     ///   - dynamicData: ICC Dynamic Data.
-    ///   - terminalData: what the hash covers besides.
-    /// - Returns: nil if the card has no key, or none so long.
+    ///   - terminalData: data that the hash covers in addition.
+    /// - Returns: nil if the card has no key, or the key is too short.
     public func signedDynamicData(format: UInt8, dynamicData: [UInt8], terminalData: [UInt8]) -> [UInt8]? {
         keys.signedDynamicData(format: format, dynamicData: dynamicData, terminalData: terminalData)
     }

@@ -11,7 +11,7 @@ struct TestKeys: Sendable {
     /// The keys of issuers and cards by their names.
     var keys: [String: RSAKey] = [:]
 
-    /// Those that come with the library.
+    /// The keys that come with the library.
     static let builtIn = (try? TestKeys(parsing: PackageResources.test_keys)) ?? TestKeys()
 
     private init() {}
@@ -50,8 +50,8 @@ struct TestKeys: Sendable {
 
     // MARK: Authorities of every scheme
 
-    /// Those whose cards are not among the library's, but may be in traces: American Express, Discover, JCB, UnionPay,
-    /// Interac, and the two that the file of keys has.
+    /// The schemes without cards in the library whose cards may occur in traces: American Express, Discover, JCB,
+    /// UnionPay, Interac, and the two in the file of keys.
     private static let schemes: [[UInt8]] = [
         [0xA0, 0x00, 0x00, 0x00, 0x03], [0xA0, 0x00, 0x00, 0x00, 0x04], [0xA0, 0x00, 0x00, 0x00, 0x25],
         [0xA0, 0x00, 0x00, 0x01, 0x52], [0xA0, 0x00, 0x00, 0x00, 0x65], [0xA0, 0x00, 0x00, 0x03, 0x33],
@@ -108,7 +108,7 @@ public struct CertificationAuthorityKey: Hashable, Sendable {
 }
 
 extension VirtualCards {
-    /// What a terminal must know to authenticate the cards that come with the library, and those that are made from traces
-    /// of cards with keys of the usual lengths.
+    /// The keys that a terminal needs to authenticate the library's cards, and cards made from traces with keys of the
+    /// usual lengths.
     public static var certificationAuthorityKeys: [CertificationAuthorityKey] { TestKeys.all.map(\.publicKey) }
 }

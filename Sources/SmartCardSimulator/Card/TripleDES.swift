@@ -13,13 +13,14 @@ struct TripleDES: Hashable, Sendable {
         self.key = key
     }
 
-    /// Enciphers blocks of 8 bytes, each for itself.
+    /// Encrypts blocks of 8 bytes, each separately.
     ///
     /// - Returns: nil if `blocks` is not a whole number of blocks, or libcrypto refuses.
     func encrypt(_ blocks: [UInt8]) -> [UInt8]? { Self.crypt(key, blocks, encrypting: true) }
 
-    /// The card's key under this one, its issuer's, by option A (EMV Book 2, Annex A1.4.1): the rightmost 16 digits of the
-    /// account number and its sequence number, enciphered as they are and inverted.
+    /// Derives the card's key from this issuer key by option A (EMV Book 2, Annex A1.4.1).
+    ///
+    /// The rightmost 16 digits of the account number and its sequence number are encrypted as they are and inverted.
     ///
     /// - Parameters:
     ///   - pan: the digits of the account number.
@@ -42,8 +43,10 @@ struct TripleDES: Hashable, Sendable {
         return crypt(key + key, blocks, encrypting: encrypting)
     }
 
-    /// The MAC of ISO/IEC 9797-1, algorithm 3, over `message` already padded to whole blocks: single DES in CBC mode
-    /// with the left half of the key, the last block then deciphered with the right and enciphered with the left half.
+    /// Returns the MAC of ISO/IEC 9797-1, algorithm 3, over `message`, which is already padded to whole blocks.
+    ///
+    /// Single DES runs in CBC mode with the left half of the key; the last block is then decrypted with the right half
+    /// and encrypted with the left half.
     ///
     /// - Returns: 8 bytes; nil if `message` is empty or not whole blocks, or libcrypto refuses.
     func mac(_ message: [UInt8]) -> [UInt8]? {
@@ -60,7 +63,7 @@ struct TripleDES: Hashable, Sendable {
         return Self.single(left, inner)
     }
 
-    /// The same with `message` filled up by `80` and as many `00` as it takes (ISO/IEC 9797-1, padding method 2).
+    /// Returns the MAC over `message` padded with `80` and as many `00` as needed (ISO/IEC 9797-1, padding method 2).
     func mac(padding message: [UInt8]) -> [UInt8]? {
         mac(message + [0x80] + [UInt8](repeating: 0, count: 7 - message.count % 8))
     }

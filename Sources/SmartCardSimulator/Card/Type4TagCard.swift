@@ -7,7 +7,7 @@ import Synchronization
 /// It is as strict as the specification lets a tag be: nothing is answered before the application is selected, and no
 /// command may be longer than its capability container says.
 final class Type4TagCard: VirtualCard {
-    /// What the tag is made with.
+    /// The configuration of the tag.
     struct Configuration: Sendable {
         /// The NDEF file, NLEN first.
         var file: [UInt8]
@@ -73,7 +73,7 @@ final class Type4TagCard: VirtualCard {
         }
     }
 
-    /// SELECT by name with P2 00, by file identifier with P2 0C (5.4.2, 5.4.3, 5.4.5).
+    /// Performs SELECT by name with P2 00, and by file identifier with P2 0C (5.4.2, 5.4.3, 5.4.5).
     private func select(_ command: CommandAPDU, _ state: inout State) -> StatusWord {
         switch (command.p1, command.p2) {
         case (0x04, 0x00):

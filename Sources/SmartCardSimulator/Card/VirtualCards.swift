@@ -7,7 +7,7 @@ public enum VirtualCards {
         /// The text of its card file, to be read as an example or changed into another card.
         public let text: String
 
-        /// What the card is, in one line.
+        /// A one-line description of the card.
         public var summary: String {
             (try? CardFileSyntax.parse(Array(text.utf8)))?.arguments.dropFirst().first?.text ?? name
         }
@@ -18,7 +18,7 @@ public enum VirtualCards {
         table.map { BuiltIn(name: $0.0, text: String(decoding: $0.1, as: UTF8.self)) }
     }
 
-    /// A fresh card by its name.
+    /// Returns a new card by name.
     ///
     /// - Returns: nil if no card has that name.
     public static func named(_ name: String) -> (any VirtualCard)? {

@@ -47,7 +47,7 @@ extension ACR122UFirmware {
         [0x80, 0x4F, 0x0C, 0xA0, 0x00, 0x00, 0x03, 0x06, standard] + name + [0x00, 0x00, 0x00, 0x00]
     }
 
-    /// What follows TL, T0 and the interface bytes that T0 announces (ISO/IEC 14443-4, 5.2).
+    /// Returns the bytes after TL, T0 and the interface bytes that T0 announces (ISO/IEC 14443-4, 5.2).
     private static func historicalBytes(_ ats: [UInt8]) -> [UInt8] {
         guard ats.count > 1 else { return [] }
         return Array(ats.dropFirst(2 + (ats[1] & 0x70).nonzeroBitCount))

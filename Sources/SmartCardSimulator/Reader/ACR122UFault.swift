@@ -1,6 +1,6 @@
-/// Something that goes wrong in a reader or with its card, to be switched on and off while it runs.
+/// A fault of a reader or its card, which can be switched on and off at any time.
 ///
-/// Written as `NAME` or `NAME=ARGUMENT`, as on a command line: `slow=250`.
+/// It is written as `NAME` or `NAME=ARGUMENT`, as on a command line: `slow=250`.
 public struct ACR122UFault: Hashable, Sendable {
     /// The kinds of fault.  The raw value is the name on command lines and does not change.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
@@ -23,18 +23,18 @@ public struct ACR122UFault: Hashable, Sendable {
     }
 
     public let kind: Kind
-    /// How many, how long or when, as ``Kind/argument`` says; 0 for kinds that take none.
+    /// The count, duration or position that ``Kind/argument`` describes; 0 for kinds without an argument.
     public let argument: Int
 
-    /// - Parameter argument: nil for the usual one.  Negative ones count as 0.
+    /// - Parameter argument: nil for the default.  Negative values count as 0.
     public init(_ kind: Kind, _ argument: Int? = nil) {
         self.kind = kind
         self.argument = max(argument ?? kind.argument?.usual ?? 0, 0)
     }
 
-    /// Reads `NAME` or `NAME=ARGUMENT`.
+    /// Parses `NAME` or `NAME=ARGUMENT`.
     ///
-    /// - Throws: ``ACR122UFaultError`` for a name that is none, or an argument that is none or has no place.
+    /// - Throws: ``ACR122UFaultError`` for an unknown name, or an invalid or unexpected argument.
     public init(_ text: some StringProtocol) throws(ACR122UFaultError) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(parts.first ?? "")
@@ -50,12 +50,12 @@ public struct ACR122UFault: Hashable, Sendable {
 }
 
 extension ACR122UFault: CustomStringConvertible {
-    /// As on a command line: `slow=250`.
+    /// The command-line spelling: `slow=250`.
     public var description: String { kind.rawValue + (kind.argument == nil ? "" : "=\(argument)") }
 }
 
 extension ACR122UFault.Kind {
-    /// What the argument says and what it is if left out; nil where there is none.
+    /// The name of the argument and its default; nil for kinds without an argument.
     public var argument: (name: String, usual: Int)? { entry.argument }
     /// One line for a list of all faults.
     public var summary: String { entry.summary }
@@ -83,7 +83,7 @@ extension ACR122UFault.Kind {
     }
 }
 
-/// Text that is no fault.
+/// Text that does not name a fault.
 public enum ACR122UFaultError: Error, Hashable, Sendable {
     case unknownName(String)
     case unexpectedArgument(ACR122UFault.Kind)
@@ -103,9 +103,9 @@ extension ACR122UFaultError: CustomStringConvertible {
     }
 }
 
-/// The faults in force and how far they have come.
+/// The active faults and their progress.
 struct ACR122UFaults {
-    /// Those in force.  Setting one starts its count anew.
+    /// The active faults.  Setting them restarts their counts.
     var list: [ACR122UFault] = [] {
         didSet {
             arguments = Dictionary(list.map { ($0.kind, $0.argument) }, uniquingKeysWith: { $1 })
@@ -121,27 +121,27 @@ struct ACR122UFaults {
 
     subscript(kind: ACR122UFault.Kind) -> Bool { arguments[kind] != nil }
 
-    /// A reset over USB, after which a reader that hangs may answer.
+    /// Resets the reader over USB.  A reader that hangs may then answer.
     mutating func reset() {
         guard let due = arguments[.hung] else { return }
         arguments[.hung] = due > 1 ? due - 1 : nil
     }
 
-    /// Counts a USB transfer; whether the reader leaves the bus at it.
+    /// Counts a USB transfer; returns true if the reader leaves the bus at it.
     mutating func unplugsAtThisTransfer() -> Bool {
         guard let due = arguments[.unplug] else { return false }
         transfers += 1
         return transfers >= due
     }
 
-    /// Counts an exchange with a card; whether the card is out of the field by then.
+    /// Counts an exchange with a card; returns true if the card has left the field by then.
     mutating func losesFieldAtThisAPDU() -> Bool {
         guard let most = arguments[.fieldLoss] else { return false }
         apdus += 1
         return apdus > most
     }
 
-    /// What the reader receives of a card's response.
+    /// Returns the part of a card's response that the reader receives.
     func response(_ response: [UInt8]) -> [UInt8]? {
         if self[.emptyAnswers] { return nil }
         if self[.oneByteAnswers] { return Array(response.prefix(1)) }
@@ -149,7 +149,7 @@ struct ACR122UFaults {
         return response
     }
 
-    /// The frames that go out for `answer`, each with the time it takes.
+    /// Returns the frames to send for `answer`, each with its delay.
     mutating func frames(
         _ answer: CCIDAnswer, to command: CCIDCommand, delay: Duration
     ) -> [(bytes: [UInt8], delay: Duration)] {

@@ -13,7 +13,7 @@ struct ACR122UFirmware {
     /// The PICC operating parameter (ACS API v2.04, 6.5).
     var operatingParameter: UInt8
 
-    /// bError of every answer: it keeps the last error, whatever the command.
+    /// bError of every answer: the firmware keeps the last error across commands.
     private var lastError: UInt8 = 0x81
     /// The card that IccPowerOn selected, until IccPowerOff.
     private var poweredCard: (any VirtualCard)?
@@ -29,21 +29,21 @@ struct ACR122UFirmware {
 
     // MARK: Presence
 
-    /// Whether bit 7 of the operating parameter has the firmware look for cards by itself.
+    /// True if bit 7 of the operating parameter makes the firmware look for cards by itself.
     var pollsByItself: Bool { operatingParameter & 0x80 != 0 }
 
-    /// Whether a card of a type that the operating parameter lets through lies on the reader.
+    /// True if a card of a type that the operating parameter admits lies on the reader.
     var seesCard: Bool {
         chip.cards.contains { card in requests.contains { $0.answer(of: card.radio) != nil } }
     }
 
-    /// How long it takes until a card is noticed.
+    /// The time until a card is noticed.
     var detectionDelay: Duration {
         profile.detectionDelay ?? .milliseconds(operatingParameter & 0x20 != 0 ? 250 : 500)
     }
 
-    /// What the firmware looks for, by the bits of the operating parameter: FeliCa of every system; in how many time
-    /// slots is not known, here in four.
+    /// The requests that the operating parameter selects: FeliCa of every system.  The number of time slots is unknown;
+    /// this reader uses four.
     private var requests: [SoftwarePN532.Request] {
         let polling: [UInt8] = [0x00, 0xFF, 0xFF, 0x00, 0x03]
         let all: [(bit: UInt8, request: SoftwarePN532.Request)] = [
@@ -67,7 +67,7 @@ struct ACR122UFirmware {
 
     // MARK: CCID
 
-    /// What the reader answers, and how long it takes.
+    /// Returns the reader's answer and the time that it takes.
     mutating func answer(_ command: CCIDCommand) -> (answer: CCIDAnswer, delay: Duration) {
         guard command.slot == 0 else { return (failure(command, CCIDError.badSlot, status: .absent), .zero) }
         switch command.kind {
@@ -126,7 +126,7 @@ struct ACR122UFirmware {
             status: CCIDAnswer.CommandStatus.failed.rawValue | (status ?? cardStatus).rawValue, error: error)
     }
 
-    /// Selects a card and makes up its ATR; `3B 00` where there is none.
+    /// Selects a card and constructs its ATR; `3B 00` without a card.
     private mutating func powerOn(_ command: CCIDCommand) -> CCIDAnswer {
         poweredCard = nil
         chip.switchField(on: true)
@@ -168,7 +168,8 @@ struct ACR122UFirmware {
         return (response, delay + chip.cardTime)
     }
 
-    /// A card that is silent, gone or neither of ISO-DEP nor FeliCa gives an empty block, and the error that sticks.
+    /// Exchanges an APDU with the card.  A card that is silent, gone or neither ISO-DEP nor FeliCa gives an empty
+    /// block, and the error that sticks.
     private mutating func cardAPDU(_ bytes: [UInt8]) -> [UInt8] {
         guard let target = chip.targets.first, target.speaksISODEP || target.isFeliCa,
             let response = try? chip.exchangeWithFirst(bytes, faults: &faults), response.count <= maximumResponse
@@ -322,8 +323,10 @@ struct ACR122UFirmware {
         return done == nil ? Status.failed : Status.success
     }
 
-    /// The value of a value block, most significant byte first; nil if it is none: value, its complement, the value
-    /// again, then the address four times, every other one inverted.
+    /// Returns the number in a value block, most significant byte first; nil if the block is not a value block.
+    ///
+    /// A value block contains the value, its complement, the value again, then the address four times, every other one
+    /// inverted.
     private static func value(_ block: [UInt8]) -> [UInt8]? {
         guard block.count == 16 else { return nil }
         let value = block[0..<4]

@@ -1,20 +1,20 @@
-/// In what one ACR122U differs from another: a firmware version, or a fault of manufacture that a test wants to see.
+/// The differences between one ACR122U and another: a firmware version, or a manufacturing fault for a test.
 ///
-/// Begin with a version and change what is to differ:
+/// Begin with a version and change individual properties:
 ///
 ///     var profile = ACR122UProfile.firmware214
 ///     profile.atrStyle = .standard
 public struct ACR122UProfile: Hashable, Sendable {
-    /// What IccPowerOn makes of a card (PC/SC part 3, 3.1.3.2.3).
+    /// The ATR that IccPowerOn returns for a card (PC/SC part 3, 3.1.3.2.3).
     public enum ATRStyle: String, Hashable, Sendable, CaseIterable {
         /// The ACR122U's: the whole ATS or ATQB in place of the historical bytes, up to fifteen of them; `FF SAK` names
         /// a storage card that has no name.
         case acs
-        /// As PC/SC part 3 has it.
+        /// The ATR of PC/SC part 3.
         case standard
     }
 
-    /// What the reader says in the slot status of its answers while no card is powered.
+    /// The slot status in the reader's answers while no card is powered.
     public enum IdleSlotStatus: String, Hashable, Sendable, CaseIterable {
         /// `00`, active, as firmware 2.14.
         case active
@@ -26,7 +26,7 @@ public struct ACR122UProfile: Hashable, Sendable {
 
     /// The version as people know it: `2.14`.
     public var version: String
-    /// What `FF 00 48 00 00` answers, ten characters.
+    /// The answer to `FF 00 48 00 00`, ten characters.
     public var firmwareString: String
     /// bcdDevice of the device descriptor.
     public var deviceRelease: UInt16
@@ -36,21 +36,21 @@ public struct ACR122UProfile: Hashable, Sendable {
     public var chipRevision: UInt8 = 0x06
     /// The ACR122U knows presence only by polling and reports it less than faithfully: see ``IdleSlotStatus``.
     public var idleSlotStatus: IdleSlotStatus = .active
-    /// Whether `FF 00 51` answers the parameter alone, without `90` before it.
+    /// True if `FF 00 51` returns the parameter alone, without `90` before it.
     public var answersParameterAlone = false
-    /// Whether `FF 00 52`, buzzer on detection, is known.
+    /// True if the reader supports `FF 00 52`, buzzer on detection.
     public var hasDetectionBuzzer = true
-    /// Whether PC_to_RDR_Escape is known.
+    /// True if the reader supports PC_to_RDR_Escape.
     public var hasEscape = true
-    /// Whether SET_INTERFACE fails, as it does on clones.
+    /// True if SET_INTERFACE fails, as on clones.
     public var stallsSetInterface = false
-    /// Whether the class requests for clock and data rates are answered, with zeros.
+    /// True if the reader answers the class requests for clock and data rates, with zeros.
     public var answersRateRequests = false
     public var atrStyle = ATRStyle.acs
     /// The PICC operating parameter after power-up (ACS API v2.04, 6.5).
     public var operatingParameter: UInt8 = 0xFF
-    /// How long after its arrival a card is reported; nil for the polling interval of the operating parameter,
-    /// 250 or 500 ms.
+    /// The time between a card's arrival and its report; nil for the polling interval of the operating parameter, 250
+    /// or 500 ms.
     public var detectionDelay: Duration?
 
     init(version: String, string: String, release: UInt16, controlPacketSize: UInt8) {

@@ -1,6 +1,8 @@
-/// The firmware of an ACR1252U's two interfaces: CCID commands at the level of extended APDUs for the cards on it, at that
-/// of short ones for the SAM, and commands of the vendor's own by PC_to_RDR_Escape (ACS ACR1252U reference manual,
-/// “Escape commands”; answers and defaults as of ACR1252U_V101.0 by people who have one).
+/// The firmware of an ACR1252U with its two interfaces (ACS ACR1252U reference manual, “Escape commands”).
+///
+/// The card interface takes CCID commands at the level of extended APDUs, the SAM interface at the level of short
+/// APDUs.  Vendor commands arrive by PC_to_RDR_Escape.  Answers and defaults are those of ACR1252U_V101.0 as its owners
+/// report them.
 struct ACR1252UFirmware {
     /// Data bytes of a CCID message of each interface: dwMaxCCIDMessageLength less the header.
     static let maximumData = 512
@@ -8,17 +10,17 @@ struct ACR1252UFirmware {
     /// The longest APDU that fits the CCID chain: Lc and Le of three and two bytes, 65535 bytes of data.
     private static let maximumAPDU = 65544
 
-    /// What it shares with an ACR122U: cards, presence and storage card commands.
+    /// The part shared with an ACR122U: cards, presence and storage card commands.
     var picc: ACR122UFirmware
     private let firmwareString: String
-    /// Whether commands of more than a CCID message fail with bError C3 (acsccid#15, LudovicRousseau/PCSC#54).
+    /// True if commands longer than one CCID message fail with bError C3 (acsccid#15, LudovicRousseau/PCSC#54).
     private let refusesLongAPDUs: Bool
 
-    /// Parts so far of a command in several messages, and what is left of a response.
+    /// The parts received so far of a command in several messages, or the rest of a response.
     private var gathered: [UInt8] = []
     private var pending: ArraySlice<UInt8> = []
     private var lights: UInt8 = 0x00
-    /// Which cards are looked for, and how; kept when the plug is pulled.
+    /// The kinds of cards to look for; kept when the reader is unplugged.
     private var operatingParameter: UInt8 = 0xFF
     private var automaticPolling: UInt8 = 0x8F
     private var hasField = true
@@ -35,7 +37,7 @@ struct ACR1252UFirmware {
         applyPolling()
     }
 
-    /// The two settings as an ACR122U has them, in one: bits 0 to 4 the kinds of cards, bit 6 RATS, bit 7 polling.
+    /// Applies both settings in the form of an ACR122U: bits 0 to 4 the kinds of cards, bit 6 RATS, bit 7 polling.
     private mutating func applyPolling() {
         picc.operatingParameter =
             operatingParameter & 0x1F | 0x40 | (automaticPolling & 0x01 != 0 && hasField ? 0x80 : 0x00)
@@ -43,14 +45,14 @@ struct ACR1252UFirmware {
 
     // MARK: CCID
 
-    /// What the interface for cards answers, and how long it takes.
+    /// Returns the answer of the card interface and the time that it takes.
     mutating func answer(_ command: CCIDCommand) -> (answer: CCIDAnswer, delay: Duration) {
         guard command.slot == 0 else { return (picc.failure(command, CCIDError.badSlot, status: .absent), .zero) }
         switch command.kind {
         case .iccPowerOn:
             (gathered, pending) = ([], [])
             let answer = hasField ? picc.answer(command).answer : picc.failure(command, CCIDError.mute)
-            // Without a card it fails, where an ACR122U makes up an ATR.
+            // Without a card it fails, whereas an ACR122U makes up an ATR.
             return (answer.data == [0x3B, 0x00] ? picc.failure(command, CCIDError.mute) : answer, .zero)
         case .xfrBlock: return transfer(command)
         case .escape:
@@ -60,7 +62,7 @@ struct ACR1252UFirmware {
         }
     }
 
-    /// What the interface for the SAM answers: there is none in it.
+    /// Returns the answer of the SAM interface, which holds no SAM.
     func answerOfSAM(_ command: CCIDCommand) -> CCIDAnswer {
         command.kind == .getSlotStatus && command.slot == 0
             ? CCIDAnswer(
@@ -74,8 +76,9 @@ struct ACR1252UFirmware {
             error: 0x00, last: chain, data: data)
     }
 
-    /// XfrBlock with wLevelParameter, and DataBlock with bChainParameter (USB CCID 1.10, 6.1.4 and 6.2.1): `0` whole,
-    /// `1` begins, `3` goes on, `2` ends, `10` asks for the next part.
+    /// Performs XfrBlock with wLevelParameter, and DataBlock with bChainParameter (USB CCID 1.10, 6.1.4 and 6.2.1).
+    ///
+    /// `0` is a whole APDU, `1` begins one, `3` continues it, `2` ends it, and `10` requests the next part.
     private mutating func transfer(_ command: CCIDCommand) -> (answer: CCIDAnswer, delay: Duration) {
         let level = command.parameters.count == 3 ? command.parameters[1] : 0x00
         switch level {
@@ -112,7 +115,7 @@ struct ACR1252UFirmware {
     }
 
     private mutating func exchange(_ apdu: [UInt8]) -> (response: [UInt8], delay: Duration) {
-        // What of class FF 00 an ACR122U has, this reader has not.
+        // This reader supports none of the ACR122U's commands FF 00.
         apdu.starts(with: [0xFF, 0x00]) ? ([0x6A, 0x81], .zero) : picc.apdu(apdu)
     }
 
@@ -139,7 +142,7 @@ struct ACR1252UFirmware {
             picc.chip.switchField(on: hasField)
             data = [hasField ? 0x01 : 0x00]
         case (0x28, 0...1):
-            // It sounds for so many times 10 ms; whether the answer waits for that is not known.
+            // The sound lasts a multiple of 10 ms.  It is not known if the answer waits for its end.
             delay = .milliseconds(10 * Int(value ?? 0))
             data = [0x00]
         case (0x29, 0...1):

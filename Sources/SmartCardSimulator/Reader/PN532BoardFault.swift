@@ -23,7 +23,7 @@ public struct PN532BoardFault: Hashable, Sendable {
     }
 
     public let kind: Kind
-    /// How many, how long or when, as ``Kind/argument`` says; 0 for kinds that take none.
+    /// The count, duration or position that ``Kind/argument`` describes; 0 for kinds without an argument.
     public let argument: Int
 
     /// - Parameter argument: nil for the usual one.  Negative ones count as 0.
@@ -32,7 +32,7 @@ public struct PN532BoardFault: Hashable, Sendable {
         self.argument = max(argument ?? kind.argument?.usual ?? 0, 0)
     }
 
-    /// Reads `NAME` or `NAME=ARGUMENT`; nil for a name that is none, or an argument that is none or has no place.
+    /// Parses `NAME` or `NAME=ARGUMENT`; nil for an unknown name, or an invalid or unexpected argument.
     public init?(_ text: some StringProtocol) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         guard let kind = Kind(rawValue: String(parts.first ?? "")) else { return nil }
@@ -46,12 +46,12 @@ public struct PN532BoardFault: Hashable, Sendable {
 }
 
 extension PN532BoardFault: CustomStringConvertible {
-    /// As on a command line: `garbage=20`.
+    /// The command-line spelling: `garbage=20`.
     public var description: String { kind.rawValue + (kind.argument == nil ? "" : "=\(argument)") }
 }
 
 extension PN532BoardFault.Kind {
-    /// What the argument says and what it is if left out; nil where there is none.
+    /// The name of the argument and its default; nil for kinds without an argument.
     public var argument: (name: String, usual: Int)? { entry.argument }
     /// One line for a list of all faults.
     public var summary: String { entry.summary }
@@ -77,7 +77,7 @@ extension PN532BoardFault.Kind {
         }
     }
 
-    /// The same fault of a card on an ACR122U, whose chip is the same.
+    /// The corresponding card fault of an ACR122U, which contains the same chip.
     var ofCard: ACR122UFault.Kind? {
         switch self {
         case .muteCard: .muteCard

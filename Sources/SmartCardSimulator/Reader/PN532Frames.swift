@@ -17,7 +17,7 @@ enum PN532Frame {
     }
 }
 
-/// What the chip makes of the bytes that a host sends, one by one.
+/// The chip's receiver, which assembles frames from the host byte by byte.
 struct PN532FrameReceiver {
     enum Frame: Hashable {
         /// From `D4` on.
@@ -26,10 +26,10 @@ struct PN532FrameReceiver {
         case negativeAcknowledgement
     }
 
-    /// What has come of a frame from its start code on, and what of the start code before that.
+    /// The bytes of a frame received so far, from its start code on, or the part of the start code received so far.
     private var bytes: [UInt8] = []
 
-    /// - Returns: the frame that this byte completes.  One with a wrong checksum is none: the chip is silent.
+    /// - Returns: the frame that this byte completes.  A frame with a wrong checksum is dropped: the chip is silent.
     mutating func take(_ byte: UInt8) -> Frame? {
         bytes.append(byte)
         switch bytes.count {

@@ -2,16 +2,16 @@ import Synchronization
 
 /// An ACS ACR122U in software: CCID messages in, CCID messages out, as its USB endpoints carry them.
 ///
-/// What is known from captures of real readers it does as they do, byte for byte; the rest is the plainest reading of
-/// the ACS API v2.04, USB CCID 1.10 and the PN532 manual.  Cards lie on it until they are taken away:
+/// It matches captures of real readers byte for byte.  Other behavior is the plainest reading of the ACS API v2.04, USB
+/// CCID 1.10 and the PN532 manual.  Cards lie on it until they are removed:
 ///
 ///     let reader = SoftwareACR122U(profile: .firmware214)
 ///     reader.observe { event in … }
 ///     reader.insert(card)
 ///     reader.transferOut(endpoint: 0x02, [0x62, 0, 0, 0, 0, 0, 0, 0, 0, 0])
 ///
-/// It answers before a call returns, or while another thread's call to it lasts; what takes time carries its delay in
-/// the event.
+/// It answers before a call returns, or during another thread's call to it.  An answer that takes time carries its
+/// delay in the event.
 public final class SoftwareACR122U: SoftwareReader {
     /// Bulk OUT, bulk IN and interrupt IN.
     public enum Endpoint {
@@ -26,7 +26,7 @@ public final class SoftwareACR122U: SoftwareReader {
         var firmware: ACR122UFirmware
         var assembler = CCIDAssembler(maximumData: ACR122UFirmware.maximumData)
         var isPluggedIn = true
-        /// What the interrupt endpoint last said.
+        /// The last state that the interrupt endpoint reported.
         var reportedPresence = false
         var observer: (@Sendable (SoftwareUSBEvent) -> Void)?
         var events: [SoftwareUSBEvent] = []
@@ -42,12 +42,12 @@ public final class SoftwareACR122U: SoftwareReader {
         state = Mutex(State(firmware: firmware))
     }
 
-    // MARK: What a hand does
+    // MARK: Cards and plug
 
     /// The cards on the reader, in the order in which they came.
     public var cards: [any VirtualCard] { state.withLock { $0.firmware.chip.cards } }
 
-    /// Puts a card on the reader, beside those that lie there.  A card that lies there already stays.
+    /// Puts a card on the reader, next to any cards already there.  Does nothing if the card is already there.
     public func insert(_ card: any VirtualCard) {
         state.change { state in
             guard !state.firmware.chip.cards.contains(where: { $0 === card }) else { return }
@@ -56,22 +56,22 @@ public final class SoftwareACR122U: SoftwareReader {
         }
     }
 
-    /// Takes `card` away, or all cards for nil.
+    /// Removes `card`, or all cards for nil.
     public func remove(_ card: (any VirtualCard)? = nil) {
         state.change { state in
             state.firmware.setCards(card == nil ? [] : state.firmware.chip.cards.filter { $0 !== card })
         }
     }
 
-    /// Pulls the plug.  The reader does nothing from now on.
+    /// Unplugs the reader, which does nothing from then on.
     public func unplug() {
         state.change { $0.unplug() }
     }
 
-    /// False once the reader has left the bus, by a hand or a fault.
+    /// True until the reader leaves the bus, by ``unplug()`` or a fault.
     public var isPluggedIn: Bool { state.withLock { $0.isPluggedIn } }
 
-    /// The faults in force.  Setting them starts their counts anew.
+    /// The active faults.  Setting them restarts their counts.
     public var faults: [ACR122UFault] {
         get { state.withLock { $0.firmware.faults.list } }
         set { state.withLock { $0.firmware.faults.list = newValue } }
@@ -145,7 +145,7 @@ public final class SoftwareACR122U: SoftwareReader {
         }
     }
 
-    /// What was half sent is forgotten; cards and settings stay.
+    /// Discards partial messages; keeps cards and settings.
     public func reset() {
         state.change { state in
             state.assembler.clear()
@@ -160,7 +160,7 @@ public final class SoftwareACR122U: SoftwareReader {
         }
     }
 
-    /// The observer is the bus that the reader is plugged into: a card that lies on it is reported anew.
+    /// Sets the observer: the bus that the reader is plugged into.  A card that lies on the reader is reported again.
     public func observe(_ observer: @escaping @Sendable (SoftwareUSBEvent) -> Void) {
         state.change { state in
             state.observer = observer
@@ -204,7 +204,7 @@ extension SoftwareACR122U.State {
         events.append(.unplugged)
     }
 
-    /// Whether the fault ``ACR122UFault/Kind/unplug`` strikes at this transfer.
+    /// Unplugs the reader if the fault ``ACR122UFault/Kind/unplug`` strikes at this transfer; returns true if it does.
     mutating func unplugIfDue() -> Bool {
         guard firmware.faults.unplugsAtThisTransfer() else { return false }
         unplug()

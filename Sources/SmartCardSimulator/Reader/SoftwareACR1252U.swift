@@ -1,9 +1,9 @@
 import Synchronization
 
-/// An ACS ACR1252U in software: two CCID interfaces, one for cards and one for a SAM, of which there is none in it.
+/// An ACS ACR1252U in software, with one CCID interface for cards and one for a SAM, which is absent.
 ///
-/// Descriptors are those that libccid quotes (readers/ACS_ACR1252_Dual_Reader.txt), but for the endpoints' numbers, which it
-/// leaves out.  Reader commands are escape commands, `E0 00 00 …`.
+/// Its descriptors are those that libccid quotes (readers/ACS_ACR1252_Dual_Reader.txt), except the endpoint numbers,
+/// which libccid omits.  Reader commands are escape commands, `E0 00 00 …`.
 public final class SoftwareACR1252U: SoftwareReader {
     /// Bulk OUT, bulk IN and interrupt IN of each interface.
     public enum Endpoint {
@@ -20,7 +20,7 @@ public final class SoftwareACR1252U: SoftwareReader {
         var assembler = CCIDAssembler(maximumData: ACR1252UFirmware.maximumData)
         var samAssembler = CCIDAssembler(maximumData: ACR1252UFirmware.maximumSAMData)
         var isPluggedIn = true
-        /// What the interrupt endpoint last said.
+        /// The last state that the interrupt endpoint reported.
         var reportedPresence = false
         var observer: (@Sendable (SoftwareUSBEvent) -> Void)?
         var events: [SoftwareUSBEvent] = []
@@ -30,8 +30,9 @@ public final class SoftwareACR1252U: SoftwareReader {
     private let state: Mutex<State>
 
     /// - Parameters:
-    ///   - firmware: what escape command 18 answers.
-    ///   - refusesLongAPDUs: whether commands of more than one CCID message, 512 bytes, fail with bError C3, as people saw.
+    ///   - firmware: the answer to escape command 18.
+    ///   - refusesLongAPDUs: true if commands longer than one CCID message, 512 bytes, fail with bError C3, as
+    ///     observed.
     public init(
         firmware: String = "ACR1252U_V101.0", refusesLongAPDUs: Bool = false, faults: [ACR122UFault] = []
     ) {
@@ -139,7 +140,7 @@ public final class SoftwareACR1252U: SoftwareReader {
         }
     }
 
-    /// What was half sent is forgotten; cards and settings stay.
+    /// Discards partial messages; keeps cards and settings.
     public func reset() {
         state.change { state in
             state.assembler.clear()
@@ -155,7 +156,7 @@ public final class SoftwareACR1252U: SoftwareReader {
         }
     }
 
-    /// The observer is the bus that the reader is plugged into: a card that lies on it is reported anew.
+    /// Sets the observer: the bus that the reader is plugged into.  A card that lies on the reader is reported again.
     public func observe(_ observer: @escaping @Sendable (SoftwareUSBEvent) -> Void) {
         state.change { state in
             state.observer = observer
@@ -195,7 +196,7 @@ extension SoftwareACR1252U.State {
                 delay: firmware.picc.detectionDelay))
     }
 
-    /// Whether the fault ``ACR122UFault/Kind/unplug`` strikes at this transfer.
+    /// Unplugs the reader if the fault ``ACR122UFault/Kind/unplug`` strikes at this transfer; returns true if it does.
     mutating func unplugIfDue() -> Bool {
         guard firmware.picc.faults.unplugsAtThisTransfer() else { return false }
         isPluggedIn = false

@@ -4,7 +4,7 @@
 /// Cards of type A, type B and FeliCa.  The chip speaks ISO-DEP itself; a response longer than one frame is handed out in
 /// parts, with the MI bit.
 struct SoftwarePN532 {
-    /// What the chip reports in the status byte of an exchange (UM0701-02, 7.1).
+    /// The error in the status byte of an exchange (UM0701-02, 7.1).
     struct Failure: RawRepresentable, Error, Hashable {
         let rawValue: UInt8
 
@@ -21,12 +21,12 @@ struct SoftwarePN532 {
         /// Bit rate and modulation type in GetGeneralStatus.
         let rate: UInt8
         let modulation: UInt8
-        /// What InListPassiveTarget tells of it after its number.
+        /// The target data that InListPassiveTarget returns after the target number.
         let description: [UInt8]
-        /// Whether the exchange is by ISO-DEP: type B, or RATS has been answered.
+        /// True if the exchange uses ISO-DEP: type B, or RATS has been answered.
         var speaksISODEP: Bool
         var isHalted = false
-        /// What the card's last response still holds for empty InDataExchange commands to fetch.
+        /// The rest of the card's last response, for empty InDataExchange commands to fetch.
         var pending: ArraySlice<UInt8> = []
         /// The parts so far of a command that comes with MI.
         var gathered: [UInt8] = []
@@ -35,7 +35,7 @@ struct SoftwarePN532 {
 
         var isFeliCa: Bool { if case .felica = radio { true } else { false } }
 
-        /// Selects it anew: it has forgotten everything.
+        /// Selects the card again: it has lost its volatile state.
         mutating func wakeUp() {
             card.reset()
             (isHalted, pending, gathered, blockNumber) = (false, [], [], 1)
@@ -49,8 +49,8 @@ struct SoftwarePN532 {
     static let maximumCommand = 4096
 
     let revision: UInt8
-    /// The cards that lie on the reader, in the order in which they are found.  A card taken away has to be selected
-    /// anew when it comes back.
+    /// The cards on the reader, in the order in which they are found.  A card that was removed has to be selected again
+    /// when it returns.
     var cards: [any VirtualCard] = [] {
         didSet {
             for index in targets.indices where !lies(targets[index].card) { targets[index].isHalted = true }
@@ -60,13 +60,13 @@ struct SoftwarePN532 {
     var parameters: UInt8 = 0x14
     private(set) var isFieldOn = true
     private(set) var targets: [Target] = []
-    /// How long the cards have taken since this was last set to zero.
+    /// The total time that the cards have taken since this was last set to zero.
     var cardTime: Duration = .zero
     private var lastError: UInt8 = 0x00
     private var registers: [UInt16: UInt8] = [:]
     private var ports: (UInt8, UInt8) = (0xFF, 0xFF)
 
-    /// MxRtyPassiveActivation of RFConfiguration: how often InListPassiveTarget tries again, `FF` for ever.
+    /// MxRtyPassiveActivation of RFConfiguration: the number of retries of InListPassiveTarget, `FF` for no limit.
     private(set) var passiveRetries: UInt8 = 0xFF
 
     init(revision: UInt8, maximumPart: Int = 256) { (self.revision, self.maximumPart) = (revision, maximumPart) }
@@ -122,8 +122,8 @@ struct SoftwarePN532 {
         }
     }
 
-    /// GetGeneralStatus (7.2.3): the last error, whether another device's field is there, of each target its number,
-    /// both bit rates and its modulation type; the state of the SAM.
+    /// The response data of GetGeneralStatus (7.2.3): the last error, the presence of an external field, the number,
+    /// bit rates and modulation type of each target, and the state of the SAM.
     private var generalStatus: [UInt8] {
         [lastError, 0x00, UInt8(truncatingIfNeeded: targets.count)]
             + targets.enumerated().flatMap {
@@ -171,7 +171,7 @@ struct SoftwarePN532 {
         return []
     }
 
-    /// Without a field every card loses what it knew, and none is reached until the field is back.
+    /// Switches the field.  Without it every card loses its volatile state, and none can be reached until it returns.
     mutating func switchField(on: Bool) {
         guard on != isFieldOn else { return }
         isFieldOn = on
@@ -181,7 +181,7 @@ struct SoftwarePN532 {
 
     // MARK: Finding cards
 
-    /// What cards are asked for: BrTy of InListPassiveTarget, with the initiator data.
+    /// A request for cards: BrTy of InListPassiveTarget, with the initiator data.
     enum Request {
         /// `00`: all of type A, or the one with this UID, its cascade tags included.
         case typeA(uid: [UInt8] = [])
@@ -193,7 +193,7 @@ struct SoftwarePN532 {
         /// `04`: Jewel, which no card here is.
         case jewel
 
-        /// Nil for what the chip rejects.
+        /// Nil for a request that the chip rejects.
         init?(_ modulation: UInt8, _ initiatorData: [UInt8]) {
             switch (modulation, initiatorData.count) {
             case (0x00, _): self = .typeA(uid: initiatorData)
@@ -206,7 +206,7 @@ struct SoftwarePN532 {
             }
         }
 
-        /// What a card answers, as InListPassiveTarget tells it; nil for silence.
+        /// Returns a card's answer in the form of InListPassiveTarget; nil for silence.
         func answer(of radio: VirtualCardRadio) -> [UInt8]? {
             switch (self, radio) {
             case (.typeA(let wanted), .typeA(let uid, let atqa, let sak, _)):
@@ -233,14 +233,16 @@ struct SoftwarePN532 {
         // It switches the field on itself, as nfcpy counts on.
         switchField(on: true)
         activate([request], automaticRATS: parameters & Self.automaticRATS != 0, most: Int(input[0]), faults)
-        // What has not been answered is still in the buffer: nfcpy tells by it that nothing was there.
+        // A request without an answer stays in the buffer: nfcpy detects by it that no card was there.
         if case .typeA = request, targets.isEmpty { registers[Self.fifoData] = 0x26 }
         return [UInt8(truncatingIfNeeded: targets.count)]
             + targets.enumerated().flatMap { [UInt8(truncatingIfNeeded: $0 + 1)] + $1.description }
     }
 
-    /// InAutoPoll (7.3.13): `PollNr Period Type…`, once for each type: `NbTg`, then of each target its type, and with its length
-    /// what InListPassiveTarget tells.
+    /// Performs InAutoPoll (7.3.13): `PollNr Period Type…`, once for each type.
+    ///
+    /// The response is `NbTg`, then for each target its type, and with its length the target data of
+    /// InListPassiveTarget.
     private mutating func autoPoll(_ input: [UInt8], _ faults: inout ACR122UFaults) -> [UInt8]? {
         guard (3...17).contains(input.count), input[0] > 0, (1...15).contains(input[1]) else { return nil }
         switchField(on: true)
@@ -304,10 +306,9 @@ struct SoftwarePN532 {
             speaksISODEP: speaksISODEP)
     }
 
-    /// The cards that a request is answered by, and their answers.
+    /// Returns the cards that answer a request, and their answers.
     ///
-    /// FeliCa cards answer in time slots that they draw; here they take them in turn.  Those that share one are not
-    /// understood.
+    /// FeliCa cards draw their time slots; here they take them in turn.  Cards that share a slot are not understood.
     private func answers(to request: Request) -> [(card: any VirtualCard, answer: [UInt8])] {
         let all = cards.compactMap { card in request.answer(of: card.radio).map { (card: card, answer: $0) } }
         guard case .felica(_, let polling) = request else { return all }
@@ -318,7 +319,7 @@ struct SoftwarePN532 {
 
     // MARK: Exchanging with cards
 
-    /// Whether `card` lies on the reader.
+    /// Returns true if `card` lies on the reader.
     func lies(_ card: any VirtualCard) -> Bool { cards.contains { $0 === card } }
 
     private func isPresent(_ target: Target) -> Bool { isFieldOn && lies(target.card) }
@@ -330,7 +331,7 @@ struct SoftwarePN532 {
         return index
     }
 
-    /// The response to a command that may fail: what `body` says, its status byte first, or the failure alone.
+    /// Returns the response to a command that may fail: the result of `body`, status byte first, or the failure alone.
     private mutating func reporting(_ body: (inout Self) throws(Failure) -> [UInt8]) -> [UInt8] {
         do throws(Failure) {
             let response = try body(&self)
@@ -366,7 +367,7 @@ struct SoftwarePN532 {
         return [targets[index].pending.isEmpty ? 0x00 : 0x40] + part
     }
 
-    /// A whole exchange with target 1, whatever its length.
+    /// Performs a whole exchange with target 1, of any length.
     mutating func exchangeWithFirst(_ command: [UInt8], faults: inout ACR122UFaults) throws(Failure) -> [UInt8] {
         guard !targets.isEmpty else { throw .wrongContext }
         return try exchange(0, command, &faults)
@@ -406,7 +407,7 @@ struct SoftwarePN532 {
         guard case .typeA = targets[0].radio, registers[Self.receiveMode, default: 0x80] & 0x80 == 0 else {
             return [0x00] + answer.prefix(maximumPart)
         }
-        // The host sees what the card sends: four bits for an acknowledgement, the checksum after data.
+        // The host receives exactly what the card sends: four bits for an acknowledgment, the checksum after data.
         return [0x00] + (answer.isEmpty ? [0x0A] : answer + Self.crcA(answer))
     }
 
@@ -421,8 +422,8 @@ struct SoftwarePN532 {
         return [UInt8(truncatingIfNeeded: crc), UInt8(truncatingIfNeeded: crc >> 8)]
     }
 
-    /// The blocks of ISO/IEC 14443-4, 7.1 that a host sends by hand: an I-block that is a whole APDU, R(NAK) as
-    /// a presence check, DESELECT, and RATS.  Nil for what is none of a card's that speaks ISO-DEP.
+    /// Handles the blocks of ISO/IEC 14443-4, 7.1 that a host sends itself: an I-block with a whole APDU, R(NAK) as a
+    /// presence check, DESELECT, and RATS.  Nil for any other block, and for a card without ISO-DEP.
     private mutating func rawBlock(_ input: [UInt8], _ faults: inout ACR122UFaults) throws(Failure) -> [UInt8]? {
         if let answer = rawActivation(input, faults) { return answer }
         guard let target = targets.first, !target.isHalted, isPresent(target), !faults[.muteCard] else {

@@ -7,14 +7,14 @@ import Synchronization
 ///     board.insert(card)
 ///     board.receive([0x55, 0x55, 0x00, 0x00, 0x00, 0x00, 0x00, 0xFF, 0x02, 0xFE, 0xD4, 0x02, 0x2A, 0x00])
 ///
-/// It opens no file and owns no thread, as a ``SoftwareACR122U``; ``Event`` says what its host has to carry.  It
-/// sleeps until it is woken up, after a PowerDown too, and what wakes it is lost.
+/// Like ``SoftwareACR122U``, it opens no file and owns no thread; its host carries out each ``Event``.  It sleeps until
+/// it is woken, also after a PowerDown, and the bytes that wake it are lost.
 public final class SoftwarePN532Board: Sendable {
-    /// What the board does.
+    /// An action of the board for its host to carry out.
     public enum Event: Hashable, Sendable {
-        /// These bytes go out, once `delay` has passed since this event, and not before those of earlier ones.
+        /// Bytes to send once `delay` has passed since this event, and after the bytes of earlier events.
         case ready(bytes: [UInt8], delay: Duration)
-        /// What has not gone out so far does not.
+        /// All bytes not yet sent are withdrawn.
         case withdrawn
         /// The board has left.
         case unplugged
@@ -22,19 +22,19 @@ public final class SoftwarePN532Board: Sendable {
 
     private let state: Mutex<State>
 
-    /// - Parameter revision: of the chip's firmware: 06 for 1.6, 04 for 1.4.
+    /// - Parameter revision: the revision of the chip's firmware: 06 for 1.6, 04 for 1.4.
     public init(revision: UInt8 = 0x06, faults: [PN532BoardFault] = []) {
         var state = State(chip: SoftwarePN532(revision: revision, maximumPart: 262))
         state.faults = faults
         self.state = Mutex(state)
     }
 
-    // MARK: What a hand does
+    // MARK: Cards and plug
 
     /// The cards on the board, in the order in which they came.
     public var cards: [any VirtualCard] { state.withLock { $0.chip.cards } }
 
-    /// Puts a card on the board, beside those that lie there.  A card that lies there already stays.
+    /// Puts a card on the board, next to any cards already there.  Does nothing if the card is already there.
     public func insert(_ card: any VirtualCard) {
         change { state in
             guard !state.chip.lies(card) else { return }
@@ -44,17 +44,17 @@ public final class SoftwarePN532Board: Sendable {
         }
     }
 
-    /// Takes `card` away, or all cards for nil.
+    /// Removes `card`, or all cards for nil.
     public func remove(_ card: (any VirtualCard)? = nil) {
         change { state in state.chip.cards.removeAll { card == nil || $0 === card } }
     }
 
-    /// Pulls the plug.  The board does nothing from now on.
+    /// Unplugs the board, which does nothing from then on.
     public func unplug() { change { $0.unplug() } }
 
     public var isPluggedIn: Bool { state.withLock { $0.isPluggedIn } }
 
-    /// The faults in force.  Setting them starts their counts anew.
+    /// The active faults.  Setting them restarts their counts.
     public var faults: [PN532BoardFault] {
         get { state.withLock { $0.faults } }
         set { state.withLock { $0.faults = newValue } }
@@ -62,11 +62,12 @@ public final class SoftwarePN532Board: Sendable {
 
     // MARK: The line
 
-    /// Bytes from the host.
+    /// Receives bytes from the host.
     ///
-    /// - Parameter rate: of the host's line, in baud; bytes at another rate than the chip's are lost.  Nil: the chip's.
-    ///   Bytes at the rate that the chip has just been told to use count as its acknowledgement: on a pseudo-terminal that
-    ///   is lost when the host flushes the line, and cannot be told from what is sent later.
+    /// - Parameter rate: the rate of the host's line, in baud; nil for the chip's rate.  Bytes at another rate are
+    ///   lost.
+    ///   Bytes at a rate that the chip has just been told to use count as its acknowledgment: on a pseudo-terminal the
+    ///   acknowledgment is lost when the host flushes the line, and is indistinguishable from bytes sent later.
     public func receive(_ bytes: [UInt8], rate: Int? = nil) {
         change { state in
             if let rate, !state.understands(rate) { return }
@@ -74,7 +75,7 @@ public final class SoftwarePN532Board: Sendable {
         }
     }
 
-    /// Who is told what the board does, on the thread that calls it.  Replaces an earlier observer.
+    /// Sets the observer, which is called on the thread that calls the board.  It replaces an earlier observer.
     public func observe(_ observer: @escaping @Sendable (Event) -> Void) {
         change { state in
             state.observer = observer
@@ -82,7 +83,7 @@ public final class SoftwarePN532Board: Sendable {
         }
     }
 
-    /// Changes the state, and shows the observer what there is to see, in order and outside the lock, so that it may call back.
+    /// Changes the state, then notifies the observer of events in order and outside the lock, so that it may call back.
     private func change(_ body: @Sendable (inout State) -> Void) {
         var more = state.withLock { state in
             body(&state)
@@ -106,18 +107,18 @@ private struct State {
     var chip: SoftwarePN532
     var isPluggedIn = true
     var observer: (@Sendable (SoftwarePN532Board.Event) -> Void)?
-    /// Events that no observer has seen, and whether a thread is about to show them.
+    /// The events not yet delivered to an observer, and a flag that a thread is about to deliver them.
     var events: [SoftwarePN532Board.Event] = []
     var isDelivering = false
-    /// In baud (SetSerialBaudRate, 7.2.8), and what it becomes when the host has acknowledged the response.
+    /// The rate in baud (SetSerialBaudRate, 7.2.8), and the rate after the host acknowledges the response.
     var rate = 115_200
     private var nextRate: Int?
 
     private var receiver = PN532FrameReceiver()
-    /// How many rising edges are still missing until it wakes (7.2.11).
+    /// The number of rising edges still missing until the chip wakes (7.2.11).
     private var sleep = Self.wakingEdges
     private var lastAnswer: [UInt8] = []
-    /// A command that looks for cards and has found none so far, and until when it looks.
+    /// A command that looks for cards and has found none so far, and the time at which its search ends.
     private var search: (command: [UInt8], end: ContinuousClock.Instant)?
 
     var faults: [PN532BoardFault] = [] {
@@ -169,7 +170,7 @@ private struct State {
         }
     }
 
-    /// What the chip is about ends.
+    /// Ends the chip's current work.
     private mutating func abort() {
         events.append(.withdrawn)
         search = nil
@@ -179,7 +180,7 @@ private struct State {
         chip.cardTime = .zero
         let code = command.count > 1 ? command[1] : nil
         if arguments[.endlessExtension] != nil, code == 0x40 || code == 0x42 { return }
-        // SetSerialBaudRate and its response are of the line, not of the chip behind it.
+        // SetSerialBaudRate and its response belong to the line, not to the chip behind it.
         if code == 0x10 {
             guard command.count == 3, command[2] < Self.rates.count else { return answer(nil) }
             nextRate = Self.rates[Int(command[2])]
@@ -192,11 +193,11 @@ private struct State {
             return
         }
         search = (command, .now + patience)
-        // Of hours it is not told.
+        // A search of an hour or more has no scheduled answer.
         if patience < .seconds(3600) { answer(response, delay: patience) }
     }
 
-    /// How long a command goes on looking for cards; nil for one that is done.
+    /// Returns the time for which a command continues to look for cards; nil for a completed command.
     private func patience(_ command: [UInt8], _ response: [UInt8]?) -> Duration? {
         guard let response, response.count == 2, response[1] == 0x00 else { return nil }
         switch (response[0], command) {
@@ -208,7 +209,7 @@ private struct State {
         }
     }
 
-    /// A card has come: who looks for one may have found it.
+    /// Repeats a pending search after a card has arrived.
     mutating func searchAgain() {
         guard let (command, end) = search, end > .now,
             let response = chip.execute(command.dropFirst(), faults: &cardFaults), response.count > 2
@@ -232,7 +233,7 @@ private struct State {
     private mutating func send(_ frame: [UInt8], delay: Duration = .zero) {
         guard arguments[.mute] == nil else { return }
         var frame = frame
-        // The checksum is the last byte but one; an acknowledgement has none.
+        // The checksum is the last byte but one; an acknowledgment contains none.
         if frame.count > 6, let most = arguments[.wrongChecksum], damaged < most {
             damaged += 1
             frame[frame.count - 2] ^= 0x55

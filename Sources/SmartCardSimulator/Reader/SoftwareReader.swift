@@ -4,29 +4,29 @@ import Synchronization
 public protocol SoftwareReader: SoftwareUSBDevice {
     /// The cards on the reader, in the order in which they came.
     var cards: [any VirtualCard] { get }
-    /// The faults in force.  Setting them starts their counts anew.
+    /// The active faults.  Setting them restarts their counts.
     var faults: [ACR122UFault] { get nonmutating set }
 
-    /// Puts a card on the reader, beside those that lie there.  A card that lies there already stays.
+    /// Puts a card on the reader, next to any cards already there.  Does nothing if the card is already there.
     func insert(_ card: any VirtualCard)
     /// Takes `card` away, or all cards for nil.
     func remove(_ card: (any VirtualCard)?)
 }
 
-/// The state of a software device, with what an observer has still to see of it.
+/// The state of a software device, with its undelivered events.
 protocol ObservedState {
     var observer: (@Sendable (SoftwareUSBEvent) -> Void)? { get }
-    /// Events that no observer has seen, and whether a thread is about to show them.
+    /// The events not yet delivered to an observer, and a flag that a thread is about to deliver them.
     var events: [SoftwareUSBEvent] { get set }
     var isDelivering: Bool { get set }
 
-    /// Adds the events of what has become of presence.
+    /// Adds the events for a change of presence.
     mutating func reportPresence()
 }
 
 extension Mutex where Value: ObservedState {
-    /// Changes the state, reports what has become of presence, and shows the observer what there is to see, in order
-    /// and outside the lock, so that it may call back.
+    /// Changes the state, reports a change of presence, and notifies the observer of events in order and outside the
+    /// lock, so that it may call back.
     func change<Result: Sendable>(_ body: @Sendable (inout Value) -> Result) -> Result {
         let (result, delivers) = withLock { state in
             let result = body(&state)
@@ -53,9 +53,9 @@ extension Mutex where Value: ObservedState {
 /// Puts the messages of a bulk OUT endpoint together.
 struct CCIDAssembler {
     let maximumData: Int
-    /// What has come of a message so far.
+    /// The part of a message received so far.
     private var incoming: [UInt8] = []
-    /// What is still to come of a message too long for the buffer, to be thrown away.
+    /// The remaining bytes of a message too long for the buffer, which are discarded.
     private var surplus = 0
 
     init(maximumData: Int) { self.maximumData = maximumData }
@@ -72,7 +72,7 @@ struct CCIDAssembler {
         }
         incoming += bytes
         guard incoming.count >= CCIDCommand.headerSize else {
-            // Without a whole header there is no sequence number to answer to.
+            // Without a whole header there is no sequence number to answer with.
             if isLast { incoming = [] }
             return nil
         }

@@ -1,7 +1,7 @@
 public import SmartCard
 import Synchronization
 
-/// A ``SoftwareACR122U`` with a host of its own, in this process: no bus, no driver, no service.
+/// A ``SoftwareACR122U`` with its own host in this process: no bus, no driver, no service.
 ///
 ///     let reader = VirtualReader(SoftwareACR122U())
 ///     reader.device.insert(card)
@@ -9,13 +9,13 @@ import Synchronization
 ///
 /// The host speaks CCID with the reader as a driver does, and trusts it as little.
 public final class VirtualReader: CardReader {
-    /// The reader, to put cards on and to switch faults.
+    /// The software reader, which takes cards and faults.
     public let device: SoftwareACR122U
     public let identity: ReaderIdentity
     private let slot: VirtualSlot
     private let watch: Task<Void, Never>
 
-    /// - Parameter timeout: how long to wait for an answer, and for each more that the reader asks for.
+    /// - Parameter timeout: the limit for an answer, and for each extension that the reader requests.
     public init(_ device: SoftwareACR122U, timeout: Duration = .seconds(3)) {
         self.device = device
         identity = ReaderIdentity(
@@ -32,13 +32,13 @@ public final class VirtualReader: CardReader {
         slot.states { [self] in _ = self }
     }
 
-    /// Selects the card by IccPowerOn.  A connection made before ends with `cardReset`.
+    /// Powers the card with IccPowerOn.  An earlier connection ends with `cardReset`.
     public func connect() async throws -> any CardConnection {
         let (atr, session) = try await slot.powerOn()
         return VirtualConnection(slot: slot, atr: atr, session: session)
     }
 
-    /// Only commands of class FF: the reader passes all others on to the card.
+    /// Sends a command of class FF; the reader passes all others on to the card.
     public func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
         guard command.first == 0xFF else { throw CardError(.unsupported, "commands to the reader are of class FF") }
         return try await slot.transmitToReader(command)
@@ -87,12 +87,12 @@ private final class VirtualConnection: CardConnection {
 private final class VirtualSlot: Sendable {
     private struct State {
         var sequence: UInt8 = 0
-        /// Counts power-ups; what was connected before is no longer.
+        /// Counts power-ups; an increment ends earlier connections.
         var session = 0
-        /// Why the session is over, if it is.
+        /// The reason why the session has ended; nil while it lasts.
         var end: CardError.Kind? = .cardReset
         var atr: ATR?
-        /// What the streams have been told last; nil until the slot has been looked at.
+        /// The last state that the streams received; nil before the first look at the slot.
         var shown: SlotState?
         var isGone = false
         var streams: [Int: AsyncThrowingStream<SlotState, any Error>.Continuation] = [:]
@@ -227,7 +227,7 @@ private final class VirtualSlot: Sendable {
         let (stream, continuation) = AsyncThrowingStream<SlotState, any Error>.makeStream()
         let isPluggedIn = device.isPluggedIn
         let id: Int? = state.withLock { state in
-            // A reader that is gone has no slot, whatever was in it.
+            // A reader that is gone has no slot.
             guard isPluggedIn, !state.isGone else { return nil }
             if let shown = state.shown { continuation.yield(shown) }
             state.streamCount += 1
@@ -296,7 +296,7 @@ private final class VirtualSlot: Sendable {
 
     // MARK: CCID
 
-    /// One command and its answer.  Answers to other commands are passed over.
+    /// Sends one command and returns its answer.  Ignores answers to other commands.
     private func exchange(
         _ kind: CCIDCommand.Kind, data: [UInt8] = [], timeout: Duration? = nil
     ) async throws -> CCIDAnswer {
@@ -338,7 +338,7 @@ private final class VirtualSlot: Sendable {
     }
 }
 
-/// What has come from one IN endpoint.  One task at a time reads it.
+/// The frames received from one IN endpoint.  One task at a time reads it.
 private final class Inbox: Sendable {
     typealias Frame = (bytes: [UInt8], due: ContinuousClock.Instant)
 
@@ -346,7 +346,7 @@ private final class Inbox: Sendable {
         var frames: [Frame] = []
         var isClosed = false
         var reader: CheckedContinuation<Void, Never>?
-        /// Something has happened that a reader has not looked at.
+        /// True after an event that no task has seen.
         var hasNews = false
     }
 
@@ -397,7 +397,7 @@ private final class Inbox: Sendable {
         }
     }
 
-    /// Returns when there is news, the time has come, or the task is cancelled.
+    /// Returns after an event, at the given time, or when the task is cancelled.
     private func wait(until instant: ContinuousClock.Instant?) async {
         let timer = instant.map { instant in
             Task {
