@@ -2,22 +2,22 @@ import SmartCard
 
 /// Account numbers in bytes, in every form in which they are written.
 enum AccountNumbers {
-    /// How digits stand in bytes.
+    /// The representation of digits in bytes.
     enum Form {
         /// Two characters each, the hexadecimal code of the character: `34` for 4.  From an even or an odd place on.
         case evenHexText, oddHexText
         /// A character each.
         case text
-        /// The same in groups, as people write it: a space, a hyphen, a full stop or a colon may stand between two
-        /// characters.  Nothing longer may: bytes written `0x34, 0x37` are no digits here.
+        /// Hexadecimal or plain text in groups, as people write it: a space, a hyphen, a period or a colon may stand
+        /// between two characters, and nothing longer.  Bytes written as `0x34, 0x37` are not digits here.
         case evenGroupedHexText, oddGroupedHexText, groupedText
         /// Two digits a byte; a number may begin in the middle of one.
         case packed
-        /// The same with the digits of each byte in the other order, as SIM cards have them (GSM 11.11, 10.1.1).  Only
-        /// numbers that are known are looked for so.
+        /// Packed digits with the digits of each byte in the other order, as on SIM cards (GSM 11.11, 10.1.1).  Only
+        /// known numbers are looked for in this form.
         case swapped
 
-        /// Those in which numbers are guessed.
+        /// The forms in which numbers are guessed.
         static let all: [Form] = texts + [.packed]
         static let texts: [Form] = [
             .evenHexText, .oddHexText, .text, .evenGroupedHexText, .oddGroupedHexText, .groupedText,
@@ -26,11 +26,11 @@ enum AccountNumbers {
         /// Digits that follow each other.
         struct Run {
             fileprivate(set) var digits: [UInt8] = []
-            /// Where each stands: the number of a byte, or of half a byte if they are packed.
+            /// The place of each digit: the number of a byte, or of a half byte for packed digits.
             fileprivate(set) var places: [Int] = []
         }
 
-        /// What stands in `bytes` in this form, where so many digits follow each other as a number has.
+        /// Returns the runs of digits in `bytes` in this form that are long enough for an account number.
         func runs(in bytes: [UInt8]) -> [Run] {
             var runs: [Run] = []
             var run = Run()
@@ -97,7 +97,7 @@ enum AccountNumbers {
 
         private static let separators: Set<UInt8> = [0x20, 0x2D, 0x2E, 0x3A]
 
-        /// Whether what stands there stands alone between two digits, and parts them.
+        /// Returns true if this character stands alone between two digits and separates them.
         private static func isBetweenDigits(_ index: Int, _ bytes: [UInt8]) -> Bool {
             guard index > 0, index + 1 < bytes.count, (0x20...0x3A).contains(bytes[index]),
                 separators.contains(bytes[index])
@@ -105,18 +105,18 @@ enum AccountNumbers {
             return digit(bytes[index - 1]) != nil && digit(bytes[index + 1]) != nil
         }
 
-        /// What stands behind digits: a character, or half a byte if they are packed.
+        /// The unit after a digit: a character, or a half byte for packed digits.
         struct Unit {
             let value: UInt8
-            /// As in a ``Run``.
+            /// The place, as in a ``Run``.
             let place: Int
-            /// Where it begins.
+            /// The beginning of the unit.
             fileprivate let start: Int
         }
 
-        /// What stands behind a place of a ``Run``; nil at the end, and for what is none in this form.
+        /// Returns the unit after a place of a ``Run``; nil at the end, and for bytes that are not a unit in this form.
         ///
-        /// Nothing is told of what stands behind digits in the other order.
+        /// Always nil after digits in the other order.
         func unit(behind place: Int, in bytes: [UInt8]) -> Unit? {
             func character(behind index: Int) -> Int? {
                 var next = index + 1
@@ -164,14 +164,14 @@ enum AccountNumbers {
     struct Finding {
         let form: Form
         let digits: ArraySlice<UInt8>
-        /// Where each digit stands, as in ``Form/Run``.
+        /// The place of each digit, as in ``Form/Run``.
         let places: ArraySlice<Int>
         let isReplacement: Bool
-        /// What of a track stands behind it.
+        /// The parts of a track after the number.
         var track = Track()
     }
 
-    /// What tracks have behind the number (ISO/IEC 7813).
+    /// The parts of a track after the number (ISO/IEC 7813).
     struct Track {
         /// Between two `^`, the second one included.
         fileprivate(set) var name: [Form.Unit] = []
@@ -203,7 +203,7 @@ enum AccountNumbers {
         }
     }
 
-    /// What is looked for.
+    /// A search for account numbers.
     struct Search {
         /// Of shorter numbers there would be some in everything.
         static let lengths = 10...19
@@ -211,9 +211,9 @@ enum AccountNumbers {
         /// Numbers that are known from the data objects that hold them, and the lengths of these, the longest first.
         private(set) var known: Set<[UInt8]> = []
         private var knownLengths: [Int] = []
-        /// Whether a known number begins with these four digits: most places need no closer look.
+        /// True if a known number begins with these four digits: most places need no closer look.
         private var isKnownStart = [Bool](repeating: false, count: 10_000)
-        /// Whether there may be replacements, which are left alone.
+        /// True if the bytes may contain replacements, which stay unchanged.
         var sparesReplacements = false
 
         func isReplacement(_ digits: ArraySlice<UInt8>) -> Bool { sparesReplacements && Replacement.isOne(digits) }
@@ -227,12 +227,15 @@ enum AccountNumbers {
             if !knownLengths.contains(digits.count) { knownLengths = (knownLengths + [digits.count]).sorted(by: >) }
         }
 
-        /// The account numbers in `bytes`: those that are known in every form, then, where none of them is, replacements,
-        /// and last, if `isGuessing`, what is told by the first digits of issuers and the check digit.  Of what is left,
-        /// each is in the first form in which it is found: the others have its digits by chance; and digits of a track are
-        /// no number of their own.
+        /// Returns the account numbers in `bytes`.
         ///
-        /// - Parameter isGuessing: not for a message of which some is understood: nothing tells there where a track ends.
+        /// Known numbers are found first, in every form.  Replacements come next, at places without a known number.  If
+        /// `isGuessing`, numbers that the issuer's first digits and the check digit reveal come last.  Each of those is
+        /// taken in the first form that finds it: other forms contain its digits by chance.  The digits of a track are
+        /// not a separate number.
+        ///
+        /// - Parameter isGuessing: false for a message that is partly understood: nothing there marks the end of a
+        ///   track.
         func findings(in bytes: [UInt8], forms: [Form] = Form.all, isGuessing: Bool) -> [Finding] {
             guard isGuessing || !known.isEmpty else { return [] }
             let (hasText, hasPacked) = Self.mayHold(bytes)
@@ -278,8 +281,8 @@ enum AccountNumbers {
             return findings
         }
 
-        /// Whether there are enough digits for the shortest number: as text, and packed, which has four bytes of digits in a
-        /// row at least.
+        /// Returns true for each representation with enough digits for the shortest number: text, and packed, which
+        /// contains at least four bytes of digits in a row.
         private static func mayHold(_ bytes: [UInt8]) -> (text: Bool, packed: Bool) {
             var (text, row, longest) = (0, 0, 0)
             for byte in bytes {
@@ -294,11 +297,11 @@ enum AccountNumbers {
             return (text >= lengths.lowerBound, longest >= 4)
         }
 
-        /// Account numbers in `bytes` of which each is all the digits that follow each other there.
+        /// Returns the account numbers in `bytes` that are the whole of a run of digits.
         ///
         /// - Parameters:
-        ///   - offset: where in what the findings are of `bytes` begin.
-        ///   - isOne: whether a finding is looked for.
+        ///   - offset: the offset of `bytes` in the data that the findings refer to.
+        ///   - isOne: returns true for a finding that is looked for.
         func wholeRuns(in bytes: [UInt8], movedBy offset: Int, isOne: (Finding) -> Bool) -> [Finding] {
             for form in Form.all {
                 for run in form.runs(in: bytes)
@@ -313,7 +316,7 @@ enum AccountNumbers {
             return []
         }
 
-        /// Whether `digits` are the code of what covers a name, `XXXX XXX`, and no number.
+        /// Returns true if `digits` are the code of a masked name, `XXXX XXX`, and not a number.
         private static func isCovered(_ digits: ArraySlice<UInt8>) -> Bool {
             [0, 1].contains { first in
                 stride(from: digits.startIndex + first, to: digits.endIndex - 1, by: 2).allSatisfy {
@@ -326,11 +329,11 @@ enum AccountNumbers {
             digits.prefix(4).reduce(0) { ($0 * 10 + Int($1)) % 10_000 }
         }
 
-        /// As account numbers have them (ISO/IEC 7812-1), the longest first.
+        /// The lengths of account numbers (ISO/IEC 7812-1), the longest first.
         private static let guessedLengths = Array((13...19).reversed())
 
-        /// Where in `digits` numbers of `lengths` stand; of those that overlap nobody knows which is one, so they are
-        /// taken together.
+        /// Returns the places of numbers of `lengths` in `digits`.  Overlapping candidates are merged, because any of
+        /// them may be the number.
         private static func spans(
             in digits: ArraySlice<UInt8>, _ lengths: [Int], _ isOne: (ArraySlice<UInt8>) -> Bool
         ) -> [Range<Int>] {
@@ -348,15 +351,17 @@ enum AccountNumbers {
         }
     }
 
-    /// What stands in an account number's place when it has been taken out: its first digits, which tell scheme and range
-    /// of issuers; digits that depend on the number and a key; digits that follow from those before them, so that a
-    /// replacement is known again; and the check digit (ISO/IEC 7812-1, Annex B).
+    /// The digits that replace an account number in a redacted trace (ISO/IEC 7812-1, Annex B).
     ///
-    /// Of 16 digits or more six are kept: no scheme's ranges are told apart by more, and some are by all six (Discover in
-    /// 62, Maestro, Elo, Verve, RuPay).  Of fewer, as American Express, Diners Club and the shorter Maestro have them, four
-    /// are.
+    /// They consist of the number's first digits, which identify the scheme and the issuer range; digits that depend on
+    /// the number and a key; digits that follow from those before them, so that a replacement is recognizable; and the
+    /// check digit.
+    ///
+    /// Six first digits are kept of numbers with 16 digits or more.  No scheme's ranges need more, and some need all
+    /// six (Discover in 62, Maestro, Elo, Verve, RuPay).  Four are kept of shorter numbers (American Express, Diners
+    /// Club and the shorter Maestro).
     enum Replacement {
-        /// How many digits of each part a number of `count` digits has: kept, keyed, following.
+        /// Returns the number of digits in each part of a number with `count` digits: kept, keyed, following.
         private static func parts(_ count: Int) -> (kept: Int, keyed: Int, following: Int) {
             let kept = count >= 16 ? 6 : 4
             let free = max(0, count - kept - 1)
@@ -375,7 +380,8 @@ enum AccountNumbers {
                 Array(digits.prefix(parts.kept)) + decimal(key.hash(digits), parts.keyed), parts.following)
         }
 
-        /// Whether `digits` have the form of one.  Of other account numbers of 13 digits or more, one in ten thousand does.
+        /// Returns true if `digits` have the form of a replacement.  One in ten thousand other account numbers of 13
+        /// digits or more has it, too.
         static func isOne(_ digits: ArraySlice<UInt8>) -> Bool {
             guard digits.count >= 8 else { return false }
             let parts = parts(digits.count)

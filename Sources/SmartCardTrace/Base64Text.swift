@@ -27,7 +27,7 @@ struct Base64Text {
         isForURLs = bytes[characters].contains { $0 == UInt8(ascii: "-") || $0 == UInt8(ascii: "_") }
     }
 
-    /// What it stands for; bits that make no byte are left.
+    /// The decoded bytes.  Bits that do not fill a byte are left.
     var decoded: [UInt8] {
         get {
             (0..<sextets.count * 6 / 8).map { index in
@@ -45,7 +45,7 @@ struct Base64Text {
         }
     }
 
-    /// Takes what stands there in `bytes`, in which nothing but characters of base64 has become others.
+    /// Reads the text from `bytes`, in which only characters of base64 have changed.
     mutating func read(_ bytes: [UInt8]) { sextets = bytes[characters].map { Self.sextet($0) ?? 0 } }
 
     func put(into bytes: inout [UInt8]) {

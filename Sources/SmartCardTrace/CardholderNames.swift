@@ -1,16 +1,15 @@
-/// Names of cardholders, wherever they are written again: in either order, in capitals or not, in bytes as in their
-/// hexadecimal digits.
+/// Names of cardholders and their repetitions: in either order, in any case, as bytes or as hexadecimal digits.
 struct CardholderNames: Sendable {
-    /// What is looked for, by its first word: the words behind it.  In capitals.
+    /// The names to look for, in capitals: the first word, and the words after it.
     private var names: [[UInt8]: Set<[[UInt8]]>] = [:]
-    /// Whether a name begins with this character.
+    /// True for a character that begins a name.
     private var isStart = [Bool](repeating: false, count: 256)
 
     var isEmpty: Bool { names.isEmpty }
     var count: Int { names.reduce(0) { $0 + $1.value.count } }
 
-    /// Learns `name` as it is on cards: surname, `/`, given names, and perhaps `.` and a title (ISO/IEC 7813, 7.2); or in
-    /// words.  Of what has no `/`, a word alone is no name, but what a product is called.
+    /// Learns `name` as cards contain it: surname, `/`, given names, and perhaps `.` and a title (ISO/IEC 7813, 7.2),
+    /// or in words.  Without `/`, a single word is not a name but the label of a product.
     mutating func learn(_ name: some Collection<UInt8>) {
         let parts = name.split(separator: UInt8(ascii: "/"), maxSplits: 1, omittingEmptySubsequences: false)
             .map { part in Self.words(in: Array(part.prefix { $0 != UInt8(ascii: ".") })) }
@@ -40,7 +39,7 @@ struct CardholderNames: Sendable {
         }
     }
 
-    /// Where in `bytes` names stand, as they are or as hexadecimal text; of each its letters.
+    /// Returns the letters of all names in `bytes`, as characters or as hexadecimal text.
     func letters(in bytes: [UInt8]) -> [Letter] {
         guard !isEmpty else { return [] }
         let plain = places(in: bytes).flatMap { place in
@@ -55,7 +54,7 @@ struct CardholderNames: Sendable {
         return plain + hex
     }
 
-    /// Where a letter stands: in a byte, or in two as hexadecimal digits.
+    /// The place of a letter: a byte, or two bytes for hexadecimal digits.
     struct Letter {
         let first: Int
         let second: Int?
@@ -86,7 +85,7 @@ struct CardholderNames: Sendable {
         return places
     }
 
-    /// Where `words` end that stand behind `place`, nothing but signs between them; nil if they do not.
+    /// Returns the end of `words` after `place`, with only signs between them; nil if they are not there.
     private static func end(of words: [[UInt8]], in bytes: [UInt8], behind place: Int) -> Int? {
         var end = place
         for expected in words {
@@ -128,7 +127,8 @@ struct CardholderNames: Sendable {
 
     // MARK: Hexadecimal text
 
-    /// Whether there are as many digits and letters as a name has, next to each other but for the signs between them.
+    /// Returns true if there are as many consecutive digits and letters as a name needs, apart from the signs between
+    /// them.
     private static func mayHoldHexText(_ bytes: [UInt8]) -> Bool {
         var row = 0
         for byte in bytes {
@@ -144,8 +144,8 @@ struct CardholderNames: Sendable {
 
     private typealias Pair = (value: UInt8, first: Int, second: Int)
 
-    /// What four pairs of hexadecimal digits or more in a row stand for, from an even or an odd place on.  A space, a
-    /// hyphen, a full stop or a colon may stand between two pairs.
+    /// Returns the bytes of each run of four or more pairs of hexadecimal digits, from an even or an odd place on.  A
+    /// space, a hyphen, a period or a colon may stand between two pairs.
     private static func hexTexts(in bytes: [UInt8]) -> [[Pair]] {
         var texts: [[Pair]] = []
         var start = 0

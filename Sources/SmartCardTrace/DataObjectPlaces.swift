@@ -1,7 +1,9 @@
 import SmartCard
 
-/// Where in a command the card finds the data objects that it has asked for, learnt from its own answers: by the PDOL,
-/// CDOL1 and CDOL2, DDOL and UDOL that stand in them (EMV Book 3, 5.4; Book C-2, 5.4).
+/// The places of the card's requested data objects in commands, learned from its own answers (EMV Book 3, 5.4; Book
+/// C-2, 5.4).
+///
+/// The answers contain the lists: PDOL, CDOL1 and CDOL2, DDOL and UDOL.
 struct DataObjectPlaces: Sendable {
     private var pdol: [Entry] = []
     private var cdol1: [Entry] = []
@@ -15,8 +17,8 @@ struct DataObjectPlaces: Sendable {
         let length: Int
     }
 
-    /// The objects that differ from one transaction to the next, whatever the card: amounts, date and time, unpredictable
-    /// number, counter of the terminal's transactions.
+    /// The objects that differ between transactions on any card: amounts, date and time, unpredictable number,
+    /// transaction counter of the terminal.
     static let varying: Set<TLVTag> = [
         0x81, 0x9F02, 0x9F03, 0x9F04,  // amounts
         0x9A, 0x9F21,  // date and time
@@ -25,7 +27,7 @@ struct DataObjectPlaces: Sendable {
         0x9F41,  // transaction sequence counter
     ]
 
-    /// What the answer to `command` tells.
+    /// Learns the lists in the answer to `command`.
     mutating func learn(_ response: ResponseAPDU, to command: CommandAPDU) {
         learn(response.data, answering: command)
     }
@@ -51,7 +53,7 @@ struct DataObjectPlaces: Sendable {
         }
     }
 
-    /// The bytes of `command` with zeros for what varies.
+    /// Returns the bytes of `command` with zeros for the varying objects.
     func normalized(_ command: CommandAPDU) -> [UInt8] {
         var bytes = command.bytes
         let start = command.lengthCoding == .short ? 5 : 7
@@ -61,7 +63,8 @@ struct DataObjectPlaces: Sendable {
         return bytes
     }
 
-    /// Where in the data field of `command` what varies stands; nothing if the field does not fit the card's list.
+    /// Returns the places of varying objects in the data field of `command`; none if the field does not fit the card's
+    /// list.
     private func varyingPlaces(in command: CommandAPDU) -> [Range<Int>] {
         switch (command.cla, command.ins) {
         case (0x80, 0xA8):
@@ -77,7 +80,7 @@ struct DataObjectPlaces: Sendable {
         }
     }
 
-    /// Where in the data field of GENERATE AC the objects `tags` stand; nil if the lists of the card do not tell.
+    /// Returns the places of the objects `tags` in the data field of GENERATE AC; nil if the card's lists do not tell.
     func places(of tags: Set<TLVTag>, in command: CommandAPDU) -> [Range<Int>]? {
         let entries = hasGeneratedAC ? cdol2 : cdol1
         guard !entries.isEmpty, entries.reduce(0, { $0 + $1.length }) == command.data.count else { return nil }

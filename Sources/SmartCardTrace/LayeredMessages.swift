@@ -6,13 +6,13 @@ import SmartCard
 /// layers has it as often.  The parts of a message stand among the bytes of the trace's own events.
 struct LayeredMessages {
     private(set) var messages: [TraceMessage] = []
-    /// What a frame carries to a card or from it that is no APDU, and where it stands.
+    /// The non-APDU bytes that frames carry to or from a card, and their places.
     private(set) var others: [(bytes: [UInt8], parts: [TraceMessage.Part])] = []
     /// Commands to the reader and its answers.
     private(set) var escapes: [(bytes: [UInt8], parts: [TraceMessage.Part])] = []
-    /// What is once more where it was before, in the order of the trace.
+    /// Repetitions of earlier bytes, in the order of the trace.
     private(set) var repetitions: [(first: TraceMessage.Part, again: TraceMessage.Part)] = []
-    /// Where in an event of a lower layer stands what was raised; from the first byte to the last.
+    /// The range of raised bytes in each event of a lower layer, from the first to the last.
     private(set) var raised: [Int: Range<Int>] = [:]
     /// The events that were understood, and carry nothing of an exchange.
     private(set) var control: Set<Int> = []
@@ -60,7 +60,7 @@ struct LayeredMessages {
             if lane == [.apdu], standing.events.allSatisfy(control.contains) {
                 escapes.append((message.bytes, standing.parts))
             } else if lane == [.apdu] || message.isAPDU {
-                // What goes where APDUs go is one, whatever it looks like.
+                // A message in the place of an APDU is an APDU, regardless of its content.
                 messages.append(standing)
             } else {
                 others.append((message.bytes, standing.parts))
@@ -69,7 +69,7 @@ struct LayeredMessages {
         addEscapes(Trace(events), places)
     }
 
-    /// What goes to the reader.  A command for a storage card is one, wherever it goes, and so is its answer.
+    /// Adds the commands to the reader.  A command for a storage card and its answer are included, wherever they occur.
     private mutating func addEscapes(_ trace: Trace, _ places: [[TraceMessage.Part]]) {
         var forCard: Set<Int> = []
         for exchange in trace.exchanges(on: [.escape])
@@ -98,7 +98,7 @@ struct LayeredMessages {
         }
     }
 
-    /// Whether all of `parts` stand in events that carry nothing of an exchange.
+    /// Returns true if all `parts` lie in events outside any exchange.
     func isControl(_ parts: [TraceMessage.Part]) -> Bool { parts.allSatisfy { control.contains($0.event) } }
 
     private mutating func add(_ raised: Raised.Event) {
@@ -122,19 +122,19 @@ struct LayeredMessages {
         }
     }
 
-    /// Whether such a command goes where APDUs go (ACS API v2.04, 5.1).
+    /// Returns true if such a command is sent as an APDU (ACS API v2.04, 5.1).
     private static func isDirect(_ event: TraceEvent) -> Bool {
         guard case .sent(.apdu, let bytes) = event.what else { return false }
         return isDirect(bytes)
     }
 
-    /// Whether `command` is one to the PN532 of a reader, in what the reader takes as one to itself.
+    /// Returns true if `command`, which the reader takes as its own, is a command to the reader's PN532.
     static func isDirect(_ command: [UInt8]) -> Bool {
         command.starts(with: [0xFF, 0x00, 0x00, 0x00]) && command.dropFirst(5).first == 0xD4
     }
 
-    /// Whether an event of no layer tells something of the lane.  A connection is that of the program, and stands between
-    /// the frames of the reader at any place.
+    /// Returns true if an event without a layer concerns the lane.  A connection belongs to the program, and may stand
+    /// anywhere between the reader's frames.
     private static func concerns(_ lane: Set<TraceEvent.Layer>, _ what: TraceEvent.What) -> Bool {
         switch what {
         case .connected, .reset, .disconnected: lane == [.apdu] || lane == [.escape]
@@ -157,10 +157,10 @@ extension TraceMessage {
 
 /// The checksums of frames whose data have changed.
 enum FrameSeal {
-    /// `new` with its checksum right if that of `old` was: CRC_A or CRC_B on the air, LRC or CRC of a block of T=1 in CCID,
-    /// the DCS of a PN532.
+    /// Returns `new` with a correct checksum if that of `old` was correct: CRC_A or CRC_B on the air, LRC or CRC of a
+    /// T=1 block in CCID, the DCS of a PN532.
     ///
-    /// - Parameter data: where in both stands what may differ.
+    /// - Parameter data: the range that may differ, in both.
     static func sealed(_ new: [UInt8], as old: [UInt8], _ layer: TraceEvent.Layer, data: Range<Int>) -> [UInt8] {
         var new = new
         guard new != old, new.count == old.count else { return new }

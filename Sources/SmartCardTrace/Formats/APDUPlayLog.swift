@@ -1,13 +1,13 @@
 import SmartCard
 
 extension ForeignFormat {
-    /// What APDUPlay writes to winscard_log.txt (APDUPlay, README.md).
+    /// The log winscard_log.txt of APDUPlay (APDUPlay, README.md).
     static let apduPlay = ForeignFormat(
         "apduplay", "winscard_log.txt of APDUPlay", recognizes: APDUPlayLogImporter.recognizes,
         importer: { APDUPlayLogImporter($0) })
 }
 
-/// Each exchange is a few lines of `name:value`, most with `#` at the end.  Times are how long each took.
+/// An importer of exchanges that take a few lines of `name:value`, most with `#` at the end.  Times are durations.
 private struct APDUPlayLogImporter: FormatImporter {
     private var lines: LogReader
     private var time = Duration.zero
@@ -28,10 +28,10 @@ private struct APDUPlayLogImporter: FormatImporter {
             events.addNext(.apdu, bytes, at: time, slot: handle)
         } else if let response = line.dropping("received:") {
             guard let bytes = try lines.bytes(response.withoutMark, &events) else { return true }
-            // Of one that failed the log has what was in the buffer.
+            // After a failure the log contains old bytes of the buffer.
             if !hasFailed { events.add(.received(.apdu, bytes), at: time, slot: handle) }
         } else if let milliseconds = line.dropping("responseTime:")?.withoutMark.decimal {
-            // More than eleven days is none.
+            // A duration of more than eleven days is not a duration.
             time += .milliseconds(min(milliseconds, 999_999_999))
         } else if let result = line.dropping("SCardTransmit result:").flatMap({ PCSCResult($0.withoutMark) }) {
             hasFailed = !result.isSuccess

@@ -4,14 +4,14 @@ struct ByteReader {
     private var buffer: [UInt8] = []
     private var position = 0
     private var isAtEnd = false
-    /// Where in the file the next byte stands.
+    /// The offset of the next byte in the file.
     private(set) var offset = 0
 
     init(_ source: @escaping TraceSource) { self.source = source }
 
-    /// The next bytes, which the next call gives again; nil where the file ends before.
+    /// Returns the next bytes without consuming them; nil if the file ends before.
     ///
-    /// Whoever calls sees to it that `count` is within bounds, whatever the file claims.
+    /// The caller ensures that `count` is within bounds, regardless of the file's content.
     mutating func peek(_ count: Int) throws -> ArraySlice<UInt8>? {
         while buffer.count - position < count {
             guard !isAtEnd else { return nil }
@@ -43,7 +43,7 @@ struct ByteReader {
         return true
     }
 
-    /// Whether bytes are left that are no whole piece.
+    /// True if bytes are left that do not form a whole piece.
     var hasRemainder: Bool { position < buffer.count }
 }
 

@@ -9,13 +9,13 @@ struct CaptureReader {
     struct Packet {
         /// LINKTYPE_…
         var link: Int
-        /// Which interface of the file, counted over its sections.
+        /// The number of the interface, counted over all sections of the file.
         var interface: Int
         var time: Duration
         var data: ArraySlice<UInt8>
-        /// That of the machine that wrote the capture.
+        /// The byte order of the machine that wrote the capture.
         var order: ByteOrder
-        /// Whether less of it is there than passed.
+        /// True if the capture contains only a part of it.
         var isPart: Bool
     }
 
@@ -47,11 +47,11 @@ struct CaptureReader {
     private var bytes: ByteReader
     private var container = Container.unknown
     private var order = ByteOrder.littleEndian
-    /// Those of the section, and how many were before it.
+    /// The interfaces of the section, and the number of those before it.
     private var interfaces: [Interface] = []
     private var interfacesBefore = 0
     private var last = Duration.zero
-    /// Those of the last block, and how many of them have been given.
+    /// The comments of the last block, and the number of those already returned.
     private var comments: [String] = []
     private var givenComments = 0
 
@@ -228,7 +228,7 @@ struct CaptureReader {
         interfaces.append(interface)
     }
 
-    /// - Parameter isObsolete: whether the number of the interface has two bytes, and a count of packets lost the others.
+    /// - Parameter isObsolete: true if the number of the interface has two bytes, and the other two count lost packets.
     private mutating func packet(
         _ body: ArraySlice<UInt8>, isObsolete: Bool, at offset: Int
     ) throws -> Packet {
@@ -304,9 +304,9 @@ struct CaptureComments {
     private(set) var texts: [String] = []
     private var byteCount = 0
 
-    /// Adds as much of `text` as there is room for.
+    /// Adds as much of `text` as fits.
     ///
-    /// - Returns: whether that is all of it.
+    /// - Returns: true if all of it fits.
     mutating func add(_ text: String) -> Bool {
         // The option's header and padding.
         let room = Self.maximumBytes - byteCount - 8

@@ -1,7 +1,7 @@
 import SmartCard
 
 extension ForeignFormat {
-    /// What cardpeek plays as a card (cardpeek, replay.c).
+    /// The file that cardpeek plays as a card (cardpeek, replay.c).
     static let cardpeek = ForeignFormat(
         "cardpeek", "a card that cardpeek replays", fileExtension: "cardpeek", exporter: { CardpeekReplayExporter($0) })
 }

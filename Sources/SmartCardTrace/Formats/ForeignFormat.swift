@@ -1,12 +1,12 @@
-/// A form in which other programs write down what passes between a program, a reader and a card.
+/// A format of another program for the traffic between a program, a reader and a card.
 public struct ForeignFormat: Sendable {
-    /// What it is called on a command line.
+    /// The name on a command line.
     public let name: String
-    /// What it is, for a person.
+    /// The description for a person.
     public let title: String
-    /// How the name of a file that is written in it ends, without the point; nil where nothing tells.
+    /// The file name extension without the period; nil if the format has none.
     public let fileExtension: String?
-    /// Whether the first bytes of a file, ``recognizedCount`` of them or the whole file, are of this format.
+    /// Returns true if the first bytes of a file, ``recognizedCount`` of them or the whole file, are in this format.
     let recognizes: @Sendable (_ start: [UInt8]) -> Bool
     let importer: (@Sendable (_ source: @escaping TraceSource) -> any FormatImporter)?
     let exporter: (@Sendable (_ sink: @escaping TraceSink) -> any FormatExporter)?
@@ -25,12 +25,12 @@ public struct ForeignFormat: Sendable {
         self.exporter = exporter
     }
 
-    /// Whether ``TraceImport`` reads it.
+    /// True if ``TraceImport`` reads it.
     public var canImport: Bool { importer != nil }
-    /// Whether ``TraceExport`` writes it.
+    /// True if ``TraceExport`` writes it.
     public var canExport: Bool { exporter != nil }
 
-    /// How many bytes of a file tell its format.
+    /// The number of bytes at the start of a file that identify its format.
     static let recognizedCount = 16_384
 
     /// All formats; of two that recognize the same file the first reads it.
@@ -62,7 +62,7 @@ public struct ForeignFormat: Sendable {
         self = format
     }
 
-    /// The format that a file of this name is written in, by what stands behind its last point.
+    /// Finds the format by the extension of a file name.
     public init?(path: String) {
         let parts = path.split(separator: "/").last?.split(separator: ".") ?? []
         guard parts.count > 1,
@@ -78,11 +78,11 @@ public typealias TraceSource = () throws -> [UInt8]
 /// Takes the next bytes of a file.
 public typealias TraceSink = ([UInt8]) throws -> Void
 
-/// What a format could not hold, or a file had that a trace does not: words for each kind of thing, and how often.
+/// The items that a conversion loses: a description of each kind, and its count.
 public struct Omissions: Hashable, Sendable {
     /// In the order in which they were first met.
     public private(set) var counts: [(what: String, count: Int)] = []
-    /// Which of them the words at a place in memory are: faster to look up than the words.
+    /// The index of each description by its address, which is faster to look up than its text.
     private var indices: [Int: Int] = [:]
 
     mutating func add(_ what: StaticString, count: Int = 1) {

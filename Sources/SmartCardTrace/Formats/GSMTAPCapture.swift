@@ -45,7 +45,7 @@ struct GSMTAPDecoder {
         }
     }
 
-    /// Counts what began and did not end.
+    /// Counts incomplete messages.
     mutating func finish(into events: inout ImportedEvents) {
         if header != nil { events.omit("exchanges without a status word") }
         header = nil
@@ -105,7 +105,7 @@ struct GSMTAPDecoder {
         }
     }
 
-    /// What UDP carries to or from port 4729, in a packet of IPv4 that is not a fragment, or of IPv6.
+    /// Returns the UDP payload to or from port 4729, in an unfragmented IPv4 packet or an IPv6 packet.
     private static func message(_ network: ArraySlice<UInt8>) -> ArraySlice<UInt8>? {
         let order = ByteOrder.bigEndian
         guard let first = network.first else { return nil }

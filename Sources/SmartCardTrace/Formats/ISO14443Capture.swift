@@ -15,7 +15,7 @@ enum ISO14443Link {
     enum Event {
         static let fromReader: UInt8 = 0xFE
         static let fromCard: UInt8 = 0xFF
-        /// The same without checksum.
+        /// The direction from the reader, without checksum.
         static let fromReaderWithoutCRC: UInt8 = 0xFA
         static let fromCardWithoutCRC: UInt8 = 0xFB
         static let fieldOn: UInt8 = 0xFC

@@ -1,8 +1,9 @@
 import SmartCard
 
 extension ForeignFormat {
-    /// What Ledger's libraries log of APDUs: `=> e0c4000000` and `<= 01…9000`, alone, behind `HID`, or in JSON (ledgerjs,
-    /// packages/hw-transport; btchip-python, comm.py).
+    /// The APDU logs of Ledger's libraries (ledgerjs, packages/hw-transport; btchip-python, comm.py).
+    ///
+    /// They contain `=> e0c4000000` and `<= 01…9000`, alone, after `HID`, or in JSON.
     static let ledger = ForeignFormat(
         "ledger", "the => and <= lines of Ledger's libraries", recognizes: LedgerLogImporter.recognizes,
         importer: { LedgerLogImporter($0) })

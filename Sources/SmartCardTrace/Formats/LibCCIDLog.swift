@@ -1,8 +1,8 @@
 import SmartCard
 
 extension ForeignFormat {
-    /// What libccid logs of its frames with LIBCCID_ifdLogLevel=0x0F (CCID, src/ccid_usb.c and src/debug.h), in the log of
-    /// pcscd or by itself.
+    /// The frames that libccid logs with LIBCCID_ifdLogLevel=0x0F, in the log of pcscd or alone (CCID, src/ccid_usb.c
+    /// and src/debug.h).
     static let libccid = ForeignFormat(
         "libccid", "the frames in a log of libccid", recognizes: LibCCIDLogImporter.recognizes,
         importer: { LibCCIDLogImporter($0) })
@@ -13,7 +13,7 @@ private struct LibCCIDLogImporter: FormatImporter {
     private var clock = PCSCDClock()
     /// The reader that pcscd tried to start last.
     private var reader: String?
-    /// The slots to which commands have gone, and their last one: what failed then is of the latter.
+    /// The slots that have received commands, and the slot of the last command, to which a failure belongs.
     private var slots: [Slot] = []
     private var last = 0
 
@@ -57,7 +57,7 @@ private struct LibCCIDLogImporter: FormatImporter {
             reader = name.text
         } else if let notice = message.dropping("NotifySlotChange: ") {
             guard let bytes = try lines.bytes(notice, &events) else { return true }
-            // 50, then two bits a slot: whether there is a card, and whether that is new (CCID 1.10, 6.3.1).
+            // 50, then two bits for each slot: the presence of a card, and its change (CCID 1.10, 6.3.1).
             if slots.count == 1, bytes.count > 1, bytes[0] == 0x50, bytes[1] & 0x03 == 0x02 {
                 events.add(.slot(.empty), at: clock.time, slot: slots[0].name)
             } else {

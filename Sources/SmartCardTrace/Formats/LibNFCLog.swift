@@ -1,7 +1,7 @@
 import SmartCard
 
 extension ForeignFormat {
-    /// What libnfc logs with LIBNFC_LOG_LEVEL=3 (libnfc, libnfc/log.c and log.h).
+    /// The log of libnfc with LIBNFC_LOG_LEVEL=3 (libnfc, libnfc/log.c and log.h).
     static let libnfc = ForeignFormat(
         "libnfc", "a log of libnfc", recognizes: LibNFCLogImporter.recognizes, importer: { LibNFCLogImporter($0) })
 }
@@ -24,7 +24,7 @@ private struct LibNFCLogImporter: FormatImporter {
         }
     }
 
-    /// `driver.acr122_usb` and what is said.
+    /// Splits a line into its group, such as `driver.acr122_usb`, and its message.
     private static func parts(_ line: TextLine) -> (group: String, text: TextLine)? {
         guard let (group, text) = line.after("libnfc.")?.word, group.bytes.count <= 32,
             let level = line.before("libnfc.")?.trimmed.afterLastSpace,
@@ -33,7 +33,7 @@ private struct LibNFCLogImporter: FormatImporter {
         return (group.text, text.trimmed)
     }
 
-    /// What the groups' `TX:` and `RX:` are.
+    /// The layers of `TX:` and `RX:` in each group.
     private static let layers: [String: TraceEvent.Layer] = [
         "driver.acr122_usb": .ccid, "driver.acr122_pcsc": .apdu, "driver.pcsc": .apdu, "driver.pn53x_usb": .pn532,
         "bus.i2c": .pn532, "bus.spi": .pn532, "bus.uart": .pn532, "driver.pn532_uart": .pn532,
@@ -90,7 +90,7 @@ private struct LibNFCLogImporter: FormatImporter {
 }
 
 extension TextLine {
-    /// What stands behind the last space or tabulator, or the whole.
+    /// The text after the last space or tab, or the whole text.
     fileprivate var afterLastSpace: TextLine {
         let word = bytes.reversed().prefix { $0 != 0x20 && $0 != 0x09 }
         return TextLine(bytes.suffix(word.count))

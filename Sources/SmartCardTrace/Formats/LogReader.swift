@@ -6,9 +6,9 @@ struct LogReader {
         lines = LineReader(maximumLength: TraceFormat.maximumLineLength, source: source)
     }
 
-    /// The next line without colour; nil at the end.
+    /// Returns the next line without color codes; nil at the end.
     ///
-    /// - Throws: ``TraceError`` with the line; what the source throws.
+    /// - Throws: ``TraceError`` with the line; errors of the source.
     mutating func next() throws -> TextLine? { try lines.nextOrRemainder().map { TextLine($0).withoutColour } }
 
     /// The bytes whose digits `text` is, a part of the line that ``next()`` gave last; nil, and an omission, if it is not
@@ -25,7 +25,7 @@ struct LogReader {
     /// The error that something else was due on the line that ``next()`` gave last.
     func malformed(_ due: String) -> TraceError { TraceError(.malformed(due), at: .line(lines.lineNumber)) }
 
-    /// The whole lines of what a file begins with, without colour.
+    /// Returns the whole lines at the start of a file, without color codes.
     static func lines(_ start: [UInt8]) -> some Sequence<TextLine> {
         start.split(separator: 0x0A).lazy.map { line in
             TextLine(line.last == 0x0D ? line.dropLast() : line).withoutColour

@@ -1,12 +1,12 @@
 import SmartCard
 
 extension ForeignFormat {
-    /// What nfcpy logs of its transports at the level DEBUG (nfcpy, src/nfc/clf/transport.py).
+    /// The log of nfcpy's transports at the level DEBUG (nfcpy, src/nfc/clf/transport.py).
     static let nfcpy = ForeignFormat(
         "nfcpy", "a log of nfcpy", recognizes: NFCPyLogImporter.recognizes, importer: { NFCPyLogImporter($0) })
 }
 
-/// The words are those of Python's logging, so what stands before them varies: `DEBUG:nfc.clf.transport:>>> 6f05…`,
+/// An importer of lines of Python's logging, whose prefix varies: `DEBUG:nfc.clf.transport:>>> 6f05…`,
 /// `[nfc.clf.transport] <<< 80…`, with `--reltime` after milliseconds.
 private struct NFCPyLogImporter: FormatImporter {
     private var lines: LogReader

@@ -1,7 +1,7 @@
 import SmartCard
 
 extension ForeignFormat {
-    /// What OpenSC logs with OPENSC_DEBUG=3 or more (OpenSC, src/libopensc/log.c, apdu.c and reader-pcsc.c).
+    /// The log of OpenSC with OPENSC_DEBUG=3 or more (OpenSC, src/libopensc/log.c, apdu.c and reader-pcsc.c).
     static let opensc = ForeignFormat(
         "opensc", "a debug log of OpenSC", recognizes: OpenSCLogImporter.recognizes,
         importer: { OpenSCLogImporter($0) })

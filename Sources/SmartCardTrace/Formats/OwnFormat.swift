@@ -1,5 +1,5 @@
 extension ForeignFormat {
-    /// The traces of this library, so that what converts files treats them as any other.
+    /// The library's own traces, so that converters treat them like any other format.
     public static let apdu = ForeignFormat(
         "apdu", "a trace, as apdu-trace records it", fileExtension: "apdu",
         recognizes: { $0.starts(with: "apdu-trace ".utf8) },

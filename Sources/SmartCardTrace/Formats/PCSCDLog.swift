@@ -1,8 +1,10 @@
 import SmartCard
 
 extension ForeignFormat {
-    /// What `pcscd --apdu --foreground` prints (pcsc-lite, src/debuglog.c, src/ifdwrapper.c, src/winscard.c), to a
-    /// terminal, a file, syslog or the journal; with `--info` or `--debug` it tells of cards, readers and clients, too.
+    /// The output of `pcscd --apdu --foreground` on a terminal, in a file, syslog or the journal (pcsc-lite,
+    /// src/debuglog.c, src/ifdwrapper.c, src/winscard.c).
+    ///
+    /// With `--info` or `--debug` it also mentions cards, readers and clients.
     static let pcscd = ForeignFormat(
         "pcscd", "the log of pcscd --apdu", fileExtension: "log", recognizes: PCSCDLogImporter.recognizes,
         importer: { PCSCDLogImporter($0) }, exporter: { PCSCDLogExporter($0) })
@@ -79,7 +81,7 @@ private struct PCSCDLogImporter: FormatImporter {
         var atr: (ATR, time: Duration)?
         var isInserted = false
         var openCommands = 0
-        /// A response without a byte, of which the next line tells whether it is one.
+        /// An empty response, which the next line confirms or refutes.
         var emptyResponse: Duration?
     }
 
@@ -111,7 +113,7 @@ private struct PCSCDLogImporter: FormatImporter {
         }
         let number = line.thread ?? client
         if clients[number] == nil {
-            // Those that hold nothing are forgotten, however many there were.
+            // Clients without state are forgotten, regardless of their number.
             if clients.count >= 1024 {
                 for number in clients.keys.sorted() { settle(number, &events) }
                 clients = clients.filter { $0.value.openCommands > 0 }
@@ -175,7 +177,7 @@ private struct PCSCDLogImporter: FormatImporter {
         atrs[slot(number)] = atr
     }
 
-    /// What waited for the next line of `number` is what it seemed to be.
+    /// Confirms the interpretation that waited for the next line of `number`.
     private mutating func settle(_ number: UInt64, _ events: inout ImportedEvents) {
         guard let client = clients[number] else { return }
         if let time = client.emptyResponse { events.add(.received(.apdu, []), at: time, slot: slot(number)) }
@@ -187,7 +189,7 @@ private struct PCSCDLogImporter: FormatImporter {
         clients[number]?.atr = nil
     }
 
-    /// What the lines of `--debug` and `--info` say.
+    /// Interprets the lines of `--debug` and `--info`.
     private mutating func tell(_ message: TextLine, of number: UInt64, _ events: inout ImportedEvents) {
         let time = clock.time
         if message.contains("IFDTransmit() Card not transacted: ") || message.contains("SCardTransmit() Card not trans")
@@ -243,16 +245,16 @@ private struct PCSCDLogImporter: FormatImporter {
     }
 }
 
-/// Writes what `pcscd --debug --apdu` would, as far as a trace knows it.
+/// An exporter of the output that `pcscd --debug --apdu` would produce, as far as the trace contains it.
 private struct PCSCDLogExporter: FormatExporter {
     private let sink: TraceSink
     private var last: Duration?
     private var reader: String?
-    /// Whether a line has named it.
+    /// True if a line has named it.
     private var isNamed = true
     private(set) var omissions = Omissions()
 
-    /// What this is read as.
+    /// The PC/SC result that represents a failure on import.
     private static let notTransacted = PCSCResult(0x8010_0016)
 
     init(_ sink: @escaping TraceSink) { self.sink = sink }

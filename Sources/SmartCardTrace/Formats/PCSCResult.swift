@@ -1,6 +1,6 @@
 package import SmartCard
 
-/// What a function of PC/SC returned, as logs tell it: by number or by name.
+/// The result of a PC/SC function in a log: a number or a name.
 package struct PCSCResult: Equatable {
     package let code: UInt32
 
@@ -68,7 +68,7 @@ extension [UInt8] {
 }
 
 extension TransmissionProtocol {
-    /// - Parameter text: what begins as `T=0`, `T=1` or `RAW`.
+    /// - Parameter text: text that begins with `T=0`, `T=1` or `RAW`.
     init?(_ text: TextLine) {
         if text.starts(with: "T=0") {
             self = .t0
@@ -103,8 +103,8 @@ extension CardDisposition {
 }
 
 extension SlotState {
-    /// What SCardGetStatusChange says of a reader, by the bits of pcsclite.h: `SCARD_STATE_EMPTY` 10, `PRESENT` 20,
-    /// `EXCLUSIVE` 80, `MUTE` 200; nil if that is nothing of a card.
+    /// Interprets the reader state of SCardGetStatusChange by the bits of pcsclite.h: `SCARD_STATE_EMPTY` 10, `PRESENT`
+    /// 20, `EXCLUSIVE` 80, `MUTE` 200; nil if it says nothing about a card.
     package init?(pcsc state: UInt64, atr: [UInt8]) {
         if state & 0x200 != 0 {
             self = .muteCard
@@ -118,7 +118,7 @@ extension SlotState {
     }
 }
 
-/// What SCardControl is asked for.
+/// The requests of SCardControl.
 package enum PCSCControl {
     /// Commands to the reader itself: SCARD_CTL_CODE of 1 and 3500 (libccid) and of 2079 (ACS).
     package static let escapeCodes: Set<UInt64> = [0x4200_0001, 0x4200_0DAC, 0x4200_081F]

@@ -1,7 +1,7 @@
 import SmartCard
 
 extension ForeignFormat {
-    /// What libpcscspy writes to ~/pcsc-spy, before pcsc-spy makes it readable (pcsc-lite, src/spy/libpcscspy.c).
+    /// The raw output of libpcscspy in ~/pcsc-spy, before pcsc-spy formats it (pcsc-lite, src/spy/libpcscspy.c).
     static let pcscSpy = ForeignFormat(
         "pcsc-spy", "what libpcscspy writes to ~/pcsc-spy", recognizes: PCSCSpyLogImporter.recognizes,
         importer: { PCSCSpyLogImporter($0) })
@@ -22,16 +22,16 @@ private struct PCSCSpyLogImporter: FormatImporter {
     private struct Call {
         let function: Function
         let time: Duration
-        /// How many arguments have come.
+        /// The number of arguments received.
         var count = 0
         /// A handle of a card, which most calls begin with.
         var handle: UInt64 = 0
-        /// The numbers among the arguments, as far as they say what is looked for.
+        /// The numbers among the arguments that matter here.
         var number: UInt64 = 0
         var length: UInt64 = 0
         var name = ""
         var answer: [UInt8] = []
-        /// Whether the command of an exchange has been found.
+        /// True if the command of an exchange has been found.
         var isSent = false
 
         var layer: TraceEvent.Layer { function == .control ? .escape : .apdu }
@@ -44,7 +44,7 @@ private struct PCSCSpyLogImporter: FormatImporter {
         var connection: Duration?
     }
 
-    /// As many calls, cards and readers are known at a time.
+    /// The maximum number of calls, cards and readers tracked at a time.
     private static let limit = 1024
 
     init(_ source: @escaping TraceSource) { lines = LogReader(source) }
@@ -103,7 +103,7 @@ private struct PCSCSpyLogImporter: FormatImporter {
         calls[thread] = Call(function: function, time: time)
     }
 
-    /// `>|seconds|microseconds|…`, and what stands behind it.
+    /// Splits `>|seconds|microseconds|…` into the time and the rest.
     private static func time(_ text: TextLine) -> (Duration, TextLine)? {
         let text = TextLine(text.bytes.dropFirst(2))
         guard let seconds = text.before("|")?.decimal, let text = text.after("|"),
@@ -194,7 +194,7 @@ private struct PCSCSpyLogImporter: FormatImporter {
         }
     }
 
-    /// Whether the file has not spoken of the reader before.
+    /// Records a mention of the reader; returns true for the first one.
     private mutating func meet(_ reader: String, _ time: Duration, _ events: inout ImportedEvents) -> Bool {
         guard slots[reader] == nil else { return false }
         if slots.count >= Self.limit { slots = [:] }

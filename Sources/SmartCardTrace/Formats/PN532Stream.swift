@@ -5,7 +5,7 @@ struct PN532Stream {
         case frame([UInt8])
         /// `00 00 FF 00 FF 00`, or with FF 00 that something was not understood: no answer to a command.
         case acknowledgement
-        /// What is no frame, such as `55 55 00 …`, which wakes the chip.
+        /// Bytes outside a frame, such as `55 55 00 …`, which wakes the chip.
         case noise
     }
 
@@ -14,7 +14,7 @@ struct PN532Stream {
 
     mutating func append(_ more: [UInt8]) { bytes += more }
 
-    /// Counts a frame of which not all has come, and begins anew.
+    /// Counts an incomplete frame, and starts over.
     mutating func finish(into events: inout ImportedEvents) {
         if bytes.contains(where: { $0 != 0 }) { events.omit("frames of a PN532 without their end") }
         bytes = []
@@ -32,7 +32,7 @@ struct PN532Stream {
         // The preamble before the start code may be missing where a bus swallows it.
         let beginning = start > bytes.startIndex && bytes[start - 1] == 0 ? start - 1 : start
         let isNoise = bytes[..<beginning].contains { $0 != 0 }
-        // From here on the start code is found at once, whatever is added.
+        // From here on the start code is found at once in any continuation.
         bytes = bytes[beginning...]
         if isNoise { return .noise }
         let body = bytes[(start + 2)...]

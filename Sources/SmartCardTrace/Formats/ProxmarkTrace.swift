@@ -1,22 +1,24 @@
 import SmartCard
 
 extension ForeignFormat {
-    /// What the Proxmark's client writes with `trace save` (include/pm3_cmd.h, tracelog_hdr_t).
+    /// The file that the Proxmark client writes with `trace save` (include/pm3_cmd.h, tracelog_hdr_t).
     static let proxmark = ForeignFormat(
         "proxmark", "the .trace file of a Proxmark", recognizes: ProxmarkImporter.recognizes,
         importer: { ProxmarkImporter($0) })
 }
 
-/// Records without a header: the time of the first bit in four bytes, its duration in two, both in periods of the carrier
-/// of 13.56 MHz; two bytes with the count of the data and, in the high bit, whether the card sent them; the data; a bit of
-/// parity for each byte.  Numbers are little-endian.
+/// An importer of Proxmark records, which follow each other without a file header.
+///
+/// A record contains the time of the first bit in four bytes and its duration in two, both in periods of the 13.56 MHz
+/// carrier; two bytes with the count of the data and, in the high bit, the direction, set if the card sent them; the
+/// data; and one parity bit for each byte.  Numbers are little-endian.
 private struct ProxmarkImporter: FormatImporter {
     private static let headerCount = 8
     /// Frames are no longer (ISO/IEC 14443-4, 7.1, with amendment 1); a record may have 32,767 bytes.
     private static let likelyCount = 4096
 
     private var bytes: ByteReader
-    /// Of the last record, and how often the clock has begun anew.
+    /// The time of the last record, and the number of clock overflows.
     private var last: UInt32 = 0
     private var rounds = 0
     private var hasRecord = false

@@ -1,16 +1,18 @@
 import SmartCard
 
 extension ForeignFormat {
-    /// Scripts for scriptor and gscriptor, and what these print when they play one (pcsc-tools, scriptor and gscriptor).
+    /// Scripts for scriptor and gscriptor, and the output of both programs (pcsc-tools, scriptor and gscriptor).
     static let scriptor = ForeignFormat(
         "scriptor", "a script for scriptor or gscriptor, or what it prints", fileExtension: "script",
         recognizes: ScriptorImporter.recognizes,
         importer: { ScriptorImporter($0) }, exporter: { ScriptorExporter($0) })
 }
 
-/// In a script each line is a command, whose digits may go on behind a `\`, or `reset`.  scriptor prints that line, then
-/// the command behind `> ` and the answer behind `< ` in rows of sixteen bytes, with its meaning behind ` : `.  gscriptor
-/// prints `Sending: ` and `Received: ` and the meaning on a line of its own.
+/// An importer of scripts and of the programs' output.
+///
+/// Each line of a script is `reset` or a command, whose digits may continue after a `\`.  scriptor prints that line,
+/// then the command after `> ` and the answer after `< ` in rows of sixteen bytes, with its meaning after ` : `.
+/// gscriptor prints `Sending: ` and `Received: `, and the meaning on a separate line.
 private struct ScriptorImporter: FormatImporter {
     private var lines: LogReader
     /// Of a command in a script, so far.
@@ -57,7 +59,7 @@ private struct ScriptorImporter: FormatImporter {
     mutating func read(into events: inout ImportedEvents) throws -> Bool {
         guard !isFinished else { return false }
         guard !isEnded, let line = try lines.next() else {
-            // What was kept back is taken before the end is told.
+            // Process the retained line before the end.
             finish(&events)
             isFinished = true
             return true
@@ -69,7 +71,7 @@ private struct ScriptorImporter: FormatImporter {
             if command.starts(with: "RESET") {
                 isResetting = true
             } else if let bytes = try row(command, after: [], &events) {
-                // gscriptor goes on in rows of sixteen bytes.
+                // gscriptor continues in rows of sixteen bytes.
                 self.command = line.starts(with: "Sending: ") && bytes.count == 16 ? bytes : nil
                 if self.command == nil { events.addNext(.apdu, bytes, at: .zero) }
             }
@@ -187,7 +189,7 @@ private struct ScriptorImporter: FormatImporter {
         } else if text.trimmingPrefix(while: \.isWhitespace).hasPrefix("reset") {
             echo = .reset
         } else if isTranscript {
-            // Meanings of status words, echoes, and what the programs tell of themselves.
+            // Meanings of status words, echoes, and messages of the programs.
             if line.hex == nil { events.omit("lines without APDU") }
         } else if line.starts(with: "Using ") || line.starts(with: "Reading ") || line.contains(" execution...") {
             events.omit("lines without APDU")

@@ -8,10 +8,10 @@ struct TextLine {
 
     var isEmpty: Bool { bytes.isEmpty }
 
-    /// For a person; what is not UTF-8 is replaced.
+    /// The text for a person; invalid UTF-8 is replaced.
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
-    /// The line without the sequences that colour it (ECMA-48, 8.3.117: `ESC [ … m`).
+    /// The line without color sequences (ECMA-48, 8.3.117: `ESC [ … m`).
     var withoutColour: TextLine {
         guard index(of: 0x1B) != nil else { return self }
         var plain: [UInt8] = []
@@ -29,23 +29,23 @@ struct TextLine {
 
     // MARK: Parts
 
-    /// What stands behind the first `text`; nil if it is nowhere.
+    /// Returns the text after the first `text`; nil if there is none.
     func after(_ text: StaticString) -> TextLine? { range(of: text).map { TextLine(bytes[$0.upperBound...]) } }
 
-    /// What stands before the first `text`; nil if it is nowhere.
+    /// Returns the text before the first `text`; nil if there is none.
     func before(_ text: StaticString) -> TextLine? { range(of: text).map { TextLine(bytes[..<$0.lowerBound]) } }
 
-    /// What stands behind `text`, with which the line begins; nil if it begins otherwise.
+    /// Returns the rest of a line that begins with `text`; nil for any other line.
     func dropping(_ text: StaticString) -> TextLine? {
         starts(with: text) ? TextLine(bytes.dropFirst(text.utf8CodeUnitCount)) : nil
     }
 
-    /// What stands behind the last `byte`; nil if it is nowhere.
+    /// Returns the text after the last `byte`; nil if there is none.
     func afterLast(_ byte: UInt8) -> TextLine? {
         bytes.lastIndex(of: byte).map { TextLine(bytes[($0 + 1)...]) }
     }
 
-    /// The line up to the first space or tabulator, and what stands behind it.
+    /// The line up to the first space or tab, and the rest.
     var word: (word: TextLine, rest: TextLine) {
         let word = bytes.prefix { $0 != 0x20 && $0 != 0x09 }
         return (TextLine(word), TextLine(bytes[word.endIndex...].dropFirst()))
@@ -158,7 +158,7 @@ struct TextLine {
         return number
     }
 
-    /// The first time of day in the line, `21:05:07` with or without decimals behind a point or comma, since midnight;
+    /// The first time of day in the line since midnight, `21:05:07` with or without decimals after a period or comma;
     /// nil if there is none.
     var timeOfDay: Duration? {
         var rest = self

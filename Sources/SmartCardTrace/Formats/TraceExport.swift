@@ -1,4 +1,4 @@
-/// Writes a trace in a foreign format event by event.
+/// An export of a trace to a foreign format, event by event.
 ///
 ///     var log = try TraceExport(.pcscd) { try file.write($0) }
 ///     while let event = try trace.next() { try log.write(event) }
@@ -7,7 +7,7 @@
 public struct TraceExport {
     private var exporter: any FormatExporter
 
-    /// What the trace has that the format cannot hold, so far.
+    /// The items of the trace so far that the format cannot hold.
     public var omissions: Omissions { exporter.omissions }
 
     /// - Throws: ``TraceError`` of reason `unknownFormat` for a format that can only be read.
@@ -16,23 +16,23 @@ public struct TraceExport {
         self.exporter = exporter
     }
 
-    /// Writes to a new file at `path`, which only its owner may read; `-` stands for standard output.
+    /// Writes to a new file at `path`, which only its owner can read; `-` is standard output.
     ///
-    /// - Parameter replacing: whether a file that is there may go.
+    /// - Parameter replacing: true to permit the replacement of an existing file.
     public init(_ format: ForeignFormat, path: String, replacing: Bool = false) throws(TraceError) {
         guard format.canExport else { throw TraceError(.unknownFormat) }
         let file = try TraceFile(writing: path, replacing: replacing)
         try self.init(format) { try file.write($0) }
     }
 
-    /// Writes `event`, at the latest with the event that completes what it belongs to.
+    /// Writes `event`, at the latest with the event that completes its group.
     public mutating func write(_ event: TraceEvent) throws {
         var event = event
         event.time = min(max(event.time, .zero), TraceFormat.maximumTime)
         try exporter.write(event)
     }
 
-    /// Writes what is left, and the end of the file.
+    /// Writes the remaining events and the end of the file.
     public mutating func finish() throws { try exporter.finish() }
 }
 

@@ -1,17 +1,17 @@
 import SmartCard
 
-/// Reads a file of a foreign format event by event, holding a part of it at a time.
+/// An import of a file in a foreign format, event by event, with only a part of the file in memory.
 ///
 ///     var log = try TraceImport(path: "pcscd.log")
 ///     while let event = try log.next() { … }
 ///     for omission in log.omissions.counts { print(omission.what, omission.count) }
 ///
-/// A trace is about one slot.  Of a file that tells of several one is read, and the events of the others are counted
-/// among the omissions.  A format that knows no time gives every event the time zero; where it knows times, the first
-/// event has the time zero.
+/// A trace covers one slot.  If a file covers several slots, the import reads one and counts the events of the others
+/// among the omissions.  A format without times gives every event the time zero.  Otherwise the first event has the
+/// time zero.
 public struct TraceImport {
     public let format: ForeignFormat
-    /// What the file has that is not in the events given so far.
+    /// The items of the file that the events so far do not contain.
     public var omissions: Omissions { found.omissions }
 
     private var importer: any FormatImporter
@@ -20,9 +20,9 @@ public struct TraceImport {
     private var last = Duration.zero
 
     /// - Parameters:
-    ///   - format: of the file; nil to find out by its first bytes.
-    ///   - slot: which slot to read, counted from zero in the order in which the file first speaks of them.
-    /// - Throws: ``TraceError`` of reason `unknownFormat`; what the source throws.
+    ///   - format: the format of the file; nil to detect it by its first bytes.
+    ///   - slot: the slot to read, counted from zero in the order in which the file first mentions them.
+    /// - Throws: ``TraceError`` of reason `unknownFormat`; errors of the source.
     public init(_ format: ForeignFormat? = nil, slot: Int = 0, source: @escaping TraceSource) throws {
         var start: [UInt8] = []
         var isAtEnd = false
@@ -63,9 +63,9 @@ public struct TraceImport {
         }
     }
 
-    /// The next event; nil at the end.
+    /// Returns the next event; nil at the end.
     ///
-    /// - Throws: ``TraceError`` with the line or the offset; what the source throws.
+    /// - Throws: ``TraceError`` with the line or the offset; errors of the source.
     public mutating func next() throws -> TraceEvent? {
         while true {
             if var event = found.popFirst() {
@@ -83,13 +83,13 @@ public struct TraceImport {
 
 /// Reads one format.
 protocol FormatImporter {
-    /// Reads the next part of the file, a line or a packet, and adds what it tells; false at the end.
+    /// Reads the next part of the file, a line or a packet, and adds its events; false at the end.
     ///
-    /// - Throws: ``TraceError`` with the line or the offset; what the source throws.
+    /// - Throws: ``TraceError`` with the line or the offset; errors of the source.
     mutating func read(into events: inout ImportedEvents) throws -> Bool
 }
 
-/// What importers have found, and nobody has taken yet.
+/// The events that importers have found and no caller has taken yet.
 struct ImportedEvents {
     private(set) var omissions = Omissions()
     private var events: [TraceEvent] = []
@@ -102,7 +102,7 @@ struct ImportedEvents {
 
     init(wantedSlot: Int) { self.wantedSlot = wantedSlot }
 
-    /// - Parameter slot: what tells the slots of the file apart; empty where it speaks of one only.
+    /// - Parameter slot: a name that distinguishes the slots of the file; empty in a file with one slot.
     mutating func add(_ what: TraceEvent.What, at time: Duration, slot: String = "") {
         guard isWanted(slot) else { return omit("events of other slots") }
         switch what {
@@ -122,7 +122,7 @@ struct ImportedEvents {
         add(.sent(layer, command), at: time, slot: slot)
     }
 
-    /// Whether the last command on `layer` has no answer yet; for the slot that is read only.
+    /// Returns true if the last command on `layer` has no answer yet; only for the slot that is read.
     mutating func isOpen(_ layer: TraceEvent.Layer, slot: String = "") -> Bool {
         open.contains(layer) && isWanted(slot)
     }
@@ -133,7 +133,7 @@ struct ImportedEvents {
         return number == wantedSlot
     }
 
-    /// Adds what is about the file, and not about one of its slots.
+    /// Adds an event about the file rather than one of its slots.
     mutating func addToEverySlot(_ what: TraceEvent.What, at time: Duration) {
         events.append(TraceEvent(at: time, what))
     }

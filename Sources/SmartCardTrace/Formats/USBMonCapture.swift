@@ -1,7 +1,7 @@
 import SmartCard
 
 extension ForeignFormat {
-    /// CCID messages in what Linux sees of a USB device (LINKTYPE_USB_LINUX_MMAPPED).
+    /// CCID messages in Linux's capture of a USB device (LINKTYPE_USB_LINUX_MMAPPED).
     static let usbmon = ForeignFormat(
         "usbmon", "a pcapng capture of USB (usbmon) with CCID messages, for Wireshark", exporter: { USBMonExporter($0) }
     )
@@ -25,7 +25,7 @@ private enum Header {
 /// Finds the CCID messages among transfers.
 struct USBMonDecoder {
     static let link = 220
-    /// The same with 48 bytes of header.
+    /// The link type with 48 bytes of header.
     static let shortLink = 189
 
     /// Header, and more than an extended APDU.
@@ -33,14 +33,14 @@ struct USBMonDecoder {
     private static let maximumDeviceCount = 4096
 
     private struct Device {
-        /// Whether it is a reader, by its descriptors or by its messages; nil while nobody knows.
+        /// True for a reader, by its descriptors or its messages; nil while that is unknown.
         var isReader: Bool?
         /// The endpoints of its CCID interfaces; empty where its descriptors are not in the capture.
         var endpoints: Set<UInt8> = []
-        /// What has come of a message that is in several transfers.
+        /// The bytes received so far of a message in several transfers.
         var outgoing: [UInt8] = []
         var incoming: [UInt8] = []
-        /// What tells its slots apart, by bSlot.
+        /// The names of its slots, by bSlot.
         var slots: [UInt8: String] = [:]
     }
 
@@ -67,7 +67,7 @@ struct USBMonDecoder {
             return events.omit("devices beyond 4096")
         }
         let isIn = endpoint & Header.isIn != 0
-        // Data to the device is in the submission, data from it in the completion; a completion says what came of it.
+        // Data to the device are in the submission, data from it in the completion, which also contains the status.
         guard type == Header.error || type == Header.completion && status != 0 || (type == Header.completion) == isIn
         else { return }
         guard type != Header.error, type != Header.completion || status == 0 else {
@@ -127,14 +127,14 @@ struct USBMonDecoder {
         events.add(isIn ? .received(.ccid, bytes) : .sent(.ccid, bytes), at: time, slot: name)
     }
 
-    /// How many bytes the message has that begins with `bytes`; nil if none does.
+    /// Returns the size in bytes of the message that begins with `bytes`; nil if none does.
     private static func messageCount(_ bytes: [UInt8], isIn: Bool) -> Int? {
         guard bytes.count >= 10, (isIn ? 0x80...0x84 : 0x61...0x73).contains(bytes[0]) else { return nil }
         let count = 10 + Int(ByteOrder.littleEndian.integer(bytes[...], at: 1) as UInt32)
         return count <= maximumMessageCount ? count : nil
     }
 
-    /// What a reader says by itself, of one of its slots or of all of them.
+    /// Interprets a reader's notification, of one of its slots or of all of them.
     private mutating func notification(
         _ data: ArraySlice<UInt8>, _ address: UInt32, _ endpoint: UInt8, at time: Duration,
         into events: inout ImportedEvents
@@ -208,9 +208,11 @@ struct USBMonDecoder {
     }
 }
 
-/// Messages are written as they are.  Where a trace has APDUs and commands to the reader, messages are made for them as a
-/// reader of extended APDU level has them.  The descriptors of such a reader stand at the beginning; Wireshark knows by
-/// them what the rest is.
+/// An exporter of CCID messages.
+///
+/// Messages are written unchanged.  For APDUs and commands to the reader, it constructs the messages of a reader of
+/// extended APDU level.  The descriptors of such a reader are at the beginning; Wireshark uses them to recognize the
+/// messages.
 private struct USBMonExporter: FormatExporter {
     private static let bus: UInt16 = 1
     private static let device: UInt8 = 2
