@@ -5,13 +5,13 @@ struct LineReader {
     private let source: TraceSource
     private let maximumLength: Int
     private var buffer: [UInt8] = []
-    /// Where in the buffer the next line begins.
+    /// The position in the buffer where the next line begins.
     private var position = 0
     /// The number of the line that ``next()`` gave last, from one.
     private(set) var lineNumber = 0
-    /// What stands after the last line feed; to be used when ``next()`` has given nil.
+    /// The bytes after the last line feed; valid after ``next()`` has returned nil.
     private(set) var remainder: ArraySlice<UInt8> = []
-    /// Whether no line feed ends the line that ``nextOrRemainder()`` gave last.
+    /// True if no line feed ends the last line from ``nextOrRemainder()``.
     private(set) var isWithinLine = false
 
     init(maximumLength: Int, source: @escaping TraceSource) {
@@ -19,9 +19,10 @@ struct LineReader {
         self.maximumLength = maximumLength
     }
 
-    /// The next line that ends with a line feed, without it and without a carriage return before it; nil at the end.
+    /// Returns the next line that ends with a line feed, without the line feed and a carriage return before it; nil at
+    /// the end.
     ///
-    /// - Throws: ``TraceError`` for a line that is too long, before it is read whole; what the source throws.
+    /// - Throws: ``TraceError`` for a line that is too long, before the whole line is read; errors of the source.
     mutating func next() throws -> ArraySlice<UInt8>? {
         var searched = position
         while true {

@@ -12,23 +12,23 @@ struct NumberSeams: Sendable {
         let ins: UInt8
     }
 
-    /// What stands around the place where two messages meet.
+    /// The bytes around the place where two messages meet.
     struct Window: Sendable {
         fileprivate(set) var bytes: [UInt8] = []
-        /// Where these stand.
+        /// The places of these bytes.
         fileprivate(set) var parts: [TraceMessage.Part] = []
-        /// Where the last message begins, and the one before it.
+        /// The beginning of the last message, and of the one before it.
         fileprivate(set) var seam = 0
         fileprivate var earlierSeam = 0
-        /// The place in the file that the last message is about, and whether it stands behind that of the one before.
+        /// The file position of the last message, and a flag that it follows the position of the message before.
         fileprivate var place = 0
         fileprivate var isContiguous = false
         fileprivate var isTemplate = false
 
-        /// The numbers that stand on both sides.
+        /// Returns the numbers that span both sides.
         ///
-        /// One that is not known is told by its check digit where it stands in two messages and nothing else there does, or
-        /// in memory that was read on: values that change from message to message make some by chance.
+        /// An unknown number is recognized by its check digit if the two messages contain nothing else, or in memory
+        /// that was read in sequence.  Values that change from message to message produce such digits by chance.
         func findings(_ search: AccountNumbers.Search) -> [AccountNumbers.Finding] {
             func spans(_ finding: AccountNumbers.Finding) -> Bool {
                 guard let first = finding.places.first, let last = finding.places.last else { return false }
@@ -67,7 +67,7 @@ struct NumberSeams: Sendable {
         window.isTemplate = isTemplate || earlier?.isTemplate ?? false
         window.isContiguous = [0xB0, 0xD0, 0xD6].contains(stream.ins) && earlier.map { $0.place < place } ?? false
         let found = window.seam
-        // What is remembered is the end; what is looked at, the beginning.
+        // The end is remembered; the beginning is searched.
         var remembered = window
         window.append(message, content.prefix(Self.reach))
         remembered.isTemplate = isTemplate
@@ -100,7 +100,8 @@ struct NumberSeams: Sendable {
         )
     }
 
-    /// The value of the primitive object that `message` is, or all its data; and whether those begin as a template.
+    /// Returns the value of the primitive object that `message` contains, or all its data, and a flag that these begin
+    /// as a template.
     private static func content(of message: TraceMessage) -> (place: Range<Int>, isTemplate: Bool) {
         let (bytes, place) = (message.bytes, message.data)
         guard place.count > 2 else { return (place, false) }
@@ -124,7 +125,7 @@ extension NumberSeams.Window {
         parts += message.parts.parts(place)
     }
 
-    /// Whether there are as many digits around the seam as a number has.
+    /// True if there are as many digits around the seam as in a number.
     fileprivate var mayHoldNumber: Bool {
         func isSign(_ byte: UInt8) -> Bool { [0x20, 0x2D, 0x2E, 0x3A].contains(byte) }
         var count = 0
@@ -147,7 +148,7 @@ extension NumberSeams.Window {
 }
 
 extension TraceMessage {
-    /// The same in a file, of which the event with the number N stands on line `lines[N]`.
+    /// Returns the message in a file in which the event N is on line `lines[N]`.
     func standing(on lines: [Int]) -> TraceMessage {
         var message = self
         message.parts = parts.map { Part(event: lines[$0.event], place: $0.place) }
@@ -156,7 +157,7 @@ extension TraceMessage {
 }
 
 extension NumberSeams.Window {
-    /// The same in the events that stand on the lines; what stands on another has the number of no event.
+    /// Returns the window in the events on these lines; bytes on other lines get the number of no event.
     func standing(in events: [Int: Int]) -> NumberSeams.Window {
         var window = self
         window.parts = parts.map { TraceMessage.Part(event: events[$0.event] ?? -1, place: $0.place) }

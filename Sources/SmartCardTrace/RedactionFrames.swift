@@ -1,10 +1,10 @@
 import SmartCard
 
-/// What is no message to a card: frames, texts, ATRs.
+/// The redaction of bytes other than messages to a card: frames, texts, ATRs.
 extension RedactionWork {
-    /// An event in which the messages that it carries have been redacted.
+    /// Returns an event whose messages have been redacted.
     ///
-    /// - Parameter old: what it was before.
+    /// - Parameter old: the original event.
     mutating func redacted(
         rest what: TraceEvent.What, was old: TraceEvent.What, event: Int, _ layered: LayeredMessages
     ) -> TraceEvent.What {
@@ -35,7 +35,7 @@ extension RedactionWork {
         return bytes
     }
 
-    /// - Parameter isControl: whether it is understood, as the numbers of cards that a PN532 lists are.
+    /// - Parameter isControl: true if the bytes are understood, such as the card numbers that a PN532 lists.
     mutating func redacted(escape bytes: [UInt8], isControl: Bool) -> [UInt8] {
         var bytes = isControl ? bytes : frame(.escape, bytes)
         replaceNumbers(in: &bytes, isGuessing: !isControl)
@@ -71,14 +71,14 @@ extension RedactionWork {
         }
     }
 
-    /// Replaces a known number that ends in what was taken for a status word, as where an answer is cut off.
+    /// Replaces a known number that ends in apparent status bytes, as in a truncated answer.
     private mutating func replaceLastNumber(in bytes: inout [UInt8]) {
         var end = Array(bytes.suffix(64))
         replaceNumbers(in: &end, isGuessing: false)
         bytes.replaceSubrange(bytes.count - end.count..<bytes.count, with: end)
     }
 
-    /// A frame of which only the beginning is kept, where it may carry what is for the card.
+    /// Redacts a frame that may carry data for the card: only its beginning is kept.
     mutating func frame(_ layer: TraceEvent.Layer, _ bytes: [UInt8]) -> [UInt8] {
         let kept = Self.kept(layer, bytes)
         guard kept < bytes.count, bytes.dropFirst(kept).contains(where: { $0 != 0 }) else { return bytes }
@@ -105,7 +105,7 @@ extension RedactionWork {
         }
     }
 
-    /// Commands of the PN532 that concern nobody but itself (NXP UM0701-02, 7.2 and 7.3.1): GetFirmwareVersion,
+    /// The PN532 commands that concern the chip alone (NXP UM0701-02, 7.2 and 7.3.1): GetFirmwareVersion,
     /// GetGeneralStatus, ReadGPIO, WriteGPIO, SetSerialBaudRate, SetParameters, SAMConfiguration, PowerDown,
     /// RFConfiguration.
     private static let ownCommands: Set<UInt8> = [0x02, 0x04, 0x0C, 0x0E, 0x10, 0x12, 0x14, 0x16, 0x32]

@@ -1,4 +1,4 @@
-/// How numbers and names are taken out of bytes, whatever these are.
+/// The replacement of numbers and names in bytes of any kind.
 extension RedactionWork {
     /// Replaces the numbers that stand in two messages; see ``NumberSeams``.  What has been changed before stays.
     mutating func redact(_ window: NumberSeams.Window, in events: inout [TraceEvent]) {
@@ -45,7 +45,7 @@ extension RedactionWork {
         }
     }
 
-    /// Replaces the numbers in what is no data object.
+    /// Replaces the numbers in bytes outside data objects.
     mutating func replaceBareNumbers(in bytes: inout [UInt8]) {
         // Digits of text, 3 and a digit each, make account numbers by chance where they are taken for packed ones.
         let isDigits = Self.isText(bytes) && Self.isMostlyDigits(bytes)
@@ -103,7 +103,7 @@ extension RedactionWork {
         }
     }
 
-    /// What stands for a letter or a digit that must not be shown; nil for other characters.
+    /// Returns the mask of a letter or a digit; nil for other characters.
     private static func masked(_ character: UInt8) -> UInt8? {
         switch character {
         case 0x30...0x39: 0x30
@@ -114,7 +114,7 @@ extension RedactionWork {
 }
 
 extension TraceEvent {
-    /// What of its bytes stands there; nil for an event that has none.
+    /// Returns the event's bytes at `place`; nil for an event without bytes.
     fileprivate func bytes(_ place: Range<Int>) -> [UInt8]? {
         switch what {
         case .sent(_, let bytes), .received(_, let bytes): Array(bytes[place])

@@ -1,6 +1,6 @@
 import SmartCard
 
-/// One trace's redaction: the account numbers that have been seen in it, and what has been taken out.
+/// The redaction of one trace: the account numbers found in it, and the items taken out.
 struct RedactionWork {
     let key: SipHash
     let includingCryptograms: Bool
@@ -9,7 +9,7 @@ struct RedactionWork {
     private(set) var logFiles: Set<UInt8>
     private let authenticated: Set<[UInt8]>
     private var places: [TraceEvent.Layer?: DataObjectPlaces]
-    /// What has been taken out since they were asked for.
+    /// The items taken out since the last request.
     var items: Set<TraceEvent.RedactedItem> = []
     private var allItems: Set<TraceEvent.RedactedItem>
 
@@ -23,13 +23,14 @@ struct RedactionWork {
     private static let keyTags: Set<TLVTag> = [0x5F48, 0x7F48]
     /// Application Label and Preferred Name, Language Preference, DF Name, Issuer URL.
     private static let texts: Set<TLVTag> = [0x50, 0x9F12, 0x5F2D, 0x84, 0x5F50]
-    /// Those of them that are packed digits, even where these look like text; the last four digits of a number, too.
+    /// The tags among them with packed digits, even if these resemble text, and the tag for the last four digits of a
+    /// number.
     private static let packed: Set<TLVTag> = [0x9F20, 0x58, 0x5F22, 0x5F23, 0xDF812B, 0x9F25]
-    /// What stands for an account number elsewhere: IBAN, Payment Account Reference, last four digits of the number behind
-    /// a token (EMV Payment Tokenisation).
+    /// The tags of references to an account: IBAN, Payment Account Reference, and the last four digits of the number
+    /// behind a token (EMV Payment Tokenisation).
     private static let references: Set<TLVTag> = [0x5F53, 0x9F24, 0x9F25]
-    /// The account number is in the certificates, and in what the hash of signed static data is over: with the public key
-    /// of the issuer every number that begins alike can be tried.
+    /// The tags whose values reveal the account number: certificates, and the signature over static data.  With the
+    /// issuer's public key, every number with the same beginning can be tried against the hash.
     private static let certificates: Set<TLVTag> = [0x9F46, 0x9F2D, 0x93]
     /// Application Cryptogram, Issuer Application Data, signature, CVC3 of tracks 1 and 2, Issuer Authentication Data.
     private static let cryptograms: Set<TLVTag> = [0x9F26, 0x9F10, 0x9F4B, 0x9F60, 0x9F61, 0x91]
@@ -41,14 +42,14 @@ struct RedactionWork {
         (authenticated, places, allItems) = (secrets.authenticated, secrets.places, secrets.items)
     }
 
-    /// What has been taken out since the last time.
+    /// Returns the items taken out since the last call.
     mutating func takeItems() -> Set<TraceEvent.RedactedItem> {
         defer { items = [] }
         if !items.isEmpty { allItems.formUnion(items) }
         return items
     }
 
-    /// Tells `secrets` what has been taken out, and learnt on the way.
+    /// Adds the items taken out and the secrets learned to `secrets`.
     func finish(_ secrets: inout TraceSecrets) {
         secrets.items = allItems.union(items)
         secrets.places = places
@@ -105,7 +106,8 @@ struct RedactionWork {
         return bytes
     }
 
-    /// Whether what goes where APDUs go is a command to the PN532 of the reader, or an answer of it, that was not understood.
+    /// Returns true for a command to the reader's PN532 that was sent as an APDU and not understood, and for its
+    /// answer.
     private static func isDirect(_ message: TraceMessage) -> Bool {
         switch message.kind {
         case .command: LayeredMessages.isDirect(message.bytes)
@@ -163,7 +165,7 @@ struct RedactionWork {
         }
     }
 
-    /// Blanks the cryptograms that the card has asked for in a list of its own; all, where that is not known.
+    /// Blanks the cryptograms that the card has requested in one of its lists; all of them if the list is unknown.
     private mutating func blankAskedFor(
         _ bytes: inout [UInt8], _ data: Range<Int>, _ command: CommandAPDU, _ layer: TraceEvent.Layer?
     ) {
@@ -176,14 +178,14 @@ struct RedactionWork {
         }
     }
 
-    /// What tells of a transparent session, and of no exchange in it: the session's state, the protocol, timer, ATR, flags
-    /// and framing, status (PC/SC part 3, supplemental document 2.02).
+    /// The objects that control a transparent session and carry nothing of an exchange: session state, protocol, timer,
+    /// ATR, flags and framing, status (PC/SC part 3, supplemental document 2.02).
     private static let sessionObjects: Set<TLVTag> = [
         0x81, 0x82, 0x83, 0x84, 0x8F, 0x90, 0x91, 0x92, 0x94, 0x96, 0xC0, 0x5F46, 0x5F51,
     ]
 
-    /// Blanks what a transparent session sends to the card and has from it: Transmit, Transceive, ICC Response, and what
-    /// nobody knows.
+    /// Blanks the data that a transparent session exchanges with the card: Transmit, Transceive, ICC Response, and
+    /// unknown objects.
     private mutating func blankTransceived(_ bytes: inout [UInt8], _ place: Range<Int>) {
         guard let list = try? TLVList(Array(bytes[place])) else { return blank(&bytes, place, .track) }
         for object in list.flattened where !object.tag.isConstructed && !Self.sessionObjects.contains(object.tag) {
@@ -212,8 +214,8 @@ struct RedactionWork {
         if isCard, let command, command.ins == 0xCA { return redactObjects(&bytes, of: Self.named(by: command)) }
         // Digits that a storage card holds look like data objects by chance.
         guard !redactObjects(&bytes) || command?.ins == 0xB0 else { return }
-        // A record that is no data object is one of a log, or anything; of what a payment card gives in templates, a piece
-        // may be anything, too.
+        // A record outside data objects belongs to a log or is unknown.  A piece of a payment card's template may
+        // contain anything, too.
         if isRecord {
             blank(&bytes, bytes.indices, .log)
         } else if isCard, let ins = command?.ins, [0xA8, 0xAE].contains(ins) {
@@ -295,7 +297,8 @@ struct RedactionWork {
         }
     }
 
-    /// Replaces the packed number that `value` begins with, whatever its digits; what can be none becomes zeros.
+    /// Replaces the packed number at the beginning of `value`, regardless of its digits; bytes that cannot be a number
+    /// become zeros.
     private mutating func replaceLeadingNumber(in value: inout [UInt8]) {
         let digits = Self.leadingDigits(value)
         guard (8...19).contains(digits.count) else { return blank(&value, value.indices, .accountNumber) }
@@ -306,8 +309,8 @@ struct RedactionWork {
         items.insert(.accountNumber)
     }
 
-    /// Whether `block` is a sector trailer of a MIFARE Classic: its access conditions stand there twice, inverted (NXP
-    /// MF1S50yyX, 8.7.1).
+    /// Returns true if `block` is a sector trailer of a MIFARE Classic, which contains its access conditions twice,
+    /// once inverted (NXP MF1S50yyX, 8.7.1).
     private static func isSectorTrailer(_ block: ArraySlice<UInt8>) -> Bool {
         guard block.count == 16 else { return false }
         let (a, b, c) = (block[block.startIndex + 6], block[block.startIndex + 7], block[block.startIndex + 8])

@@ -1,18 +1,18 @@
 /// A program asked for something that the trace has no answer to.
 public struct ReplayMismatch: Error, Hashable, Sendable {
-    /// One line of the two lists: what the trace has, and what the program did.  nil where one has ended.
+    /// One row of the comparison: the trace's line and the program's line; nil if one side has ended.
     public struct Row: Hashable, Sendable {
         public let recorded: String?
         public let played: String?
         public var isSame: Bool { recorded == played }
     }
 
-    /// What is wrong, in one line.
+    /// The problem, in one line.
     public let reason: String
     /// The calls up to this one, each list in its order, card data masked; the last ``maximumRows`` of them.
     public let rows: [Row]
 
-    /// How many lines the lists have at most.
+    /// The maximum number of rows.
     public static let maximumRows = 20
 }
 

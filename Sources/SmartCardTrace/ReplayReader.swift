@@ -1,17 +1,19 @@
 public import SmartCard
 import Synchronization
 
-/// A reader that plays a trace: it answers as the recorded one did, and what it has no answer to is an error, never an
-/// answer of its own making.
+/// A reader that plays a trace.
+///
+/// It answers as the recorded reader did.  A command without a recorded answer is an error; the reader never invents an
+/// answer.
 ///
 ///     let reader = ReplayReader(try Trace(path: "payment.apdu"))
 ///     let report = try await terminal.perform(transaction, in: CardReaderField(reader)) { _ in }
 ///     try reader.checkPlayedThrough()
 ///
-/// Its slot does what the recorded one did: a change is seen when all calls recorded before it have been made and
-/// somebody watches.  When the trace is at its end the reader is gone.
+/// Its slot changes as the recorded one did: a change is visible after all calls recorded before it, while a program
+/// watches.  At the end of the trace the reader is gone.
 public final class ReplayReader: CardReader {
-    /// Which answer a command gets.
+    /// The order in which commands get their answers.
     public enum Order: Hashable, Sendable {
         /// The calls must be those of the trace, in their order.
         case strict
@@ -20,21 +22,24 @@ public final class ReplayReader: CardReader {
         case keyed
     }
 
-    /// Which commands count as the same.
+    /// The comparison of commands.
     public enum Comparison: Hashable, Sendable {
-        /// Those that agree in every byte.
+        /// Commands are equal if they agree in every byte.
         case exact
-        /// Those that agree but for what differs from one transaction to the next: amounts, date, time, unpredictable
-        /// number and transaction counter, in the places that the card's own PDOL, CDOL1, CDOL2, DDOL and UDOL give
-        /// them.
+        /// Commands are equal if they agree apart from the data that differ between transactions.
+        ///
+        /// These are amounts, date, time, unpredictable number and transaction counter, at the places that the card's
+        /// own PDOL, CDOL1, CDOL2, DDOL and UDOL give.
         case lenient
     }
 
-    /// How long an answer takes.  An `ExchangeStopwatch` is told what was recorded, whatever this is: a kernel that goes by it
-    /// decides as it did then.
+    /// The duration of an answer.
+    ///
+    /// An `ExchangeStopwatch` always receives the recorded duration, so that a kernel that depends on it decides as in
+    /// the recording.
     public enum Timing: Hashable, Sendable {
         case none
-        /// As long as it took when it was recorded, times this; below zero is zero.
+        /// The recorded duration, multiplied by this; values below zero count as zero.
         case recorded(scale: Double = 1)
     }
 
@@ -107,9 +112,9 @@ private final class ReplayedConnection: CardConnection {
 
 // MARK: Playing
 
-/// Where a replay stands.
+/// The state of a replay.
 private final class Player: Sendable {
-    /// What a command is looked up by in keyed order.
+    /// The key for the lookup of a command in keyed order.
     private struct Key: Hashable {
         let layer: TraceEvent.Layer
         /// The last SELECT that succeeded since the card was reset.
@@ -117,7 +122,7 @@ private final class Player: Sendable {
         let command: [UInt8]
     }
 
-    /// What a card remembers, as far as it matters to what a command means.
+    /// The state of a card, as far as it affects the meaning of a command.
     private struct CardState {
         var selection: [UInt8]?
         var places = DataObjectPlaces()
@@ -143,7 +148,7 @@ private final class Player: Sendable {
         }
     }
 
-    /// What a program asked for.
+    /// A call of the program.
     private enum Call {
         case connect, reset, disconnect
         case exchange(TraceEvent.Layer, [UInt8])
@@ -162,7 +167,7 @@ private final class Player: Sendable {
     /// A call, and the step that was due.  Words are made of it when somebody reads them.
     private struct Row {
         let recorded: ReplayScript.Step?
-        /// nil: what was recorded.
+        /// The played call; nil for the recorded one.
         let played: Call?
     }
 
@@ -173,9 +178,9 @@ private final class Player: Sendable {
         var learnt = 0
         /// The last of the calls made.
         var rows: [Row] = []
-        /// How many answers to each command have been given, in keyed order.
+        /// The number of answers given to each command, in keyed order.
         var given: [Key: Int] = [:]
-        /// What has been seen of the slot so far; never ``Sight/wait``.
+        /// The sights of the slot so far; never ``Sight/wait``.
         var shown: [Sight] = []
         var watchers: [Int: CheckedContinuation<Void, Never>] = [:]
         var watcherCount = 0
@@ -206,7 +211,7 @@ private final class Player: Sendable {
         if order == .keyed {
             var card = CardState()
             for step in script.steps {
-                // What the recorded program has not waited for is not known.
+                // An answer that the recorded program did not wait for is unknown.
                 if case .exchange(let exchange) = step, exchange.answer != nil {
                     keyed[Self.key(exchange.layer, exchange.command, card, comparison), default: []].append(exchange)
                 }
@@ -279,7 +284,7 @@ private final class Player: Sendable {
         }
     }
 
-    /// Where the trace goes on before it disconnects, the next call finds that out.
+    /// If the trace continues before it disconnects, the next call detects this.
     func disconnect() {
         guard order == .strict else { return }
         _ = take(.disconnect) { step, _ -> Bool? in
@@ -319,8 +324,8 @@ private final class Player: Sendable {
         }
     }
 
-    /// What the card remembers when the call that is due is made.  Learnt when somebody asks: most commands are those of
-    /// the trace byte for byte.
+    /// Returns the state of the card at the next call.  It is computed on demand: most commands match the trace byte
+    /// for byte.
     private func card(_ state: inout State) -> CardState {
         for step in script.steps[state.learnt..<state.position] { state.card.learn(step) }
         state.learnt = state.position
@@ -354,7 +359,7 @@ private final class Player: Sendable {
         }
     }
 
-    /// As ``call(_:_:)``; nil where another step is due.
+    /// Performs ``call(_:_:)``, but returns nil if another step is next.
     private func take<Value>(_ call: Call, _ match: (ReplayScript.Step, inout State) -> Value?) -> Value? {
         let (step, value) = state.withLock { state -> (ReplayScript.Step?, Value?) in
             skipSlot(&state)
@@ -394,7 +399,7 @@ private final class Player: Sendable {
         let rows = state.withLock { $0.rows }
         var secrets = TraceSecrets()
         secrets.learn(from: trace)
-        // What the program has sent, and has been given, is a trace of its own.
+        // The program's commands and answers form a separate trace.
         var played = Trace()
         var commands: [Int] = []
         for row in rows {
@@ -444,7 +449,7 @@ private final class Player: Sendable {
 
     // MARK: The slot
 
-    /// Lets the slot do what it did before the call that is due.
+    /// Skips the slot's changes before the next call.
     private func skipSlot(_ state: inout State) { while showNext(&state) {} }
 
     /// Shows the next change of the slot, if it is due.
@@ -465,15 +470,16 @@ private final class Player: Sendable {
 
     enum Sight {
         case state(SlotState)
-        /// The slot can be watched no more, by who watches now.
+        /// The slot cannot be watched any longer by this watcher.
         case end(Result<Void, CardError>)
         case wait
     }
 
-    /// What is seen of the slot at the place `index`, which happens now if it is due.
+    /// Returns the sight of the slot at the place `index`, which happens now if it is next.
     ///
-    /// - Parameter index: nil for who begins to watch: that is the present state, or the next one if what was last seen is
-    ///   an end, for the reader may be there again.
+    /// - Parameter index: nil for a new watcher, which sees the present state, or the next one if the last sight is an
+    ///   end,
+    ///   because the reader may have returned.
     func look(at index: Int?) -> (sight: Sight, index: Int) {
         let (sight, place, isNew) = state.withLock { state -> (Sight, Int, Bool) in
             var isNew = false
@@ -509,7 +515,7 @@ private final class Player: Sendable {
         }
     }
 
-    /// Whether there is something to be seen at `index`, as ``look(at:)`` has it.
+    /// Returns true if ``look(at:)`` has a sight at `index`.
     private func canShow(_ state: State, _ index: Int) -> Bool {
         if index < state.shown.count { return true }
         guard order == .strict else { return false }
@@ -534,7 +540,7 @@ private struct ReplayedStates: AsyncSequence, Sendable {
 
     struct AsyncIterator: AsyncIteratorProtocol {
         let player: Player
-        /// The place of what is seen next; nil before the first.
+        /// The place of the next sight; nil before the first.
         var index: Int?
 
         mutating func next() async throws -> SlotState? { try await next(isolation: nil) }

@@ -1,10 +1,10 @@
 public import SmartCard
 
 extension ReplayReader {
-    /// Makes every call that `trace` has, in its order, to a reader that plays it, and says where the first one stands that
-    /// does not get what the trace has; nil if all do.
+    /// Makes every call of `trace`, in order, to a reader that plays it; returns the place of the first call whose
+    /// result differs from the trace, or nil if there is none.
     ///
-    /// - Parameter connections: those that are open when the trace begins.
+    /// - Parameter connections: the connections that are open when the trace begins.
     public static func rehearse(
         _ trace: Trace, connections: [(atr: ATR, transmissionProtocol: TransmissionProtocol)] = []
     ) async -> (event: Int, reason: String)? {
@@ -59,7 +59,7 @@ extension ReplayReader {
         return nil
     }
 
-    /// What is wrong if `call` does not give `answer`.
+    /// Returns the problem if `call` does not return `answer`.
     private static func difference(_ answer: Trace.Answer?, _ call: () async throws -> [UInt8]) async -> String? {
         switch answer {
         case .failure(let failure): return await missing(failure) { _ = try await call() }
@@ -73,7 +73,7 @@ extension ReplayReader {
         }
     }
 
-    /// What is wrong if `call` does not fail as `failure` has it.
+    /// Returns the problem if `call` does not fail with `failure`.
     private static func missing(_ failure: TraceEvent.Failure, _ call: () async throws -> Void) async -> String? {
         do {
             try await call()

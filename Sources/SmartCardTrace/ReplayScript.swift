@@ -1,6 +1,6 @@
 package import SmartCard
 
-/// What a program did with a reader, call by call, and what came of it; and what the slot did by itself.
+/// The calls of a program to a reader with their results, and the changes of the slot.
 struct ReplayScript: Sendable {
     enum Step: Sendable {
         case connect(Result<Connection, CardError>)
@@ -18,7 +18,7 @@ struct ReplayScript: Sendable {
 
     struct Exchange: Sendable {
         let layer: TraceEvent.Layer
-        /// Which event has the command.
+        /// The index of the command's event.
         let event: Int
         let command: [UInt8]
         /// nil: the trace ends before it, or knows none.
@@ -42,9 +42,9 @@ struct ReplayScript: Sendable {
 
     private(set) var steps: [Step] = []
     private(set) var identity = ReaderIdentity(name: "replayed trace", backend: .replay)
-    /// Whether connecting is part of the trace, as it is not in one of a bare channel.
+    /// True if the trace contains connections, as a trace of a bare channel does not.
     private(set) var hasConnections = false
-    /// What a connection is if the trace does not say.
+    /// The connection that is assumed if the trace names none.
     private(set) var card = Connection(atr: ATR([]), transmissionProtocol: .t1)
 
     init(_ trace: Trace) {
@@ -84,9 +84,10 @@ struct ReplayScript: Sendable {
 }
 
 extension TraceEvent.Failure {
-    /// What the program is told when this is played again.
+    /// The error that the program receives on replay.
     ///
-    /// Where it gave up waiting itself, that the card did not answer: a replay does not let a program wait for ever.
+    /// If the program gave up waiting, the error is that the card did not answer: a replay does not keep a program
+    /// waiting forever.
     var error: CardError {
         kind.map { CardError($0, detail) } ?? CardError(.noAnswer, "the program gave up here when it was recorded")
     }
@@ -110,7 +111,7 @@ extension ReplayScript.Step {
 }
 
 extension ReplayScript.Exchange {
-    /// The command, masked, and what came of it in a few words: `00B2010C00 -> 9000`.
+    /// Returns the command, masked, and its result in a few words: `00B2010C00 -> 9000`.
     func text(isHidden: Bool) -> String {
         let outcome =
             switch answer {

@@ -29,7 +29,7 @@ enum SecretCommands {
         Row(ins: 0x82...0x82, cla: 0xFF...0xFF, item: .key),
         // PUT KEY (GlobalPlatform Card Specification, 11.8), CHANGE KEY of Calypso.
         Row(ins: 0xD8...0xD8, item: .key),
-        // STORE DATA (GlobalPlatform Card Specification, 11.11): what a card is personalised with.
+        // STORE DATA (GlobalPlatform Card Specification, 11.11) personalizes a card.
         Row(ins: 0xE2...0xE2, cla: 0x80...0x8F, item: .key),
         Row(ins: 0xE2...0xE2, cla: 0xC0...0xCF, item: .key),
         Row(ins: 0xE2...0xE2, cla: 0xE0...0xEF, item: .key),
@@ -53,12 +53,12 @@ enum SecretCommands {
         Row(ins: 0x2A...0x2A, cla: 0x00...0x1F, p1: 0x80...0x80, p2: 0x84...0x86, item: .key),
     ]
 
-    /// What the data field of a command is that begins with `header`, if it is nothing else.
+    /// Returns the kind of secret that fills the data field of a command with `header`; nil if there is none.
     static func item(of header: [UInt8]) -> TraceEvent.RedactedItem? { commands.first { $0.matches(header) }?.item }
 
     static func item(of command: CommandAPDU) -> TraceEvent.RedactedItem? { item(of: header(command)) }
 
-    /// What the answer to `command` is, if it is nothing else.
+    /// Returns the kind of secret that fills the answer to `command`; nil if there is none.
     static func item(ofAnswerTo command: CommandAPDU) -> TraceEvent.RedactedItem? {
         let header = header(command)
         return answers.first { $0.matches(header) }?.item

@@ -1,5 +1,5 @@
-/// SipHash-2-4 (Aumasson, Bernstein, "SipHash: a fast short-input PRF", 2012): whoever has not the key can neither
-/// compute nor check what it gives.
+/// SipHash-2-4 (Aumasson, Bernstein, "SipHash: a fast short-input PRF", 2012).  Without the key, its output can be
+/// neither computed nor checked.
 struct SipHash: Sendable {
     private let k0: UInt64
     private let k1: UInt64

@@ -9,7 +9,7 @@ public struct TraceError: Error, Hashable, Sendable {
         case unknownVersion(String)
         /// A line longer than ``TraceFormat/maximumLineLength`` bytes.
         case lineTooLong
-        /// A line that the grammar does not admit; the words say what was due.
+        /// A line that violates the grammar; the text names the expected form.
         case malformed(String)
         /// A time before that of the event before.
         case timeGoesBack
@@ -17,7 +17,7 @@ public struct TraceError: Error, Hashable, Sendable {
         case file(String)
     }
 
-    /// Where in a file something is.
+    /// A place in a file.
     public enum Place: Hashable, Sendable {
         /// In this line, counted from one.
         case line(Int)
@@ -26,7 +26,7 @@ public struct TraceError: Error, Hashable, Sendable {
     }
 
     public let reason: Reason
-    /// Where; nil where the fault is not in one place.
+    /// The place of the error; nil if it has no single place.
     public let place: Place?
 
     public init(_ reason: Reason, at place: Place? = nil) {

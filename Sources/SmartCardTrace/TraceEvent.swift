@@ -30,16 +30,16 @@ public struct TraceEvent: Hashable, Sendable {
         case received(Layer, [UInt8])
         /// Something came to no result.  On a layer it stands in place of the answer.
         case failed(Operation, Failure)
-        /// Words for the people who read the trace.
+        /// A note for people who read the trace.
         case note(String)
-        /// Words for the programs that read the trace, which this library does not know: what was asked for, what came of
-        /// it.  A key is a word of ``TraceFormat/isKey(_:)``; where it comes again, the last one counts.
+        /// A note for programs that read the trace, such as the request and its result.  This library does not
+        /// interpret it.  A key is a word of ``TraceFormat/isKey(_:)``; the last value of a key counts.
         case meta(key: String, value: String)
-        /// What has been taken out of the trace; see ``TraceRedaction``.
+        /// The items that have been taken out of the trace; see ``TraceRedaction``.
         case redacted(Set<RedactedItem>)
     }
 
-    /// What the bytes of an event are.
+    /// The layer of an event's bytes.
     public enum Layer: String, Hashable, Sendable, CaseIterable {
         /// Command and response APDUs (ISO/IEC 7816-4, 5.1).
         case apdu
@@ -55,7 +55,7 @@ public struct TraceEvent: Hashable, Sendable {
         case rfPayload = "rf-payload"
     }
 
-    /// What failed.
+    /// The operation that failed.
     public enum Operation: Hashable, Sendable {
         case connect
         case reset
@@ -67,7 +67,7 @@ public struct TraceEvent: Hashable, Sendable {
 
     /// Why it failed.
     public struct Failure: Hashable, Sendable {
-        /// As in `CardError`; nil where the program itself gave up waiting (cancellation).
+        /// The kind, as in ``CardError``; nil if the program itself gave up waiting (cancellation).
         public var kind: CardError.Kind?
         public var detail: String?
 
@@ -92,8 +92,8 @@ public struct TraceEvent: Hashable, Sendable {
 
 /// The events of one slot of one reader, in the order of time.
 ///
-/// On each layer an answer belongs to the oldest command before it that has none; on ``TraceEvent/Layer/apdu`` none comes
-/// to a command behind which a card is connected or reset.
+/// On each layer an answer belongs to the oldest unanswered command before it.  On ``TraceEvent/Layer/apdu`` a command
+/// gets no answer after a card is connected or reset.
 public struct Trace: Hashable, Sendable {
     public var events: [TraceEvent]
 
@@ -101,7 +101,7 @@ public struct Trace: Hashable, Sendable {
 }
 
 extension Trace {
-    /// What the trace says of itself, by key; see ``TraceEvent/What/meta(key:value:)``.
+    /// The trace's notes for programs, by key; see ``TraceEvent/What/meta(key:value:)``.
     public var meta: [String: String] {
         events.reduce(into: [:]) { meta, event in
             if case .meta(let key, let value) = event.what { meta[key] = value }
@@ -110,15 +110,15 @@ extension Trace {
 }
 
 extension Trace {
-    /// A command and what came of it.
+    /// A command and its result.
     public struct Exchange: Hashable, Sendable {
         public let layer: TraceEvent.Layer
-        /// Which event has the command.
+        /// The index of the event with the command.
         public let commandIndex: Int
         public let command: [UInt8]
-        /// Which event has the answer or says that there is none; nil if the trace knows of neither.
+        /// The index of the event with the answer or its failure; nil if the trace contains neither.
         public fileprivate(set) var answerIndex: Int?
-        /// The answer, or why there is none; nil if the trace knows of neither.
+        /// The answer or its failure; nil if the trace contains neither.
         public fileprivate(set) var answer: Answer?
         /// From the command to the answer.
         public fileprivate(set) var duration = Duration.zero
@@ -129,11 +129,11 @@ extension Trace {
         case failure(TraceEvent.Failure)
     }
 
-    /// The exchanges on `layers`, in the order of their commands.  An answer to no command is of one that was sent before
-    /// the trace began, and left out.
+    /// Returns the exchanges on `layers`, in the order of their commands.  An answer without a command belongs to a
+    /// command before the trace began, and is omitted.
     public func exchanges(on layers: Set<TraceEvent.Layer> = [.apdu, .escape]) -> [Exchange] {
         var exchanges: [Exchange] = []
-        // For each layer the exchanges without answer, and how many of them have got theirs.
+        // The exchanges without answer on each layer, and the number of those answered since.
         var open: [TraceEvent.Layer: (exchanges: [Int], answered: Int)] = [:]
         for (index, event) in events.enumerated() {
             let (layer, answer): (TraceEvent.Layer, Answer)

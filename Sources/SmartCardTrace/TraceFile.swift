@@ -11,8 +11,8 @@ package final class TraceFile: Sendable {
         guard descriptor >= 0 else { throw Self.failure(path) }
     }
 
-    /// A file that is there is emptied, when nobody but its owner can read it any more.  Into devices and pipes one may
-    /// write.
+    /// Opens a file for writing.  An existing file is emptied after its permissions are limited to its owner.  Devices
+    /// and pipes are opened as they are.
     init(writing path: String, replacing: Bool) throws(TraceError) {
         isOwned = path != "-"
         let isNew = replacing ? O_CREAT : O_CREAT | O_EXCL
@@ -30,13 +30,13 @@ package final class TraceFile: Sendable {
 
     deinit { if isOwned { close(descriptor) } }
 
-    /// Whether what is at `path` is written into, and is not replaced: a device or a pipe, also behind a link.
+    /// Returns true if `path` is written in place rather than replaced: a device or a pipe, also through a link.
     package static func isDevice(_ path: String) -> Bool {
         var status = stat()
         return stat(path, &status) == 0 && ![S_IFREG, S_IFDIR].contains(status.st_mode & S_IFMT)
     }
 
-    /// Whether a new file at `path` would take the place of another.  A link that leads nowhere is one.
+    /// Returns true if a new file at `path` would replace another.  A dangling link counts as a file.
     package static func isThere(_ path: String) -> Bool {
         var status = stat()
         return lstat(path, &status) == 0 && !isDevice(path)

@@ -8,8 +8,8 @@ public enum TraceFormat {
     /// spare.
     public static let maximumLineLength = 262_144
 
-    /// Whether `word` can be the key of ``TraceEvent/What/meta(key:value:)``: one to 64 small letters, digits, dots and
-    /// hyphens.
+    /// Returns true if `word` can be the key of ``TraceEvent/What/meta(key:value:)``: one to 64 lowercase letters,
+    /// digits, periods and hyphens.
     public static func isKey(_ word: String) -> Bool {
         (1...64).contains(word.utf8.count)
             && word.utf8.allSatisfy { byte in
@@ -235,8 +235,8 @@ private struct Fields {
 
     var isAtEnd: Bool { rest.isEmpty }
 
-    /// What was read, for an error: never long, never with what could steer a terminal, and without digits, which may be
-    /// of an account number.
+    /// Returns a form of the text that was read that is safe in an error: short, without control characters for a
+    /// terminal, and without digits, which may belong to an account number.
     static func shown(_ word: String) -> String {
         let shown = word.prefix(20).filter { $0.isASCII && $0 >= " " }.map { $0.isNumber ? "*" : $0 }
         return "\"\(String(shown))\""
@@ -338,7 +338,7 @@ private struct Fields {
         throw TraceError(.malformed("the text has no end"))
     }
 
-    /// What stands behind a backslash: a quotation mark, a backslash, or `u{` one to six digits `}`.
+    /// Reads the characters after a backslash: a quotation mark, a backslash, or `u{` one to six digits `}`.
     private mutating func escape() throws(TraceError) -> [UInt8] {
         let malformed = TraceError(.malformed("after \\ one of \\ \" u{...} was due"))
         guard let byte = rest.popFirst() else { throw malformed }

@@ -1,6 +1,6 @@
 package import SmartCard
 
-/// A command, or the data of a response, whole: what came in parts is put together, and can be put back.
+/// A whole command, or the whole data of a response: its parts are joined, and can be split again.
 package struct TraceMessage: Sendable {
     package enum Kind: Sendable {
         /// Header, data field, Le.  Nil for bytes that are no command APDU.
@@ -18,16 +18,17 @@ package struct TraceMessage: Sendable {
     package let kind: Kind
     package internal(set) var parts: [Part]
     package private(set) var bytes: [UInt8]
-    /// Where the data field of a command is, empty at the end if it has none; for what is no command, and for a response,
-    /// all.
+    /// The data field of a command, empty at the end if it has none; everything for a response or for bytes that are
+    /// not a command.
     package private(set) var data: Range<Int>
 
     package var events: [Int] { parts.map(\.event) }
 
-    /// All commands and responses on the layer `apdu`, in the order in which they begin.
+    /// Returns all commands and responses on the layer `apdu`, in the order in which they begin.
     ///
-    /// One message are the commands of a chain (ISO/IEC 7816-4, 5.3.3), UPDATE BINARY at rising places, and what GET
-    /// RESPONSE and READ BINARY at rising places fetch, also where blocks of a storage card are opened in between.
+    /// A message joins the commands of a chain (ISO/IEC 7816-4, 5.3.3), UPDATE BINARY at rising offsets, or the data
+    /// that GET RESPONSE and READ BINARY at rising offsets fetch, even if blocks of a storage card are opened in
+    /// between.
     ///
     /// - Parameter open: the commands that wait for an answer when the trace begins.
     package static func all(in trace: Trace, behind open: [[UInt8]] = []) -> [TraceMessage] {
@@ -54,7 +55,7 @@ package struct TraceMessage: Sendable {
         return message
     }
 
-    /// What a command or a response continues.
+    /// The commands and responses that the next one may continue.
     struct Succession: Sendable {
         /// The commands without a response, the oldest first.
         private var open: ArraySlice<CommandAPDU?> = []
@@ -63,7 +64,7 @@ package struct TraceMessage: Sendable {
 
         init(open: [[UInt8]] = []) { self.open = open.map { try? CommandAPDU($0) }[...] }
 
-        /// - Returns: whether it continues the command before it.
+        /// - Returns: true if it continues the command before it.
         mutating func add(_ command: CommandAPDU?) -> Bool {
             open.append(command)
             guard !Self.opensBlocks(command) else { return false }
@@ -71,11 +72,11 @@ package struct TraceMessage: Sendable {
             return continuesCommand(command)
         }
 
-        /// - Returns: the command that is answered, and whether this continues the response before it.
+        /// - Returns: the command that is answered, and true if this response continues the one before it.
         mutating func add(_ status: StatusWord?) -> (command: CommandAPDU?, continues: Bool) {
             let command = open.popFirst() ?? nil
             guard !Self.opensBlocks(command) else { return (command, false) }
-            // GET RESPONSE continues what was asked for before it.
+            // GET RESPONSE continues the request before it.
             defer { lastResponse = status.map { (command, $0) } }
             return (command, continuesResponse(command))
         }
@@ -85,10 +86,11 @@ package struct TraceMessage: Sendable {
             (lastCommand, lastResponse) = (nil, nil)
         }
 
-        /// A card begins anew: nothing continues, and no answer comes to what was sent before.
+        /// Ends the succession when a card starts over: nothing continues, and earlier commands get no answer.
         mutating func end() { self = Succession() }
 
-        /// Whether `command`, when all before it are answered, or its response would continue what was before.
+        /// Returns true if `command`, with all earlier ones answered, or its response would continue an earlier
+        /// message.
         func continues(by command: CommandAPDU?) -> Bool {
             Self.opensBlocks(command) ? mayGoOn : continuesCommand(command) || continuesResponse(command)
         }
@@ -100,7 +102,7 @@ package struct TraceMessage: Sendable {
             return [0x82, 0x86, 0x88].contains(command.ins)
         }
 
-        /// Whether some command would continue what was before.
+        /// True if some command would continue an earlier message.
         var mayGoOn: Bool {
             if let lastCommand, Self.isContinued(lastCommand) { return true }
             guard let lastResponse else { return false }
@@ -127,8 +129,8 @@ package struct TraceMessage: Sendable {
             return command?.cla == 0xA0 && status.sw1 == 0x9F
         }
 
-        /// Whether `next` is about what stands behind what `command` is about.  Who reads the same place again and again
-        /// begins anew each time.
+        /// Returns true if `next` accesses the bytes after those of `command`.  A program that reads the same place
+        /// repeatedly starts over each time.
         private static func isBehind(_ command: CommandAPDU, _ next: CommandAPDU) -> Bool {
             place(next) > place(command)
         }
@@ -218,7 +220,7 @@ package struct TraceMessage: Sendable {
 }
 
 extension [TraceMessage.Part] {
-    /// Where the bytes stand that are at `place` of those that stand at these parts.
+    /// Returns the places of the bytes at `place` within these parts.
     func parts(_ place: Range<Int>) -> [TraceMessage.Part] {
         var start = 0
         var parts: [TraceMessage.Part] = []

@@ -16,19 +16,19 @@ public struct TracePieces {
         public let connections: [(atr: ATR, transmissionProtocol: TransmissionProtocol)]
         /// The commands on the layer `apdu` before it that have no answer yet, the oldest first.
         let open: [[UInt8]]
-        /// Whether it ends where it had to, and not where it can be understood apart from the next.
+        /// True if the piece ends at its size limit rather than where it is independent of the next.
         package let isCut: Bool
     }
 
-    /// A piece that has so many events ends where it can …
+    /// The number of events after which a piece ends at the next opportunity …
     private static let sufficientEvents = 256
-    /// … one of frames that has so many, where no exchange is under way in them …
+    /// … the number of frame events after which it ends, if no exchange is under way …
     private static let sufficientFrames = 4_096
     private static let sufficientFrameBytes = 2 << 20
-    /// … and one that has so many events, or bytes in them, ends where it is.
+    /// … and the number of events, or bytes in them, at which it ends in any case.
     private static let maximumEvents = 8_192
     private static let maximumBytes = 4 << 20
-    /// Who never disconnects has so many connections at most.
+    /// The maximum number of open connections, for a program that never disconnects.
     private static let maximumConnections = 16
     /// Of more commands without answers none is remembered.
     private static let maximumOpen = 1_024
@@ -40,17 +40,17 @@ public struct TracePieces {
     private var nextEvent: (event: TraceEvent, line: Int)?
     private var connections: [(atr: ATR, transmissionProtocol: TransmissionProtocol)] = []
 
-    /// How many events have been read.
+    /// The number of events read.
     public private(set) var eventCount = 0
-    /// As ``TraceReader/isCutOff``; to be asked when ``next()`` has given nil.
+    /// True if the trace is cut off, as ``TraceReader/isCutOff``; valid after ``next()`` has returned nil.
     public var isCutOff: Bool { reader.isCutOff }
 
-    /// - Parameter limit: the events behind so many are not read, for who reads a file twice that grows meanwhile.
+    /// - Parameter limit: the number of events to read, for a file that is read twice while it grows.
     public init(_ reader: TraceReader, limit: Int = .max) {
         self.init(reader, limit: limit, holdingTransactions: false)
     }
 
-    /// - Parameter holdingTransactions: whether a piece ends only where a card is connected or a payment begins: with
+    /// - Parameter holdingTransactions: true if a piece ends only where a card is connected or a payment begins with
     ///   SELECT of the directory of applications (EMV Book 1, 12.2.2; EMV Contactless Book B, 3.3.2).
     package init(_ reader: TraceReader, limit: Int = .max, holdingTransactions: Bool) {
         self.reader = reader
@@ -150,7 +150,7 @@ public struct TracePieces {
         }
     }
 
-    /// Whether nothing before belongs to what begins with `what`.
+    /// Returns true if nothing before belongs to a piece that begins with `what`.
     private func beginsAnew(_ what: TraceEvent.What, behind succession: TraceMessage.Succession) -> Bool {
         switch what {
         case .connected: return true
@@ -167,7 +167,7 @@ public struct TracePieces {
         return ["1PAY.SYS.DDF01", "2PAY.SYS.DDF01"].contains { command.data.elementsEqual($0.utf8) }
     }
 
-    /// Whether something below APDUs may carry them.
+    /// Returns true for an event of a layer below APDUs that may carry them.
     private static func carries(_ what: TraceEvent.What) -> Bool {
         switch what {
         case .sent(.apdu, let bytes), .sent(.escape, let bytes): LayeredMessages.isDirect(bytes)

@@ -9,8 +9,8 @@ public struct TraceReader {
 
     /// The number of the line that the last event stands on, from one.
     public var lineNumber: Int { lines.lineNumber }
-    /// Whether the trace ends within a line, as after a crash of the program that wrote it.  Such a line is not read.
-    /// To be asked when ``next()`` has given nil.
+    /// True if the trace ends within a line, as after a crash of the program that wrote it.  Such a line is not read.
+    /// Valid after ``next()`` has returned nil.
     public private(set) var isCutOff = false
 
     /// - Parameter source: gives the next bytes of the trace, as many as it likes; none at the end.
@@ -33,9 +33,9 @@ public struct TraceReader {
         }
     }
 
-    /// The next event; nil at the end.
+    /// Returns the next event; nil at the end.
     ///
-    /// - Throws: ``TraceError`` with the line; what the source throws.
+    /// - Throws: ``TraceError`` with the line; errors of the source.
     public mutating func next() throws -> TraceEvent? {
         while let line = try lines.next() {
             guard isBegun else {

@@ -1,12 +1,12 @@
 public import SmartCard
 import Synchronization
 
-/// Writes down what passes between a program and a reader, and changes none of it.
+/// A recorder of the traffic between a program and a reader, which it does not change.
 ///
 ///     let recorder = TraceRecorder(try TraceWriter(path: "payment.apdu"))
 ///     let reader = recorder.recording(reader)      // a CardReader like the one it was given
 ///
-/// A trace is about one slot: a recorder takes one reader, or one bare channel.
+/// A trace covers one slot: a recorder takes one reader, or one bare channel.
 public final class TraceRecorder: Sendable {
     private struct State {
         var writer: TraceWriter
@@ -46,12 +46,12 @@ public final class TraceRecorder: Sendable {
             // Read under the lock, so that no later event is written first.
             let now = ContinuousClock.now - start
             guard state.failure == nil else { return now }
-            // Each program that watches the slot is told of the same change.
+            // Each program that watches the slot receives the same change.
             switch what {
             case .slot(let slot):
                 guard slot != state.slot else { return now }
                 state.slot = slot
-            // What is seen after that is news, whatever it is.
+            // Any later state is new.
             case .failed(.slot, _): state.slot = nil
             default: break
             }
@@ -61,8 +61,8 @@ public final class TraceRecorder: Sendable {
         }
     }
 
-    /// Records an exchange.  Its answer has the time at which the transport had it, where an `ExchangeStopwatch` is told of
-    /// that: what goes by that time then does so again when the trace is replayed.
+    /// Records an exchange.  The time of its answer is the transport's, if that reports it to an `ExchangeStopwatch`,
+    /// so that decisions by that time repeat on replay.
     fileprivate func recordingExchange<Answer>(
         _ layer: TraceEvent.Layer, _ command: [UInt8], answer bytes: (Answer) -> [UInt8],
         _ body: () async throws -> Answer
@@ -75,8 +75,8 @@ public final class TraceRecorder: Sendable {
         return answer
     }
 
-    /// `reader`, recorded: its identity, what its slot holds as far as somebody watches, connections and what passes
-    /// through them, and commands to the reader itself.
+    /// Returns `reader`, recorded: its identity, the slot's states while it is watched, connections and their
+    /// exchanges, and commands to the reader itself.
     public func recording(_ reader: any CardReader) -> any CardReader {
         record(.reader(reader.identity))
         return RecordedReader(base: reader, recorder: self)

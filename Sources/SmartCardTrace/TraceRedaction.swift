@@ -1,56 +1,59 @@
 import SmartCard
 
-/// Takes out of traces what must not be shared: account numbers, tracks, names, PINs, keys, transaction logs.
+/// A redaction that removes secrets from traces: account numbers, tracks, names, PINs, keys, transaction logs.
 ///
 ///     let redacted = TraceRedaction().redacted(trace)
 ///
-/// Every account number becomes another of the same length, first digits and a right check digit, the same one wherever
-/// it stands and for every trace redacted with the same key: packed, as text, in groups, in track data, across the parts
-/// of a response fetched by GET RESPONSE and of a chain of commands.  Six digits are kept of numbers of 16 digits or
-/// more, else four, so that scheme and range of issuers are the same.  Without the key neither can the number be
-/// computed nor a guess be checked.  Of 16 digits five depend on it: of a hundred cards that begin alike, two become the
-/// same number in one redaction of twenty.
+/// Every account number becomes another with the same length, the same first digits and a correct check digit.  The
+/// replacement is the same everywhere, and in every trace redacted with the same key.  Numbers are found packed, as
+/// text, in groups, in track data, across the parts of a response fetched by GET RESPONSE, and across a chain of
+/// commands.  Six first digits are kept of numbers with 16 digits or more, else four, so that the scheme and the issuer
+/// range stay the same.  Without the key, the number cannot be computed and a guess cannot be checked.  Five of 16
+/// digits depend on the number and the key: of a hundred cards with the same beginning, two become the same number in
+/// one redaction of twenty.
 ///
-/// Everything else keeps its length and its place among the data objects; letters become `X`, digits and bytes 0.  So it is
-/// with the name and the discretionary data of a track that stands behind a number, in a note or in an object nobody
-/// knows; of digits that overlap, and check as more than one number, all go.
+/// Everything else keeps its length and its place among the data objects.  Letters become `X`, digits and bytes 0.
+/// This applies to the name and the discretionary data of a track after a number, in a note or in an unknown object.
+/// Overlapping digits that check as more than one number are all removed.
 ///
-/// ICC certificates, from which the account number can be recovered, and the issuer's signature of static data, by which
-/// a guess of it can be checked, become zeros: offline data authentication of a redacted trace fails, and the trace says
-/// so by the item `certificate`.
+/// ICC certificates, from which the account number can be recovered, and the issuer's signature of static data, which
+/// can confirm a guess of it, become zeros.  Offline data authentication of a redacted trace therefore fails; the trace
+/// indicates it by the item `certificate`.
 ///
-/// A name is learnt from the objects and tracks that hold it, and goes wherever it is written again, in either order of its
-/// parts.  What personalises a card (STORE DATA, PUT KEY, imported keys) goes whole, and so do the keys that a SIM answers.
+/// Names are learned from the objects and tracks that contain them, and are removed everywhere, in either order of
+/// their parts.  Personalization data (STORE DATA, PUT KEY, imported keys) are removed entirely, as are the keys that a
+/// SIM returns.
 ///
-/// CCID messages, frames of a PN532 and blocks of ISO/IEC 14443-4 that carry APDUs (``LayerRaiser``) are redacted as these
-/// are, across frames and with checksums that are right again; so is what was sent to the card past the reader by its
-/// PN532.  Frames that select a card or only keep the protocol going stay, and commands of the PN532 that concern nobody
-/// but itself; any other keeps only its beginning.  Commands for storage cards (PC/SC part 3) lose their keys wherever they
-/// go; of a transparent session what passes between reader and card becomes zeros.
+/// CCID messages, PN532 frames and ISO/IEC 14443-4 blocks that carry APDUs (``LayerRaiser``) are redacted like the
+/// APDUs, across frames and with corrected checksums.  So are the bytes that a PN532 sends to the card directly.
+/// Frames that select a card or only maintain the protocol stay, as do commands that concern the PN532 alone; any other
+/// frame keeps only its beginning.  Commands for storage cards (PC/SC part 3) lose their keys on every path.  The
+/// exchanges of a transparent session become zeros.
 public struct TraceRedaction: Sendable {
     private let key: SipHash
     private let includingCryptograms: Bool
 
     /// - Parameters:
-    ///   - key: 16 bytes, to be kept secret; nil for a random one that nobody knows.
-    ///   - includingCryptograms: whether application cryptograms and issuer application data become zeros, too.
+    ///   - key: 16 bytes, to be kept secret; nil for a random key that is never revealed.
+    ///   - includingCryptograms: true if application cryptograms and issuer application data become zeros, too.
     public init(key: [UInt8]? = nil, includingCryptograms: Bool = false) {
         self.key = SipHash(key: key ?? (0..<16).map { _ in UInt8.random(in: 0...255) })
         self.includingCryptograms = includingCryptograms
     }
 
-    /// `trace` without what must not be shared, and with an event that says what was taken out.
+    /// Returns `trace` without secrets, and with an event that lists the items taken out.
     public func redacted(_ trace: Trace) -> Trace {
         var secrets = TraceSecrets()
         secrets.learn(from: trace)
         return redacted(trace, behind: [], knowing: &secrets, isFirst: true)
     }
 
-    /// As ``redacted(_:)``, for a trace that is worked on in pieces (``TracePieces``).
+    /// Returns a piece of a trace without secrets (``TracePieces``); see ``redacted(_:)``.
     ///
-    /// - Parameter secrets: those of all pieces; what is taken out is added to ``TraceSecrets/items``, and the event that
-    ///   tells of it names all that is there.
-    /// - Parameter isFirst: whether this piece is to have that event.
+    /// - Parameter secrets: the secrets of all pieces.  The items taken out are added to ``TraceSecrets/items``; the
+    ///   event that
+    ///   lists them names all items there.
+    /// - Parameter isFirst: true if this piece gets that event.
     public func redacted(
         _ piece: TracePieces.Piece, knowing secrets: inout TraceSecrets, isFirst: Bool = true
     ) -> Trace {
@@ -65,16 +68,18 @@ public struct TraceRedaction: Sendable {
         return isFirst ? Trace(Self.noting(secrets.items, in: events)) : Trace(events)
     }
 
-    /// What redaction would still take out of `trace`, by event: nothing, where it has been redacted so.
+    /// Returns the items that redaction would still take out of `trace`, by event; none if it has been redacted in this
+    /// way.
     public func findings(in trace: Trace) -> [Int: Set<TraceEvent.RedactedItem>] {
         var secrets = TraceSecrets()
         secrets.learn(from: trace)
         return redacted(trace, on: nil, behind: [], knowing: &secrets).found
     }
 
-    /// As ``findings(in:)``, for a trace that is worked on in pieces (``TracePieces``).
+    /// Returns the items that redaction would still take out of a piece of a trace (``TracePieces``); see
+    /// ``findings(in:)``.
     ///
-    /// - Parameter secrets: those of all pieces.
+    /// - Parameter secrets: the secrets of all pieces.
     public func findings(
         in piece: TracePieces.Piece, knowing secrets: inout TraceSecrets
     ) -> [Int: Set<TraceEvent.RedactedItem>] {
@@ -141,28 +146,31 @@ public struct TraceRedaction: Sendable {
         return events
     }
 
-    /// Which events of `trace` hold an account number in the clear, in any form; replacements are none, in a trace that
-    /// says that it has been redacted.
+    /// Returns the events of `trace` with an account number in the clear, in any form.  In a trace that is marked as
+    /// redacted, replacements do not count.
     ///
-    /// Numbers are known by the first digits of issuers and the check digit, and by the data objects that hold them; in
-    /// frames, by those of the APDUs that the frames carry, and found where they are split across frames.
-    /// Random data holds such digits by chance at times; certificates and cryptograms are left out for that.
+    /// Numbers are recognized by the issuer's first digits and the check digit, and by the data objects that contain
+    /// them.  In frames, the APDUs that they carry identify the numbers, which are also found if they are split across
+    /// frames.  Random data sometimes contain such digits by chance; certificates and cryptograms are therefore
+    /// skipped.
     public static func eventsWithAccountNumbers(in trace: Trace) -> [Int] {
         var secrets = TraceSecrets()
         secrets.learn(from: trace)
         return eventsWithAccountNumbers(in: trace, knowing: secrets)
     }
 
-    /// As ``eventsWithAccountNumbers(in:)``, for a trace that is worked on in pieces (``TracePieces``).
+    /// Returns the events of a piece of a trace with an account number (``TracePieces``); see
+    /// ``eventsWithAccountNumbers(in:)``.
     ///
-    /// - Parameter secrets: those of all pieces.
+    /// - Parameter secrets: the secrets of all pieces.
     public static func eventsWithAccountNumbers(
         in piece: TracePieces.Piece, knowing secrets: TraceSecrets
     ) -> [Int] {
         eventsWithAccountNumbers(in: piece.trace, on: piece.lines, behind: piece.open, knowing: secrets)
     }
 
-    /// As ``eventsWithAccountNumbers(in:)``, for a trace of whose secrets more is known than it tells.
+    /// Returns the events of a trace with an account number, with more secrets known than the trace reveals; see
+    /// ``eventsWithAccountNumbers(in:)``.
     public static func eventsWithAccountNumbers(in trace: Trace, knowing secrets: TraceSecrets) -> [Int] {
         eventsWithAccountNumbers(in: trace, behind: [], knowing: secrets)
     }
@@ -189,23 +197,23 @@ public struct TraceRedaction: Sendable {
     }
 }
 
-/// What has to be known of a whole trace before any of it is redacted or scanned.
+/// The facts about a whole trace that redaction or a search needs before it begins.
 ///
-/// Of a trace that is worked on in pieces, these are the same pieces each time.
+/// For a trace in pieces, the pieces must be the same each time.
 public struct TraceSecrets: Sendable {
     var search = AccountNumbers.Search()
     var names = CardholderNames()
     /// Files that hold the transaction log (EMV Book 3, Annex D): their short identifiers.
     var logFiles: Set<UInt8> = []
-    /// What has been taken out so far.
+    /// The items taken out so far.
     public internal(set) var items: Set<TraceEvent.RedactedItem> = []
-    /// How many account numbers were found.
+    /// The number of account numbers found.
     public var count: Int { search.known.count }
-    /// How much is remembered, of whatever kind.
+    /// The number of remembered items of all kinds.
     package var size: Int { count + names.count + acrossPieces.count + authenticated.count }
     /// Values of certificates and signatures that hold no account number but a replacement, and may stay.
     package var authenticated: Set<[UInt8]> = []
-    /// Where the application finds what it has asked for, as far as the pieces have been redacted.
+    /// The places of requested data objects, as far as the pieces have been redacted.
     var places: [TraceEvent.Layer?: DataObjectPlaces] = [:]
     /// Places where a number may stand that begins in one piece and ends in another, by the lines of the file.
     private var acrossPieces: [NumberSeams.Window] = []
@@ -241,8 +249,8 @@ public struct TraceSecrets: Sendable {
         acrossPieces.append(window)
     }
 
-    /// The places in `piece` where a number may stand that is in no message whole, as parts of its events; what stands in
-    /// another piece has the number of no event.
+    /// Returns the places in `piece` that may contain a number outside any whole message, as parts of its events; bytes
+    /// in another piece get the number of no event.
     func windows(in piece: Trace, _ layered: LayeredMessages, on lines: [Int]?) -> [NumberSeams.Window] {
         var seams = NumberSeams()
         var windows = layered.messages.compactMap { seams.add($0, on: piece.layer(of: $0)) }

@@ -15,18 +15,19 @@ public struct TraceWriter {
         try sink(Array(TraceFormat.header.utf8) + [0x0A])
     }
 
-    /// Writes to a new file at `path`, which only its owner may read; `-` stands for standard output.
+    /// Writes to a new file at `path`, which only its owner can read; `-` is standard output.
     ///
-    /// - Parameter replacing: whether a file that is there may go.
+    /// - Parameter replacing: true to permit the replacement of an existing file.
     public init(path: String, replacing: Bool = false) throws {
         let file = try TraceFile(writing: path, replacing: replacing)
         try self.init { try file.write($0) }
     }
 
-    /// Writes `event`.  A time before that of the last event is written as that one.
+    /// Writes `event`.  A time before that of the last event is written as the last event's time.
     ///
-    /// - Throws: ``TraceError`` of reason `lineTooLong`, or `malformed` for a key that is none, nothing being written; what the
-    ///   sink throws.
+    /// - Throws: ``TraceError`` of reason `lineTooLong`, or `malformed` for an invalid key, with nothing written;
+    ///   errors of the
+    ///   sink.
     public mutating func write(_ event: TraceEvent) throws {
         if case .meta(let key, _) = event.what, !TraceFormat.isKey(key) {
             throw TraceError(.malformed("a key of small letters, digits, dots and hyphens was due"))

@@ -30,9 +30,9 @@ struct CCIDRaiser: Sendable {
     private var response = PartedMessage()
     /// The ATR of the card that is powered.
     private var atr: ATR?
-    /// Whether anybody has said that a card came, since the last one was powered.
+    /// True if a card has been reported since the last one was powered.
     private var cardHasCome = false
-    /// What the blocks of T=1 are, for a reader of TPDU level.
+    /// The interpretation of T=1 blocks, for a reader of TPDU level.
     private var t1: T1Raiser?
     private var hasExchanged = false
 
@@ -137,7 +137,7 @@ struct CCIDRaiser: Sendable {
         _ message: Message, _ failure: TraceEvent.Failure?, at time: Duration, into found: inout RaisedEvents
     ) {
         if t1 != nil {
-            // T=1 has measures of its own against silence.
+            // T=1 handles silence itself.
             if let failure { t1?.fail(failure, at: time, into: &found) }
             if failure == nil { t1?.received(message.data, at: time, into: &found) }
             return
@@ -229,7 +229,7 @@ struct CCIDRaiser: Sendable {
             data = bytes[CCIDRaiser.headerSize...]
         }
 
-        /// Whether this is the kind of message that answers `command` (6.2).
+        /// Returns true if a message of this type answers `command` (6.2).
         func answers(_ command: UInt8) -> Bool {
             let expected: UInt8 =
                 switch command {
@@ -272,7 +272,7 @@ struct T1Raiser: Sendable {
     var isWithinChain: Bool { blocks.isWithinChain }
     var isWithinExchange: Bool { blocks.isWithinExchange }
 
-    /// - Returns: nil unless what is first sent to the card is such a block, its check bytes included.
+    /// - Returns: nil unless the first bytes for the card are such a block, including its check bytes.
     init?(firstBlock bytes: ArraySlice<UInt8>) {
         guard let checkSize = [1, 2].first(where: { Self.isBlock(bytes, checkSize: $0) }) else { return nil }
         self.checkSize = checkSize
@@ -301,7 +301,7 @@ struct T1Raiser: Sendable {
             return nil
         }
         let pcb = bytes[bytes.startIndex + 1]
-        // RESYNCH and ABORT end what was under way (11.6.3).
+        // RESYNCH and ABORT end the current exchange (11.6.3).
         if pcb == 0xC0 || pcb == 0xC2 { blocks.fail(.init(.notTransacted, "T=1 gave up"), at: time, into: &found) }
         guard pcb & 0x80 == 0 else {
             // An S-block has one byte at the most (11.3.2.2).

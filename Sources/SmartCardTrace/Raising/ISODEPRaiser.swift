@@ -2,9 +2,9 @@ import SmartCard
 
 /// Raises the blocks of ISO/IEC 14443-4, on the air or as a reader exchanges them, to APDUs.
 struct ISODEPRaiser: Sendable {
-    /// How far the card has got.
+    /// The card's progress.
     private enum State: Sendable {
-        /// The trace begins here, or the field was off: blocks are taken for what they look like.
+        /// The trace begins here, or the field was off: blocks are interpreted by their form.
         case unknown
         /// Frames are of ISO/IEC 14443-3.
         case selecting
@@ -15,8 +15,8 @@ struct ISODEPRaiser: Sendable {
         case active
     }
 
-    /// No frame of a reader for initialisation and anticollision has more bytes (ISO/IEC 14443-3); ATTRIB has, where it
-    /// carries data.
+    /// The maximum size of a reader's frame for initialization and anticollision (ISO/IEC 14443-3), in bytes.  Only
+    /// ATTRIB with data is longer.
     private static let maximumControlCount = 15
 
     private var state = State.unknown
@@ -150,7 +150,7 @@ struct ISODEPRaiser: Sendable {
         case waitingTime
         case deselect
 
-        /// - Returns: nil for what is none.
+        /// - Returns: nil for any other frame.
         init?(_ frame: ArraySlice<UInt8>) {
             guard let pcb = frame.first else { return nil }
             // CID, in bit 4, and NAD, in bit 3 of I-blocks, have a byte each.

@@ -1,7 +1,7 @@
 import SmartCard
 
-/// Finds the APDUs in what passes below them: CCID messages, the ACR122U's commands to its PN532, blocks of T=1 and of
-/// ISO/IEC 14443-4.
+/// A converter that finds the APDUs in lower layers: CCID messages, the ACR122U's commands to its PN532, T=1 blocks,
+/// and ISO/IEC 14443-4 blocks.
 ///
 ///     var raiser = LayerRaiser()
 ///     while let event = try capture.next() {
@@ -9,12 +9,12 @@ import SmartCard
 ///     }
 ///     raiser.finish()
 ///
-/// An event that is raised is not given as it was.  Commands to the reader become events of the layer
+/// A raised event replaces the original.  Commands to the reader become events of the layer
 /// ``TraceEvent/Layer/escape``, unless they carry a command to the card.  A card that is powered or selected becomes
-/// ``TraceEvent/What/connected(_:_:)``, with the ATR that a PC/SC reader makes up for it (PC/SC part 3, 3.1.3.2.3).
-/// Events that belong to no layer pass through.  What has no place above is counted among the omissions.
+/// ``TraceEvent/What/connected(_:_:)``, with the ATR that a PC/SC reader constructs for it (PC/SC part 3, 3.1.3.2.3).
+/// Events without a layer pass through.  Anything without an equivalent is counted among the omissions.
 public struct LayerRaiser: Sendable {
-    /// What could not be raised so far.
+    /// The items that could not be raised so far.
     public var omissions: Omissions { found.omissions }
 
     private var found = RaisedEvents()
@@ -31,9 +31,9 @@ public struct LayerRaiser: Sendable {
         raise(event, number: 0).events.map(\.event)
     }
 
-    /// As ``raise(_:)``, and tells where the bytes come from.
+    /// Raises an event, and reports the origin of the bytes.
     ///
-    /// - Parameter number: what the event is called in the parts of what is raised.
+    /// - Parameter number: the number of the event in the parts of raised events.
     package mutating func raise(_ event: TraceEvent, number: Int) -> Raised {
         let count =
             switch event.what {
@@ -58,12 +58,12 @@ public struct LayerRaiser: Sendable {
         return Raised(events: events, isControl: found.isControl, repetitions: found.repetitions)
     }
 
-    /// Whether a command waits for its answer, or a part of either for the rest.
+    /// True if a command waits for its answer, or a part of either for the rest.
     package var isWithinExchange: Bool {
         ccid.isWithinExchange || pn532.isWithinExchange || isoDEP.isWithinExchange
     }
 
-    /// Counts what began and did not end.
+    /// Counts incomplete exchanges.
     public mutating func finish() {
         ccid.finish(into: &found)
         isoDEP.finish(into: &found)
@@ -71,7 +71,8 @@ public struct LayerRaiser: Sendable {
 }
 
 extension Trace {
-    /// The trace with the APDUs that its lower layers carry, and what could not be raised; see ``LayerRaiser``.
+    /// Returns the trace with the APDUs that its lower layers carry, and the items that could not be raised; see
+    /// ``LayerRaiser``.
     public func raised() -> (trace: Trace, omissions: Omissions) {
         var raiser = LayerRaiser()
         let trace = Trace(events.flatMap { raiser.raise($0) })
@@ -80,27 +81,27 @@ extension Trace {
     }
 }
 
-/// What an event was raised to.
+/// The result of raising an event.
 package struct Raised: Sendable {
     package struct Event: Sendable {
         package fileprivate(set) var event: TraceEvent
-        /// Where its bytes stand in the events that carry them, one behind the other.
+        /// The places of its bytes in the events that carry them, in order.
         package let parts: [TraceMessage.Part]
     }
 
     package let events: [Event]
-    /// Whether it was understood, and carries nothing of an exchange with the card.
+    /// True if it was understood, and carries nothing of an exchange with the card.
     package let isControl: Bool
-    /// What it has once more, and where that stands for the first time.
+    /// The bytes that it repeats, and their first place.
     package let repetitions: [(first: TraceMessage.Part, again: TraceMessage.Part)]
 }
 
-/// What a raiser has found.
+/// The events that a raiser has found.
 struct RaisedEvents: Sendable {
     private(set) var omissions = Omissions()
     private(set) var isControl = false
     private(set) var repetitions: [(first: TraceMessage.Part, again: TraceMessage.Part)] = []
-    /// Where the bytes of the event stand that is being raised.
+    /// The places of the bytes of the event that is being raised.
     var source: [TraceMessage.Part] = []
     private var events: [Raised.Event] = []
 
@@ -108,14 +109,14 @@ struct RaisedEvents: Sendable {
         (self.source, isControl, repetitions) = (source, false, [])
     }
 
-    /// - Parameter parts: where the bytes of `what` stand; nil for all of what is being raised.
+    /// - Parameter parts: the places of the bytes of `what`; nil for the whole event that is being raised.
     mutating func add(_ what: TraceEvent.What, _ parts: [TraceMessage.Part]? = nil, at time: Duration) {
         events.append(Raised.Event(event: TraceEvent(at: time, what), parts: parts ?? source))
     }
 
     mutating func omit(_ what: StaticString) { omissions.add(what) }
 
-    /// What is being raised was understood, and has nothing of an exchange.
+    /// Notes that the event was understood and belongs to no exchange.
     mutating func omitControl(_ what: StaticString) {
         omissions.add(what)
         isControl = true
@@ -128,7 +129,7 @@ struct RaisedEvents: Sendable {
         repetitions += zip(first, again).map { ($0, $1) }
     }
 
-    /// Where `bytes`, a slice of what is being raised, stand.
+    /// Returns the places of `bytes`, a slice of the event that is being raised.
     func parts(of bytes: ArraySlice<UInt8>) -> [TraceMessage.Part] {
         source.parts(bytes.startIndex..<bytes.endIndex)
     }
@@ -139,8 +140,10 @@ struct RaisedEvents: Sendable {
     }
 }
 
-/// The exchange under way on the layer that a raiser raises to.  So that answers stay with their commands, each command
-/// gets one: where there is none, that the program gave up.
+/// The current exchange on the layer that a raiser raises to.
+///
+/// Each command gets an answer, so that answers stay with their commands.  A missing answer means that the program gave
+/// up.
 struct RaisedExchange: Sendable {
     private(set) var layer: TraceEvent.Layer?
 
@@ -174,9 +177,9 @@ struct PartedMessage: Sendable {
     static let maximumCount = 65_546
 
     private(set) var bytes: [UInt8] = []
-    /// Where they stand in the events that carry them.
+    /// The places of the bytes in the events that carry them.
     private(set) var parts: [TraceMessage.Part] = []
-    /// When the first part came; nil while there is none.
+    /// The time of the first part; nil without one.
     private(set) var start: Duration?
 
     init() {}
@@ -206,7 +209,7 @@ struct PartedMessage: Sendable {
     }
 }
 
-/// Puts together what block protocols cut up: T=1 (ISO/IEC 7816-3, 11) and ISO/IEC 14443-4 (7).
+/// The reassembly of block protocols: T=1 (ISO/IEC 7816-3, 11) and ISO/IEC 14443-4 (7).
 struct BlockExchange: Sendable {
     /// An I-block.
     struct Block: Hashable, Sendable {
@@ -218,10 +221,10 @@ struct BlockExchange: Sendable {
     private var exchange = RaisedExchange()
     private var command = PartedMessage()
     private var response = PartedMessage()
-    /// The last block of each side, while the other side has not gone on from it: it may come again.
+    /// The last block of each side, which may be repeated until the other side continues.
     private var lastSent: Block?
     private var lastReceived: Block?
-    /// Where the data of the last block stand.
+    /// The places of the data of the last block.
     private var lastParts: [TraceMessage.Part] = []
 
     /// A command of which parts are there, or an answer.
@@ -255,7 +258,7 @@ struct BlockExchange: Sendable {
         found.omit("blocks that were sent again")
     }
 
-    /// The exchange under way, if there is one, comes to nothing.
+    /// Fails the current exchange, if any.
     mutating func fail(_ failure: TraceEvent.Failure, at time: Duration, into found: inout RaisedEvents) {
         (command, response, lastSent, lastReceived) = (PartedMessage(), PartedMessage(), nil, nil)
         exchange.end(failure, at: time, into: &found)

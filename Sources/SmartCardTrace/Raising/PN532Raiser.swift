@@ -1,12 +1,13 @@
 import SmartCard
 
-/// Raises what the PN532 is told to exchange with a card: `FF 00 00 00 Lc D4 …` of an ACR122U (ACS API v2.04, 5.1), and
-/// frames of the chip itself (PN532 user manual, 7.3).  Commands that carry nothing to an ISO/IEC 14443-4 card stay as
-/// they are.
+/// The raiser of a PN532's exchanges with a card.
+///
+/// It handles `FF 00 00 00 Lc D4 …` of an ACR122U (ACS API v2.04, 5.1) and frames of the chip itself (PN532 user
+/// manual, 7.3).  Commands that carry nothing to an ISO/IEC 14443-4 card stay unchanged.
 struct PN532Raiser: Sendable {
-    /// What is to be made of the next answer.
+    /// The treatment of the next answer.
     private enum Pending: Sendable {
-        /// The same.
+        /// The answer stays unchanged.
         case kept
         /// It lists cards of this modulation (BrTy), or, where that is nil, of those that it names.
         case listing(modulation: UInt8?)
@@ -26,7 +27,7 @@ struct PN532Raiser: Sendable {
     private var response = PartedMessage()
     /// The card to talk to, if it is of ISO/IEC 14443-4; nil while none has been listed.
     private var target: (number: UInt8, isISODEP: Bool)?
-    /// Whether RATS has been sent as a frame.
+    /// True if RATS has been sent as a frame.
     private var isFraming = false
 
     mutating func raise(_ event: TraceEvent, into found: inout RaisedEvents) {
@@ -68,7 +69,7 @@ struct PN532Raiser: Sendable {
 
     // MARK: Commands
 
-    /// - Parameter command: from TFI, D4, on; empty for what is no command to the chip.
+    /// - Parameter command: the bytes from TFI, D4, on; empty for anything but a command to the chip.
     private mutating func sent(_ command: ArraySlice<UInt8>, _ event: TraceEvent, into found: inout RaisedEvents) {
         pending = .kept
         let data = command.dropFirst(2)
@@ -78,7 +79,7 @@ struct PN532Raiser: Sendable {
             guard self.command.add(data.dropFirst(), of: found, at: event.time) else {
                 return found.omit("commands without end")
             }
-            // 40 in Tg says that there is more to come; an empty command asks for more of the answer.
+            // 40 in Tg announces more data; an empty command requests more of the answer.
             guard number & 0x40 == 0 else {
                 pending = .chained
                 return
@@ -105,8 +106,8 @@ struct PN532Raiser: Sendable {
         }
     }
 
-    /// Whether an exchange with the target is one of APDUs: that of a card which is known to speak ISO/IEC 14443-4, or,
-    /// where nothing is known, of what can be nothing else.
+    /// Returns true if an exchange with the target carries APDUs: the card is known to speak ISO/IEC 14443-4, or, if
+    /// nothing is known of it, the data allow no other interpretation.
     private func isForCard(_ number: UInt8, _ data: ArraySlice<UInt8>) -> Bool {
         if let target { return target.isISODEP && target.number == number & 0x3F }
         if command.start != nil || response.start != nil { return true }
@@ -119,7 +120,7 @@ struct PN532Raiser: Sendable {
 
     // MARK: Answers
 
-    /// - Parameter answer: from TFI, D5, on; of an ACR122U that has none, the status word.
+    /// - Parameter answer: the bytes from TFI, D5, on; the status word from an ACR122U without such an answer.
     private mutating func received(_ answer: ArraySlice<UInt8>, _ event: TraceEvent, into found: inout RaisedEvents) {
         let pending = self.pending
         self.pending = .kept
@@ -167,7 +168,7 @@ struct PN532Raiser: Sendable {
         exchange.end(failure, at: time, into: &found)
     }
 
-    /// What the PN532 says in the first byte of its answer (PN532 user manual, 7.1).
+    /// Returns the failure in the first byte of a PN532 answer (PN532 user manual, 7.1).
     private static func failure(_ status: UInt8) -> TraceEvent.Failure {
         let kind: CardError.Kind =
             switch status & 0x3F {
@@ -179,7 +180,7 @@ struct PN532Raiser: Sendable {
         return .init(kind, "PN532 error \([status & 0x3F].hex)")
     }
 
-    /// Leaves `event` as it is, and notes what its answer will be.
+    /// Keeps `event` unchanged, and notes the treatment of its answer.
     private mutating func keep(_ event: TraceEvent, _ next: Pending = .kept, into found: inout RaisedEvents) {
         if case .sent = event.what { end(.init(nil), at: event.time, into: &found) }
         pending = next
@@ -240,8 +241,8 @@ struct PN532Raiser: Sendable {
         return data.count == command[4] ? data : nil
     }
 
-    /// What stands between the length and the checksum of a frame, TFI first; nil for acknowledgements and for what is no
-    /// frame (PN532 user manual, 6.2.1).
+    /// Returns the bytes between the length and the checksum of a frame, TFI first; nil for acknowledgments and bytes
+    /// outside a frame (PN532 user manual, 6.2.1).
     private static func unframed(_ bytes: [UInt8]) -> ArraySlice<UInt8>? {
         let rest = bytes.drop { $0 == 0x00 }
         guard rest.first == 0xFF, rest.count >= 5 else { return nil }
