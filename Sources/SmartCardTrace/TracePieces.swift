@@ -6,7 +6,7 @@ public import SmartCard
 ///     var pieces = TracePieces(try TraceReader(path: "payment.apdu"))
 ///     while let piece = try pieces.next() { … }
 ///
-/// Where a trace leaves exchanges open for thousands of events, it is cut all the same.
+/// A trace that leaves exchanges open for thousands of events is cut nevertheless.
 public struct TracePieces {
     public struct Piece: Sendable {
         public let trace: Trace

@@ -46,7 +46,7 @@ struct APDUTrace: AsyncParsableCommand {
             }
             return 0
         } catch let error as ExitCode {
-            // The command has said all there is to say.
+            // The command has already reported everything.
             return error.rawValue
         } catch let error as UnreadableTrace {
             let status = Terminal.report(error.toolError, of: self)
@@ -68,8 +68,8 @@ struct APDUTrace: AsyncParsableCommand {
     }
 }
 
-/// The program that record and replay run: what stands behind `--`.  A subcommand that takes any number of files would take
-/// its words for files.
+/// The program that record and replay run: the words after `--`.  A subcommand that takes any number of files would
+/// take these words for files.
 enum CommandLineProgram {
     static let (otherArguments, command, isGiven): ([String], [String], Bool) = {
         let arguments = CommandLine.arguments.dropFirst()

@@ -110,7 +110,8 @@ private struct RecordedCard {
         return ["ppse {"] + (bytes.first == 0x6F ? objects(bytes) : ["bytes \(bytes.hex)"]) + ["}"]
     }
 
-    /// `bytes` as data objects; what is none, or is not coded as a card file codes it, as bytes.
+    /// Returns `bytes` as data objects; bytes that are not data objects, or are encoded differently from a card file's,
+    /// stay bytes.
     private func objects(_ bytes: [UInt8], _ value: (TLVTag, [UInt8]) -> String? = { _, _ in nil }) -> [String] {
         guard let list = try? TLVList(bytes) else { return ["bytes \(bytes.hex)"] }
         func nested(_ list: TLVList, _ place: Range<Int>) -> [String] {
@@ -210,8 +211,8 @@ private struct ApplicationText {
         lines.append("}")
     }
 
-    /// What the card gave: TC 40, ARQC 80, AAC 00, by the Cryptogram Information Data or byte 2 of Visa's Card Verification
-    /// Results (VIS, Annex A).
+    /// The cryptogram type that the card gave: TC 40, ARQC 80, AAC 00, by the Cryptogram Information Data or byte 2 of
+    /// Visa's Card Verification Results (VIS, Annex A).
     private var kind: UInt8? {
         card[0x9F27]?.first.map { $0 & 0xC0 }
             ?? card[0x9F10].flatMap { data -> UInt8? in
@@ -227,7 +228,7 @@ private struct ApplicationText {
         }
     }
 
-    /// What the card works out anew for each transaction.
+    /// Returns the name of a value that the card computes for each transaction.
     private func named(_ tag: TLVTag, _ value: [UInt8]) -> String? {
         switch tag {
         case 0x9F36 where value.count == 2: return "atc"
@@ -241,7 +242,7 @@ private struct ApplicationText {
         }
     }
 
-    /// fDDA (EMV Contactless Book C-3, Annex C) needs what it is over.
+    /// fDDA (EMV Contactless Book C-3, Annex C) requires the objects that it covers.
     private func signsFast(_ transaction: RecordedApplication) -> Bool {
         let terminal = transaction.terminalData(card).byTag
         return hasDynamicSignature && card[0x9F69] != nil && terminal[0x9F37]?.count == 4
@@ -263,7 +264,7 @@ private struct ApplicationText {
         let isSigned = keyword == "processing-options" ? signsFast(transaction) : hasDynamicSignature
         let lines = objects(Array(template.value)) { tag, value in
             if tag == 0x9F4B, isSigned { return "signed-dynamic-data" }
-            // INTERNAL AUTHENTICATE knows neither cryptogram nor kind.
+            // INTERNAL AUTHENTICATE has neither cryptogram nor kind.
             return keyword == "internal-authenticate" ? nil : named(tag, value)
         }
         return ["\(keyword) 77\(isCase) {"] + lines + ["}"]
@@ -334,7 +335,7 @@ private struct ApplicationText {
         lines += ["data {"] + objects.sorted { $0.key < $1.key }.map { "\($0.key) \($0.value.hex)" } + ["}"]
     }
 
-    /// A cryptogram over as much of what EMV proposes (Book 2, 8.1.1) as there is.
+    /// Adds a cryptogram over as many of EMV's recommended objects (Book 2, 8.1.1) as there are.
     private mutating func cryptogram(_ transaction: RecordedApplication, _ options: [UInt8]) {
         guard hasNumber else { return }
         func tags(_ list: TLVTag) -> Set<TLVTag> {

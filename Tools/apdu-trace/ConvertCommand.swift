@@ -70,7 +70,7 @@ struct ConvertCommand: ParsableCommand {
         }
     }
 
-    /// That of `--to`, or of the name; a name that ends in nothing is a trace's.
+    /// Returns the format of `--to`, or of the name; a name without an extension is a trace's.
     private func outputFormat() throws -> ForeignFormat {
         if let to { return try known(to, "--to", \.canExport) }
         if let format = ForeignFormat(path: output) { return format }

@@ -17,7 +17,7 @@ struct DiffCommand: ParsableCommand {
 
     @OptionGroup var output: OutputOptions
 
-    /// Aligning takes time that grows with the square of what differs.
+    /// The maximum number of events: the alignment takes time that grows with the square of the differences.
     private static let maximumEvents = 20_000
 
     private struct Line: Encodable {
@@ -74,9 +74,9 @@ struct DiffCommand: ParsableCommand {
         return lines
     }
 
-    /// Which of the first are not in the second, and which of the second not in the first: as few as can be.
+    /// Returns the events of the first trace missing from the second, and the reverse: as few as possible.
     private func difference(_ first: Trace, _ second: Trace) -> (removed: Set<Int>, inserted: Set<Int>) {
-        // Numbers are compared sooner than what they stand for.
+        // Numbers compare faster than the events that they stand for.
         var numbers: [TraceEvent.What: Int] = [:]
         let lists = [first, second].map { trace in
             trace.events.map { event in

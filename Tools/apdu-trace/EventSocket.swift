@@ -2,7 +2,7 @@ import CPCSCEvents
 import Foundation
 import ToolSupport
 
-/// Where programs that have libpcsc-preload tell of their PC/SC calls.  For one thread.
+/// The socket to which programs with libpcsc-preload report their PC/SC calls.  For one thread.
 final class EventSocket {
     /// One message.
     struct Message {
@@ -19,7 +19,7 @@ final class EventSocket {
         fileprivate let number: Int
     }
 
-    /// What a process tells; nil when it has ended, or runs another program.
+    /// A receiver of a process's messages; nil when the process has ended, or runs another program.
     typealias Listener = (Process, Message?) -> Void
 
     private let directory: String
@@ -29,11 +29,12 @@ final class EventSocket {
     private var processes: [Int32: (process: Process, received: UInt32, told: UInt32)] = [:]
     private var buffer = [UInt8](repeating: 0, count: headSize + Int(PCSC_EVENTS_MAXIMUM))
 
-    /// How many processes have told something.
+    /// The number of processes that have sent a message.
     private(set) var processCount = 0
-    /// There is no descriptor for who connects, until a process ends.
+    /// True while no descriptor is left for a new connection, until a process ends.
     private var isFull = false
-    /// How many messages got lost because this program was too slow, or a process closed its end, or there were too many.
+    /// The number of messages lost because this program was too slow, a process closed its end, or there were too many
+    /// processes.
     private(set) var lostCount = 0
 
     private static let headSize = MemoryLayout<pcsc_event>.size
@@ -58,19 +59,19 @@ final class EventSocket {
 
     deinit { close() }
 
-    /// What a program needs to tell of its calls.
+    /// Returns the variables with which a program reports its calls.
     func environment() throws -> [String: String] {
         let library = try Self.library()
         let others = ProcessInfo.processInfo.environment["LD_PRELOAD"].map { ":\($0)" } ?? ""
         return ["LD_PRELOAD": library + others, PCSC_EVENTS_SOCKET: "\(directory)/events"]
     }
 
-    /// What to wait for.
+    /// The descriptors to wait for.
     var descriptors: [Int32] { (isFull ? [] : [listener]) + processes.keys }
 
-    /// Takes what has been told until now, without waiting, and passes it on in the order of time, whoever told it.
+    /// Takes all messages received so far, without waiting, and passes them on in the order of time across processes.
     ///
-    /// - Returns: whether there was anything.
+    /// - Returns: true if there was any.
     @discardableResult
     func take() -> Bool {
         accept()
@@ -91,7 +92,7 @@ final class EventSocket {
         return !told.isEmpty
     }
 
-    /// How many messages of a process are kept to be put in order.
+    /// The maximum number of messages of a process that are held for ordering.
     private static let maximumBatch = 256
 
     private func accept() {
@@ -112,9 +113,10 @@ final class EventSocket {
         }
     }
 
-    /// Not before it is needed: the program that is run takes over the limit, and is to have its own.
+    /// Raises the descriptor limit, only when needed: the program that is run inherits the limit, and should have the
+    /// original.
     ///
-    /// - Returns: whether there may be more descriptors now.
+    /// - Returns: true if there may be more descriptors now.
     private static func raiseDescriptorLimit() -> Bool {
         var limit = rlimit()
         guard getrlimit(__rlimit_resource_t(RLIMIT_NOFILE.rawValue), &limit) == 0, limit.rlim_cur < limit.rlim_max
@@ -195,7 +197,7 @@ final class EventSocket {
             "Set TMPDIR to a folder that may be written to.")
     }
 
-    /// The path of libpcsc-preload.so: beside this program, as it is built, or in ../lib, as it is installed.
+    /// Returns the path of libpcsc-preload.so: next to this program, as built, or in ../lib, as installed.
     private static func library() throws -> String {
         let program = (try? FileManager.default.destinationOfSymbolicLink(atPath: "/proc/self/exe")) ?? ""
         let folder = URL(fileURLWithPath: program).deletingLastPathComponent()

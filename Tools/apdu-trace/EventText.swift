@@ -13,7 +13,7 @@ struct EventText: Encodable {
     /// The bytes, masked; null where all of them are.
     @OrNull var bytes: String?
     @OrNull var length: Int?
-    /// What a command is called, what a status word means, and all else that the event says.
+    /// The name of a command, the meaning of a status word, and everything else that the event says.
     @OrNull var text: String?
     /// The data objects of an answer, one a line.
     let objects: [String]
@@ -53,7 +53,7 @@ struct EventText: Encodable {
         }
     }
 
-    /// Whether no account number is left in `answer` when its data objects are masked.
+    /// Returns true if no account number is left in `answer` when its data objects are masked.
     private static func isMasked(_ answer: [UInt8], _ command: [UInt8], knowing secrets: TraceSecrets) -> Bool {
         guard let data = (try? ResponseAPDU(answer))?.data, let list = try? TLVList(data), !list.isEmpty,
             let command = try? CommandAPDU(command)
@@ -160,7 +160,7 @@ extension TraceEvent.Operation {
     }
 }
 
-/// What commands are called (ISO/IEC 7816-4, table 4; EMV Book 3, table 8; EMV Contactless Book C-2, 5; PC/SC part 3).
+/// The names of commands (ISO/IEC 7816-4, table 4; EMV Book 3, table 8; EMV Contactless Book C-2, 5; PC/SC part 3).
 enum CommandName {
     private static let interindustry: [UInt8: String] = [
         0x0E: "ERASE BINARY", 0x20: "VERIFY", 0x22: "MANAGE SECURITY ENVIRONMENT", 0x24: "CHANGE REFERENCE DATA",

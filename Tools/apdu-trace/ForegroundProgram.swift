@@ -5,9 +5,9 @@ import ToolSupport
 struct ForegroundProgram {
     private let pid: pid_t
 
-    /// Starts it.
+    /// Starts the program.
     ///
-    /// - Parameter command: its name, looked up in PATH, or its path; then what it is called with.
+    /// - Parameter command: its path, or its name, which is looked up in PATH; then its arguments.
     /// - Parameter environment: added to this process's.
     /// - Throws: ``ToolError`` of status 127 if there is no such program, and of 126 if it cannot be executed.
     init(_ command: [String], environment: [String: String]) throws {
@@ -41,12 +41,14 @@ struct ForegroundProgram {
         self.pid = pid
     }
 
-    /// Waits until the program ends; blocks the thread.  Signals that others send to this process meanwhile go to the
-    /// program; what the terminal sends it has got by itself.
+    /// Waits until the program ends; blocks the thread.
     ///
-    /// - Parameter descriptors: what else to wait for.
-    /// - Parameter handle: is called when some of these may be read, or are at their end.
-    /// - Returns: its exit status, or 128 and the number of the signal that ended it, as a shell has it.
+    /// Signals from other processes to this one go to the program meanwhile; signals from the terminal reach it
+    /// directly.
+    ///
+    /// - Parameter descriptors: additional descriptors to wait for.
+    /// - Parameter handle: is called when some of these can be read, or are at their end.
+    /// - Returns: its exit status, or 128 plus the number of the signal that ended it, as in a shell.
     func wait(
         watching descriptors: () -> [Int32] = { [] }, _ handle: () -> Void = {}
     ) -> Int32 {
@@ -87,7 +89,7 @@ struct ForegroundProgram {
             action = sigaction()
             action.sa_flags = SA_SIGINFO | SA_RESTART
             action.__sigaction_handler.sa_sigaction = { number, information, _ in
-                // All that a signal handler may do.  Zero wakes whoever waits, and is not passed on.
+                // This is all that a signal handler may do.  Zero wakes the waiting thread, and is not passed on.
                 let isOthers = number != SIGCHLD && (information?.pointee.si_code ?? 1) <= 0
                 var byte = isOthers ? UInt8(truncatingIfNeeded: number) : 0
                 write(arrivals.write, &byte, 1)
@@ -97,10 +99,10 @@ struct ForegroundProgram {
     }
 }
 
-/// Where signals are written to be read by a thread that may do more.  Set once, before there is a handler.
+/// The pipe that carries signals to a thread, which may do more than a handler.  Set once, before there is a handler.
 private nonisolated(unsafe) var arrivals: (read: Int32, write: Int32) = (-1, -1)
 
-/// Runs `body`, which blocks, on a thread of its own.
+/// Runs `body`, which blocks, on a separate thread.
 func onOwnThread<Result: Sendable>(_ body: @escaping @Sendable () throws -> Result) async throws -> Result {
     try await withCheckedThrowingContinuation { continuation in
         Thread.detachNewThread { continuation.resume(with: Swift.Result(catching: body)) }

@@ -8,7 +8,7 @@ struct JUnitReport {
 
         enum Result: Equatable {
             case passed
-            /// What differs.
+            /// The trace differs in this way.
             case failed(String)
             /// Why it could not be tried.
             case broken(String)
@@ -63,7 +63,7 @@ struct JUnitReport {
         return "\(thousandths / 1000).\(String(1000 + thousandths % 1000).dropFirst())"
     }
 
-    /// Without what XML cannot hold (XML 1.0, 2.2).
+    /// Returns the text without characters that XML does not allow (XML 1.0, 2.2).
     private static func allowed(_ text: String) -> String.UnicodeScalarView {
         String.UnicodeScalarView(
             text.unicodeScalars.filter { scalar in

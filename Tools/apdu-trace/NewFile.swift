@@ -3,20 +3,23 @@ import Glibc
 import SmartCardTrace
 import ToolSupport
 
-/// A file that a subcommand makes.  It takes its name when it is whole: until then what is there stays, and who fails or is
-/// killed leaves nothing behind.  Devices, pipes and standard output, `-`, are written into at once.
+/// A file that a subcommand makes.
+///
+/// It takes its name when it is complete.  Until then an existing file stays, and a subcommand that fails or is killed
+/// leaves nothing behind.  Devices, pipes and standard output, `-`, are written directly.
 final class NewFile {
     private let path: String
     private let replacing: Bool
     private let keepsMode: Bool
     private let file: FileHandle
-    /// What it is to be called, without links; nil once it is, and for what has no name to take.
+    /// The final path, without links; nil once the file has it, and for output without a path of its own.
     private var name: String?
-    /// What it is called until then, on a file system that has no files without a name: killed, this program leaves it there.
+    /// The path until then, on a file system without unnamed files; a killed program leaves this file behind.
     private var temporary: String?
 
-    /// - Parameter replacing: whether a file that is there may go.
-    /// - Parameter keepsMode: whether who may read that file may read the new one; otherwise its owner alone may.
+    /// - Parameter replacing: true to permit the replacement of an existing file.
+    /// - Parameter keepsMode: true if the new file keeps the read permissions of that file; otherwise only its owner
+    ///   can read it.
     /// - Throws: ``ToolError``.
     init(_ path: String, replacing: Bool, keepsMode: Bool = false) throws {
         (self.path, self.replacing, self.keepsMode) = (path, replacing, keepsMode)
@@ -28,7 +31,7 @@ final class NewFile {
             guard descriptor >= 0 else { throw Self.notWritable(path) }
             file = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         } else {
-            // A link stays, and what it leads to is replaced.
+            // A link stays, and its target is replaced.
             let name = Self.resolved(path)
             let folder = URL(fileURLWithPath: name).deletingLastPathComponent().path
             let hasLinks = access(Self.descriptors, X_OK) == 0
@@ -79,7 +82,7 @@ final class NewFile {
     /// O_TMPFILE (Linux, include/uapi/asm-generic/fcntl.h), a macro that Swift does not see.
     private static let withoutName = O_DIRECTORY | 0o20_000_000
 
-    /// Where this program's descriptors have names by which files without one are linked (open(2), O_TMPFILE).
+    /// The directory of this program's descriptors, through which unnamed files are linked (open(2), O_TMPFILE).
     private static let descriptors = "/proc/self/fd"
 
     /// - Returns: false, and `errno`, if there is no such link now.
@@ -104,7 +107,7 @@ final class NewFile {
         throw isThere(path)
     }
 
-    /// As ``check(_:replacing:)``, and whether a file can be made there at all, for who makes it later.
+    /// Performs ``check(_:replacing:)``, and checks that a file can be made there later.
     static func checkWritable(_ path: String, replacing: Bool) throws {
         try check(path, replacing: replacing)
         guard path != "-", !TraceFile.isDevice(path) else { return }

@@ -147,7 +147,7 @@ struct PaymentRun {
         self.init(try options.transaction(), ContactlessTerminal(try options.entryPoint()))
     }
 
-    /// What pre-processing makes of a transaction that it refuses, before there is a card.
+    /// The report of a transaction that pre-processing refuses, before there is a card.
     var refusal: ContactlessTerminal.Report? { terminal.refusal(of: transaction) }
 
     func perform(on reader: any CardReader, patience: Duration?) async throws -> ContactlessTerminal.Report {
@@ -163,7 +163,7 @@ struct PaymentRun {
     }
 }
 
-/// What came of a transaction, for scripts that compare it.
+/// The result of a transaction, for scripts that compare it.
 private struct OutcomeReport: Encodable {
     /// `approved`, `declined`, `onlineRequest`, `tryAnotherInterface`, `endApplication`
     let outcome: String

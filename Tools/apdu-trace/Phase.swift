@@ -1,7 +1,7 @@
 import SmartCard
 import SmartCardTrace
 
-/// What a card, or its reader, is asked for in a transaction (EMV Contactless Book A, 5.8; Book 3, 10).
+/// The purpose of a command to a card or its reader in a transaction (EMV Contactless Book A, 5.8; Book 3, 10).
 enum Phase: String, CaseIterable {
     case selection, options, records, authentication, cryptogram, other, reader
 
@@ -17,8 +17,8 @@ enum Phase: String, CaseIterable {
         }
     }
 
-    /// - Parameter command: what was sent on `layer`.
-    /// - Parameter before: what the command before was for, the rest of whose answer this one may fetch.
+    /// - Parameter command: the command on `layer`.
+    /// - Parameter before: the purpose of the command before it, the rest of whose answer this one may fetch.
     init(_ layer: TraceEvent.Layer, _ command: [UInt8], behind before: Phase) {
         guard layer == .apdu, let command = try? CommandAPDU(command) else {
             self = layer == .escape ? .reader : .other

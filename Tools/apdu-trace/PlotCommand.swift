@@ -50,7 +50,7 @@ struct PlotCommand: ParsableCommand {
     }
 }
 
-/// The exchanges of one connection to a card, with what they were for.
+/// The exchanges of one connection to a card, with their purposes.
 struct Timeline {
     static let maximumRows = 2_000
 
@@ -82,7 +82,7 @@ struct Timeline {
         var timelines: [Timeline] = []
         var reader = ""
         var notes: [String] = []
-        /// What was sent before `end` belongs to the connection that ends there.
+        /// Assigns the commands before `end` to the connection that ends there.
         func finish(before end: Int) {
             let part = exchanges.prefix { $0.commandIndex < end }
             exchanges = exchanges.dropFirst(part.count)
@@ -253,7 +253,7 @@ extension Timeline {
         return step
     }
 
-    /// For XML and HTML: what they do not admit, control characters among them, is replaced.
+    /// Escapes text for XML and HTML; characters that they do not allow, such as control characters, are replaced.
     static func escaped(_ words: String) -> String {
         var out = ""
         for scalar in words.unicodeScalars {

@@ -3,9 +3,9 @@ import SmartCard
 import SmartCardTrace
 import ToolSupport
 
-/// Makes traces, one for each reader, of what programs tell of their PC/SC calls.  For one thread.
+/// A recorder of the PC/SC calls that programs report, with one trace for each reader.  For one thread.
 final class ProgramRecorder {
-    /// Who makes a call.
+    /// The source of a call.
     private struct Caller: Hashable {
         let process: EventSocket.Process
         let thread: UInt64
@@ -32,7 +32,7 @@ final class ProgramRecorder {
     private var connections: [Handle: Connection] = [:]
     private var connectionCount = 0
 
-    /// What a program holds open, and readers, beyond all reason.
+    /// The maximum numbers of a program's connections and of readers, beyond any legitimate use.
     private static let (maximumConnections, maximumSlots) = (1024, 64)
 
     /// The first error of a writer.
@@ -45,7 +45,7 @@ final class ProgramRecorder {
         self.makeWriter = makeWriter
     }
 
-    /// Takes what a process tells; nil when it has ended.
+    /// Takes a process's message; nil when the process has ended.
     func take(_ message: EventSocket.Message?, from process: EventSocket.Process) {
         guard let message else {
             for slot in slots.values { slot.end { $0.process == process } }
@@ -121,7 +121,7 @@ final class ProgramRecorder {
                 connection?.slot,
                 isSuccess ? .received(.escape, message.data) : failed(.exchange(.escape)), .ends(.escape))
         case PCSC_CONTROLLED:
-            // What a driver takes besides is for the driver alone, and may be a PIN pad's.
+            // Other driver commands concern the driver alone, and may belong to a PIN pad.
             let code = String(head.argument, radix: 16, uppercase: true)
             let outcome = isSuccess ? "\(message.data.count) bytes" : result.failure().detail ?? ""
             record(connection?.slot, .note("control code \(code): \(outcome)"))
@@ -202,14 +202,14 @@ final class ProgramRecorder {
         private var hasFailed = false
         /// Whose exchange is under way.
         private var turn: (caller: Caller, layer: TraceEvent.Layer)?
-        /// What others have done meanwhile.
+        /// The events of other callers meanwhile.
         private var later: [(event: TraceEvent, caller: Caller, turn: Turn)] = []
 
         private static let (maximumEarly, maximumLater) = (64, 4096)
 
         init(_ name: String) { self.name = name }
 
-        /// Those that a program tried in vain come first, then those that it watched.
+        /// The rank of a trace: readers that a program could not use come first, then those that it only watched.
         var rank: Int { hasFailed ? 0 : early.isEmpty ? 2 : 1 }
 
         func begin(_ writer: TraceWriter?, _ fail: @escaping (any Error) -> Void) {
@@ -221,10 +221,10 @@ final class ProgramRecorder {
             early = []
         }
 
-        /// Records what `caller` does.  While an exchange is under way what others do waits for its end: on each layer an
-        /// answer belongs to the oldest command that has none.
+        /// Records an event of `caller`.
         ///
-        /// A thread that does something else has left its exchange, as by siglongjmp.
+        /// While an exchange is under way, events of other callers wait for its end: on each layer an answer belongs to
+        /// the oldest unanswered command.  A thread that does something else has left its exchange, as by siglongjmp.
         func record(_ event: TraceEvent, by caller: Caller, _ turn: Turn) {
             if let (holder, layer) = self.turn, holder == caller, !turn.isEnd {
                 self.turn = nil
@@ -238,7 +238,7 @@ final class ProgramRecorder {
             switch turn {
             case .begins(let layer): self.turn = (caller, layer)
             case .ends(let layer):
-                // The answer to a command that nobody has told of.
+                // This is the answer to a command that was not reported.
                 guard self.turn?.caller == caller, self.turn?.layer == layer else { return }
                 self.turn = nil
             case .none: break
@@ -269,7 +269,7 @@ final class ProgramRecorder {
                 lastSlot = state
             case .failed(let operation, _):
                 hasFailed = true
-                // What is seen after that is news, whatever it is.
+                // Any later state is new.
                 if operation == .slot { lastSlot = nil }
             default: break
             }

@@ -34,7 +34,7 @@ extension ReplayCommand {
 
 /// vsmartcard's reader, with a replayed card that comes and goes as the recorded one did.
 private final class VPCDSlot: Sendable {
-    /// What a program needs to see it.
+    /// The variables with which a program sees it.
     let environment: [String: String]
     private let service: PrivatePCSCD?
     private let host: VPCDHost
@@ -89,7 +89,7 @@ private final class VPCDSlot: Sendable {
         private let host: VPCDHost
         private let card: ReplayedCard
         private let queue = DispatchQueue(label: "card")
-        /// Whether the card is to be there; nil when it has gone for good.
+        /// True if the card should be there; nil when it has gone for good.
         private let wanted = Mutex<Bool?>(false)
 
         init(_ host: VPCDHost, _ card: ReplayedCard) {
@@ -122,15 +122,15 @@ private final class ReplayedCard: VirtualCard {
     let reader: ReplayReader
     /// Of the first card in the trace.
     let atr: [UInt8]
-    /// Whether the trace begins with the card in the reader.
+    /// True if the trace begins with the card in the reader.
     let isThereFirst: Bool
     private let order: ReplayReader.Order
     private let connection: any CardConnection
     private let mismatch = Mutex<ReplayMismatch?>(nil)
-    /// Called where there is no answer, with whether there will never be one again.
+    /// Called when there is no answer; `forGood` is true if there will never be one again.
     let onSilence = Mutex<@Sendable (_ forGood: Bool) -> Void>({ _ in })
 
-    /// - Parameter makeReader: makes what plays a trace.
+    /// - Parameter makeReader: makes the reader that plays a trace.
     init(
         _ trace: Trace, order: ReplayReader.Order, _ makeReader: (Trace) -> ReplayReader
     ) throws {
@@ -152,11 +152,12 @@ private final class ReplayedCard: VirtualCard {
         connection = try waiting { try await reader.connect() }
     }
 
-    /// A service powers and resets cards when it likes, and what goes to the reader never comes here.
+    /// Returns true for an event that is played.  A service powers and resets cards at any time, and commands to the
+    /// reader never arrive here.
     private static func isPlayed(_ what: TraceEvent.What, _ order: ReplayReader.Order) -> Bool {
         switch what {
         case .slot, .sent(.apdu, _), .received(.apdu, _), .failed(.exchange(.apdu), _): true
-        // They divide the answers by what was selected.
+        // Connections and resets divide the answers by the selected application.
         case .connected, .reset: order == .keyed
         default: false
         }
@@ -202,7 +203,7 @@ private func waiting<Value: Sendable>(_ body: @escaping @Sendable () async throw
     return try outcome.get()
 }
 
-/// What comes of a task, for a thread that waits.
+/// The result of a task, for a thread that waits.
 private final class Outcome<Value: Sendable>: Sendable {
     private let result = Mutex<Result<Value, any Error>>(.failure(CancellationError()))
     private let isThere = DispatchSemaphore(value: 0)

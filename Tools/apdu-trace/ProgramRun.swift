@@ -13,8 +13,8 @@ struct ProgramRun {
     /// - Returns: its exit status.
     /// - Throws: when a trace could not be written, after the program has ended.
     func record(to output: TraceOutput) throws -> Int32 {
-        // What is wrong with the file is said before the program does anything; but there is none before there is a reader,
-        // so that a program that cannot be run costs no trace.
+        // Report problems with the file before the program starts.  The file itself is made when there is a reader, so
+        // that a program that cannot run destroys no trace.
         try NewFile.checkWritable(output.output, replacing: output.force)
         var files: [Int: String] = [:]
         var number = 0

@@ -16,8 +16,8 @@ struct TraceOutput: ParsableArguments {
 
     func writer() throws -> sending TraceWriter { try writer(to: output) }
 
-    /// Writes to `path` as soon as there is more to tell than the reader and the transaction; a file that is there stays as
-    /// it is until then.  From then on the file holds every event up to the last.
+    /// Writes to `path` once there is more to write than the reader and the transaction.  Until then an existing file
+    /// stays unchanged.  From then on the file holds every event up to the last.
     func writer(to path: String) throws -> sending TraceWriter {
         try NewFile.check(path, replacing: force)
         let replacing = force
@@ -34,7 +34,7 @@ struct TraceOutput: ParsableArguments {
         }
     }
 
-    /// Whether a line of a trace is its first, or tells of the reader or the transaction.
+    /// Returns true for the first line of a trace, and for a line about the reader or the transaction.
     private static func isPreamble(_ line: [UInt8]) -> Bool {
         if line.starts(with: TraceFormat.header.utf8) { return true }
         let word = line.split(separator: UInt8(ascii: " "), maxSplits: 2).dropFirst().first ?? []
@@ -76,7 +76,7 @@ struct RecordCommand: AsyncParsableCommand {
         guard count ?? 1 >= 1 else { throw ToolError.usage("--count takes 1 or more", "For example: --count 1") }
         var left = count ?? (readerOptions.isVirtual ? 1 : Int.max)
         let readers = try await readerOptions.readers()
-        // There is no file before there is a card, so that who gives up finds none.
+        // There is no file before there is a card, so that an early exit leaves none behind.
         try NewFile.checkWritable(output.output, replacing: output.force)
         // A trace is about one reader: the one that gets the first card.
         let base = try await readerOptions.waitForCard(on: readers)
@@ -126,7 +126,7 @@ struct RecordCommand: AsyncParsableCommand {
     }
 }
 
-/// `count` bytes that nobody foresees.
+/// Returns `count` unpredictable bytes.
 private func random(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8.random(in: 0...255) } }
 
 extension TerminalTime {

@@ -2,9 +2,9 @@ import EMVContactless
 import SmartCard
 import SmartCardTrace
 
-/// One selection of an application and what was asked of it afterwards, as a trace has it.
+/// One selection of an application in a trace, and the commands that followed.
 struct RecordedApplication {
-    /// What a command brought, and the number of the message with the answer.
+    /// The data that a command returned, and the number of the message with the answer.
     struct Exchange {
         let command: CommandAPDU
         let answer: Int
@@ -66,7 +66,8 @@ struct RecordedApplication {
         return objects
     }
 
-    /// What the terminal sent for the card's PDOL and CDOL1, by tag, and the values for the PDOL as they were sent.
+    /// Returns the terminal's data for the card's PDOL and CDOL1, by tag, and the values for the PDOL as they were
+    /// sent.
     func terminalData(_ objects: [TLVTag: [UInt8]]) -> (byTag: [TLVTag: [UInt8]], options: [UInt8]) {
         var byTag: [TLVTag: [UInt8]] = [:]
         func take(_ list: TLVTag, from data: [UInt8]) {
@@ -95,7 +96,7 @@ struct RecordedApplication {
         let answer: Int?
     }
 
-    /// The records of the AFL in its order (EMV Book 3, 10.2); nil if it is none.
+    /// Returns the records of the AFL in its order (EMV Book 3, 10.2); nil for an invalid AFL.
     func located(_ objects: [TLVTag: [UInt8]]) -> [Located]? {
         guard let locator = objects[0x94], locator.count % 4 == 0 else { return nil }
         var located: [Located] = []
@@ -115,7 +116,7 @@ struct RecordedApplication {
         return located
     }
 
-    /// What of the records the issuer has signed.
+    /// Returns the records, or parts of records, that the issuer has signed.
     func signedRecords(_ objects: [TLVTag: [UInt8]], _ messages: [TraceMessage]) -> StaticDataToBeAuthenticated {
         var records = StaticDataToBeAuthenticated()
         for record in located(objects) ?? [] where record.isSigned {
@@ -126,7 +127,7 @@ struct RecordedApplication {
 }
 
 extension StatusWord {
-    /// Whether data came with it: success, warnings, more data.
+    /// True if the response contains data: success, warnings, more data.
     var isAnswered: Bool {
         switch self {
         case .success, .warning, .warningChanged, .moreData: true

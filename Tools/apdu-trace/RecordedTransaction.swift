@@ -3,7 +3,7 @@ import SmartCard
 import SmartCardTrace
 import ToolSupport
 
-/// What a trace says of the transaction in it and of what came of that, under the keys of TraceFileFormat.md.
+/// The transaction in a trace and its result, under the keys of TraceFileFormat.md.
 enum RecordedTransaction {
     private static let kinds: [(word: String, kind: Transaction.Kind)] = [
         ("purchase", .purchase), ("cash", .cash), ("cashback", .purchaseWithCashback), ("refund", .refund),
@@ -26,12 +26,12 @@ enum RecordedTransaction {
             + [Self.configuration(configuration)].map { .meta(key: $0.key, value: $0.value) }
     }
 
-    /// What tells that the file called `path` has configured the reader; nil: the built-in.
+    /// Returns the note that the file at `path` has configured the reader; nil: the built-in configuration.
     static func configuration(_ path: String?) -> (key: String, value: String) {
         ("transaction.configuration", path?.split(separator: "/").last.map(String.init) ?? "test")
     }
 
-    /// The transaction that `meta` tells of; what it does not tell is a purchase, without cashback, with the number 0.
+    /// Returns the transaction in `meta`.  The defaults are a purchase, no cashback, and the number 0.
     ///
     /// - Throws: ``ToolError`` that names the key.
     static func transaction(_ meta: [String: String]) throws -> Transaction {
@@ -78,13 +78,13 @@ enum RecordedTransaction {
         return TerminalTime(date, hour: numbers[3], minute: numbers[4], second: numbers[5])
     }
 
-    /// The line for what was drawn on the way.
+    /// Returns the line for the values drawn during the transaction.
     static func drawn(_ report: ContactlessTerminal.Report) -> [TraceEvent.What] {
         let numbers = report.furtherUnpredictableNumbers.map(\.hex).joined(separator: " ")
         return numbers.isEmpty ? [] : [.meta(key: "transaction.further-numbers", value: numbers)]
     }
 
-    /// The lines for what came of it.  Account data and what a card computes is not among them.
+    /// Returns the lines for the result.  They contain neither account data nor values that a card computes.
     static func events(_ final: FinalOutcome) -> [TraceEvent.What] {
         let outcome = final.outcome
         let data = [outcome.dataRecord, outcome.discretionaryData].flatMap { $0?.elements ?? [] }.filter {
@@ -105,7 +105,8 @@ enum RecordedTransaction {
 
     static func isOutcome(key: String) -> Bool { key.hasPrefix("outcome.") }
 
-    /// Where `recorded` and `replayed` differ, one line each, card data masked; a reason counts only if `exact`.
+    /// Returns the differences between `recorded` and `replayed`, one line each, card data masked; a reason counts only
+    /// if `exact`.
     static func differences(
         recorded: [String: String], replayed: [String: String], exact: Bool
     ) -> [String] {
@@ -115,7 +116,7 @@ enum RecordedTransaction {
             guard key == "outcome.data" else {
                 return ["! \(key)  \(old.map { shown($0, key) } ?? "-") | \(new.map { shown($0, key) } ?? "-")"]
             }
-            // Of a long list only what differs.
+            // A long list shows only the differences.
             let objects = [old, new].map { ($0 ?? "").split(separator: " ").map(String.init) }
             let lines = objects[1].difference(from: objects[0]).map { change in
                 switch change {

@@ -55,7 +55,7 @@ struct RedactCommand: AsyncParsableCommand {
         let source = try RereadableTrace(trace.file)
         var secrets = try await source.secrets(holdingTransactions: reissue)
         var cuts: [Int] = []
-        // What will be taken out is told at the beginning.
+        // The list of items to take out is at the beginning.
         try await source.forEachPiece(holdingTransactions: reissue) { piece in
             _ = redaction.redacted(piece, knowing: &secrets, isFirst: false)
             if piece.isCut, let line = piece.lines.last, cuts.count < 10 { cuts.append(line) }
@@ -100,7 +100,7 @@ struct RedactCommand: AsyncParsableCommand {
         if let authorities { try NewFile.write(keyFile, to: authorities, replacing: output.force) }
     }
 
-    /// What makes the numbers the same from one run to the next; nil for a random key.
+    /// Returns the secret that makes the numbers the same in each run; nil for a random key.
     private func secret() throws -> [UInt8]? {
         guard key == nil || keyFile == nil else {
             throw ToolError.usage("--key and --key-file exclude each other", "Name one of them.")

@@ -13,7 +13,7 @@ struct Reissue {
     private(set) var trace: Trace
     /// Whose keys a terminal must know to authenticate them.
     private(set) var authorities: [CertificationAuthorityKey] = []
-    /// The keys of each application that has been signed anew, by its DF name in SELECT.
+    /// The keys of each application whose signatures have been replaced, by its DF name in SELECT.
     private(set) var certifications: [[UInt8]: TestCertification] = [:]
 
     private let original: [TraceMessage]
@@ -29,9 +29,9 @@ struct Reissue {
     }
 
     /// - Parameters:
-    ///   - redacted: what redaction made of `original`.
-    ///   - keys: by which it is told whether authentication succeeded before.
-    ///   - hidesCryptograms: whether no signature is to hold the application cryptogram of the original.
+    ///   - redacted: the result of redacting `original`.
+    ///   - keys: the keys that determine if authentication succeeded before.
+    ///   - hidesCryptograms: true if no signature may contain the application cryptogram of the original.
     init(_ redacted: Trace, of original: Trace, keys: CAPublicKeys, hidesCryptograms: Bool = false) {
         trace = redacted
         self.hidesCryptograms = hidesCryptograms
@@ -61,14 +61,14 @@ struct Reissue {
         }
     }
 
-    /// How long the keys of the card are, by the lengths of what they signed; nil if it has none.
+    /// Returns the lengths of the card's keys, from the lengths of what they signed; nil if it has none.
     static func lengths(_ card: [TLVTag: [UInt8]]) -> TestCertification.Lengths? {
         guard let first = card[0x90], let exponent = card[0x9F32] else { return nil }
         let second = card[0x9F46]
         guard let issuer = second?.count ?? card[0x93]?.count else { return nil }
         var length: Int?
         if second != nil {
-            // EMV Book 2, table 14: what has no place in the certificate is the remainder.
+            // EMV Book 2, table 14: the part that does not fit into the certificate is the remainder.
             length = card[0x9F48].flatMap { $0.isEmpty ? nil : issuer - 42 + $0.count } ?? card[0x9F4B]?.count
         }
         return TestCertification.Lengths(
@@ -178,7 +178,7 @@ struct Reissue {
         (try? TLVList(bytes[message]))?.flattened.first { $0.tag == tag }.map { Array($0.value) }
     }
 
-    /// What the signatures of the original say that is to be said again.
+    /// The contents of the original's signatures that the new ones repeat.
     private struct Signed {
         var staticDataFormat: UInt8 = 0x03
         var dataAuthenticationCode: [UInt8] = [0xDA, 0xC0]
@@ -271,7 +271,7 @@ struct Reissue {
 
 /// Packed digits.
 enum PackedNumber {
-    /// Those that `value` begins with.
+    /// Returns the digits at the beginning of `value`.
     static func digits(_ value: [UInt8]) -> [UInt8] {
         Array(value.flatMap { [$0 >> 4, $0 & 0x0F] }.prefix { $0 < 10 })
     }

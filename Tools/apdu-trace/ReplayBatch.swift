@@ -5,7 +5,7 @@ import SmartCard
 import SmartCardTrace
 import ToolSupport
 
-/// Which of many traces are replayed, and where the results go.
+/// The options that select traces for replay and the files for the results.
 struct BatchOptions: ParsableArguments {
     @Option(
         help: .init(
@@ -54,21 +54,22 @@ struct Shard {
         (self.index, self.count) = (index, count)
     }
 
-    /// Whether the trace at `path`, relative to the folder that was named, is in this part: by its FNV-1a hash of 64 bits.
+    /// Returns true if the trace at `path`, relative to the named folder, is in this part: by its FNV-1a hash of 64
+    /// bits.
     func contains(_ path: String) -> Bool {
         let hash = path.utf8.reduce(0xCBF2_9CE4_8422_2325 as UInt64) { ($0 ^ UInt64($1)) &* 0x100_0000_01B3 }
         return hash % UInt64(count) == UInt64(index - 1)
     }
 }
 
-/// Replays traces with our own terminal, each with its own transaction, and compares what comes of it.
+/// A replay of traces with our own terminal, each with its own transaction, and a comparison of the results.
 struct ReplayBatch {
     let options: BatchOptions
     let order: ReplayReader.Order
     let comparison: ReplayReader.Comparison
     let timing: ReplayReader.Timing
     let terminal: ContactlessTerminal
-    /// The file that the terminal is configured by; nil where nobody has named one, and it is the built-in.
+    /// The file that configures the terminal; nil for the built-in configuration.
     let configuration: String?
     let json: Bool
 
@@ -133,7 +134,7 @@ struct ReplayBatch {
         if summary.failed > 0 { throw ExitCode(1) }
     }
 
-    /// Before anything is replayed: what a long run has found is not to be lost.
+    /// Checks before any replay, so that the results of a long run are not lost.
     private static func checkWritable(_ path: String) throws {
         let descriptor = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0o666)
         guard descriptor >= 0 else { throw notWritable(path) }
@@ -178,7 +179,7 @@ struct ReplayBatch {
 
     // MARK: Replaying
 
-    /// As many at once as there are processors; what is told of them comes in the order of the files.
+    /// Replays as many at once as there are processors; reports in the order of the files.
     private func replay(_ files: [File]) async -> [JUnitReport.Case] {
         await withTaskGroup(of: (Int, JUnitReport.Case).self) { group in
             var waiting = files.enumerated().makeIterator()
@@ -247,7 +248,7 @@ struct ReplayBatch {
         }
     }
 
-    /// What may be why a trace whose meta lines are `recorded` differs.
+    /// Returns a possible reason why a trace with the meta lines `recorded` differs.
     private func hint(_ recorded: [String: String]) -> String {
         guard configuration == nil, let name = recorded["transaction.configuration"], name != "test" else { return "" }
         return "\n  recorded with a file called \(name); give its path: --kernel PATH"
@@ -284,8 +285,8 @@ struct ReplayBatch {
 
     // MARK: What is expected
 
-    /// Writes `outcome` in the place of the one that the file has, and what it was come to with; its other lines stay as
-    /// they are, byte for byte.
+    /// Replaces the outcome in the file by `outcome`, with the values that produced it; other lines stay unchanged,
+    /// byte for byte.
     private func write(
         _ outcome: [TraceEvent.What], to path: String, after trace: Trace
     ) throws -> JUnitReport.Case.Result {
@@ -293,7 +294,7 @@ struct ReplayBatch {
             throw ToolError.usage("\(path) cannot be read", "Check that the file is there and readable.")
         }
         var lines = old.split(separator: 0x0A, omittingEmptySubsequences: false)
-        // What a crash cut off is none.
+        // A line that a crash cut off does not count.
         lines.removeLast()
         lines.removeAll { Self.key($0).map(RecordedTransaction.isOutcome) ?? false }
         let (key, value) = RecordedTransaction.configuration(configuration)
@@ -311,7 +312,7 @@ struct ReplayBatch {
         return .passed
     }
 
-    /// That of the meta line that `line` is.
+    /// Returns the key of the meta line `line`.
     private static func key(_ line: Data) -> String? {
         let words = line.split(separator: 0x20, maxSplits: 3)
         guard line.first != UInt8(ascii: "#"), words.count > 2, words[1].elementsEqual("meta".utf8) else { return nil }

@@ -14,7 +14,7 @@ struct TraceArgument: ParsableArguments {
 /// A trace that is read more than once, from its beginning each time, in little memory.  What can be read only once, as
 /// standard input and pipes, is put into a file without a name first.
 final class RereadableTrace {
-    /// As it was given.
+    /// The name as it was given.
     private let name: String
     private let path: String
     private let spool: FileHandle?
@@ -60,10 +60,10 @@ final class RereadableTrace {
         return spool
     }
 
-    /// The trace's pieces from the beginning, each of which `body` is given.  What a program that still records has added
-    /// since the first time is left out.
+    /// Passes the trace's pieces to `body` from the beginning.  Events that a program has added since the first time
+    /// are skipped.
     ///
-    /// - Parameter holdingTransactions: whether no payment is to begin in one piece and end in another.
+    /// - Parameter holdingTransactions: true if no payment may begin in one piece and end in another.
     @discardableResult
     func forEachPiece(
         holdingTransactions: Bool = false, _ body: (TracePieces.Piece) async throws -> Void
@@ -76,12 +76,12 @@ final class RereadableTrace {
         return pieces
     }
 
-    /// Errors of what `body` reads have the name that was given.
+    /// Runs `body`, and gives the trace's name to errors of reading.
     private func naming<Result>(_ body: () throws -> Result) throws -> Result {
         try UnreadableTrace.naming(name, body)
     }
 
-    /// What has to be known before any of it is shown or redacted, in the same pieces.
+    /// Returns the facts that are needed before any of it is shown or redacted, from the same pieces.
     func secrets(holdingTransactions: Bool = false) async throws -> TraceSecrets {
         var secrets = TraceSecrets()
         try await forEachPiece(holdingTransactions: holdingTransactions) { piece in
@@ -91,7 +91,7 @@ final class RereadableTrace {
         return secrets
     }
 
-    /// - Throws: ``ToolError`` if there is more to remember than any trace has.
+    /// - Throws: ``ToolError`` if there is more to remember than in any plausible trace.
     func check(_ secrets: TraceSecrets) throws {
         guard secrets.size <= Self.maximumNumbers else {
             throw ToolError.usage(

@@ -90,7 +90,7 @@ struct StatsCommand: ParsableCommand {
     }
 }
 
-/// How long the exchanges of a trace took, gathered event by event, in memory that does not grow with their number.
+/// The durations of a trace's exchanges, collected event by event, in memory that does not grow with their number.
 struct TraceTiming {
     private struct Pending {
         let time: Duration
@@ -110,7 +110,7 @@ struct TraceTiming {
     private var pending: [TraceEvent.Layer: [Pending]] = [:]
     private var first: Duration?
     private var last = Duration.zero
-    /// When the card last answered, and what for.
+    /// The time of the card's last answer, and its purpose.
     private var lastAnswer: Duration?
     private var lastPhase = Phase.other
 
@@ -165,7 +165,7 @@ struct TraceTiming {
     }
 }
 
-/// How many durations there were of which length: to within 1 %, however many.
+/// The distribution of durations, to within 1 % for any number of them.
 struct DurationHistogram {
     /// So many bits of each number count.
     private static let bits = 7

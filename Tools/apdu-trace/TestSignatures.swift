@@ -5,8 +5,8 @@ import SmartCardTrace
 import ToolReaders
 import ToolSupport
 
-/// What a test authority has signed in a trace: the card certificates, and the signatures by the keys in them, that
-/// ``Reissue`` leaves.  They hold no other account number than the data objects beside them.
+/// The test authority's signatures in a trace: the card certificates, and the signatures by their keys, that
+/// ``Reissue`` leaves there.  They contain no account number apart from that in the data objects.
 enum TestSignatures {
     /// The values of those objects of `trace` that stand authentication under the test authorities.
     static func all(in trace: Trace) -> Set<[UInt8]> {

@@ -1,17 +1,17 @@
 import SmartCardTrace
 import ToolSupport
 
-/// What is wrong with the file at ``path``.
+/// The problem with the file at ``path``.
 struct UnreadableTrace: Error {
     let path: String
     let error: TraceError
 
-    /// What `body` reads of the file at `path`.
+    /// Returns the result of `body`, which reads the file at `path`.
     static func naming<Result>(_ path: String, _ body: () throws -> Result) throws -> Result {
         do { return try body() } catch let error as TraceError { throw UnreadableTrace(path: path, error: error) }
     }
 
-    /// Without the name, for who has said it.
+    /// The problem without the name, for callers that have printed it.
     var reason: String {
         guard case .file(let text) = error.reason else { return error.description }
         let system = text.split(separator: ": ").last.map(String.init) ?? text

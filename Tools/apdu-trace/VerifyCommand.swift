@@ -121,7 +121,7 @@ struct VerifyCommand: AsyncParsableCommand {
             .joined(separator: ", ")
     }
 
-    /// What of `exchanges` no replay can play, whoever asks.
+    /// Returns the faults of `exchanges` that prevent any replay.
     private static func faults(_ exchanges: [Trace.Exchange], _ lines: [Int]) -> [String] {
         exchanges.flatMap { exchange -> [String] in
             let line = lines[exchange.commandIndex]

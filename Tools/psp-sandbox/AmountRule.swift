@@ -1,5 +1,5 @@
-/// How the sandbox decides: by the last two digits of the amount in minor units, most of which are response codes of
-/// ISO 8583 (field 39).
+/// The simulated decision: the last two digits of the amount in minor units, most of which are response codes of ISO
+/// 8583 (field 39).
 struct AmountRule: Sendable {
     enum Delivery: Int, Sendable {
         case now
@@ -7,7 +7,7 @@ struct AmountRule: Sendable {
         case late
         /// The connection is closed without an answer.
         case never
-        /// The sandbox ends, as if it had crashed, when it has booked the payment.
+        /// The sandbox ends, as in a crash, after it has booked the payment.
         case crash
     }
 
@@ -17,7 +17,7 @@ struct AmountRule: Sendable {
     let message: String
     var delivery = Delivery.now
 
-    /// Whether it is not decided at all: the call is refused, and nothing of it is done.
+    /// True if the call is refused and nothing of it is done.
     var isRefusal = false
 
     var isApproval: Bool { responseCode == "00" }
@@ -35,7 +35,7 @@ struct AmountRule: Sendable {
         AmountRule(ending: nil, responseCode: "00", message: "Approved"),
     ]
 
-    /// Where a fault has it.
+    /// The rule of a fault that declines.
     static let declined = AmountRule(ending: nil, responseCode: "05", message: "Do not honour")
 
     /// For stored card data that have been opened, and are none.

@@ -12,7 +12,7 @@ struct Batch: Decodable, Sendable {
         let attachment: String?
         let signature: String
 
-        /// As ProximityReader's documentation has it.
+        /// The form that ProximityReader's documentation specifies.
         var canonicalForm: String {
             "swift-contactless payment 1\n\(id)\n\(paymentCardData)\n\(generalCardData)\n"
                 + (attachment.map { "\($0)\n" } ?? "")
@@ -26,7 +26,7 @@ struct Batch: Decodable, Sendable {
     let leafCertificate: String
     let payments: [Stored]
 
-    /// What the signature and the hash of a deletion token are made of, as ProximityReader's documentation has it.
+    /// The input of the signature and the hash of a deletion token, as ProximityReader's documentation specifies.
     var canonicalForm: String {
         let lines = payments.map { payment in
             let hash = SHA256.hash(data: Data(payment.canonicalForm.utf8))
@@ -35,7 +35,7 @@ struct Batch: Decodable, Sendable {
         return "swift-contactless batch 1\n\(id)\n\(payments.count)\n\(lines.joined())"
     }
 
-    /// - Throws: ``Sandbox/Refusal`` for a batch that is none.
+    /// - Throws: ``Sandbox/Refusal`` for an invalid batch.
     func check() throws {
         // Line feeds would make another batch's canonical form of it.
         func isName(_ text: String) -> Bool {

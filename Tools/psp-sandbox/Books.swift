@@ -1,13 +1,13 @@
 import Foundation
 import Glibc
 
-/// What was decided under each idempotency key: in memory, and in a file, if there is one, so that it outlives the process.
+/// The decision under each idempotency key, in memory and optionally in a file that outlives the process.
 ///
-/// The file has a line of JSON for each decision, which is on the disk before the decision is answered.
+/// The file contains a line of JSON for each decision, which is on the disk before the decision is answered.
 final class Books {
     struct Entry: Codable, Sendable {
         let payment: Sandbox.Payment
-        /// What was asked for, hashed; nil if the key was reversed before anything was asked.
+        /// The hash of the request; nil if the key was reversed before any request.
         let request: String?
         /// The card data, hashed.
         let cardData: String?
@@ -17,7 +17,7 @@ final class Books {
     private var order: [String] = []
     private var keys: [String: String] = [:]
     private var descriptor: Int32 = -1
-    /// Whether the file ends with a line that was cut off and could not be taken away.
+    /// True if the file ends with an incomplete line that could not be removed.
     private var isTorn = false
 
     struct Failure: Error, CustomStringConvertible {
@@ -65,7 +65,7 @@ final class Books {
             let count = line.withUnsafeBytes { write(descriptor, $0.baseAddress, $0.count) }
             guard count == line.count, fsync(descriptor) == 0 else {
                 let reason = count >= 0 && count < line.count ? "no space" : String(cString: strerror(errno))
-                // Nobody could read what is written behind it.
+                // Anything written after it would be unreadable.
                 isTorn = ftruncate(descriptor, length) != 0
                 throw Failure(description: "the books cannot be written: \(reason)")
             }

@@ -3,7 +3,7 @@ import EMVContactless
 import Foundation
 import SmartCard
 
-/// What the sandbox makes of card data, before it forgets them: nothing of it is secret.
+/// The facts that the sandbox keeps of card data, none of which are secret, before it forgets the data.
 struct Card {
     let kind: Sandbox.Kind
     let units: UInt64
@@ -32,7 +32,7 @@ struct Card {
             throw Failure.unreadable("The card data are no JWE.")
         }
         do {
-            // Nothing leaves the closure but the masked account; what it copies is wiped as it is freed (CWipedHeap).
+            // Only the masked account leaves the closure; its copies are wiped when they are freed (CWipedHeap).
             self = try key.open(jwe) { try Card(Array($0)) }
         } catch let error as JWEError {
             if case .otherKey = error.reason { throw Failure.otherKey }

@@ -182,7 +182,7 @@ struct PSPSandbox: AsyncParsableCommand {
         }
     }
 
-    /// What clients send may hold anything: controls are not for the terminal.
+    /// Prints text from clients without control characters, which could steer the terminal.
     private static func print(_ line: String) {
         let text = String(
             String.UnicodeScalarView(

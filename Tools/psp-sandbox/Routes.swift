@@ -17,7 +17,7 @@ struct Routes: HTTPHandler {
 
     func handleRequest(_ request: HTTPRequest) async throws -> HTTPResponse {
         do {
-            // Whole, before anything is answered: what is left of it would be taken for the next request.
+            // Read the whole body before any answer: a rest would be taken for the next request.
             guard let body = try await body(of: request) else { return HTTPResponse(webSocket: NoAnswer()) }
             return try await answer(request, body)
         } catch let refusal as Sandbox.Refusal {

@@ -3,14 +3,14 @@ import EMVContactless
 import Foundation
 import Glibc
 
-/// What the payment service does: each payment once, under its key.
+/// The simulated service: it performs each payment once, under its key.
 actor Sandbox {
     enum Kind: String, Codable, Sendable {
         case payment
         case refund
     }
 
-    /// What a payment or a refund is asked for with.
+    /// The request for a payment or a refund.
     struct Charge: Decodable, Sendable {
         /// As `PaymentCardReadResult.paymentCardData` has it.
         let cardData: String
@@ -22,30 +22,30 @@ actor Sandbox {
         let receiptFacts: ReceiptFacts?
     }
 
-    /// What was asked for under a key that is to be taken back, where the caller knows it.
+    /// The original request under a key to be reversed, as far as the caller knows it.
     struct Reversal: Decodable, Sendable {
-        /// As in ``Charge``.
+        /// The amount, as in ``Charge``.
         let amount: String?
         let currency: String?
     }
 
-    /// What was answered; nothing of it is secret.
+    /// The answer; nothing in it is secret.
     struct Payment: Codable, Sendable {
         let id: String
         let kind: Kind
         let status: String
         let responseCode: String
         let message: String
-        /// In the currency's major unit; nil for card data that are none, and for what was reversed by its key alone and has
-        /// not come, as the next one.
+        /// The amount in the currency's major unit; nil for invalid card data, and for a payment that was reversed by
+        /// its key alone and has not arrived.
         let amount: String?
         let currency: String?
-        /// The account number, masked; nil for card data that are none, and for what was reversed before it came.
+        /// The masked account number; nil for invalid card data, and for a payment that was reversed before it arrived.
         let card: String?
         let idempotencyKey: String
         /// When it was decided.
         let time: Date
-        /// As it came.
+        /// The receipt facts as received.
         let receiptFacts: ReceiptFacts?
 
         /// That it is about these, where it was reversed before it came.
@@ -55,7 +55,7 @@ actor Sandbox {
                 currency: currency, card: card, idempotencyKey: idempotencyKey, time: time, receiptFacts: receiptFacts)
         }
 
-        /// As it is after a reversal: ISO 8583, field 39, 17: customer cancellation.
+        /// The payment after a reversal: ISO 8583, field 39, 17: customer cancellation.
         var reversed: Payment {
             Payment(
                 id: id, kind: kind, status: "declined", responseCode: "17", message: "Reversed", amount: amount,
@@ -65,7 +65,7 @@ actor Sandbox {
 
     struct BatchAnswer: Encodable, Sendable {
         let deletionToken: String
-        /// Those that are decided.
+        /// The decided payments.
         let payments: [Payment]
     }
 
@@ -76,27 +76,27 @@ actor Sandbox {
         let message: String
     }
 
-    /// An answer, and how it goes out: only the first to a key is late or lost.
+    /// An answer and its delivery: only the first answer to a key is late or lost.
     struct Reply<Body: Encodable & Sendable>: Sendable {
         let body: Body
         let delivery: AmountRule.Delivery
     }
 
-    /// What goes wrong with the next calls that move money, whatever they are about.
+    /// A fault of the next calls that move money, of any kind.
     struct Fault: Codable, Sendable {
         enum Kind: String, Codable, Sendable {
             /// The merchant is: also where it asks for tokens, decisions and reversals.
             case refused
             case declined
             case late
-            /// Carried out late, and answered then, whether its caller is still there or not.
+            /// The call is performed late, and answered then, even if its caller has left.
             case delayed
             /// Carried out; the connection is closed without an answer.
             case lost
         }
 
         let kind: Kind
-        /// How many calls are left.
+        /// The number of calls left.
         var calls: Int
         /// The status of a refusal; nil: 403.
         let status: Int?
@@ -107,7 +107,7 @@ actor Sandbox {
     /// By idempotency key: the batch's hash.
     private var batches: [String: SHA256Digest] = [:]
     private var terminals = Terminals()
-    /// Whether batches come from terminals alone that are enrolled.
+    /// True if only enrolled terminals may send batches.
     private let needsEnrolment: Bool
 
     init(keys: SandboxKeys, books: sending Books, needsEnrolment: Bool) {
@@ -120,7 +120,7 @@ actor Sandbox {
 
     private var fault: Fault?
 
-    /// - Throws: ``Refusal`` for one that is none.
+    /// - Throws: ``Refusal`` for an invalid fault.
     func set(_ fault: Fault) throws {
         guard (0...1_000_000).contains(fault.calls), (400...599).contains(fault.status ?? 403) else {
             throw Refusal(
@@ -129,7 +129,7 @@ actor Sandbox {
         self.fault = fault
     }
 
-    /// What ``set(_:)`` was told last, and how many calls wait to be carried out late.
+    /// The last argument of ``set(_:)``, and the number of calls that wait to be performed late.
     struct Faults: Encodable, Sendable {
         let fault: Fault?
         let delayed: Int
@@ -138,7 +138,7 @@ actor Sandbox {
     var faults: Faults { Faults(fault: fault, delayed: delayed) }
     private var delayed = 0
 
-    /// Carries out a call of ``Fault/Kind/delayed`` when `lateness` is over, whether anybody waits for it or not.
+    /// Performs a call of ``Fault/Kind/delayed`` after `lateness`, even if no caller waits for it.
     func carryOut<Answer: Sendable>(
         after lateness: Duration, _ call: @escaping @Sendable () async throws -> Answer
     ) async throws -> Answer {
@@ -182,7 +182,7 @@ actor Sandbox {
 
     // MARK: Payments
 
-    /// - Parameter declines: whether it is declined, whatever its amount.
+    /// - Parameter declines: true to decline it, regardless of its amount.
     func decide(_ kind: Kind, key: String, _ charge: Charge, declines: Bool = false) throws -> Reply<Payment> {
         guard let currency = Currency[charge.currency], let units = Self.minorUnits(charge.amount, of: currency) else {
             throw Self.invalidAmount
@@ -226,9 +226,9 @@ actor Sandbox {
         return Reply(body: payment, delivery: rule.delivery)
     }
 
-    /// Takes back what was approved under a key; under one that is not known, nothing will be approved.
+    /// Reverses the approval under a key; under an unknown key, no payment will be approved.
     ///
-    /// - Parameter reversal: what was asked for under it, for one that is not known.
+    /// - Parameter reversal: the original request, for an unknown key.
     func reverse(_ key: String, _ reversal: Reversal) throws -> Payment {
         let known = books[key]
         if known == nil, let amount = reversal.amount {
@@ -298,8 +298,9 @@ actor Sandbox {
         }
     }
 
-    /// - Returns: what is decided, in the batch's order.  Left out is what this service can never decide: card data that are
-    ///   sealed for another key, or came under another identifier; an identifier that came with others; a refund.
+    /// - Returns: the decided payments, in the batch's order.  Payments that this service can never decide are omitted:
+    ///   card
+    ///   data sealed for another key, or under another identifier; an identifier with other card data; a refund.
     private func decide(_ batch: Batch, _ declines: Bool) throws -> ([Payment], AmountRule.Delivery) {
         var isFirst = true
         let plans = batch.payments.map { stored -> (Batch.Stored, Plan) in
@@ -349,7 +350,7 @@ actor Sandbox {
     private func plan(for stored: Batch.Stored, _ declines: Bool) -> Plan {
         let cardData = Self.hash(stored.paymentCardData)
         if let known = books[stored.id] {
-            // One that was reversed before it came has none.
+            // A payment that was reversed before it arrived has no card data.
             guard known.cardData ?? cardData == cardData else { return .undecidable }
             if known.payment.card == nil, known.payment.responseCode == "17",
                 let card = try? Card(opening: stored.paymentCardData, with: keys.cardDataKey)
@@ -385,7 +386,7 @@ actor Sandbox {
 
     // MARK: Values
 
-    /// - Returns: nil for what is no amount of the currency.
+    /// - Returns: nil for text that is not an amount of the currency.
     private static func minorUnits(_ text: String, of currency: Currency) -> UInt64? {
         let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
         let (exponent, decimals) = (currency.exponent ?? 0, parts.count == 2 ? parts[1] : "")

@@ -2,7 +2,7 @@ import CardEncryption
 import Foundation
 import JWTKit
 
-/// Signs what the sandbox says.
+/// The keys that sign the sandbox's statements.
 struct SandboxKeys: Sendable {
     // TEST: a published key.  Whoever trusts it trusts everybody.
     private static let keyID = "test-payment-service"
@@ -11,7 +11,7 @@ struct SandboxKeys: Sendable {
     static let issuer = "psp-sandbox"
     static let audience = "terminals"
 
-    /// What readers seal card data for.
+    /// The key to which readers seal card data.
     let cardDataKey: JWEPrivateKey
     private let signer = JWTKeyCollection()
 
@@ -51,7 +51,7 @@ struct SandboxKeys: Sendable {
             type: "deletion-token+jwt")
     }
 
-    /// - Parameter type: what the token is for.
+    /// - Parameter type: the purpose of the token.
     private func sign(_ claims: some JWTPayload, type: String) async throws -> String {
         try await signer.sign(claims, kid: JWKIdentifier(string: Self.keyID), header: ["typ": .string(type)])
     }

@@ -5,13 +5,13 @@ import X509
 
 /// The terminals that have been set up with this service, and whom their batches are believed by.
 struct Terminals {
-    /// DER in Base64, as a batch has them.
+    /// Certificates of a batch: DER in Base64.
     struct Certificates: Codable, Sendable {
         let leafCertificate: String
         let intermediateCertificate: [String]
     }
 
-    /// What a batch's signatures have to go back to.
+    /// The roots to which a batch's signatures must lead.
     struct Trust: Sendable {
         let root: Certificate
         let key: Certificate.PublicKey

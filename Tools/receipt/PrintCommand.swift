@@ -50,7 +50,7 @@ struct StatusCommand: AsyncParsableCommand {
     }
 }
 
-/// Which printer.
+/// The options that select the printer.
 struct PrinterOptions: ParsableArguments {
     @Option(
         help: .init(

@@ -37,7 +37,7 @@ struct ReceiptFile: ParsableArguments {
 extension ReceiptLanguage: ExpressibleByArgument {}
 
 extension DecodingError {
-    /// Where and what, without the values.
+    /// The place and the problem, without the values.
     fileprivate var place: String {
         let (context, problem): (Context, String) =
             switch self {
@@ -53,7 +53,7 @@ extension DecodingError {
     }
 }
 
-/// How many characters a line of paper has.
+/// The width of the paper, in characters per line.
 struct Paper: ParsableArguments {
     @Option(help: .init("Characters a line: 32, 42, 48, or what the printer has. (default: 48)", valueName: "count"))
     var columns: Int?
@@ -77,7 +77,7 @@ struct Page: ParsableArguments {
 
 extension HTMLRenderer.Paper: ExpressibleByArgument {}
 
-/// What a receipt printer has and does beside printing.
+/// The capabilities and actions of a receipt printer besides printing.
 struct Press: ParsableArguments {
     enum CutOption: String, CaseIterable, ExpressibleByArgument {
         case partial, full, none

@@ -1,7 +1,7 @@
 import CardReceipts
 import Foundation
 
-/// What a shop and its payment service know of a payment: what a receipt is made of.
+/// The facts of a payment that its shop and its payment service know: the content of a receipt.
 struct TransactionFile: Codable {
     struct Refund: Codable {
         /// In the currency's minor unit.
@@ -37,7 +37,7 @@ struct TransactionFile: Codable {
             timeZone: zone)
     }
 
-    /// What a receipt is made of: a transaction, or a receipt that was made before.
+    /// Returns the content of a receipt: from a transaction, or from an existing receipt.
     ///
     /// - Throws: `DecodingError`, `ReceiptError`.
     static func content(of data: Data) throws -> ReceiptContent {

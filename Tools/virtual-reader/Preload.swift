@@ -3,7 +3,7 @@ import SmartCardSimulatorHosts
 
 /// The library that makes a process see a mock bus has to be there from its start.
 enum Preload {
-    /// Starts this program anew with the library, unless it is there.
+    /// Restarts this program with the library, unless it is loaded.
     static func ensure() throws {
         guard !UMockdevHost.isAvailable, getenv(mark) == nil else {
             unsetenv(mark)
@@ -19,7 +19,7 @@ enum Preload {
             hint: "Check that /proc is mounted.")
     }
 
-    /// This process's environment without what is here for the mock bus only.
+    /// This process's environment without the variables for the mock bus.
     static var cleanEnvironment: [String: String] {
         var environment = ChildProcess.environment
         environment["UMOCKDEV_DIR"] = nil

@@ -3,15 +3,15 @@ import SmartCardSimulator
 import SmartCardSimulatorHosts
 import Synchronization
 
-/// A virtual reader and who sees it, and what can be done to it while it runs.
+/// A software reader, the programs that see it, and its controls while it runs.
 protocol Setup: Sendable {
-    /// As PC/SC lists it, where there is PC/SC.
+    /// The name in PC/SC, where there is PC/SC.
     var readerName: String { get }
-    /// What a program needs to see it through PC/SC.
+    /// The variables with which a program sees it through PC/SC.
     var environment: [String: String] { get }
-    /// What a program needs to see it on the USB bus.
+    /// The variables with which a program sees it on the USB bus.
     var usbEnvironment: [String: String] { get }
-    /// What makes this machine's kernel see it; nil where it does not.
+    /// The command with which this machine's kernel sees it; nil if it cannot.
     var attachCommand: String? { get }
 
     func plug() throws
@@ -28,7 +28,7 @@ extension Setup {
     var attachCommand: String? { nil }
 }
 
-/// Which reader is plugged in.
+/// The model of the reader.
 enum ReaderModel: Sendable {
     case acr122u(ACR122UProfile)
     case acr1252u
@@ -68,7 +68,7 @@ final class USBSetup: ReaderSetup {
     func stop() { service.stop() }
 }
 
-/// A software reader on a mock USB bus that nobody holds.
+/// A software reader on a mock USB bus that no program holds.
 final class FreeUSBSetup: ReaderSetup {
     let readerName: String
     let reader: PluggedReader
@@ -142,7 +142,7 @@ final class USBIPSetup: ReaderSetup {
     func stop() { host.close() }
 }
 
-/// What takes a software USB device.
+/// A host for a software USB device.
 protocol USBHost: Sendable {
     var isPlugged: Bool { get }
     func plug(_ device: any SoftwareUSBDevice) throws

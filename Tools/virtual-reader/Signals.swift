@@ -15,14 +15,14 @@ struct Signals {
         signal(SIGPIPE, SIG_IGN)
     }
 
-    /// A signal that asked for the end while nobody listened.
+    /// A signal that requested the end before there was a listener.
     var pending: Int32? {
         var pending = sigset_t()
         sigpending(&pending)
         return [SIGINT, SIGTERM, SIGHUP, SIGQUIT].first { sigismember(&pending, $0) == 1 }
     }
 
-    /// Passes on what comes until the command ends.  What the terminal sends the command has got by itself.
+    /// Passes signals on until the command ends.  Signals from the terminal reach the command directly.
     ///
     /// - Returns: the command's exit status.
     func passOn(to command: ChildProcess) -> Int32 {

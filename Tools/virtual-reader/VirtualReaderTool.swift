@@ -195,7 +195,7 @@ struct VirtualReaderTool: ParsableCommand {
             return 0
         }
         if let signal = signals.pending { return 128 + signal }
-        // The command is told when this process dies, in whatever way.
+        // The command is signaled when this process dies in any way.
         let guardian = ChildProcess.find("setpriv")
         let child = try ChildProcess(
             (guardian.map { [$0, "--pdeathsig", "TERM", "--"] } ?? []) + [program] + command.dropFirst(),
@@ -232,7 +232,7 @@ struct VirtualReaderTool: ParsableCommand {
     }
 }
 
-/// One line says what is wrong, one what to do.
+/// Prints one line with the problem, and one with the next step.
 func complain(_ error: HostError) {
     say(error.description)
     say(error.hint)
