@@ -1,21 +1,22 @@
 public import SmartCard
 
-/// A data object with what the dictionary says of it: a tree that a tool prints.
+/// A data object with its entry in the dictionary: a tree for tools to print.
 ///
-/// What is sensitive is masked unless the caller asks for the clear value; the object itself prints masked only.
+/// Sensitive values are masked unless the caller asks for the clear value; `description` is always masked.
 public struct Annotation: Sendable {
     public let tag: TLVTag
     /// The dictionary's element; nil for an unknown tag.
     public let element: DataElement?
     /// The value field.
     public let value: [UInt8]
-    /// What the value says bit by bit.
+    /// The meanings of the value's bits.
     public let bits: [BitMeaning]
-    /// The objects inside a constructed one.
+    /// The objects inside a constructed object.
     public let children: [Annotation]
     private let scope: DataElement.Scope
 
-    /// The element's name; where the scheme decides and is not known, all names with `or` between; or `unknown`.
+    /// The element's name.  If the scheme decides and is unknown, all names joined by `or`; `unknown` for an unknown
+    /// tag.
     public var name: String {
         if let element { return element.name }
         var names: [String] = []
@@ -25,12 +26,12 @@ public struct Annotation: Sendable {
         return names.isEmpty ? "unknown" : names.joined(separator: " or ")
     }
 
-    /// Annotates `object` and all below it.
+    /// Annotates `object` and all objects inside it.
     ///
     /// - Parameters:
-    ///   - scope: the scheme of the application that the object comes from.  Where an Application Template or an FCI
-    ///     names the application itself, that one is taken for what is inside.
-    ///   - template: the tag of the template that holds the object, if there is one.
+    ///   - scope: the scheme of the application that the object comes from.  An Application Template or an FCI that
+    ///     names its application overrides it for its contents.
+    ///   - template: the tag of the template that contains the object, if there is one.
     public init(_ object: TLV, scope: DataElement.Scope = .common, in template: TLVTag? = nil) {
         let inner = Self.scope(of: object, outer: scope)
         self.init(
@@ -38,7 +39,7 @@ public struct Annotation: Sendable {
             children: object.children.map { Annotation($0, scope: inner, in: object.tag) })
     }
 
-    /// Annotates a value that is not coded with its tag, such as the answer to a DOL or a part of Response Message
+    /// Annotates a value that is encoded without its tag, such as the answer to a DOL or a part of Response Message
     /// Template Format 1.
     public init(
         tag: TLVTag, value: some Collection<UInt8>, scope: DataElement.Scope = .common, in template: TLVTag? = nil
@@ -55,7 +56,7 @@ public struct Annotation: Sendable {
         self.children = children
         let element = DataElement[tag, scope, in: template]
         self.element = element
-        // Inside a template of its own, a tag does not have the bits that it has elsewhere.
+        // Inside a template with its own meaning, a tag does not have its usual bits.
         if case .template = element?.scope {
             bits = []
         } else {
@@ -63,8 +64,8 @@ public struct Annotation: Sendable {
         }
     }
 
-    /// The scheme of the application that `object`, a directory entry or an FCI, names: by the kernel that it asks for,
-    /// or else by its provider.
+    /// Returns the scheme of the application that `object`, a directory entry or an FCI, names: by the requested
+    /// kernel, otherwise by the application provider.
     private static func scope(of object: TLV, outer: DataElement.Scope) -> DataElement.Scope {
         guard outer == .common, object.tag == 0x61 || object.tag == 0x6F,
             let name = object.children[0x4F] ?? object.children[0x84], let aid = AID(name.value)
@@ -73,23 +74,23 @@ public struct Annotation: Sendable {
         return kernel == .any ? DataElement.Scope(aid: aid) : DataElement.Scope(kernel: kernel)
     }
 
-    /// The value as hexadecimal digits, with `*` for what must not be shown.
+    /// Returns the value as hexadecimal digits, with `*` for sensitive parts.
     ///
-    /// - Parameter reveal: whether everything is shown.
+    /// - Parameter reveal: true to show everything.
     public func hex(reveal: Bool = false) -> String {
         if reveal { return value.hex }
         guard tag.isConstructed else { return SensitiveData.masked(value, of: tag) }
-        // The bytes of a template whose objects are not known may hide anything.
+        // A template with unknown objects may contain anything.
         guard !children.isEmpty else { return String(repeating: "*", count: value.count * 2) }
         return children.map { ($0.tag.bytes + TLVTag.lengthField($0.value.count)).hex + $0.hex() }.joined()
     }
 
-    /// The value as a person writes it: text, a date, an amount, the name of a country; nil where the hexadecimal
-    /// digits say as much.
+    /// Returns the value in a human-readable form: text, a date, an amount, the name of a country; nil if the
+    /// hexadecimal digits say as much.
     ///
     /// - Parameters:
-    ///   - reveal: whether sensitive text is shown in the clear.
-    ///   - currency: the currency of amounts, where it is known.
+    ///   - reveal: true to show sensitive text in the clear.
+    ///   - currency: the currency of amounts, if known.
     public func text(reveal: Bool = false, currency: Currency? = nil) -> String? {
         guard !tag.isConstructed else { return nil }
         if !reveal, let exposure = SensitiveData.exposure(of: value, in: tag) {
@@ -100,24 +101,25 @@ public struct Annotation: Sendable {
 }
 
 extension Annotation: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// `5A Application Primary Account Number (PAN): 476173******0010`, masked.
+    /// The masked object: `5A Application Primary Account Number (PAN): 476173******0010`.
     public var description: String { "\(tag) \(name): \(hex())" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["tag": tag, "name": name, "value": hex()]) }
 }
 
 extension TLVTag {
-    /// The shortest BER length field for `count` bytes.
+    /// Returns the shortest BER length field for `count` bytes.
     fileprivate static func lengthField(_ count: Int) -> [UInt8] {
-        // What the encoder puts between a tag of one byte and the value.
+        // The encoder's bytes between a tag of one byte and the value.
         Array((0x80 as TLVTag).encode([UInt8](repeating: 0, count: count)).dropFirst().dropLast(count))
     }
 }
 
 extension DataObjectList {
-    /// The elements in `value`, the answer to this list, such as PDOL related data or a record of the transaction log.
+    /// Returns the elements in `value`, the answer to this list, such as PDOL related data or a record of the
+    /// transaction log.
     ///
-    /// - Returns: nil unless `value` is exactly as long as the list has it.
+    /// - Returns: nil unless `value` has exactly the length of the list.
     public func elements(
         of value: some Collection<UInt8>, scope: DataElement.Scope = .common
     ) -> [Annotation]? {
@@ -130,9 +132,9 @@ extension DataObjectList {
     }
 }
 
-/// The objects that a Response Message Template Format 1, tag 80, holds without their tags (EMV Book 3, 6.5).
+/// The objects that a Response Message Template Format 1, tag 80, contains without their tags (EMV Book 3, 6.5).
 public enum ResponseFormat1 {
-    /// Of GET PROCESSING OPTIONS: Application Interchange Profile and Application File Locator.
+    /// Splits an answer to GET PROCESSING OPTIONS: Application Interchange Profile and Application File Locator.
     ///
     /// - Returns: nil if there are fewer than two bytes.
     public static func processingOptions(
@@ -145,7 +147,8 @@ public enum ResponseFormat1 {
         ]
     }
 
-    /// Of GENERATE AC: Cryptogram Information Data, ATC, Application Cryptogram, and Issuer Application Data if present.
+    /// Splits an answer to GENERATE AC: Cryptogram Information Data, ATC, Application Cryptogram, and Issuer
+    /// Application Data if present.
     ///
     /// - Returns: nil if there are fewer than eleven bytes.
     public static func applicationCryptogram(

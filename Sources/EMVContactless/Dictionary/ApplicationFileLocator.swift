@@ -1,36 +1,36 @@
-/// Which records of which files belong to an application: tag 94 (EMV Book 3, 10.2).
+/// The application file locator, tag 94: the files and records of an application (EMV Book 3, 10.2).
 public struct ApplicationFileLocator: Hashable, Sendable {
     public struct Entry: Hashable, Sendable {
         /// The short file identifier, 1 to 30.
         public let sfi: UInt8
-        /// The first and the last record to be read; records are numbered from 1.
+        /// The numbers of the records to read, from 1.
         public let records: ClosedRange<UInt8>
-        /// How many of them, from the first on, are signed: the input to offline data authentication.
+        /// The number of signed records, starting with the first: the input to offline data authentication.
         public let signedRecords: UInt8
 
-        /// ``records`` one by one, in their order.
+        /// Returns ``records`` one by one, in order.
         var each: [Record] {
             records.map { Record(sfi: sfi, number: $0, isSigned: $0 - records.lowerBound < signedRecords) }
         }
     }
 
-    /// One record.
+    /// A record of a file.
     struct Record: Hashable, Sendable {
         let sfi: UInt8
         let number: UInt8
-        /// Whether it takes part in offline data authentication.
+        /// True if the record is part of offline data authentication.
         let isSigned: Bool
     }
 
-    /// How many records are read of one application.  A card that names more is hostile.
+    /// The maximum number of records to read for one application.  A card that names more is hostile.
     static let maximumRecords = 128
 
-    /// In the order in which the records are to be read.
+    /// The entries, in the order in which the records are to be read.
     public let entries: [Entry]
 
-    /// Reads groups of four bytes.
+    /// Parses groups of four bytes.
     ///
-    /// - Throws: ``ApplicationFileLocatorError`` at the first group that breaks a rule.
+    /// - Throws: ``ApplicationFileLocatorError`` at the first group that violates a rule.
     public init(_ bytes: some Collection<UInt8>) throws(ApplicationFileLocatorError) {
         let bytes = Array(bytes)
         guard bytes.count % 4 == 0 else { throw ApplicationFileLocatorError(reason: .length, offset: bytes.count) }
@@ -54,7 +54,7 @@ public struct ApplicationFileLocator: Hashable, Sendable {
 }
 
 extension ApplicationFileLocator.Entry {
-    /// Reads the group of four bytes at `offset`, which has to be there.
+    /// Parses the group of four bytes at `offset`, which must exist.
     init(_ bytes: [UInt8], at offset: Int) throws(ApplicationFileLocatorError) {
         let (sfi, first, last, signed) = (
             bytes[offset] >> 3, bytes[offset + 1], bytes[offset + 2], bytes[offset + 3]
@@ -73,7 +73,7 @@ extension ApplicationFileLocator.Entry {
 }
 
 extension ApplicationFileLocator.Entry: CustomStringConvertible {
-    /// `SFI 2, records 1 to 3, 1 signed`
+    /// The entry as text: `SFI 2, records 1 to 3, 1 signed`.
     public var description: String {
         let records =
             records.count == 1
@@ -82,7 +82,7 @@ extension ApplicationFileLocator.Entry: CustomStringConvertible {
     }
 }
 
-/// Bytes that are not an application file locator.
+/// An error in the bytes of an application file locator.
 public struct ApplicationFileLocatorError: Error, Hashable, Sendable, CustomStringConvertible {
     public enum Reason: String, Hashable, Sendable {
         case length = "not a multiple of 4 bytes up to 252"
@@ -92,7 +92,7 @@ public struct ApplicationFileLocatorError: Error, Hashable, Sendable, CustomStri
     }
 
     public let reason: Reason
-    /// Where in the bytes, from zero.
+    /// The offset of the error in the bytes, from zero.
     public let offset: Int
 
     public var description: String { "AFL: \(reason.rawValue) (offset \(offset))" }

@@ -1,20 +1,20 @@
 public import SmartCard
 
-/// One line of what a value says: a bit that is set, a field's value, or something out of place.
+/// A meaning of a value: a bit that is set, the value of a field, or an error.
 public struct BitMeaning: Hashable, Sendable {
     public enum Kind: Hashable, Sendable {
-        /// The bits of the mask have the value that stands for the meaning.
+        /// The bits of the mask have the value with this meaning.
         case known
-        /// Bits are set that the document reserves for future use.
+        /// Bits are set that the specification reserves for future use.
         case reserved
-        /// The value cannot be what the document describes: its length or structure is wrong.
+        /// The length or the structure of the value violates the specification.
         case malformed
     }
 
     public let kind: Kind
-    /// Which byte, counted from 1 as the documents do; 0 for a line about the whole value.
+    /// The number of the byte, from 1 as in the specifications; 0 for a meaning of the whole value.
     public let byte: Int
-    /// The bits concerned; `FF` for the whole byte, also where the line is about several bytes from this one on.
+    /// The bits of the byte; `FF` for the whole byte, or for several bytes from this one on.
     public let mask: UInt8
     public let meaning: String
 
@@ -27,7 +27,8 @@ public struct BitMeaning: Hashable, Sendable {
 }
 
 extension BitMeaning: CustomStringConvertible {
-    /// `byte 1 bit 7: SDA supported`, `byte 1 bits 8-7: ARQC`, or the meaning alone where no byte is concerned.
+    /// The meaning with its place: `byte 1 bit 7: SDA supported`, `byte 1 bits 8-7: ARQC`; without a byte, the meaning
+    /// alone.
     public var description: String {
         guard byte > 0 else { return meaning }
         guard mask != 0, mask != 0xFF else { return "byte \(byte): \(meaning)" }
@@ -37,14 +38,14 @@ extension BitMeaning: CustomStringConvertible {
     }
 }
 
-/// What the bytes and bits of one data element stand for, as data: a row for each bit, value of a field, or part.
+/// The meanings of a data element's bytes and bits, as a table: a row for each bit, value of a field, or part.
 ///
 ///     1 40 SDA supported              when all bits of the mask are set
 ///     1 C0=80 ARQC                    when the bits of the mask have this value
 ///     2 F0=# PIN Try Counter          a number, shown
 ///     3-5 .. Hold Time                bytes without inner structure, shown
 ///
-/// Bits that no row speaks of are reserved.
+/// Bits without a row are reserved.
 public struct BitTable: Sendable {
     struct Row: Sendable {
         enum Content: Sendable {
@@ -59,7 +60,7 @@ public struct BitTable: Sendable {
         let meaning: String
     }
 
-    /// How many bytes a value has.
+    /// The number of bytes of a value.
     let length: ClosedRange<Int>
     let rows: [Row]
 
@@ -94,7 +95,8 @@ public struct BitTable: Sendable {
         return .value(mask: mask, value)
     }
 
-    /// Reads `value`, which may have any length: a line for each bit that is set, each field, and what is reserved.
+    /// Decodes `value`, of any length: a meaning for each bit that is set, each field, and all reserved bits that are
+    /// set.
     public func decode(_ value: some Collection<UInt8>) -> [BitMeaning] {
         let value = Array(value)
         var lines: [BitMeaning] = []
@@ -103,7 +105,7 @@ public struct BitTable: Sendable {
             lines.append(BitMeaning("\(value.count) bytes instead of \(expected)", kind: .malformed))
         }
         for (byte, bits) in zip(1..., value.prefix(length.upperBound)) {
-            // The bits that a row has explained.
+            // The bits for which there was a row.
             var explained: UInt8 = 0
             for row in rows where row.bytes.contains(byte) {
                 switch row.content {
@@ -137,19 +139,19 @@ public struct BitTable: Sendable {
 }
 
 extension BitTable {
-    /// The table for `tag`, or nil if its bits have no meaning of their own or none that is public.
+    /// Returns the table for `tag`; nil if its bits have no meaning, or no public one.
     ///
-    /// A scheme's own table comes before the common one.
+    /// A scheme's table has precedence over the common one.
     public static subscript(tag: TLVTag, scope: DataElement.Scope = .common) -> BitTable? {
         tables[scope]?[tag] ?? tables[.common]?[tag]
     }
 }
 
 extension DataElement {
-    /// What the value of `tag` says bit by bit, line by line; empty for an element without inner structure.
+    /// Returns the meanings of a value's bits in order; empty for an element without inner structure.
     ///
-    /// Speaks of what ``BitTable`` knows, and of lists: CVM List, Application File Locator, data object and tag lists,
-    /// Issuer Application Data, Third Party Data.  Any value is taken; one that is not well-formed is said to be so.
+    /// Covers the tables of ``BitTable``, and lists: CVM List, Application File Locator, data object and tag lists,
+    /// Issuer Application Data, Third Party Data.  Accepts any value; a malformed one yields a meaning that says so.
     public static func bitMeanings(
         of tag: TLVTag, value: some Collection<UInt8>, scope: Scope = .common
     ) -> [BitMeaning] {
@@ -174,8 +176,8 @@ extension DataElement {
         }
     }
 
-    /// PCVC3 and PUNATC (EMV Contactless Book C-2, A.1): each bit that is set is a position in the discretionary data of
-    /// the track; bit 1 of the last byte is the position at its end.
+    /// PCVC3 and PUNATC (EMV Contactless Book C-2, A.1): each bit that is set is a position in the discretionary data
+    /// of the track; bit 1 of the last byte is the position at its end.
     private static func trackPositions(_ value: [UInt8], length: Int) -> [BitMeaning] {
         guard value.count == length else {
             return [BitMeaning("\(value.count) bytes instead of \(length)", kind: .malformed)]
@@ -184,7 +186,7 @@ extension DataElement {
         return [BitMeaning("positions from the end: " + positions.map { "\($0 + 1)" }.joined(separator: ", "))]
     }
 
-    /// EMV Contactless Book C-2, A.1.171: bit 8 of byte 3 says that there is no device type.
+    /// EMV Contactless Book C-2, A.1.171: bit 8 of byte 3 means that there is no device type.
     private static func thirdPartyData(_ value: [UInt8]) -> [BitMeaning] {
         let hasDeviceType = value.count >= 6 && value[2] & 0x80 == 0
         let table = hasDeviceType ? BitTable.thirdPartyDataWithDeviceType : BitTable.thirdPartyData

@@ -1,10 +1,10 @@
 import SmartCard
 
-/// How the cardholder may be verified, in the order of the issuer's preference: tag 8E (EMV Book 3, Annex C3).
+/// The CVM list, tag 8E: cardholder verification rules in the issuer's order of preference (EMV Book 3, Annex C3).
 public struct CVMList: Hashable, Sendable {
     /// One cardholder verification rule.
     public struct Rule: Hashable, Sendable {
-        /// The CVM code with its bit 7: whether to go on if the method fails.
+        /// The CVM code, including bit 7, which says whether to continue if the method fails.
         public let code: UInt8
         public let condition: UInt8
 
@@ -13,16 +13,18 @@ public struct CVMList: Hashable, Sendable {
             self.condition = condition
         }
 
-        /// Whether the next rule applies if this one fails.
+        /// True if the next rule applies when this one fails.
         public var continuesOnFailure: Bool { code & 0x40 != 0 }
     }
 
-    /// The amounts X and Y that conditions refer to, in the minor unit of the application currency.
+    /// The amounts X and Y of the conditions, in the minor unit of the application currency.
     public let amountX: UInt32
     public let amountY: UInt32
     public let rules: [Rule]
 
-    /// - Returns: nil unless there are two amounts and an even number of bytes behind them.
+    /// Parses a CVM list.
+    ///
+    /// - Returns: nil unless there are two amounts followed by an even number of bytes.
     public init?(_ bytes: some Collection<UInt8>) {
         let bytes = Array(bytes)
         guard bytes.count >= 8, bytes.count % 2 == 0 else { return nil }
@@ -41,7 +43,7 @@ public struct CVMList: Hashable, Sendable {
 }
 
 extension CVMList.Rule: CustomStringConvertible {
-    /// `Signature (paper); if terminal supports the CVM; otherwise next`
+    /// The rule as text: `Signature (paper); if terminal supports the CVM; otherwise next`.
     public var description: String {
         func meaning(_ byte: Int, _ value: UInt8) -> String {
             let bytes = byte == 1 ? [value] : [0x3F, value]

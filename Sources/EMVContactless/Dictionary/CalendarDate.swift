@@ -3,12 +3,14 @@ import SmartCard
 /// A day of the Gregorian calendar.
 public struct CalendarDate: Hashable, Sendable {
     public let year: Int
-    /// 1 to 12.
+    /// The month, 1 to 12.
     public let month: Int
-    /// 1 to 31.
+    /// The day, 1 to 31.
     public let day: Int
 
-    /// - Returns: nil if there is no such day, or the year is not one of 1 to 9999.
+    /// Creates a date.
+    ///
+    /// - Returns: nil if there is no such day, or the year is not in 1 to 9999.
     public init?(year: Int, month: Int, day: Int) {
         guard (1...9999).contains(year), (1...12).contains(month), day >= 1 else { return nil }
         let isLeap = year.isMultiple(of: 4) && (!year.isMultiple(of: 100) || year.isMultiple(of: 400))
@@ -19,7 +21,7 @@ public struct CalendarDate: Hashable, Sendable {
         self.day = day
     }
 
-    /// Reads format n of three bytes, `YYMMDD`, as in tag 9A.  Years 00 to 49 belong to this century, 50 to 99 to the
+    /// Parses three bytes in format n, `YYMMDD`, as in tag 9A.  Years 00 to 49 belong to this century, 50 to 99 to the
     /// last (EMV Book 4, 6.7.3).
     public init?(packed bytes: some Collection<UInt8>) {
         guard bytes.count == 3, let month = ExpirationDate(packed: bytes), let last = bytes.dropFirst(2).first,
@@ -36,6 +38,6 @@ extension CalendarDate: Comparable {
 }
 
 extension CalendarDate: CustomStringConvertible {
-    /// `2031-12-31`
+    /// The date as `2031-12-31`.
     public var description: String { "\(year)-\(month < 10 ? "0" : "")\(month)-\(day < 10 ? "0" : "")\(day)" }
 }

@@ -1,31 +1,31 @@
 public import SmartCard
 
-/// What a tag stands for: one row of the data element tables of the EMV books, of a scheme or of ISO/IEC 7816.
+/// A data element: the meaning of a tag in the EMV books, a scheme's specification or ISO/IEC 7816.
 ///
-/// One tag may mean different things to different schemes, and inside different templates; see ``Scope``.
+/// One tag may have different meanings in different schemes, and inside different templates; see ``Scope``.
 ///
 ///     DataElement[0x9F02]?.name               // "Amount, Authorised (Numeric)"
 ///     DataElement[0x9F6E, .visa]?.name        // "Form Factor Indicator (FFI)"
 ///     DataElement[0x9F6E, .mastercard]?.name  // "Third Party Data"
 public struct DataElement: Hashable, Sendable {
     public let tag: TLVTag
-    /// The name the document gives it.
+    /// The name in the specification.
     public let name: String
     public let format: Format
-    /// How many bytes the value may have.  Where the document sets no bound, the upper one is that of a short APDU, 255.
+    /// The permitted lengths in bytes.  Without a bound in the specification the maximum is that of a short APDU, 255.
     public let length: ClosedRange<Int>
-    /// Who supplies the value.
+    /// The party that supplies the value.
     public let source: Source
-    /// Where the tag has this meaning.
+    /// The scope in which the tag has this meaning.
     public let scope: Scope
-    /// The document that defines it, such as `EMV Book 3`.
+    /// The specification that defines the element, such as `EMV Book 3`.
     public let document: String
 
-    /// How a value is coded (EMV Book 3, 4.3 and Annex A).
+    /// The coding of a value (EMV Book 3, 4.3 and Annex A).
     public enum Format: String, Hashable, Sendable, CaseIterable {
-        /// Two digits a byte, right-justified, filled with leading zeros.
+        /// Two digits per byte, right-justified, padded with leading zeros.
         case numeric = "n"
-        /// Two digits a byte, left-justified, filled with trailing `F`.
+        /// Two digits per byte, left-justified, padded with trailing `F`.
         case compressedNumeric = "cn"
         /// Letters.
         case alphabetic = "a"
@@ -35,20 +35,20 @@ public struct DataElement: Hashable, Sendable {
         case alphanumericSpecial = "ans"
         /// A number, a set of bits or plain bytes.
         case binary = "b"
-        /// As the document describes for this element.
+        /// Coded as the specification describes for this element.
         case variable = "var"
         /// Further data objects.
         case constructed = "constructed"
     }
 
-    /// Who supplies a value.
+    /// The party that supplies a value.
     public enum Source: String, Hashable, Sendable, CaseIterable {
         case card, terminal, issuer
-        /// Computed by the kernel, or a setting of it.
+        /// The kernel computes the value, or it is a setting of the kernel.
         case kernel
     }
 
-    /// Where a tag has its meaning.
+    /// The scope in which a tag has its meaning.
     public enum Scope: Hashable, Sendable {
         /// Everywhere: the EMV books and the interindustry tags of ISO/IEC 7816.
         case common
@@ -64,13 +64,13 @@ public struct DataElement: Hashable, Sendable {
         case discover
         /// Kernel 7, PBOC and QuickPass.
         case unionPay
-        /// Kernel 8, of EMVCo itself.
+        /// Kernel 8, EMVCo's kernel.
         case kernel8
         /// Interac Flash.
         case interac
         /// The commands of the EMV Card Personalization Specification.
         case personalization
-        /// GlobalPlatform cards: the issuer security domain and what it manages.
+        /// GlobalPlatform cards: the issuer security domain and the objects that it manages.
         case globalPlatform
         /// Answers of a PC/SC 2 reader to its transparent-session pseudo-APDUs.
         case reader
@@ -80,14 +80,13 @@ public struct DataElement: Hashable, Sendable {
 }
 
 extension DataElement {
-    /// Every element, ordered by tag.
+    /// All elements, ordered by tag.
     public static let all: [DataElement] = tables.flatMap { $0.elements }.sorted { $0.tag < $1.tag }
 
-    /// What `tag` means for a scheme, and inside `template`, or nil if no table has it.
+    /// Returns the meaning of `tag` for a scheme and inside `template`; nil if it is in no table.
     ///
-    /// The narrowest meaning wins: that inside the template, then the scheme's, then the common one.  With
-    /// `scope` ``Scope/common`` nothing is known of the scheme; a tag that all schemes which define it name alike
-    /// has that meaning then.
+    /// The most specific meaning wins: first the template's, then the scheme's, then the common one.  ``Scope/common``
+    /// means that the scheme is unknown; the tag then has a scheme's meaning only if all schemes that define it agree.
     public static subscript(tag: TLVTag, scope: Scope = .common, in template: TLVTag? = nil) -> DataElement? {
         guard let candidates = byTag[tag] else { return nil }
         func meaning(_ scope: Scope) -> DataElement? { candidates.first { $0.scope == scope } }
@@ -97,14 +96,14 @@ extension DataElement {
         return scope == .common && Set(schemes.map(\.name)).count == 1 ? schemes.first : nil
     }
 
-    /// All that `tag` may mean, in the order of the tables.
+    /// Returns all meanings of `tag`, in the order of the tables.
     public static func meanings(of tag: TLVTag) -> [DataElement] { byTag[tag] ?? [] }
 
     private static let byTag = Dictionary(grouping: tables.flatMap { $0.elements }, by: \.tag)
 }
 
 extension DataElement.Scope {
-    /// Whether this is the usage of one payment scheme or kernel.
+    /// True if the scope is a payment scheme or kernel.
     var isScheme: Bool {
         switch self {
         case .common, .template, .personalization, .globalPlatform, .reader: false
@@ -112,10 +111,10 @@ extension DataElement.Scope {
         }
     }
 
-    /// The scheme that the registered application provider of `aid` stands for; ``common`` for any other.
+    /// Creates the scope for the application provider registered in `aid`; ``common`` for other providers.
     public init(aid: AID) { self = Self.providers[aid.rid.hex] ?? .common }
 
-    /// The scheme whose cards `kernel` processes; ``common`` for one that belongs to none.
+    /// Creates the scope for the scheme whose cards `kernel` processes; ``common`` for a kernel without a scheme.
     public init(kernel: KernelIdentifier) {
         self =
             switch kernel {
@@ -138,11 +137,11 @@ extension DataElement.Scope {
 }
 
 extension DataElement: CustomStringConvertible {
-    /// `9F02 Amount, Authorised (Numeric)`
+    /// The tag and the name: `9F02 Amount, Authorised (Numeric)`.
     public var description: String { "\(tag) \(name)" }
 }
 
-/// Data elements of one document and scope: a row for each, `tag|name|format|length|source`.
+/// A table of data elements with one specification and scope: a row for each, `tag|name|format|length|source`.
 ///
 /// The length is in bytes: one number, a range `2-8`, or `var`.
 struct DataElementTable: Sendable {

@@ -1,12 +1,13 @@
 public import SmartCard
 
-/// A data object list: the tags and lengths of data that the card wants, without values (EMV Book 3, 5.4).
+/// A data object list (DOL): the tags and lengths of the data that the card requests, without values (EMV Book 3,
+/// 5.4).
 ///
 /// PDOL, CDOL1, CDOL2, DDOL, TDOL, UDOL, DRDOL and the log format have this form.
 public struct DataObjectList: Hashable, Sendable {
     public struct Entry: Hashable, Sendable {
         public let tag: TLVTag
-        /// How many bytes of the value the card wants, 0 to 252.
+        /// The requested length of the value in bytes, 0 to 252.
         public let length: Int
 
         public init(tag: TLVTag, length: Int) {
@@ -15,14 +16,14 @@ public struct DataObjectList: Hashable, Sendable {
         }
     }
 
-    /// The most bytes that the values of one list may have together, so that they fit a command (EMV Book 3, Annex A).
+    /// The maximum total length of the values of one list, so that they fit a command (EMV Book 3, Annex A).
     public static let maximumLength = 252
 
     public let entries: [Entry]
 
-    /// Reads all of `bytes`.  The length of an entry is one byte, also from `80` upwards.
+    /// Parses all of `bytes`.  The length of an entry is always one byte, even from `80` on.
     ///
-    /// - Throws: ``DataObjectListError`` with the offset of the entry that is wrong.
+    /// - Throws: ``DataObjectListError`` with the offset of the malformed entry.
     public init(_ bytes: some Collection<UInt8>) throws(DataObjectListError) {
         var entries: [Entry] = []
         var total = 0
@@ -40,7 +41,7 @@ public struct DataObjectList: Hashable, Sendable {
         self.entries = entries
     }
 
-    /// Reads a list of tags without lengths, such as the Static Data Authentication Tag List or Tags To Read.
+    /// Parses a list of tags without lengths, such as the Static Data Authentication Tag List or Tags To Read.
     public static func tags(_ bytes: some Collection<UInt8>) throws(DataObjectListError) -> [TLVTag] {
         var tags: [TLVTag] = []
         var reader = TagReader(bytes)
@@ -48,18 +49,18 @@ public struct DataObjectList: Hashable, Sendable {
         return tags
     }
 
-    /// How many bytes the values have together.
+    /// The total length of the values in bytes.
     public var length: Int { entries.reduce(0) { $0 + $1.length } }
 
-    /// Whether the card wants `tag`.
+    /// Returns true if the card requests `tag`.
     public func contains(_ tag: TLVTag) -> Bool { entries.contains { $0.tag == tag } }
 
-    /// The values that the card wants, one behind the other, each brought to the length of its entry.
+    /// Returns the requested values, concatenated, each with the length of its entry.
     ///
     /// - Parameters:
-    ///   - scope: which scheme's format a tag has that means several things.
-    ///   - source: the value of a data element, or nil if it is unknown or has none.  It is not asked for constructed
-    ///     data objects, which the rules replace by zeros.
+    ///   - scope: the scheme that decides the format of a tag with several meanings.
+    ///   - source: returns the value of a data element; nil if it is unknown or has none.  It is not called for
+    ///     constructed data objects, for which the rules require zeros.
     public func value(scope: DataElement.Scope = .common, from source: (TLVTag) -> [UInt8]?) -> [UInt8] {
         var values: [UInt8] = []
         values.reserveCapacity(length)
@@ -71,8 +72,8 @@ public struct DataObjectList: Hashable, Sendable {
         return values
     }
 
-    /// Brings `value` to `length` bytes as its format demands (EMV Book 3, 5.4): numeric values lose or gain leading
-    /// bytes, all others trailing ones; compressed numeric values are filled with `FF`, all others with `00`.
+    /// Returns `value` with `length` bytes by the rules for its format (EMV Book 3, 5.4): numeric values lose or gain
+    /// leading bytes, all others trailing ones; compressed numeric values are padded with `FF`, all others with `00`.
     public static func fit(_ value: [UInt8], to length: Int, format: DataElement.Format) -> [UInt8] {
         var result: [UInt8] = []
         append(value, of: length, format: format, to: &result)
@@ -94,7 +95,7 @@ public struct DataObjectList: Hashable, Sendable {
     }
 }
 
-/// Bytes that are not a data object list.
+/// An error in the bytes of a data object list.
 public struct DataObjectListError: Error, Hashable, Sendable {
     public enum Reason: Hashable, Sendable {
         /// A tag runs past the end.
@@ -103,12 +104,12 @@ public struct DataObjectListError: Error, Hashable, Sendable {
         case tagTooLong
         /// A tag without a length.
         case truncatedLength
-        /// The values would have more than ``DataObjectList/maximumLength`` bytes.
+        /// The values exceed ``DataObjectList/maximumLength`` bytes.
         case tooLong
     }
 
     public let reason: Reason
-    /// Where in the list, from zero.
+    /// The offset of the error in the list, from zero.
     public let offset: Int
 }
 
@@ -125,7 +126,7 @@ extension DataObjectListError: CustomStringConvertible {
     }
 }
 
-/// Takes tags from a sequence of bytes.
+/// A reader of tags from a sequence of bytes.
 private struct TagReader {
     private let bytes: [UInt8]
     private(set) var offset = 0

@@ -1,6 +1,6 @@
 public import SmartCard
 
-/// What status words say in answer to EMV commands, where that is more than ISO/IEC 7816-4 has it say.
+/// An EMV command whose status words have a meaning beyond ISO/IEC 7816-4.
 public enum EMVCommand: String, Hashable, Sendable, CaseIterable {
     case select = "SELECT"
     case getProcessingOptions = "GET PROCESSING OPTIONS"
@@ -13,7 +13,8 @@ public enum EMVCommand: String, Hashable, Sendable, CaseIterable {
     case verify = "VERIFY"
     case getChallenge = "GET CHALLENGE"
 
-    /// The command that `apdu` is, by its class and instruction bytes; nil for one that EMV does not define.
+    /// Identifies the command of `apdu` by its class and instruction bytes; nil for a command that EMV does not
+    /// define.
     public init?(_ apdu: CommandAPDU) {
         let found: EMVCommand? =
             switch (apdu.cla & 0x80, apdu.ins) {
@@ -35,7 +36,7 @@ public enum EMVCommand: String, Hashable, Sendable, CaseIterable {
 }
 
 extension StatusWord {
-    /// What the status means in answer to `command`; nil if EMV adds nothing to `name`.
+    /// Returns the meaning of the status word for `command`; nil if EMV adds nothing to `name`.
     public func meaning(for command: EMVCommand) -> String? {
         if command == .verify && Family.counter.contains(self) {
             let tries = Int(sw2 & 0x0F)

@@ -2,15 +2,15 @@ import SmartCard
 
 /// A currency of ISO 4217.
 public struct Currency: Hashable, Sendable {
-    /// Three digits: `840`.
+    /// The numeric code, three digits: `840`.
     public let numericCode: String
-    /// Three letters: `USD`.
+    /// The alphabetic code, three letters: `USD`.
     public let code: String
-    /// How many decimals the minor unit has; nil for a currency without one, such as gold.
+    /// The number of decimals of the minor unit; nil for a currency without one, such as gold.
     public let exponent: Int?
     public let name: String
 
-    /// Every current code, ordered by numeric code.
+    /// All current currencies, ordered by numeric code.
     public static let all: [Currency] = table.split(separator: "\n").compactMap { line in
         let columns = line.split(separator: " ", maxSplits: 3)
         guard columns.count == 4 else { return nil }
@@ -19,10 +19,12 @@ public struct Currency: Hashable, Sendable {
             name: String(columns[3]))
     }
 
+    /// Finds a currency.
+    ///
     /// - Parameter code: three digits, or three letters in upper case.
     public static subscript(code: some StringProtocol) -> Currency? { byCode[String(code)] }
 
-    /// Reads format n 3 in two bytes, as in tag 5F2A.
+    /// Finds a currency by its code in format n 3, two bytes, as in tag 5F2A.
     public static subscript(packed bytes: some Collection<UInt8>) -> Currency? {
         threeDigits(bytes).flatMap { byCode[$0] }
     }
@@ -30,14 +32,14 @@ public struct Currency: Hashable, Sendable {
     private static let byCode = Dictionary(
         all.flatMap { [($0.numericCode, $0), ($0.code, $0)] }, uniquingKeysWith: { first, _ in first })
 
-    /// An amount in this currency's minor unit as a person writes it: `12.34 USD`.
+    /// Formats an amount in this currency's minor unit: `12.34 USD`.
     ///
     /// - Parameter digits: the amount, decimal digits only; leading zeros are dropped.
     public func format(_ digits: some StringProtocol) -> String {
         Self.insertPoint(in: digits, exponent: exponent ?? 0) + " " + code
     }
 
-    /// `digits` with a decimal point before the last `exponent` of them, and at least one digit before it.
+    /// Inserts a decimal point before the last `exponent` digits, with at least one digit before it.
     static func insertPoint(in digits: some StringProtocol, exponent: Int) -> String {
         let significant = String(digits.drop { $0 == "0" })
         guard exponent > 0 else { return significant.isEmpty ? "0" : significant }
@@ -48,15 +50,15 @@ public struct Currency: Hashable, Sendable {
 
 /// A country or territory of ISO 3166-1.
 public struct Country: Hashable, Sendable {
-    /// Three digits: `840`.
+    /// The numeric code, three digits: `840`.
     public let numericCode: String
-    /// Two letters: `US`.
+    /// The two-letter code: `US`.
     public let alpha2: String
-    /// Three letters: `USA`.
+    /// The three-letter code: `USA`.
     public let alpha3: String
     public let name: String
 
-    /// Every code, ordered by numeric code.
+    /// All countries and territories, ordered by numeric code.
     public static let all: [Country] = table.split(separator: "\n").compactMap { line in
         let columns = line.split(separator: " ", maxSplits: 3)
         guard columns.count == 4 else { return nil }
@@ -65,10 +67,12 @@ public struct Country: Hashable, Sendable {
             name: String(columns[3]))
     }
 
+    /// Finds a country.
+    ///
     /// - Parameter code: three digits, or two or three letters in upper case.
     public static subscript(code: some StringProtocol) -> Country? { byCode[String(code)] }
 
-    /// Reads format n 3 in two bytes, as in tag 5F28.
+    /// Finds a country by its code in format n 3, two bytes, as in tag 5F28.
     public static subscript(packed bytes: some Collection<UInt8>) -> Country? {
         threeDigits(bytes).flatMap { byCode[$0] }
     }
@@ -80,23 +84,25 @@ public struct Country: Hashable, Sendable {
 
 /// A language of ISO 639-1.
 public struct Language: Hashable, Sendable {
-    /// Two letters in lower case: `en`.
+    /// The two-letter code in lower case: `en`.
     public let code: String
     public let name: String
 
-    /// Every language with a code of two letters, ordered by it.
+    /// All languages with a two-letter code, ordered by it.
     public static let all: [Language] = table.split(separator: "\n").compactMap { line in
         let columns = line.split(separator: " ", maxSplits: 1)
         return columns.count == 2 ? Language(code: String(columns[0]), name: String(columns[1])) : nil
     }
 
-    /// - Parameter code: two letters of either case, as cards have both.
+    /// Finds a language.
+    ///
+    /// - Parameter code: two letters in either case, since cards use both.
     public static subscript(code: some StringProtocol) -> Language? { byCode[code.lowercased()] }
 
     private static let byCode = Dictionary(all.map { ($0.code, $0) }, uniquingKeysWith: { first, _ in first })
 }
 
-/// The three digits of format n 3 in two packed bytes, of which the first digit is a filling zero.
+/// Returns the three digits of format n 3 from two packed bytes, whose first digit is a padding zero.
 private func threeDigits(_ bytes: some Collection<UInt8>) -> String? {
     let digits = bytes.hex
     return digits.count == 4 && digits.first == "0" ? String(digits.dropFirst()) : nil

@@ -1,7 +1,7 @@
-/// What the issuer's application tells its host along with a cryptogram: tag 9F10.
+/// The Issuer Application Data, tag 9F10: the application's data for its issuer, sent with a cryptogram.
 ///
-/// Only the layouts that are public are taken apart: Common Core Definitions (EMV Book 3, Annex C9), Visa's formats
-/// 0 to 4 and M/Chip.  Anything else is ``Layout/unknown``.
+/// Only public layouts are parsed: Common Core Definitions (EMV Book 3, Annex C9), Visa's formats 0 to 4 and M/Chip.
+/// All others are ``Layout/unknown``.
 public struct IssuerApplicationData: Hashable, Sendable {
     public enum Layout: String, Hashable, Sendable, CaseIterable {
         case commonCore = "CCD"
@@ -17,8 +17,10 @@ public struct IssuerApplicationData: Hashable, Sendable {
     public let bytes: [UInt8]
     public let layout: Layout
 
-    /// - Parameter scope: the scheme of the application; with ``DataElement/Scope/common`` the layout is told by the
-    ///   bytes alone.
+    /// Parses Issuer Application Data.
+    ///
+    /// - Parameter scope: the scheme of the application; for ``DataElement/Scope/common`` the bytes alone determine
+    ///   the layout.
     public init(_ bytes: some Collection<UInt8>, scope: DataElement.Scope = .common) {
         self.bytes = Array(bytes)
         layout = Self.layout(self.bytes, scope)
@@ -43,7 +45,7 @@ public struct IssuerApplicationData: Hashable, Sendable {
         return .unknown
     }
 
-    /// The version of the cryptogram's computation; nil in an unknown layout.
+    /// The cryptogram version; nil in an unknown layout.
     public var cryptogramVersion: UInt8? {
         switch layout {
         case .commonCore, .visaLong, .mchip4, .mchipAdvance: bytes[1]
@@ -52,7 +54,7 @@ public struct IssuerApplicationData: Hashable, Sendable {
         }
     }
 
-    /// Which of the issuer's keys made the cryptogram; nil in an unknown layout.
+    /// The derivation key index, which selects the issuer's key; nil in an unknown layout.
     public var derivationKeyIndex: UInt8? {
         switch layout {
         case .commonCore, .visaLong: bytes[2]

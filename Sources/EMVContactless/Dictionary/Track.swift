@@ -1,14 +1,14 @@
 import SmartCard
 
-/// A year and a month, as in the expiry of a card: valid to the last day of it.
+/// The year and month in which a card expires: it is valid through the last day of the month.
 public struct ExpirationDate: Hashable, Sendable {
     public let year: Int
-    /// 1 to 12.
+    /// The month, 1 to 12.
     public let month: Int
 
-    /// Reads `YYMM`.  Years 00 to 49 belong to this century, 50 to 99 to the last (EMV Book 4, 6.7.3).
+    /// Parses `YYMM`.  Years 00 to 49 belong to this century, 50 to 99 to the last (EMV Book 4, 6.7.3).
     ///
-    /// - Returns: nil unless there are four digits and the month is one.
+    /// - Returns: nil unless there are four digits with a valid month.
     public init?(yymm: some StringProtocol) {
         guard yymm.utf8.count == 4, yymm.utf8.allSatisfy({ (0x30...0x39).contains($0) }),
             let year = Int(yymm.prefix(2)), let month = Int(yymm.suffix(2)), (1...12).contains(month)
@@ -17,39 +17,39 @@ public struct ExpirationDate: Hashable, Sendable {
         self.month = month
     }
 
-    /// Reads the first two bytes of format n, as in tag 5F24: `YYMMDD` or `YYMM`.
+    /// Parses the first two bytes of format n, as in tag 5F24: `YYMMDD` or `YYMM`.
     public init?(packed bytes: some Collection<UInt8>) {
         guard (2...3).contains(bytes.count) else { return nil }
         self.init(yymm: bytes.prefix(2).hex)
     }
 
-    /// Whether the last day of the month is before `date`.
+    /// Returns true if the last day of the month is before `date`.
     public func isOver(on date: CalendarDate) -> Bool { (year, month) < (date.year, date.month) }
 }
 
 extension ExpirationDate: CustomStringConvertible {
-    /// `2031-12`
+    /// The month as `2031-12`.
     public var description: String { "\(year)-\(month < 10 ? "0" : "")\(month)" }
 }
 
-/// What is on track 1 of a card, structure code B (ISO/IEC 7813).
+/// The contents of track 1 of a card, structure code B (ISO/IEC 7813).
 public struct Track1: Hashable, Sendable {
     public let pan: PAN
-    /// As coded: surname, `/`, first name; perhaps with trailing spaces.
+    /// The name as coded: surname, `/`, first name; possibly with trailing spaces.
     public var name: String { String(decoding: nameCharacters, as: UTF8.self) }
-    /// Nil if the track has a separator in its place.
+    /// The expiration date; nil if the track has a separator in its place.
     public let expiration: ExpirationDate?
-    /// Three digits; nil if the track has a separator in its place.
+    /// The service code, three digits; nil if the track has a separator in its place.
     public let serviceCode: String?
     public var discretionaryData: String { String(decoding: discretionaryCharacters, as: UTF8.self) }
 
-    // As in PAN, no short strings.
+    // No short strings, as in PAN.
     private let nameCharacters: [UInt8]
     private let discretionaryCharacters: [UInt8]
 
-    /// Reads tag 56: characters, from the format code to the end of the discretionary data, without sentinels.
+    /// Parses tag 56: characters, from the format code to the end of the discretionary data, without sentinels.
     ///
-    /// - Throws: ``TrackError`` with the offset, in characters, of what does not fit.
+    /// - Throws: ``TrackError`` with the offset of the error in characters.
     public init(_ bytes: some Collection<UInt8>) throws(TrackError) {
         if let bad = bytes.enumerated().first(where: { !(0x20...0x7E).contains($0.element) }) {
             throw TrackError(reason: .character, offset: bad.offset)
@@ -69,22 +69,22 @@ public struct Track1: Hashable, Sendable {
     }
 }
 
-/// What is on track 2 of a card (ISO/IEC 7813).
+/// The contents of track 2 of a card (ISO/IEC 7813).
 public struct Track2: Hashable, Sendable {
     public let pan: PAN
-    /// Nil if the track has a separator in its place.
+    /// The expiration date; nil if the track has a separator in its place.
     public let expiration: ExpirationDate?
-    /// Three digits; nil if the track has a separator in its place.
+    /// The service code, three digits; nil if the track has a separator in its place.
     public let serviceCode: String?
-    /// Digits.
+    /// The discretionary data: digits.
     public var discretionaryData: String { String(decoding: discretionaryDigits, as: UTF8.self) }
 
-    // As in PAN, no short string.
+    // No short string, as in PAN.
     private let discretionaryDigits: [UInt8]
 
-    /// Reads tag 57 or 9F6B: two digits a byte, `D` between the fields, trailing `F` as filling.
+    /// Parses tag 57 or 9F6B: two digits per byte, `D` between the fields, padded with trailing `F`.
     ///
-    /// - Throws: ``TrackError`` with the offset, in digits, of what does not fit.
+    /// - Throws: ``TrackError`` with the offset of the error in digits.
     public init(_ bytes: some Collection<UInt8>) throws(TrackError) {
         let filled = bytes.hex.utf8
         let filling = filled.reversed().prefix { $0 == UInt8(ascii: "F") }.count
@@ -100,7 +100,7 @@ public struct Track2: Hashable, Sendable {
     }
 }
 
-/// Bytes that are not a track.
+/// An error in the bytes of a track.
 public struct TrackError: Error, Hashable, Sendable {
     public enum Reason: String, Hashable, Sendable {
         case character = "not a printable character"
@@ -113,7 +113,7 @@ public struct TrackError: Error, Hashable, Sendable {
     }
 
     public let reason: Reason
-    /// Where in the track, in characters or digits, from zero.
+    /// The offset of the error in characters or digits, from zero.
     public let offset: Int
 }
 
@@ -122,20 +122,20 @@ extension TrackError: CustomStringConvertible {
 }
 
 extension Track1: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The account number, masked, and nothing else.
+    /// The masked account number, and nothing else.
     public var description: String { "track 1 of \(pan.masked)" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["pan": pan.masked]) }
 }
 
 extension Track2: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The account number, masked, and nothing else.
+    /// The masked account number, and nothing else.
     public var description: String { "track 2 of \(pan.masked)" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["pan": pan.masked]) }
 }
 
-/// Takes the fields that both tracks have from a line of ASCII characters.
+/// A reader of the fields that both tracks have, from ASCII characters.
 private struct TrackReader {
     private let text: [UInt8]
     private let separator: UInt8
@@ -154,7 +154,7 @@ private struct TrackReader {
 
     mutating func rest() -> ArraySlice<UInt8> { take(text.count) }
 
-    /// What stands before the next separator, or before the end.
+    /// Returns the characters up to the next separator, or up to the end.
     mutating func field() -> ArraySlice<UInt8> { take(text[offset...].prefix { $0 != separator }.count) }
 
     mutating func skipSeparator() -> Bool {

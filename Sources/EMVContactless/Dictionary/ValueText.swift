@@ -1,7 +1,7 @@
 import SmartCard
 
 extension DataElement {
-    /// How a person writes the value of an element, where that differs from hexadecimal digits.
+    /// A human-readable notation of an element's value, where it differs from hexadecimal digits.
     private enum Notation {
         case date, time, amount, country, currency, languages, aid, account, track2, number, kernel
     }
@@ -23,7 +23,7 @@ extension DataElement {
         0x9F2A: .kernel,
     ]
 
-    /// The value in the clear as a person writes it; nil where there is nothing to add to its hexadecimal digits.
+    /// Returns the value in the clear in human-readable form; nil if that adds nothing to its hexadecimal digits.
     static func text(of tag: TLVTag, value: [UInt8], element: DataElement?, currency: Currency?) -> String? {
         guard let element, !value.isEmpty else { return nil }
         if case .template = element.scope {
@@ -43,7 +43,7 @@ extension DataElement {
         of tag: TLVTag, _ value: [UInt8], _ element: DataElement, _ currency: Currency?
     ) -> String? {
         guard let notation = notations[tag] else { return nil }
-        // A tag with several meanings is an amount only where its format says so.
+        // A tag with several meanings is an amount only if its format says so.
         let digits = value.hex
         switch notation {
         case .amount, .date, .time, .currency, .country:
@@ -93,7 +93,8 @@ extension DataElement {
         }
     }
 
-    /// `value` as text if it is: characters of ISO/IEC 8859-1 without control characters, trailing filling dropped.
+    /// Returns `value` as text if it is: characters of ISO/IEC 8859-1 without control characters and without trailing
+    /// padding.
     private static func printable(_ value: [UInt8]) -> String? {
         let text = value.reversed().drop { $0 == 0x00 || $0 == 0x20 }.reversed()
         guard text.allSatisfy({ (0x20...0x7E).contains($0) || $0 >= 0xA0 }) else { return nil }

@@ -3,38 +3,38 @@ import SmartCard
 /// An application of the card that a combination of the reader supports (EMV Contactless Book B, 3.3.2.5).
 struct Candidate: Hashable, Sendable {
     let combination: Combination
-    /// What the application is selected by: its ADF name, with the extended selection if that is appended (3.3.3.3).
+    /// The name for SELECT: the ADF name, with the extended selection if that is appended (3.3.3.3).
     let name: [UInt8]
     let priority: ApplicationPriority
 }
 
 extension Candidate: CustomStringConvertible {
-    /// The reader's AID, and `*` for each digit that the card has put behind it, which may be anything.
+    /// The reader's AID, and `*` for each digit that the card appended, which may be anything.
     var description: String {
         let known = combination.aid.bytes
         return known.hex + String(repeating: "*", count: 2 * max(0, name.count - known.count))
     }
 }
 
-/// The combinations that card and reader have in common, the one to be tried first in front.
+/// The combinations that card and reader have in common, in the order in which to try them.
 struct CandidateList: Hashable, Sendable {
     private var candidates: [Candidate] = []
-    /// Whether the card has more applications than ``EntryPoint/maximumCandidates``, of which the last ones are left out.
+    /// True if the card has more applications than ``EntryPoint/maximumCandidates``; the last ones are left out.
     private(set) var isCut = false
 
     init() {}
 
-    /// No more than ``EntryPoint/maximumCandidates`` entries are read, and no more candidates made of them.
+    /// Creates the list from at most ``EntryPoint/maximumCandidates`` entries and candidates.
     ///
     /// - Parameters:
     ///   - directory: the FCI of the PPSE.
-    ///   - combinations: those of the reader that are allowed.
-    ///   - preferred: the applications that come before all others, whatever the card prefers; the most wanted first.
+    ///   - combinations: the allowed combinations of the reader.
+    ///   - preferred: the applications that precede all others, whatever the card prefers, in descending order.
     init(_ directory: TLVList, _ combinations: some Sequence<Combination>, preferring preferred: [AID] = []) {
         // 3.3.2.4: 61 in BF0C in A5 in 6F.
         guard let entries = directory[0x6F]?.children[0xA5]?.children[0xBF0C]?.children else { return }
-        // By order in the PPSE, and within one entry by that of the reader's combinations, any one of which will do
-        // (3.3.3.2).
+        // By order in the PPSE, and within one entry by the order of the reader's combinations, any one of which is
+        // permitted (3.3.3.2).
         var count = 0
         read: for entry in entries where entry.tag == 0x61 {
             count += 1
@@ -62,13 +62,15 @@ struct CandidateList: Hashable, Sendable {
         }
     }
 
-    /// 3.3.3.1, 3.3.3.2
+    /// The candidate to try first (3.3.3.1, 3.3.3.2).
     var first: Candidate? { candidates.first }
 
     mutating func removeFirst() { if !candidates.isEmpty { candidates.removeFirst() } }
 }
 
 extension Candidate {
+    /// Creates a candidate.
+    ///
     /// - Returns: nil unless `combination` supports the application of the directory entry.
     fileprivate init?(_ combination: Combination, _ name: AID, _ entry: TLVList) {
         // B

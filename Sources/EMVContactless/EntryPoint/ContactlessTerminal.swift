@@ -1,44 +1,44 @@
 public import SmartCard
 
-/// Performs transactions: asks ``EntryPoint`` what to do, and does it in a reader's field.
+/// A terminal that performs transactions: it carries out the steps of ``EntryPoint`` in a reader's field.
 ///
 ///     let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
 ///     let report = try await terminal.perform(transaction, in: CardReaderField(reader)) { print($0) }
 ///     if report.outcome.kind == .onlineRequest { … }
 public struct ContactlessTerminal: Sendable {
-    /// One command and how long it took.
+    /// A command and its duration.
     public struct Exchange: Hashable, Sendable {
         /// CLA, INS, P1 and P2.
         public let header: [UInt8]
-        /// The card's, the reader's and the bus's time together, as the transport has measured it (`ExchangeStopwatch`); if
-        /// there was no response, from the call to its return.
+        /// The time of the card, the reader and the bus together, as measured by the transport (`ExchangeStopwatch`);
+        /// without a response, the time from the call to its return.
         public let duration: Duration
-        /// nil if there was no response.
+        /// The status word; nil if there was no response.
         public let status: StatusWord?
     }
 
-    /// What came of a transaction.
+    /// The report of a transaction.
     public struct Report: Sendable {
-        /// What Entry Point handed out last (Book B, 3.5.1.5): that of the online request where the card was to hear of the
-        /// issuer's answer and was not presented again, or the reader failed.
+        /// Entry Point's last outcome (Book B, 3.5.1.5).  It is the online request if the card, which was to receive
+        /// the issuer's answer, was not presented again, or if the reader failed.
         public fileprivate(set) var final: FinalOutcome
-        /// The online request that the issuer answered, where the card was to be told of the answer: with the data record and
-        /// the cardholder verification, which an outcome after that does not repeat.
+        /// The online request that the issuer answered, if the card was to receive the answer.  It contains the data
+        /// record and the cardholder verification, which a later outcome does not repeat.
         public fileprivate(set) var onlineRequest: FinalOutcome?
-        /// Every command that was sent, in its order.
+        /// All commands that were sent, in order.
         public fileprivate(set) var exchanges: [Exchange] = []
-        /// Why what happened happened: sentences without card data.
+        /// Explanations for the log: sentences without card data.
         public fileprivate(set) var notes: [String] = []
-        /// The numbers that were drawn for cards after the transaction's own, in their order: of 4 bytes, and not all of them
-        /// are sent.
+        /// The unpredictable numbers drawn after the transaction's own, in order: 4 bytes each; not all of them are
+        /// sent.
         public fileprivate(set) var furtherUnpredictableNumbers: [[UInt8]] = []
 
-        /// That of ``final``.
+        /// The outcome of ``final``.
         public var outcome: Outcome { final.outcome }
-        /// What a receipt has to state: that of the online request, where the card was told the issuer's answer; nil unless the
-        /// transaction was approved, declined or went online.
+        /// The facts for a receipt; those of the online request if the card received the issuer's answer; nil unless
+        /// the transaction was approved, declined or went online.
         public var receiptFacts: ReceiptFacts? { outcome.receiptFacts ?? onlineRequest?.outcome.receiptFacts }
-        /// All exchanges together.
+        /// The total duration of all exchanges.
         public var cardTime: Duration { exchanges.reduce(.zero) { $0 + $1.duration } }
     }
 
@@ -46,16 +46,18 @@ public struct ContactlessTerminal: Sendable {
     /// Transactions that cards may have to recover.  Copies of a terminal share them.
     public let tornTransactions: TornTransactions
 
-    /// - Parameter tornTransactions: those of the terminal before this one, where it is made anew for each transaction.
+    /// Creates a terminal.
+    ///
+    /// - Parameter tornTransactions: those of the previous terminal, if a new one is created for each transaction.
     public init(_ entryPoint: EntryPoint, tornTransactions: TornTransactions = TornTransactions()) {
         self.entryPoint = entryPoint
         self.tornTransactions = tornTransactions
     }
 
-    /// Performs Start A alone, with pre-processing, before there is a card to wait for (Book B, 3.1).
+    /// Performs Start A alone, with pre-processing, before the wait for a card (Book B, 3.1).
     ///
-    /// - Returns: the report of a transaction that pre-processing refuses; nil where a card is to be presented, and
-    ///   ``perform(_:in:preProcessing:layers:authorise:exchange:show:)`` follows.
+    /// - Returns: the report of a transaction that pre-processing refuses; nil if a card is to be presented, in which
+    ///   case ``perform(_:in:preProcessing:layers:authorise:exchange:show:)`` follows.
     public func refusal(of transaction: Transaction, show: (UserInterfaceRequest) -> Void = { _ in }) -> Report? {
         var entryPoint = entryPoint
         let step = entryPoint.next(.startA(transaction))
@@ -64,27 +66,27 @@ public struct ContactlessTerminal: Sendable {
         return Report(final: final, notes: step.notes)
     }
 
-    /// Makes ready for the first card: see ``EntryPoint/rehearse()``.
+    /// Prepares for the first card: see ``EntryPoint/rehearse()``.
     public func rehearse() { entryPoint.rehearse() }
 
     /// Performs one transaction.
     ///
-    /// A card that leaves, breaks off or misbehaves leads to an outcome.  Cancelling the task ends the transaction at the
-    /// next exchange or wait; whether the card has counted it is not known then.
+    /// A card that leaves, breaks off or misbehaves leads to an outcome.  Canceling the task ends the transaction at
+    /// the next exchange or wait; it is then unknown whether the card has counted it.
     ///
     /// - Parameters:
     ///   - field: is left on, with the card in it.
-    ///   - preProcessing: false begins at Start B, for a reader that does not know the amount in advance.
-    ///   - layers: what goes between the kernel and the card, such as a traffic log or a recorder.
-    ///   - exchange: takes what a kernel has for the terminal while the card is there, and answers with the data objects that
-    ///     it wants, or without any; the card waits.  Without it the answer is empty.
-    ///   - show: shows a message to the cardholder; called in the order in which they come.
-    ///   - authorise: asks the issuer, and returns nil if it could not be reached.  Called for an outcome that may be
+    ///   - preProcessing: false to begin at Start B, for a reader that does not know the amount in advance.
+    ///   - layers: wraps the channel between the kernel and the card, such as with a traffic log or a recorder.
+    ///   - exchange: receives a kernel's data for the terminal while the card is present, and returns the data objects
+    ///     that the kernel requests, or none; the card waits.  Without it the answer is empty.
+    ///   - show: shows a message to the cardholder; called in the order of the messages.
+    ///   - authorise: asks the issuer, and returns nil if it cannot be reached.  Called for an outcome that may be
     ///     restarted; without it such an outcome is the last.
-    /// - Returns: the last outcome; that which the issuer answered, if the card was not presented again for the answer, or
-    ///   the reader failed after it.
-    /// - Throws: `CardError` when the reader fails, or no card was presented, before the issuer has answered;
-    ///   `CancellationError`; what `authorise` throws.
+    /// - Returns: the last outcome; the online request if the card was not presented again for the issuer's answer, or
+    ///   if the reader failed after it.
+    /// - Throws: `CardError` if the reader fails, or no card is presented, before the issuer has answered;
+    ///   `CancellationError`; errors of `authorise`.
     public func perform(
         _ transaction: Transaction, in field: some ContactlessField, preProcessing: Bool = true,
         layers: (any CardChannel) -> any CardChannel = { $0 },
@@ -159,7 +161,7 @@ public struct ContactlessTerminal: Sendable {
                     event = .onlineResponse(response)
                 }
             } catch {
-                // What the issuer has decided stands, whether the card hears of it or not.
+                // The issuer's decision stands, whether the card receives it or not.
                 guard let onlineRequest, !Task.isCancelled else { throw error }
                 notes.append(
                     (error as? CardError)?.kind == .cardAbsent
@@ -170,13 +172,13 @@ public struct ContactlessTerminal: Sendable {
         }
     }
 
-    /// Without what another's error might tell of a card.
+    /// Returns a text without foreign error messages, which might contain card data.
     private static func text(of error: any Error) -> String {
         (error as? CardError).map { "\($0)" } ?? "\(type(of: error))"
     }
 
-    /// Asks the issuer.  A card that may stay in the field meanwhile is let go when the removal timeout is over
-    /// (Book A, table 6-1).
+    /// Asks the issuer.  A card that may stay in the field in the meantime is released when the removal timeout is
+    /// over (Book A, table 6-1).
     private static func issuerResponse(
         to final: FinalOutcome, _ authorise: @escaping @Sendable (FinalOutcome) async throws -> OnlineResponse?,
         in field: some ContactlessField, notes: inout [String], show: (UserInterfaceRequest) -> Void
@@ -196,7 +198,7 @@ public struct ContactlessTerminal: Sendable {
                 do {
                     try await field.deactivate(for: .zero)
                 } catch {
-                    // The issuer has been asked, and is not to be given up for a reader.
+                    // The issuer has been asked: a failure of the reader must not discard the answer.
                     try Task.checkCancellation()
                     notes.append("the field was not switched off: \(text(of: error))")
                 }

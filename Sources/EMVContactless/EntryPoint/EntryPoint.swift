@@ -1,13 +1,13 @@
 public import SmartCard
 
-/// Entry Point (EMV Contactless Book B): finds out what may be paid for contactless, has a card presented, chooses one of its
-/// applications and the kernel for it, and passes that kernel's outcome on.
+/// Entry Point (EMV Contactless Book B): pre-processes the transaction, has a card presented, selects one of its
+/// applications and the kernel for it, and passes on the kernel's outcome.
 ///
-/// It is a value that does no I/O: it is told what happened and says what to do next, as the kernels do.  For transactions
-/// with a reader there is ``ContactlessTerminal``; for looking at cards, ``CardInspector``, which does what no terminal
-/// may.
+/// It is a value that does no I/O: events go in, steps come out, as in the kernels.  ``ContactlessTerminal`` performs
+/// transactions with a reader.  To examine cards use ``CardInspector``, which sends commands that no terminal may
+/// send.
 public struct EntryPoint: Sendable {
-    /// What Entry Point is told.
+    /// An event for Entry Point.
     public enum Event: Sendable {
         /// Start A: a transaction begins, with pre-processing.
         case startA(Transaction)
@@ -19,46 +19,46 @@ public struct EntryPoint: Sendable {
         case collision
         /// There is no longer more than one card in the field.
         case collisionOver
-        /// The response to the command that was sent, and how long it took.
+        /// The card responded to the command after this time.
         case response(ResponseAPDU, after: Duration)
         /// There is no response.
         case communicationError(CommunicationError)
-        /// The terminal's answer to ``Step/Action-swift.enum/exchange(_:)``: data objects, none if it has none.
+        /// The terminal answered ``Step/Action-swift.enum/exchange(_:)`` with data objects, or with none.
         case terminalData(DataRecord)
-        /// The field has been off for as long as it was to be.
+        /// The field has been off for the requested time.
         case fieldIsOff
-        /// The issuer's answer to an online request, where ``Outcome/isRestarted(by:)``.
+        /// The issuer answered an online request for which ``Outcome/isRestarted(by:)`` is true.
         case onlineResponse(OnlineResponse)
     }
 
-    /// What Entry Point wants done: the requests are shown, then the action is carried out.
+    /// A step of Entry Point: first show the requests, then carry out the action.
     public struct Step: Sendable {
         public enum Action: Sendable {
-            /// The field is switched on and polled; ``Event/cardPresent`` or ``Event/collision`` follows.
+            /// Switch the field on and poll; ``Event/cardPresent`` or ``Event/collision`` follows.
             case activateField
-            /// ``Event/response(_:after:)`` or ``Event/communicationError(_:)`` follows.
+            /// Send the command; ``Event/response(_:after:)`` or ``Event/communicationError(_:)`` follows.
             case send(CommandAPDU)
-            /// A kernel has something for the terminal, or wants something of it; ``Event/terminalData(_:)`` follows.
+            /// Exchange data between the kernel and the terminal; ``Event/terminalData(_:)`` follows.
             case exchange(DataExchange)
-            /// The field is switched off for this many milliseconds; ``Event/fieldIsOff`` follows.
+            /// Switch the field off for this time; ``Event/fieldIsOff`` follows.
             case switchFieldOff(milliseconds: Int)
-            /// The end, but for an online response that restarts it.
+            /// The transaction ends, unless an online response restarts it.
             case finish(FinalOutcome)
         }
 
         public var userInterfaceRequests: [UserInterfaceRequest]
-        /// What to write into a log: sentences without card data.
+        /// Explanations for a log: sentences without card data.
         public var notes: [String]
         public var action: Action
     }
 
-    /// After how many activations of the field in a row that came to nothing the card is given up.
+    /// The number of activations of the field in a row without a result after which the card is given up.
     public static let maximumActivations = 16
-    /// How many commands a kernel may send in one activation; what it exchanges with the terminal counts as well.
+    /// The maximum number of commands of a kernel in one activation, including exchanges with the terminal.
     public static let maximumCommands = 1024
 
-    /// How many directory entries of the PPSE are read, and how many candidates are made of them, at the most.  A PPSE of 256
-    /// bytes, the most that is read with short lengths, has no room for thirty entries.
+    /// The maximum number of directory entries of the PPSE, and of candidates.  A PPSE of 256 bytes, the maximum for
+    /// short lengths, has room for fewer than thirty entries.
     public static let maximumCandidates = 128
 
     private(set) var configuration: ReaderConfiguration
@@ -78,34 +78,36 @@ public struct EntryPoint: Sendable {
         case finished(Outcome)
     }
     private var state = State.idle
-    /// The one that was activated last.
+    /// The kernel that was activated last.
     private var kernel: (any Kernel)?
     private var transaction: Transaction?
-    /// The transaction's own, until it has been used.
+    /// The transaction's unpredictable number, until it has been used.
     private var unpredictableNumber: [UInt8]?
-    /// Those after it, in their order.
+    /// The further unpredictable numbers, in order.
     private(set) var furtherUnpredictableNumbers: [[UInt8]] = []
-    /// The combinations for the transaction, with what pre-processing found.
+    /// The combinations for the transaction, with their pre-processing indicators.
     private var combinations: [(combination: Combination, indicators: PreProcessingIndicators)] = []
     private var candidates = CandidateList()
-    /// The combination that was selected last, and the answer of the card.
+    /// The combination that was selected last, and the card's response.
     private var selected: (candidate: Candidate, kernel: KernelIdentifier, response: ResponseAPDU)?
     private var onlineResponse: OnlineResponse?
-    /// Transactions that a card may have to recover (Book C-2, 4.4).  They stay from one transaction to the next.
+    /// Transactions that a card may have to recover (Book C-2, 4.4).  They persist from one transaction to the next.
     public var tornTransactions = TornTransactionLog()
-    /// The combination that the issuer's data are for, to be selected again without a look at the PPSE.
+    /// The combination for the issuer's data, to be selected again without reading the PPSE.
     private var resumed: Candidate?
     private var activations = 0
     private var requests: [UserInterfaceRequest] = []
     private var notes: [String] = []
 
+    /// Creates an Entry Point.
+    ///
     /// - Parameters:
-    ///   - kernels: the kernels that the reader has.
-    ///   - keys: whose signatures it trusts.
-    ///   - preferredApplications: of a card that has several, those that the reader takes before all others, whatever the
-    ///     card prefers; the most wanted first.
-    ///   - random: where the unpredictable numbers come from, but for the first, which is the transaction's.  A generator
-    ///     whose numbers can be foretold is for tests.
+    ///   - kernels: the reader's kernels.
+    ///   - keys: the trusted certification authority keys.
+    ///   - preferredApplications: the applications that the reader selects before all others of a card, whatever the
+    ///     card prefers, in descending order.
+    ///   - random: the source of the unpredictable numbers, except for the first, which is the transaction's.  A
+    ///     predictable generator is for tests.
     public init(
         configuration: ReaderConfiguration, kernels: [KernelIdentifier: any Kernel.Type] = [:],
         keys: CAPublicKeys = CAPublicKeys(), exceptionFile: any ExceptionFile = NoExceptionFile(),
@@ -113,7 +115,7 @@ public struct EntryPoint: Sendable {
         random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
     ) {
         self.configuration = configuration.advertised
-        // Book B, 3.1.1.7: the terminal's floor limit, where a combination does not have another one.
+        // Book B, 3.1.1.7: the terminal's floor limit, if a combination has no other.
         if let limit = configuration.terminal[0x9F1B] {
             for index in configuration.combinations.indices {
                 self.configuration.combinations[index].data.merge([0x9F1B: limit]) { own, _ in own }
@@ -126,7 +128,9 @@ public struct EntryPoint: Sendable {
         self.random = random
     }
 
-    /// - Returns: what to do next.  An event that does not follow from the step before ends the transaction.
+    /// Handles an event.
+    ///
+    /// - Returns: the next step.  An event that does not follow from the previous step ends the transaction.
     public mutating func next(_ event: Event) -> Step {
         requests = []
         notes = []
@@ -199,7 +203,9 @@ extension EntryPoint {
         configuration.combinations.lazy.filter { $0.transactionTypes.contains(transaction.kind) }
     }
 
-    /// - Parameter outcome: that of a kernel which has it started again.
+    /// Performs pre-processing.
+    ///
+    /// - Parameter outcome: the outcome of a kernel that restarts it.
     private mutating func preProcess(_ transaction: Transaction, after outcome: Outcome? = nil) -> Step.Action {
         combinations = combinations(for: transaction).map { ($0, PreProcessingIndicators($0, transaction)) }
         // 3.1.1.13
@@ -217,7 +223,9 @@ extension EntryPoint {
 // MARK: - Protocol activation (Book B, 3.2)
 
 extension EntryPoint {
-    /// - Parameter outcome: that of a kernel which has it started again.
+    /// Performs protocol activation.
+    ///
+    /// - Parameter outcome: the outcome of a kernel that restarts it.
     private mutating func activateProtocol(after outcome: Outcome?) -> Step.Action {
         activations += 1
         guard activations <= Self.maximumActivations else { return end("the card cannot be read") }
@@ -253,7 +261,7 @@ extension EntryPoint {
                 notes.append("PPSE: more than \(Self.maximumCandidates) applications, the rest is left out")
             }
         } catch {
-            // An FCI that cannot be read has no directory entry (3.3.2.4).
+            // An FCI that cannot be parsed has no directory entry (3.3.2.4).
             notes.append("PPSE: \(error)")
         }
     }
@@ -296,13 +304,13 @@ extension EntryPoint {
     }
 
     private mutating func selectNext() -> Step.Action {
-        // 3.3.2.1: the issuer's data are for no other combination.
+        // 3.3.2.1: the issuer's data is for no other combination.
         guard resumed == nil else { return end("the application cannot be selected again") }
         candidates.removeFirst()
         return selectFinalCombination()
     }
 
-    /// End Application (3.3.2.7, 3.3.3.5).
+    /// Performs End Application (3.3.2.7, 3.3.3.5).
     private mutating func end(_ reason: String) -> Step.Action {
         finish(
             Outcome(
@@ -323,7 +331,7 @@ extension EntryPoint {
             return process(Outcome(.selectNext, reason: "this reader does not have \(selected.kernel)"))
         }
         let combination = selected.candidate.combination
-        // What a card has been told before is no secret from the next one.
+        // A number that one card has received is no secret from the next.
         transaction.unpredictableNumber = unpredictableNumber ?? drawUnpredictableNumber()
         unpredictableNumber = nil
         var data = configuration.terminal.merging(combination.data) { $1 }.merging(transaction.dataObjects) { $1 }
@@ -389,7 +397,8 @@ extension EntryPoint {
             notes.append("try again: \(outcome.reason)")
             return activateProtocol(after: outcome)
         case .endApplication where outcome.start == .b:
-            // So Kernel 2 has a card presented again (Book C-2, A.1, Outcome Parameter Set; Book A, table 6-1, Start).
+            // Kernel 2 uses this to have a card presented again (Book C-2, A.1, Outcome Parameter Set; Book A, table
+            // 6-1, Start).
             notes.append("once more: \(outcome.reason)")
             return activateProtocol(after: outcome)
         case .selectNext:
@@ -402,7 +411,7 @@ extension EntryPoint {
         }
     }
 
-    /// An outcome of Entry Point's own.
+    /// Finishes with an outcome that Entry Point itself determines.
     private mutating func finish(_ outcome: Outcome) -> Step.Action {
         if let request = outcome.userInterfaceRequest { requests.append(request) }
         selected = nil
@@ -415,7 +424,7 @@ extension EntryPoint {
             FinalOutcome(outcome: outcome, name: selected?.candidate.name, kernel: selected?.kernel))
     }
 
-    /// Book A, 8.1.1.9: whatever starts again does so where the outcome has it.
+    /// Restarts at the start that the outcome names (Book A, 8.1.1.9).
     private mutating func restart(_ outcome: Outcome, _ response: OnlineResponse) -> Step.Action {
         onlineResponse = response
         resumed = outcome.start == .b && response.hasDataForCard ? selected?.candidate : nil
@@ -430,7 +439,7 @@ extension EntryPoint {
     }
 }
 
-/// It holds the account data of its kernel in the clear, and prints without them.
+/// Entry Point contains its kernel's clear account data, and prints without it.
 extension EntryPoint: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     public var description: String { "Entry Point" }
     public var debugDescription: String { description }
@@ -438,7 +447,7 @@ extension EntryPoint: CustomStringConvertible, CustomDebugStringConvertible, Cus
 }
 
 extension Outcome {
-    /// Whether Entry Point starts again when the issuer answers so.
+    /// Returns true if this answer of the issuer restarts Entry Point.
     public func isRestarted(by response: OnlineResponse) -> Bool {
         switch (start, onlineResponseData) {
         case (nil, _), (_, nil): false
@@ -448,11 +457,11 @@ extension Outcome {
     }
 }
 
-/// What Entry Point hands to the reader (Book B, 3.5.1.5).
+/// The outcome that Entry Point passes to the reader (Book B, 3.5.1.5).
 public struct FinalOutcome: Hashable, Sendable {
     public let outcome: Outcome
-    /// The ADF name of the application that was selected, with the extended selection if that was appended; nil if none
-    /// was selected.
+    /// The ADF name of the selected application, with the extended selection if that was appended; nil if none was
+    /// selected.
     public let name: [UInt8]?
     /// The kernel that was activated last; nil if none was.
     public let kernel: KernelIdentifier?

@@ -1,34 +1,37 @@
 public import SmartCard
 
-/// A contactless kernel, as a value: it is told what happened and says what to do next.  It does no I/O, has no clock
-/// and no random numbers of its own, so that a table, a trace or a fuzzer can play card and terminal.
+/// A contactless kernel, as a value: events go in, steps come out.  It does no I/O, and has neither a clock nor a
+/// random number generator, so that a table, a trace or a fuzzer can play card and terminal.
 ///
-/// Entry Point makes one for each activation (EMV Contactless Book B, 3.4) and passes events on until it has an outcome.
+/// Entry Point creates a kernel for each activation (EMV Contactless Book B, 3.4), and passes events to it until it
+/// has an outcome.
 public protocol Kernel: Sendable {
     init(_ activation: KernelActivation)
 
-    /// - Returns: what to do next.  After an outcome it is not asked again.
+    /// Handles an event.
+    ///
+    /// - Returns: the next step.  After an outcome this is not called again.
     mutating func next(_ event: KernelEvent) -> KernelStep
 }
 
-/// What a kernel is told.
+/// An event for a kernel.
 public enum KernelEvent: Sendable {
-    /// Comes first, and once.
+    /// The first event, which occurs once.
     case start
-    /// The response to the command that the kernel sent, and how long it took from the command's first to the response's
-    /// last byte, as far as the transport can tell.
+    /// The card responded to the kernel's command after this time: from the command's first byte to the response's
+    /// last, as far as the transport can measure it.
     case response(ResponseAPDU, after: Duration)
-    /// There is no response: the card left the field, timed out, or broke the protocol (Book A, L1RSP).
+    /// There is no response: the card left the field, timed out, or violated the protocol (Book A, L1RSP).
     case communicationError(CommunicationError)
-    /// The terminal's answer to ``KernelStep/Action/exchange(_:)``: data objects, none if it has none.
+    /// The terminal answered ``KernelStep/Action/exchange(_:)`` with data objects, or with none.
     case terminalData(DataRecord)
 }
 
-/// What a kernel wants done: the requests are shown, then the action is carried out.
+/// A step of a kernel: first show the requests, then carry out the action.
 public struct KernelStep: Sendable {
     public enum Action: Sendable {
         case send(CommandAPDU)
-        /// The terminal is told, and asked; ``KernelEvent/terminalData(_:)`` follows.
+        /// Exchange data with the terminal; ``KernelEvent/terminalData(_:)`` follows.
         case exchange(DataExchange)
         case outcome(Outcome)
     }
@@ -42,28 +45,28 @@ public struct KernelStep: Sendable {
     }
 }
 
-/// All that a kernel is given when it is activated (Book B, 3.4.1).
+/// The data that a kernel receives when it is activated (Book B, 3.4.1).
 public struct KernelActivation: Sendable {
     public let combination: Combination
-    /// What pre-processing found for the combination.
+    /// The pre-processing indicators of the combination.
     public let indicators: PreProcessingIndicators
-    /// The name by which the application was selected: its ADF name, with the extended selection if that was appended.
+    /// The name by which the application was selected: the ADF name, with the extended selection if that was appended.
     public let name: [UInt8]
     /// The response to the SELECT of the application, with its FCI.
     public let selectResponse: ResponseAPDU
-    /// With the unpredictable number of this activation.
+    /// The transaction, with the unpredictable number of this activation.
     public let transaction: Transaction
-    /// Others that no card has been told, 4 bytes each.  Kernel 2 takes up to three of them, and
-    /// ends the application without.
+    /// Further unpredictable numbers that no card has received, 4 bytes each.  Kernel 2 uses up to three, and ends the
+    /// application without them.
     public let furtherUnpredictableNumbers: [[UInt8]]
-    /// What the terminal has for a card that asks, by tag: its own, the combination's and the transaction's data, and the
-    /// TTQ as pre-processing left it.
+    /// The terminal's data for a card that requests it, by tag: the data of the terminal, the combination and the
+    /// transaction, and the TTQ after pre-processing.
     public let terminalData: [TLVTag: [UInt8]]
-    /// With the keys that count for the application, on the day of the transaction.
+    /// Offline data authentication, with the valid keys for the application on the day of the transaction.
     public let offlineDataAuthentication: OfflineDataAuthentication
     /// Cards that must not be used.
     public let exceptionFile: any ExceptionFile
-    /// The issuer's answer, where the kernel is activated again after an online request.
+    /// The issuer's answer, if the kernel is activated again after an online request.
     public let onlineResponse: OnlineResponse?
     /// Transactions that a card may have to recover.
     public let tornTransactions: TornTransactionLog
@@ -88,20 +91,20 @@ public struct KernelActivation: Sendable {
     }
 }
 
-/// The answer to the SELECT may hold account data: it prints as its combination, `activation of Kernel 2`.
+/// The response to SELECT may contain account data: an activation prints as its combination, `activation of Kernel 2`.
 extension KernelActivation: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     public var description: String { "activation of \(combination.kernel)" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
 }
 
-/// What came back from the issuer.
+/// The issuer's answer.
 public struct OnlineResponse: Hashable, Sendable {
     /// The Authorisation Response Code, tag 8A; nil if the issuer could not be reached.
     public var authorisationResponseCode: [UInt8]?
     /// The Issuer Authentication Data, tag 91.
     public var issuerAuthenticationData: [UInt8]?
-    /// Issuer scripts, templates 71 and 72, each as BER-TLV, in the order in which they are to be carried out.
+    /// Issuer scripts, templates 71 and 72, each as BER-TLV, in order of execution.
     public var scripts: [[UInt8]]
 
     public init(
@@ -112,12 +115,14 @@ public struct OnlineResponse: Hashable, Sendable {
         self.scripts = scripts
     }
 
-    /// Whether there is something in it for the card.
+    /// True if the answer contains data for the card.
     public var hasDataForCard: Bool { issuerAuthenticationData != nil || !scripts.isEmpty }
 }
 
-/// Account numbers that the terminal has been told to refuse (EMV Book 4, 6.3.5; Book C-3, 5.5.1.2).
+/// A list of account numbers that the terminal must refuse (EMV Book 4, 6.3.5; Book C-3, 5.5.1.2).
 public protocol ExceptionFile: Sendable {
+    /// Returns true if the list contains the account number.
+    ///
     /// - Parameter sequenceNumber: tag 5F34; nil if the card has none.
     func contains(_ pan: PAN, sequenceNumber: UInt8?) -> Bool
 }

@@ -1,56 +1,57 @@
 public import SmartCard
 
-/// How a kernel, or Entry Point, ends its part of a transaction, with every parameter of it (EMV Contactless Book A,
-/// 6.2, table 6-1).
+/// The outcome of a kernel or of Entry Point, with all its parameters (EMV Contactless Book A, 6.2, table 6-1).
 ///
-/// An outcome is a value.  That a card declines, wants another interface or is no good is no error of this program.
+/// An outcome is a value.  A card that declines, requires another interface or is invalid is not an error of this
+/// program.
 public struct Outcome: Hashable, Sendable {
     public enum Kind: String, Hashable, Sendable, CaseIterable {
-        /// This combination of application and kernel is not to be used; the next one is.
+        /// This combination of application and kernel must not be used; the next one is.
         case selectNext
         /// The card is to be presented again.
         case tryAgain
         case approved
         case declined
-        /// The issuer has to decide.
+        /// The issuer decides.
         case onlineRequest
         /// The card has to be used through another interface.
         case tryAnotherInterface
         case endApplication
 
-        /// Whether the transaction has been decided, or the issuer decides it.
+        /// True if the transaction is decided, or the issuer decides it.
         var isDecision: Bool { [.approved, .declined, .onlineRequest].contains(self) }
     }
 
-    /// Where Entry Point goes on (Book B, 3).
+    /// The start at which Entry Point continues (Book B, 3).
     public enum Start: String, Hashable, Sendable {
-        /// With pre-processing.
+        /// Start with pre-processing.
         case a = "A"
-        /// With protocol activation.
+        /// Start with protocol activation.
         case b = "B"
-        /// With combination selection.
+        /// Start with combination selection.
         case c = "C"
-        /// With kernel activation.
+        /// Start with kernel activation.
         case d = "D"
     }
 
-    /// Which answer of the issuer makes Entry Point start again.
+    /// The answers of the issuer that restart Entry Point.
     public enum OnlineResponseData: String, Hashable, Sendable {
-        /// One that holds data for the card.
+        /// An answer that contains data for the card.
         case emvData
-        /// Any one.
+        /// Any answer.
         case any
     }
 
-    /// How the cardholder is verified (Book A, table 6-1, CVM).
+    /// The method of cardholder verification (Book A, table 6-1, CVM).
     public enum CVM: String, Hashable, Sendable, CaseIterable, Codable {
         /// The issuer verifies a PIN that the cardholder has yet to enter.
         case onlinePIN
         /// The cardholder has yet to sign.
         case signature
-        /// The cardholder's own device has verified the cardholder: "confirmation code verified".
+        /// The consumer device has verified the cardholder: "confirmation code verified".
         case deviceCVM
-        /// The cardholder is not verified.  An optional `CVM` is compared with `CVM.none`, since a bare `.none` is its nil.
+        /// The cardholder is not verified.  Compare an optional `CVM` with `CVM.none`: a bare `.none` is Optional's
+        /// nil.
         case none
     }
 
@@ -59,36 +60,36 @@ public struct Outcome: Hashable, Sendable {
     }
 
     public var kind: Kind
-    /// nil: Entry Point does not start again.
+    /// The start; nil: Entry Point does not start again.
     public var start: Start?
     public var onlineResponseData: OnlineResponseData?
-    /// nil: not applicable.
+    /// The cardholder verification method; nil: not applicable.
     public var cvm: CVM?
-    /// Whether the card has proved offline that it is genuine; nil if it did not have to.
+    /// True if the card was authenticated offline; nil if that was not required.
     public var isAuthentic: Bool?
-    /// To be shown at once.
+    /// The user interface request to show at once.
     public var userInterfaceRequest: UserInterfaceRequest?
-    /// To be shown when Entry Point starts again.
+    /// The user interface request to show when Entry Point starts again.
     public var userInterfaceRequestOnRestart: UserInterfaceRequest?
-    /// For the authorisation and the clearing of the transaction.
+    /// The data for authorization and clearing.
     public var dataRecord: DataRecord?
-    /// What else the kernel has to tell.
+    /// Further data of the kernel.
     public var discretionaryData: DataRecord?
-    /// What a receipt has to state; nil unless the transaction is approved, declined or goes online.
+    /// The facts for a receipt; nil unless the transaction is approved, declined or goes online.
     public var receiptFacts: ReceiptFacts?
-    /// Tag 5F25, which no book has in the data record; nil if the card did not give it.
+    /// Tag 5F25, the effective date, which no book includes in the data record; nil if the card did not supply it.
     public var effectiveDate: [UInt8]?
-    /// With ``Kind/tryAnotherInterface``; nil: not applicable.
+    /// The interface to use with ``Kind/tryAnotherInterface``; nil: not applicable.
     public var alternateInterfacePreference: Interface?
-    /// Whether a receipt has to be offered.
+    /// True if a receipt has to be offered.
     public var receipt: Bool
-    /// For how long the field is switched off, in milliseconds; nil: it stays on.
+    /// The time for which the field is switched off, in milliseconds; nil: it stays on.
     public var fieldOff: Int?
-    /// How long the card may stay in the field while the issuer decides, in milliseconds; 0: not at all.
+    /// The time for which the card may stay in the field while the issuer decides, in milliseconds; 0: none.
     public var removalTimeout: Int
-    /// The transactions that a card may have to recover from now on; nil: as before.
+    /// The transactions that a card may now have to recover; nil: unchanged.
     public var tornTransactions: TornTransactionLog?
-    /// Why, for a log or a test bench: a sentence without card data.
+    /// The reason, for a log or a test bench: a sentence without card data.
     public var reason: String
 
     public init(
@@ -114,7 +115,7 @@ public struct Outcome: Hashable, Sendable {
     }
 }
 
-/// Data objects that a kernel hands out, in the clear.  It prints masked, as `SensitiveData` has it.
+/// A kernel's data objects, in the clear.  A record prints masked by `SensitiveData`.
 public struct DataRecord: Hashable, Sendable {
     public struct Element: Hashable, Sendable {
         public let tag: TLVTag
@@ -126,12 +127,12 @@ public struct DataRecord: Hashable, Sendable {
         }
     }
 
-    /// In the order in which the kernel put them.
+    /// The elements, in the kernel's order.
     public private(set) var elements: [Element]
 
     public init(_ elements: [Element] = []) { self.elements = elements }
 
-    /// The value of `tag`; setting nil takes the element out.
+    /// The value of `tag`; setting nil removes the element.
     public subscript(tag: TLVTag) -> [UInt8]? {
         get { elements.first { $0.tag == tag }?.value }
         set {
@@ -145,12 +146,12 @@ public struct DataRecord: Hashable, Sendable {
         }
     }
 
-    /// The elements as BER-TLV, one behind the other.
+    /// The elements as concatenated BER-TLV.
     public var encoded: [UInt8] { elements.flatMap { $0.tag.encode($0.value) } }
 }
 
 extension DataRecord.Element: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// `5A:476173******0010`
+    /// The masked elements: `5A:476173******0010`.
     public var description: String {
         if tag.isConstructed, let objects = SensitiveData.maskedTLV(value) { return "\(tag)[ \(objects) ]" }
         return "\(tag):\(SensitiveData.masked(value, of: tag))"

@@ -1,25 +1,26 @@
-/// What Entry Point finds out about a combination before a card is there (EMV Contactless Book B, 3.1 and table 3-1).
+/// The pre-processing indicators of a combination, determined before a card is present (EMV Contactless Book B, 3.1
+/// and table 3-1).
 public struct PreProcessingIndicators: Hashable, Sendable {
-    /// A single unit of the currency is asked for, to see whether the account is good (Book B, 3.1.1.3).
+    /// A single unit of the currency is requested, to check the state of the account (Book B, 3.1.1.3).
     public var statusCheckRequested = false
-    /// The combination is not to be used for this transaction (Book B, 3.1.1.4, 3.1.1.5 and 3.1.1.11).
+    /// The combination must not be used for this transaction (Book B, 3.1.1.4, 3.1.1.5 and 3.1.1.11).
     public var contactlessApplicationNotAllowed = false
     /// The amount is zero, and the combination allows that (Book B, 3.1.1.4).
     public var zeroAmount = false
-    /// The amount reaches the limit from which on the cardholder has to be verified (Book B, 3.1.1.8).
+    /// The amount reaches the limit from which the cardholder must be verified (Book B, 3.1.1.8).
     public var cvmRequiredLimitExceeded = false
-    /// The amount is above the limit up to which the transaction may stay offline (Book B, 3.1.1.6 and 3.1.1.7).
+    /// The amount exceeds the limit up to which the transaction may stay offline (Book B, 3.1.1.6 and 3.1.1.7).
     public var floorLimitExceeded = false
-    /// The combination's TTQ, with the bits that depend on the transaction (Book B, 3.1.1.2 and 3.1.1.9 to 3.1.1.12); nil
-    /// if the combination has none.
+    /// The combination's TTQ, with the bits that depend on the transaction (Book B, 3.1.1.2 and 3.1.1.9 to 3.1.1.12);
+    /// nil if the combination has none.
     public var terminalTransactionQualifiers: TerminalTransactionQualifiers?
 
-    /// As they are where there was no pre-processing: the TTQ as configured (Book B, 3.2.1.1).
+    /// Creates the indicators without pre-processing: the TTQ as configured (Book B, 3.2.1.1).
     public init(withoutPreProcessing combination: Combination) {
         terminalTransactionQualifiers = combination.terminalTransactionQualifiers
     }
 
-    /// Pre-processing of one combination (Book B, 3.1.1.1 to 3.1.1.12).
+    /// Pre-processes one combination (Book B, 3.1.1.1 to 3.1.1.12).
     public init(_ combination: Combination, _ transaction: Transaction) {
         let amount = transaction.amount
         // 3.1.1.2
@@ -38,7 +39,7 @@ public struct PreProcessingIndicators: Hashable, Sendable {
         }
         // 3.1.1.5
         if let limit = combination.transactionLimit, amount >= limit { contactlessApplicationNotAllowed = true }
-        // 3.1.1.6, 3.1.1.7: the terminal's floor limit stands in for the reader's.
+        // 3.1.1.6, 3.1.1.7: the terminal's floor limit replaces a missing reader limit.
         if let limit = combination.floorLimit ?? combination.terminalFloorLimit, amount > limit {
             floorLimitExceeded = true
         }
@@ -64,6 +65,6 @@ public struct PreProcessingIndicators: Hashable, Sendable {
 }
 
 extension Currency {
-    /// One unit of it in its minor unit: 100 for EUR, 1 for JPY.
+    /// One unit of the currency in its minor unit: 100 for EUR, 1 for JPY.
     var unit: UInt64 { (0..<(exponent ?? 0)).reduce(1) { unit, _ in unit * 10 } }
 }

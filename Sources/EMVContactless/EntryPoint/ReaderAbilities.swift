@@ -1,11 +1,11 @@
 import SmartCard
 
 extension ReaderConfiguration {
-    /// Something that a reader has, to verify cardholders with: an on-device verification needs none of it.
+    /// A means by which a reader can verify cardholders.  On-device verification needs none.
     public enum Ability: String, Hashable, Sendable, CaseIterable, Codable {
-        /// A PIN can be entered, and goes to the issuer.
+        /// A PIN can be entered, for the issuer to verify.
         case pinPad
-        /// Something is printed that the cardholder can sign.
+        /// A slip is printed for the cardholder to sign.
         case paper
         /// The cardholder can sign on a screen.
         case screen
@@ -30,10 +30,10 @@ extension Set<ReaderConfiguration.Ability> {
         return qualifiers
     }
 
-    /// DF811E; F0: not applicable.
+    /// The value of DF811E; F0: not applicable.
     fileprivate var magStripeMethod: UInt8 { takesSignatures ? 0x10 : contains(.pinPad) ? 0x20 : 0xF0 }
 
-    /// What is missing of what a value advertises; nil if nothing is.
+    /// Returns the ability that an advertised value lacks; nil if none is missing.
     fileprivate func missing(for methods: CVMCapability) -> String? {
         let pins: CVMCapability = [.plaintextOfflinePIN, .onlinePIN, .encipheredOfflinePIN]
         if !contains(.pinPad), !methods.isDisjoint(with: pins) {
@@ -47,8 +47,8 @@ extension Set<ReaderConfiguration.Ability> {
 }
 
 extension ReaderConfiguration {
-    /// The configuration with what its abilities advertise, where it has no values of its own: the TTQ (Book A, table 5-4), and
-    /// 9F33, DF8118, DF8119, DF811E and DF812C (EMV Book 4, Annex A2; Book C-2, A.1).
+    /// The configuration, completed with the values that its abilities imply: the TTQ (Book A, table 5-4), and 9F33,
+    /// DF8118, DF8119, DF811E and DF812C (EMV Book 4, Annex A2; Book C-2, A.1).
     var advertised: ReaderConfiguration {
         var configuration = self
         for index in combinations.indices {
@@ -70,6 +70,8 @@ extension ReaderConfiguration {
         return configuration
     }
 
+    /// Checks the values against the abilities.
+    ///
     /// - Throws: ``ConfigurationError`` for a value that advertises more than the abilities.
     func validateAbilities() throws(ConfigurationError) {
         func check(_ methods: CVMCapability, _ path: String) throws(ConfigurationError) {
@@ -82,7 +84,7 @@ extension ReaderConfiguration {
                     switch tag {
                     case 0x9F33: CVMCapability(terminalCapabilities: value) ?? []
                     case 0xDF8118, 0xDF8119: CVMCapability(rawValue: first)
-                    // Mag-stripe mode: the upper half is a method of the outcome's.
+                    // Mag-stripe mode: the upper half is the outcome's method.
                     default: first & 0xF0 == 0x10 ? .signature : first & 0xF0 == 0x20 ? .onlinePIN : []
                     }
                 try check(methods, "\(path).\(tag)")

@@ -1,10 +1,10 @@
 public import SmartCard
 
-/// What a reader is set up to accept (EMV Contactless Book A, 5.3 to 5.5): the terminal's own data and, for each
-/// application, kernel and type of transaction, limits and options.
+/// The configuration of a reader (EMV Contactless Book A, 5.3 to 5.5): the terminal's data and, for each application,
+/// kernel and type of transaction, limits and options.
 ///
-/// It is written in code, or read from JSON with any decoder.  A decoded one has been validated; ``validate()`` checks one
-/// that was written or changed.
+/// Write a configuration in code, or decode it from JSON with any decoder.  Decoding validates it; call ``validate()``
+/// for one that you wrote or changed.
 ///
 ///     {
 ///       "environment": "test",
@@ -19,29 +19,30 @@ public import SmartCard
 ///       ]
 ///     }
 ///
-/// Tags, AIDs, kernel identifiers (as tag 9F2A has them) and values are hexadecimal digits, amounts numbers in the
-/// currency's minor unit.  What is left out is absent, which is not the same as zero or false.  `kernel3` has the properties
-/// of ``Kernel3/Options`` and ``Kernel3/DynamicReaderLimits``; what is left out there has the value that their initialisers
-/// give it.  A key that is not known is an error.
+/// Tags, AIDs, kernel identifiers (as in tag 9F2A) and values are hexadecimal digits.  Amounts are numbers in the
+/// currency's minor unit.  An omitted setting is absent, which differs from zero or false.  `kernel3` has the properties
+/// of ``Kernel3/Options`` and ``Kernel3/DynamicReaderLimits``, with their initializers' defaults.  An unknown key is an
+/// error.
 ///
-/// What `abilities` names, ``Ability``, is what the reader advertises that cardholders can be verified by: bits 3 and 2 of byte 1
-/// of the TTQ, byte 2 of the Terminal Capabilities, 9F33, and for Kernel 2 DF8118, DF8119, DF811E and DF812C follow from it.
-/// They may be set to less, but for the TTQ; to more is an error.  Where it is left out, cardholders are verified by their own
-/// devices, or not at all.
+/// `abilities` (``Ability``) lists the reader's means of cardholder verification.  They imply bits 3 and 2 of byte 1 of
+/// the TTQ, byte 2 of the Terminal Capabilities, 9F33, and for Kernel 2 DF8118, DF8119, DF811E and DF812C.  These values
+/// may be set to less, except for the TTQ; setting more is an error.  Without `abilities` consumer devices verify their
+/// cardholders, or nobody does.
 ///
-/// Kernel 3 needs the Terminal Country Code, 9F1A, Kernel 2 the Terminal Type, 9F35, and the Additional Terminal Capabilities,
-/// 9F40, as well: in `terminal`, or in the `data` of each of its combinations.  What a card or an issuer sends cannot be set.
+/// Kernel 3 requires the Terminal Country Code, 9F1A.  Kernel 2 also requires the Terminal Type, 9F35, and the
+/// Additional Terminal Capabilities, 9F40.  Set them in `terminal`, or in the `data` of each combination of the kernel.
+/// Data that a card or an issuer sends cannot be set.
 ///
-/// A key that stands twice in an object is not seen: the decoder takes one of the two, `JSONDecoder` the first.  Bits of the
-/// TTQ that have no name in ``TerminalTransactionQualifiers`` go to the card as they stand, since a scheme may use them.
+/// A repeated key in an object is not detected: the decoder uses one of the two, `JSONDecoder` the first.  Bits of the
+/// TTQ without a name in ``TerminalTransactionQualifiers`` are sent to the card unchanged, since a scheme may use them.
 public struct ReaderConfiguration: Hashable, Sendable {
-    /// Whose certification authority keys are trusted.
+    /// The environment of the trusted certification authority keys.
     public var environment: CAPublicKey.Environment
-    /// What the reader has to verify cardholders with.
+    /// The reader's means of cardholder verification.
     public var abilities: Set<Ability>
     /// The terminal's data objects, by tag.
     public var terminal: [TLVTag: [UInt8]]
-    /// In no particular order: the card's priorities decide.
+    /// The combinations, in any order: the card's priorities decide.
     public var combinations: [Combination]
 
     public init(
@@ -56,32 +57,31 @@ public struct ReaderConfiguration: Hashable, Sendable {
     }
 }
 
-/// An application that the reader accepts, with the kernel that processes it, for some types of transactions
-/// (Book A, 5.4; Book B, 3.1).
+/// An application that the reader accepts, with its kernel and its types of transactions (Book A, 5.4; Book B, 3.1).
 public struct Combination: Hashable, Sendable {
-    /// The AID, or the beginning of it that all applications in question share.
+    /// The AID, or the common beginning of the AIDs of several applications.
     public var aid: AID
     public var kernel: KernelIdentifier
     public var transactionTypes: Set<Transaction.Kind>
     /// Reader Contactless Transaction Limit: amounts from this one on are not accepted.  All limits are in the minor
-    /// unit of the transaction's currency; nil: there is none.
+    /// unit of the transaction's currency; nil means no limit.
     public var transactionLimit: UInt64?
-    /// Reader Contactless Floor Limit: amounts above it go online.  Where it is nil the terminal's floor limit counts: tag
-    /// 9F1B of ``data``, or else of ``ReaderConfiguration/terminal``.
+    /// Reader Contactless Floor Limit: amounts above it go online.  If nil, the terminal's floor limit applies: tag
+    /// 9F1B of ``data``, otherwise of ``ReaderConfiguration/terminal``.
     public var floorLimit: UInt64?
-    /// Reader CVM Required Limit: from this amount on the cardholder has to be verified.
+    /// Reader CVM Required Limit: from this amount on the cardholder must be verified.
     public var cvmRequiredLimit: UInt64?
-    /// nil for kernels without TTQ.
+    /// The TTQ; nil for kernels without them.
     public var terminalTransactionQualifiers: TerminalTransactionQualifiers?
-    /// Status Check Support flag: whether a single unit of the currency goes online.
+    /// Status Check Support flag: true if a single unit of the currency goes online.
     public var statusCheck: Bool?
     /// Zero Amount Allowed flag.
     public var zeroAmountAllowed: Bool?
-    /// Extended Selection Support flag: whether tag 9F29 extends the name by which the application is selected.
+    /// Extended Selection Support flag: true if tag 9F29 extends the name by which the application is selected.
     public var extendedSelection: Bool?
-    /// The terminal's data for this combination, which go before ``ReaderConfiguration/terminal``.
+    /// The terminal's data for this combination, which has precedence over ``ReaderConfiguration/terminal``.
     public var data: [TLVTag: [UInt8]]
-    /// What Kernel 3 leaves to the reader; other kernels do not look at it.
+    /// The options of Kernel 3, ignored by other kernels.
     public var kernel3: Kernel3.Options
 
     public init(
@@ -109,9 +109,9 @@ public struct Combination: Hashable, Sendable {
     var terminalFloorLimit: UInt64? { data[0x9F1B].map { $0.reduce(0) { $0 << 8 | UInt64($1) } } }
 }
 
-/// A configuration that cannot be meant.
+/// An error in a configuration.
 public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Where: `combinations[2].data.9F1B`.
+    /// The place of the error: `combinations[2].data.9F1B`.
     public let path: String
     public let reason: String
 
@@ -119,7 +119,9 @@ public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvert
 }
 
 extension ReaderConfiguration {
-    /// - Throws: ``ConfigurationError`` at the first thing that is wrong.
+    /// Checks the configuration.
+    ///
+    /// - Throws: ``ConfigurationError`` at the first error.
     public func validate() throws(ConfigurationError) {
         try Self.validate(terminal, "terminal")
         guard !combinations.isEmpty else { throw ConfigurationError(path: "combinations", reason: "there is none") }
@@ -146,7 +148,7 @@ extension ReaderConfiguration {
         try validateAbilities()
     }
 
-    /// What comes from elsewhere and may not be set, and from where.
+    /// The tags that must not be set, each with the origin of its value.
     private static let reserved: [TLVTag: String] = {
         let ofTransaction: [TLVTag] = [
             0x9F02, 0x9F03, 0x5F2A, 0x5F36, 0x9A, 0x9F21, 0x9C, 0x9F37, 0x9F41, 0x9F66, 0x95, 0x9B,
@@ -163,7 +165,7 @@ extension ReaderConfiguration {
             if let origin = reserved[tag] {
                 throw ConfigurationError(path: path, reason: "\(origin), and cannot be set")
             }
-            // Present without a value, Kernel 2 asks for it, or reads it.
+            // Present without a value, Kernel 2 requests or reads it.
             if value.isEmpty, Kernel2.requestable.contains(tag) { continue }
             guard !tag.isConstructed || Kernel2.requestable.contains(tag) else {
                 throw ConfigurationError(path: path, reason: "is a template")
@@ -172,7 +174,7 @@ extension ReaderConfiguration {
             if let source = meanings.first?.source, meanings.allSatisfy({ [.card, .issuer].contains($0.source) }) {
                 throw ConfigurationError(path: path, reason: "comes from the \(source), and cannot be set")
             }
-            // Where the schemes disagree on a tag there is no one rule for it.
+            // No single rule applies to a tag on which the schemes disagree.
             guard let element = DataElement[tag], meanings.count == 1 else { continue }
             guard element.length.contains(value.count) else {
                 throw ConfigurationError(
@@ -186,8 +188,8 @@ extension ReaderConfiguration {
 }
 
 extension Combination {
-    /// What the terminal has to have for the kernel, beside 9F33, which it always has.  Both compare 9F1A with the issuer's
-    /// country (Book C-3, 5.5.1; Book C-2, 7.7); Kernel 2 decides by 9F35 and 9F40 (7.7 and 7.8).
+    /// The terminal's mandatory data for the kernel, besides 9F33, which is always present.  Both kernels compare 9F1A
+    /// with the issuer's country (Book C-3, 5.5.1; Book C-2, 7.7); Kernel 2 uses 9F35 and 9F40 (7.7 and 7.8).
     fileprivate var mandatoryData: [TLVTag] {
         switch kernel {
         case 2: Kernel2.mandatoryData.filter { $0 != 0x9F33 }
@@ -236,7 +238,7 @@ extension Combination {
 }
 
 extension ClosedRange<Int> {
-    /// `6 bytes`, `1 to 16 bytes`
+    /// The range as text: `6 bytes`, `1 to 16 bytes`.
     fileprivate var text: String {
         count == 1 ? "\(lowerBound) byte\(lowerBound == 1 ? "" : "s")" : "\(lowerBound) to \(upperBound) bytes"
     }

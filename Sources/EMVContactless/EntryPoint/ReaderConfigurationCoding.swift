@@ -1,8 +1,10 @@
 import SmartCard
 
 extension ReaderConfiguration: Codable {
-    /// - Throws: `DecodingError` for what is no configuration, with the path to it; ``ConfigurationError`` for one that
-    ///   cannot be meant.
+    /// Decodes and validates a configuration.
+    ///
+    /// - Throws: `DecodingError` with the path for malformed input; ``ConfigurationError`` for an invalid
+    ///   configuration.
     public init(from decoder: any Decoder) throws {
         let container = try decoder.container(keyedBy: Key.self, allowing: Key.configuration)
         try self.init(
@@ -142,7 +144,9 @@ extension Kernel3.DynamicReaderLimits: Codable {
 extension CAPublicKey.Environment: Codable {}
 
 extension Transaction.Kind {
-    /// - Parameter name: as the configuration has it: `purchaseWithCashback`.
+    /// Creates a type from its name.
+    ///
+    /// - Parameter name: the name in a configuration: `purchaseWithCashback`.
     public init?(name: some StringProtocol) {
         guard let kind = Self.allCases.first(where: { "\($0)" == name }) else { return nil }
         self = kind
@@ -150,14 +154,14 @@ extension Transaction.Kind {
 }
 
 extension KernelIdentifier {
-    /// As in tag 9F2A.
+    /// The bytes of tag 9F2A.
     fileprivate var bytes: [UInt8] {
         rawValue > 0xFF
             ? [16, 8, 0].map { UInt8(truncatingIfNeeded: rawValue >> $0) } : [UInt8(truncatingIfNeeded: rawValue)]
     }
 }
 
-/// Any key, so that those that are not known are seen.
+/// Any key, so that unknown keys are detected.
 private struct Key: CodingKey, ExpressibleByStringLiteral {
     let stringValue: String
     var intValue: Int? { nil }
@@ -183,7 +187,7 @@ private struct DataObjects: Codable {
         let container = try decoder.container(keyedBy: Key.self)
         var values: [TLVTag: [UInt8]] = [:]
         for key in container.allKeys {
-            // A tag is whole if an object with it and without a value can be read.
+            // A tag is complete if an object with it and without a value can be parsed.
             guard let bytes = try? [UInt8](hex: key.stringValue), let tag = try? TLVList(bytes + [0]).first?.tag,
                 tag.bytes == bytes
             else {

@@ -1,43 +1,45 @@
 import SmartCard
 
-/// The facts of a transaction that a receipt has to state, and a payment service wants to know: which application paid, with
-/// which cryptogram, and how the cardholder was verified.
+/// The facts of a transaction for a receipt and for a payment service: the application, the cryptogram, and the
+/// cardholder verification.
 ///
-/// Each kernel gives them with an outcome that approves, declines or goes online: ``Outcome/receiptFacts`` and
-/// ``ContactlessTerminal/Report/receiptFacts``.  They hold no account number, and name the card's application in full, which a
-/// log may not: they print as `receipt facts`.
+/// Each kernel adds them to an outcome that approves, declines or goes online: ``Outcome/receiptFacts`` and
+/// ``ContactlessTerminal/Report/receiptFacts``.  They contain no account number.  They name the card's application in
+/// full, which a log must not, and so print as `receipt facts`.
 ///
-/// They go to a payment service and come back as BER-TLV, ``encoded``: of the tags 50, 9F12, 9F11, 84, 9F27, 9F26, 95 and 9F34
-/// those that there are, and DF8129, which stands in for 9F34 where a kernel has none: an Outcome Parameter Set (EMV Contactless
-/// Book C-2, A.1) whose byte 4 is ``cardholderVerification``, and which has nothing else.  `Codable` has the same bytes in
-/// hexadecimal digits.
+/// ``encoded`` is their form for a payment service: BER-TLV with the tags 50, 9F12, 9F11, 84, 9F27, 9F26, 95 and 9F34,
+/// as far as present, and DF8129, which replaces 9F34 for a kernel without it.  That is an Outcome Parameter Set (EMV
+/// Contactless Book C-2, A.1) whose byte 4 is ``cardholderVerification``, with no other parameter.  `Codable` uses the
+/// same bytes in hexadecimal digits.
 public struct ReceiptFacts: Hashable, Sendable {
-    /// Tag 50; nil if the card gives none.
+    /// The application label, tag 50; nil if the card supplies none.
     public let label: String?
-    /// Tag 9F12, to be preferred to the label where the receipt's characters allow; nil unless the card gives it with 9F11,
-    /// the part of ISO/IEC 8859 that it is written in (EMV Book 4, 11.3).
+    /// The preferred name, tag 9F12, which replaces the label if the receipt's characters permit; nil unless the card
+    /// supplies it with 9F11, its part of ISO/IEC 8859 (EMV Book 4, 11.3).
     public let preferredName: String?
     private let codeTable: CodeTable?
-    /// Tag 84: the name of the card's application, 5 to 16 bytes.
+    /// The name of the card's application, tag 84, 5 to 16 bytes.
     public let applicationIdentifier: [UInt8]
-    /// Tag 9F27; nil in mag-stripe mode.
+    /// Cryptogram Information Data, tag 9F27; nil in mag-stripe mode.
     public let cryptogramInformationData: UInt8?
-    /// Tag 9F26, 8 bytes; nil in mag-stripe mode.
+    /// The application cryptogram, tag 9F26, 8 bytes; nil in mag-stripe mode.
     public let applicationCryptogram: [UInt8]?
-    /// Tag 95; nil in mag-stripe mode.
+    /// The terminal verification results, tag 95; nil in mag-stripe mode.
     public let terminalVerificationResults: TerminalVerificationResults?
-    /// How the cardholder has been verified, or is going to be.
+    /// The method by which the cardholder was or will be verified.
     public let cardholderVerification: Outcome.CVM
-    /// Tag 9F34; nil from a kernel that has none: Kernel 3, and mag-stripe mode.
+    /// CVM Results, tag 9F34; nil from Kernel 3 and in mag-stripe mode, which have none.
     public let cvmResults: CVMResults?
 
+    /// Creates facts.
+    ///
     /// - Parameters:
-    ///   - label: of ISO/IEC 8859-1, at most 16 characters.
-    ///   - preferredName: of the part of ISO/IEC 8859 that `codeTable` names, at most 16 characters.
+    ///   - label: ISO/IEC 8859-1, at most 16 characters.
+    ///   - preferredName: characters of the part of ISO/IEC 8859 that `codeTable` names, at most 16.
     ///   - codeTable: 1 to 10.
     ///   - applicationIdentifier: 5 to 16 bytes.
     ///   - applicationCryptogram: 8 bytes.
-    /// - Returns: nil if one of them is something else.
+    /// - Returns: nil if an argument is invalid.
     public init?(
         label: String?, preferredName: String? = nil, codeTable: UInt8 = 1, applicationIdentifier: [UInt8],
         cryptogramInformationData: UInt8? = nil, applicationCryptogram: [UInt8]? = nil,
@@ -60,9 +62,9 @@ public struct ReceiptFacts: Hashable, Sendable {
         self.cvmResults = cvmResults
     }
 
-    /// What a kernel knows.
+    /// Creates facts from a kernel's data.
     ///
-    /// - Parameter name: stands in for tag 84 where that is missing.
+    /// - Parameter name: replaces a missing tag 84.
     init?(name: [UInt8], _ cardholderVerification: Outcome.CVM, _ value: (TLVTag) -> [UInt8]?) {
         let table = value(0x9F11).flatMap { $0.count == 1 ? CodeTable(index: $0[0]) : nil }
         let cryptogram = value(0x9F26)
@@ -83,13 +85,13 @@ public struct ReceiptFacts: Hashable, Sendable {
 // MARK: - As BER-TLV
 
 extension ReceiptFacts {
-    /// More bytes than ``encoded`` ever has.
+    /// A length that ``encoded`` never exceeds.
     public static let maximumLength = 128
 
-    /// Bytes that are no receipt facts.
+    /// An error in encoded receipt facts.
     public struct Malformed: Error, Hashable, Sendable, CustomStringConvertible {
         public let reason: String
-        /// Where in the bytes, from zero.
+        /// The offset of the error in the bytes, from zero.
         public let offset: Int
 
         public var description: String {
@@ -97,7 +99,7 @@ extension ReceiptFacts {
         }
     }
 
-    /// The facts as BER-TLV, one object behind the other.
+    /// The facts as concatenated BER-TLV.
     public var encoded: [UInt8] {
         var objects = DataRecord()
         objects[0x50] = label.flatMap { CodeTable.latin1.bytes($0) }
@@ -112,10 +114,9 @@ extension ReceiptFacts {
         return objects.encoded
     }
 
-    /// Reads what ``encoded`` has written.
+    /// Parses the bytes of ``encoded``.
     ///
-    /// - Throws: ``Malformed`` for an object that is not one of them, stands there twice or is missing, and for a value that
-    ///   none of them can have.
+    /// - Throws: ``Malformed`` for an object that is unknown, repeated or missing, and for an invalid value.
     public init(encoded bytes: [UInt8]) throws(Malformed) {
         guard bytes.count <= Self.maximumLength else {
             throw Malformed(reason: "more than \(Self.maximumLength) bytes", offset: Self.maximumLength)
@@ -157,7 +158,7 @@ extension ReceiptFacts {
         self = facts
     }
 
-    /// DF8129 with a CVM, and every other parameter not applicable.
+    /// Returns DF8129 with a CVM, and all other parameters not applicable.
     private static func parameterSet(_ method: Outcome.CVM) -> [UInt8] {
         let byte: UInt8 =
             switch method {
@@ -187,16 +188,16 @@ extension ReceiptFacts: Codable {
     }
 }
 
-/// What a card puts behind an AID may be anything.
+/// A card may put anything after an AID.
 extension ReceiptFacts: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// `receipt facts`
+    /// Always `receipt facts`.
     public var description: String { "receipt facts" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
 }
 
 extension KernelActivation {
-    /// The facts by the card's FCI and by what the kernel has.
+    /// Returns the facts from the card's FCI and the kernel's data.
     func receiptFacts(_ cvm: Outcome.CVM?, _ value: (TLVTag) -> [UInt8]?) -> ReceiptFacts? {
         let template = (try? TLVList(selectResponse.data))?[0x6F]?.children
         return ReceiptFacts(name: name, cvm ?? .none) { tag in

@@ -1,10 +1,10 @@
 import SmartCard
 
 extension EntryPoint {
-    /// Goes through a transaction with a card that is not there, as far as GET PROCESSING OPTIONS, once for each kernel.
+    /// Runs a transaction with an imaginary card, up to GET PROCESSING OPTIONS, once for each kernel.
     ///
-    /// For who is made ready, or waits for a card: what a process reads once, such as tables, is read then, and the first
-    /// card has as little time to wait as any other.  Nothing of it stays.
+    /// Call it while the terminal is being prepared, or waits for a card: tables and other data that a process loads
+    /// once are then loaded, and the first card waits no longer than any other.  It leaves no trace.
     public func rehearse() {
         guard let currency = Currency["EUR"], let date = CalendarDate(year: 2026, month: 1, day: 1),
             let time = TerminalTime(date, hour: 0, minute: 0, second: 0),
@@ -29,7 +29,7 @@ extension EntryPoint {
         }
     }
 
-    /// Of a card that has one application, with a PDOL.
+    /// Returns the answer of a card with one application and a PDOL.
     private static func answer(to command: CommandAPDU, of aid: AID) -> ResponseAPDU {
         func object(_ tag: [UInt8], _ value: [UInt8]) -> [UInt8] {
             tag + [UInt8(truncatingIfNeeded: value.count)] + value

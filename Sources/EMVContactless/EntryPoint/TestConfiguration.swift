@@ -1,15 +1,15 @@
 import SmartCard
 
 extension ReaderConfiguration {
-    /// An attended test terminal in Germany that goes online, with a PIN pad and a printer, for the applications of every scheme
-    /// that has a contactless kernel.  It accepts cards of test environments only: no amount of money can be taken with it.
+    /// An attended online test terminal in Germany, with a PIN pad and a printer, for the applications of every scheme
+    /// that has a contactless kernel.  It accepts only cards of test environments, and so can take no money.
     ///
-    /// Limits: 10,000.00 a transaction, no offline floor, cardholder verification from 50.00 on.
+    /// Limits: 10,000.00 for a transaction, no offline floor limit, cardholder verification from 50.00 on.
     public static let test = Self(
         unchecked: .test, abilities: [.pinPad, .paper], terminal: testTerminal, combinations: testCombinations)
 
-    /// The same, of a reader that stands alone, and has nothing but its antenna: from 50.00 on cardholders are verified by
-    /// their own devices, or the transaction ends as the kernels' books have it.
+    /// The same terminal, unattended, with an antenna and nothing else.  From 50.00 on the consumer device verifies
+    /// the cardholder, or the transaction ends by the kernel's rules.
     public static let unattendedTest = Self(
         unchecked: .test, abilities: [],
         terminal: testTerminal.filter { $0.key != 0x9F33 }.merging([
@@ -42,7 +42,7 @@ extension ReaderConfiguration {
         0x9F4E: Array("TEST SHOP".utf8),  // merchant name and location
     ]
 
-    /// As the schemes have published them.
+    /// The AIDs that the schemes have published.
     private static let testApplications: [(kernel: KernelIdentifier, aids: [[UInt8]])] = [
         (
             3,
@@ -64,7 +64,7 @@ extension ReaderConfiguration {
         (5, [[0xA0, 0x00, 0x00, 0x00, 0x65, 0x10, 0x10]]),  // JCB
         (6, [[0xA0, 0x00, 0x00, 0x01, 0x52, 0x30, 0x10]]),  // Discover
         (7, [[0xA0, 0x00, 0x00, 0x03, 0x33, 0x01, 0x01]]),  // UnionPay debit, credit and quasi-credit
-        // EMVCo's, for cards that ask for it by tag 9F2A.
+        // EMVCo's kernel, for cards that request it by tag 9F2A.
         (8, [[0xA0, 0x00, 0x00, 0x00, 0x04, 0x10, 0x10], [0xA0, 0x00, 0x00, 0x00, 0x04, 0x30, 0x60]]),
     ]
 
@@ -77,8 +77,8 @@ extension ReaderConfiguration {
             statusCheck: false, zeroAmountAllowed: true, data: kernel == 2 ? kernel2Data(aid) : [:])
     }
 
-    /// What Kernel 2 can do here: CDA, relay resistance, devices that verify their holder, and recovery of two torn transactions.  The terminal action codes are those that terminals are published with; Maestro has
-    /// no mag-stripe mode.
+    /// Kernel 2's abilities here: CDA, relay resistance, on-device verification, and recovery of two torn
+    /// transactions.  The terminal action codes are published ones; Maestro has no mag-stripe mode.
     private static func kernel2Data(_ aid: AID) -> [TLVTag: [UInt8]] {
         let isMaestro = aid.bytes.starts(with: [0xA0, 0x00, 0x00, 0x00, 0x04, 0x30, 0x60])
         return [

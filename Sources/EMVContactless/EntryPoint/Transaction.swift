@@ -1,7 +1,6 @@
 public import SmartCard
 
-/// What the terminal wants done, and when: the transaction's own data, which differ from one to the next
-/// (EMV Contactless Book A, 5.2 and table 5-6).
+/// A transaction: the data that differs from one transaction to the next (EMV Contactless Book A, 5.2 and table 5-6).
 public struct Transaction: Hashable, Sendable {
     /// The first two digits of the processing code, tag 9C (Book A, table 5-6).
     public enum Kind: UInt8, Hashable, Sendable, CaseIterable, Codable {
@@ -11,28 +10,31 @@ public struct Transaction: Hashable, Sendable {
         case refund = 0x20
     }
 
-    /// The most that 9F02 and 9F03 can hold: twelve digits.
+    /// The maximum of 9F02 and 9F03: twelve digits.
     public static let maximumAmount: UInt64 = 999_999_999_999
 
     public let kind: Kind
-    /// Tag 9F02, in the currency's minor unit, cashback included.
+    /// The amount, tag 9F02, in the currency's minor unit, including cashback.
     public let amount: UInt64
-    /// Tag 9F03, in the currency's minor unit: the cashback.
+    /// The cashback, tag 9F03, in the currency's minor unit.
     public let amountOther: UInt64
     public let currency: Currency
-    /// Tags 9A and 9F21, in the terminal's time zone.
+    /// The date and time, tags 9A and 9F21, in the terminal's time zone.
     public let time: TerminalTime
-    /// Tag 9F37, 4 bytes, when a kernel is activated for the first time.  Each activation after that has one that
-    /// ``EntryPoint`` draws.
+    /// The unpredictable number, tag 9F37, 4 bytes, for the first activation of a kernel.  ``EntryPoint`` draws a new
+    /// one for each later activation.
     public internal(set) var unpredictableNumber: [UInt8]
-    /// Those of 4 bytes that ``EntryPoint`` takes before it draws any, in their order: what
-    /// ``ContactlessTerminal/Report/furtherUnpredictableNumbers`` told of a transaction that is to be repeated.
+    /// Numbers of 4 bytes that ``EntryPoint`` uses, in order, before it draws any: those of
+    /// ``ContactlessTerminal/Report/furtherUnpredictableNumbers``, to repeat a transaction.
     public var furtherUnpredictableNumbers: [[UInt8]] = []
-    /// Tag 9F41, eight digits.
+    /// The transaction sequence counter, tag 9F41, eight digits.
     public let sequenceCounter: UInt32
 
-    /// - Returns: nil if an amount has more than twelve digits, there is cashback in what is no purchase with cashback
-    ///   or more than the whole, the counter has more than eight digits, or the unpredictable number not 4 bytes.
+    /// Creates a transaction.
+    ///
+    /// - Returns: nil if an amount has more than twelve digits, the cashback exceeds the amount or the kind is not a
+    ///   purchase with cashback, the counter has more than eight digits, or the unpredictable number does not have 4
+    ///   bytes.
     public init?(
         _ kind: Kind, amount: UInt64, amountOther: UInt64 = 0, currency: Currency, time: TerminalTime,
         unpredictableNumber: [UInt8], sequenceCounter: UInt32 = 1
@@ -49,9 +51,9 @@ public struct Transaction: Hashable, Sendable {
         self.sequenceCounter = sequenceCounter
     }
 
-    /// The data objects that a card may ask for, by tag.
+    /// The data objects that a card may request, by tag.
     ///
-    /// The transaction type of a purchase with cashback goes to the card as 09 (Book A, table 5-6).
+    /// A card receives the type of a purchase with cashback as 09 (Book A, table 5-6).
     public var dataObjects: [TLVTag: [UInt8]] {
         [
             0x9F02: packed(amount, bytes: 6),
@@ -67,24 +69,26 @@ public struct Transaction: Hashable, Sendable {
     }
 }
 
-/// The terminal's clock at the transaction.
+/// The terminal's date and time at the transaction.
 public struct TerminalTime: Hashable, Sendable {
     public let date: CalendarDate
     public let hour: Int
     public let minute: Int
     public let second: Int
 
-    /// - Returns: nil unless it is a time of day; 60 seconds are none.
+    /// Creates a time.
+    ///
+    /// - Returns: nil unless it is a time of day; 60 seconds are invalid.
     public init?(_ date: CalendarDate, hour: Int = 0, minute: Int = 0, second: Int = 0) {
         guard (0..<24).contains(hour), (0..<60).contains(minute), (0..<60).contains(second) else { return nil }
         (self.date, self.hour, self.minute, self.second) = (date, hour, minute, second)
     }
 
-    /// `HHMMSS` in 3 bytes.
+    /// The time of day, `HHMMSS` in 3 bytes.
     var bytes: [UInt8] { packed(UInt64(hour * 10_000 + minute * 100 + second), bytes: 3) }
 }
 
-/// Format n: two digits a byte, right-justified.
+/// Returns a number in format n: two digits per byte, right-justified.
 func packed(_ number: UInt64, bytes count: Int) -> [UInt8] {
     var number = number
     var bytes = [UInt8](repeating: 0, count: count)

@@ -1,8 +1,8 @@
 import SmartCard
 
-/// What a kernel or Entry Point wants shown to the people at the reader (EMV Contactless Book A, 6.3 and 9).
+/// A kernel's or Entry Point's request to the user interface of the reader (EMV Contactless Book A, 6.3 and 9).
 public struct UserInterfaceRequest: Hashable, Sendable {
-    /// A standard message (Book A, table 9-3).  What it says in which language is the terminal's affair.
+    /// A standard message (Book A, table 9-3).  The terminal chooses its text and language.
     public struct Message: RawRepresentable, Hashable, Sendable {
         /// The message identifier.
         public let rawValue: UInt8
@@ -22,63 +22,64 @@ public struct UserInterfaceRequest: Hashable, Sendable {
         public static let welcome = Message(rawValue: 0x14)
         /// 15: the reader waits for a card.
         public static let presentCard = Message(rawValue: 0x15)
-        /// 16: the card is to stay where it is.
+        /// 16: the card must stay in the field.
         public static let processing = Message(rawValue: 0x16)
-        /// 17: the card may go.
+        /// 17: the card can be removed.
         public static let cardReadRemoveCard = Message(rawValue: 0x17)
-        /// 18: it does not work contactless, but through another interface.
+        /// 18: the transaction needs another interface than the contactless one.
         public static let insertOrSwipeCard = Message(rawValue: 0x18)
         /// 19: there is more than one card in the field.
         public static let presentOneCardOnly = Message(rawValue: 0x19)
         /// 1A: the transaction is approved, and the cardholder has to sign.
         public static let approvedSign = Message(rawValue: 0x1A)
-        /// 1B: the issuer is asked.
+        /// 1B: the issuer is being asked.
         public static let authorising = Message(rawValue: 0x1B)
         /// 1C: this card does not work contactless.
         public static let insertSwipeOrTryAnotherCard = Message(rawValue: 0x1C)
-        /// 1D: the card wants its contacts.
+        /// 1D: the card requires its contact interface.
         public static let insertCard = Message(rawValue: 0x1D)
-        /// 1E: nothing is shown any more.
+        /// 1E: the display is cleared.
         public static let clearDisplay = Message(rawValue: 0x1E)
         /// 20: the cardholder has to do something on the device.
         public static let seePhone = Message(rawValue: 0x20)
-        /// 21: the card was gone too early, or is needed once more.
+        /// 21: the card left too early, or is needed once more.
         public static let presentCardAgain = Message(rawValue: 0x21)
     }
 
-    /// What the reader is doing, for its lights and tones (Book A, table 9-2).
+    /// The state of the reader, for its lights and tones (Book A, table 9-2).
     public enum Status: UInt8, Hashable, Sendable {
-        /// The reader cannot take a card.
+        /// The reader cannot accept a card.
         case notReady = 0x00
-        /// The reader is at rest.
+        /// The reader is idle.
         case idle = 0x01
         /// The reader waits for a card.
         case readyToRead = 0x02
-        /// A card is being read: it has to stay.
+        /// A card is being read, and must stay.
         case processing = 0x03
-        /// The card may go.
+        /// The card can be removed.
         case cardReadSuccessfully = 0x04
-        /// Something went wrong with the card.
+        /// The card could not be processed.
         case processingError = 0x05
     }
 
-    /// An amount to be shown with the message.
+    /// An amount to show with the message.
     public enum Value: Hashable, Sendable {
         /// The transaction's amount, in the currency's minor unit.
         case amount(UInt64, currency: Currency)
-        /// What the card may still spend offline, in the currency's minor unit.
+        /// The balance that the card can still spend offline, in the currency's minor unit.
         case balance(UInt64, currency: Currency)
     }
 
-    /// nil: whatever is shown stays (Book A, table 6-2).
+    /// The message; nil leaves the display unchanged (Book A, table 6-2).
     public var message: Message?
-    /// What the reader's lights and tones tell (Book A, table 9-2).
+    /// The state for the reader's lights and tones (Book A, table 9-2).
     public var status: Status
-    /// How long the message stays at least, in milliseconds.
+    /// The minimum time for which the message stays, in milliseconds.
     public var holdTime: Int
-    /// ISO 639-1 codes in the cardholder's order of preference, as the card has them (tag 5F2D); empty if unknown.
+    /// The cardholder's languages as ISO 639-1 codes in order of preference, from the card (tag 5F2D); empty if
+    /// unknown.
     public var languagePreference: [String]
-    /// An amount to be shown with it (Book A, table 6-2); nil: none.
+    /// The amount to show with the message (Book A, table 6-2); nil for none.
     public var value: Value?
 
     public init(
@@ -94,7 +95,7 @@ public struct UserInterfaceRequest: Hashable, Sendable {
 }
 
 extension UserInterfaceRequest.Message: CustomStringConvertible {
-    /// The English text of Book A, table 9-3; the identifier for one that is not among them.
+    /// The English text of Book A, table 9-3; the identifier of any other message.
     public var description: String { Self.texts[self] ?? "message \([rawValue].hex)" }
 
     private static let texts: [Self: String] = [

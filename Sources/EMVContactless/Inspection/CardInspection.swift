@@ -1,8 +1,8 @@
 public import SmartCard
 
-/// What an inspection found on a card.
+/// The result of inspecting a card.
 public struct CardInspection: Sendable {
-    /// How the applications were found.
+    /// The way in which the applications were found.
     public enum Directory: String, Hashable, Sendable {
         /// The contactless directory 2PAY.SYS.DDF01 (EMV Contactless Book B, 3.3).
         case ppse = "PPSE"
@@ -12,54 +12,54 @@ public struct CardInspection: Sendable {
         case aidList = "AID list"
     }
 
-    /// Nil if no application was found.
+    /// The directory; nil if no application was found.
     public internal(set) var directory: Directory?
-    /// In the order of the directory.
+    /// The applications, in the order of the directory.
     public internal(set) var applications: [InspectedApplication] = []
-    /// What is out of order in the directory.
+    /// The errors in the directory.
     public internal(set) var findings: [String] = []
-    /// Why the inspection ended before its time; what was read until then is there.
+    /// The error that interrupted the inspection; everything read before is kept.
     public internal(set) var interruption: CardError?
 
-    /// Of a card without applications.
+    /// Creates the inspection of a card without applications.
     public init() {}
 }
 
-/// What an inspection found in one application.
+/// The result of inspecting an application.
 public struct InspectedApplication: Sendable {
     public let aid: AID
-    /// The directory's entry for it, the objects inside template 61; nil if it was found by its AID.
+    /// The directory entry, the objects inside template 61; nil if the application was found by its AID.
     public internal(set) var directoryEntry: TLVList?
-    /// The FCI template 6F; nil if the card gave none that could be read.
+    /// The FCI template 6F; nil if the card supplied none that could be parsed.
     public internal(set) var fci: TLVList?
-    /// The answer to GET PROCESSING OPTIONS, whichever of the two formats it had (EMV Book 3, 6.5.8.4).
+    /// The answer to GET PROCESSING OPTIONS, in either format (EMV Book 3, 6.5.8.4).
     public internal(set) var processingOptions: TLVList?
-    /// AIP, tag 82, two bytes.
+    /// The AIP, tag 82, two bytes.
     public internal(set) var applicationInterchangeProfile: [UInt8]?
-    /// AFL, tag 94, four bytes an entry.
+    /// The AFL, tag 94, four bytes for each entry.
     public internal(set) var applicationFileLocator: [UInt8]?
     public internal(set) var records: [Record] = []
-    /// Objects that GET DATA gave.
+    /// The objects that GET DATA returned.
     public internal(set) var data: [TLVList] = []
-    /// The answer to GENERATE AC, whichever of the two formats it had (EMV Book 3, 6.5.5.4).
+    /// The answer to GENERATE AC, in either format (EMV Book 3, 6.5.5.4).
     public internal(set) var cryptogramResponse: TLVList?
-    /// The transaction log as it is, one array of bytes a record, laid out as tag 9F4F says.
+    /// The transaction log, one array of bytes for each record, with the layout of tag 9F4F.
     public internal(set) var log: [[UInt8]] = []
-    /// What is out of order, in words, in the order in which it was met.
+    /// Descriptions of the errors, in the order in which they were found.
     public internal(set) var findings: [String] = []
 
     /// A record that the AFL names.
     public struct Record: Sendable {
-        /// Short file identifier, 1 to 30.
+        /// The short file identifier, 1 to 30.
         public let sfi: UInt8
         public let number: UInt8
-        /// Whether the AFL has it take part in offline data authentication.
+        /// True if the AFL includes the record in offline data authentication.
         public let isSigned: Bool
-        /// The objects of the record, normally one template 70; nil if they could not be read.
+        /// The objects of the record, normally one template 70; nil if they could not be parsed.
         public let objects: TLVList?
     }
 
-    /// A primitive data object, and where it was found.
+    /// A primitive data object, and the place where it was found.
     public struct Element: Sendable {
         public let object: TLV
         public let origin: Origin
@@ -67,7 +67,8 @@ public struct InspectedApplication: Sendable {
         public enum Origin: Hashable, Sendable, CustomStringConvertible {
             case directory, fci, processingOptions, record(sfi: UInt8, number: UInt8), getData, generateAC
 
-            /// `PPSE entry`, `FCI`, `GPO`, `record 2.1` (SFI and number), `GET DATA` or `GENERATE AC`.
+            /// The place as text: `PPSE entry`, `FCI`, `GPO`, `record 2.1` (SFI and number), `GET DATA` or `GENERATE
+            /// AC`.
             public var description: String {
                 switch self {
                 case .directory: "directory"
@@ -81,7 +82,7 @@ public struct InspectedApplication: Sendable {
         }
     }
 
-    /// Every primitive data object, in the order in which the card gave them.
+    /// All primitive data objects, in the order in which the card supplied them.
     public var elements: [Element] {
         var found: [Element] = []
         func add(_ list: TLVList?, _ origin: Element.Origin) {
@@ -98,17 +99,17 @@ public struct InspectedApplication: Sendable {
         return found
     }
 
-    /// The kernel that the directory entry asks for, or else that of the scheme (EMV Contactless Book B, 3.3.2.5); nil
-    /// if the entry asks for one in a way that has no meaning.
+    /// The kernel that the directory entry requests, otherwise that of the scheme (EMV Contactless Book B, 3.3.2.5);
+    /// nil if the request is malformed.
     public var kernel: KernelIdentifier? { .requested(by: directoryEntry?[0x9F2A]?.value, aid: aid) }
 
-    /// Whose meaning tags have in this application that mean different things.
+    /// The scheme that decides the meaning of ambiguous tags in this application.
     public var scope: DataElement.Scope {
         let scope = kernel.map { DataElement.Scope(kernel: $0) } ?? .common
         return scope == .common ? DataElement.Scope(aid: aid) : scope
     }
 
-    /// The value of the first object with `tag` that the card gave, in the order of ``elements``.
+    /// Returns the value of the first object with `tag`, in the order of ``elements``.
     public func value(_ tag: TLVTag) -> [UInt8]? {
         elements.first { $0.object.tag == tag }.map { Array($0.object.value) }
     }

@@ -1,27 +1,29 @@
 public import SmartCard
 import Synchronization
 
-/// Reads all that an EMV card tells anybody who asks, and says what is out of order.
+/// An inspector that reads all freely readable data of an EMV card, and reports errors in it.
 ///
-/// This is not a transaction.  It does what no terminal may: it looks for known AIDs where there is no directory, tries
-/// GET PROCESSING OPTIONS again without data, reads objects and logs that no kernel needs, and asks for an AAC, which
-/// ends the card's side of it as declined.  The card counts it as a transaction in its ATC.
+/// An inspection is not a transaction, and sends commands that no terminal may send: it looks for known AIDs if there
+/// is no directory, repeats GET PROCESSING OPTIONS without data, reads objects and logs that no kernel needs, and
+/// requests an AAC, so that the card records a decline.  The card counts a transaction in its ATC.
 ///
-/// Cards are hostile: nothing they answer makes it trap or run without end.  At most ``maximumApplications``
-/// applications are read, and of each at most ``maximumRecords`` records.
+/// Cards are hostile: no answer causes a trap or an endless loop.  At most ``maximumApplications`` applications are
+/// read, and at most ``maximumRecords`` records of each.
 public struct CardInspector: Sendable {
     public static let maximumApplications = 32
     public static let maximumRecords = ApplicationFileLocator.maximumRecords
-    /// How many exchanges one inspection makes at most, and how many bytes of answers it takes.  A card that needs more
-    /// is hostile, and the inspection ends with an ``CardInspection/interruption``.
+    /// The maximum number of exchanges in one inspection; the bytes of the answers are limited, too.  A card that
+    /// needs more is hostile: the inspection ends with an ``CardInspection/interruption``.
     public static let maximumExchanges = 4096
     public static let maximumAnswers = 1 << 20
     /// In bytes (EMV Book 3, Annex A1).
     private static let maximumAFL = 252
 
-    /// What the terminal tells a card that asks, by tag; zeros stand in for what is not there.
+    /// The terminal's data for a card that requests it, by tag; zeros replace missing data.
     public var terminalData: [TLVTag: [UInt8]]
 
+    /// Creates an inspector.
+    ///
     /// - Parameters:
     ///   - unpredictableNumber: tag 9F37, 4 bytes.
     ///   - date: tag 9A, `YYMMDD` in 3 bytes.
@@ -31,7 +33,7 @@ public struct CardInspector: Sendable {
         terminalData[0x9A] = date
     }
 
-    /// An online-only test terminal with every CVM, for a purchase of 1.00 EUR.
+    /// The data of an online-only test terminal with every CVM, for a purchase of 1.00 EUR.
     public static let defaultTerminalData: [TLVTag: [UInt8]] = [
         0x9F02: [0, 0, 0, 0, 0x01, 0x00],  // amount, authorised
         0x9F03: [0, 0, 0, 0, 0, 0],  // amount, other
@@ -52,12 +54,13 @@ public struct CardInspector: Sendable {
         0x9F6E: [0xD8, 0xE0, 0x00, 0x00],  // enhanced contactless reader capabilities (kernel 4)
     ]
 
-    /// Reads the card behind `channel`.  `progress` is told what is being read, for a person who waits.
+    /// Inspects the card behind `channel`, and calls `progress` with the present step, for a person who waits.
     ///
-    /// Never throws for what a card does: a card that leaves or goes mute shows in ``CardInspection/interruption``.
+    /// The card's behavior never causes an error: if it leaves or stops answering, ``CardInspection/interruption``
+    /// says so.
     ///
-    /// - Parameter onlyDirectory: find the applications and leave them unread.
-    /// - Throws: `CancellationError`, and what is no `CardError`.
+    /// - Parameter onlyDirectory: true to find the applications without reading them.
+    /// - Throws: `CancellationError`, and errors other than `CardError`.
     public func inspect(
         _ channel: any CardChannel, onlyDirectory: Bool = false, progress: @Sendable (String) -> Void = { _ in }
     ) async throws -> CardInspection {
@@ -68,7 +71,7 @@ public struct CardInspector: Sendable {
             if onlyDirectory { return inspection }
             for index in inspection.applications.indices {
                 progress("reading \(inspection.applications[index].aid)")
-                // Read into a copy that is put back whatever happens, so that an interruption loses nothing.
+                // Read into a copy that is always stored back, so that an interruption loses nothing.
                 var application = inspection.applications[index]
                 defer { inspection.applications[index] = application }
                 try await read(&application, channel)
@@ -80,7 +83,7 @@ public struct CardInspector: Sendable {
     }
 }
 
-/// Ends an inspection of which there is no end.
+/// A channel that ends an endless inspection.
 private final class Budget: CardChannel {
     private let base: any CardChannel
     private let spent = Mutex((exchanges: 0, answers: 0))
@@ -255,7 +258,7 @@ extension CardInspector {
                 entry = try ApplicationFileLocator.Entry(afl, at: start)
             } catch {
                 application.findings.append("\(group): \(error.reason.rawValue)")
-                // Records that are not what they should be signed are records still.
+                // Records remain readable even if the number of signed ones is wrong.
                 afl[start + 3] = 0
                 entry = try? ApplicationFileLocator.Entry(afl, at: start)
             }
@@ -315,7 +318,7 @@ extension CardInspector {
         }
     }
 
-    /// EMV Book 3, 6.5.5, asking for an AAC.  Cards that gave a cryptogram with GPO are not asked for another.
+    /// EMV Book 3, 6.5.5, requesting an AAC.  A card that returned a cryptogram with GPO is not asked for another.
     private func generateAC(_ application: inout InspectedApplication, _ channel: any CardChannel) async throws {
         guard application.value(0x9F26) == nil, let cdol1 = application.value(0x8C),
             let data = dolData(cdol1, name: "CDOL1", &application)
@@ -342,7 +345,7 @@ extension CardInspector {
         }
     }
 
-    /// EMV Book 3, 10.2: an object that stands in the records twice is an error of the card's.
+    /// EMV Book 3, 10.2: an object that occurs twice in the records is an error of the card.
     private func noteDuplicates(_ application: inout InspectedApplication) {
         var origins: [TLVTag: InspectedApplication.Element.Origin] = [:]
         for element in application.elements {
@@ -353,7 +356,7 @@ extension CardInspector {
         }
     }
 
-    /// What `list` asks for, from the terminal's data; nil if it is no list, which is noted.
+    /// Returns the values for `list` from the terminal's data; nil if it is not a list, which is recorded.
     private func dolData(
         _ list: [UInt8], name: String, _ application: inout InspectedApplication
     ) -> [UInt8]? {

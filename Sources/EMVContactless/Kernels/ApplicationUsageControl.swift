@@ -1,6 +1,6 @@
-/// What a card may be used for, and where: tag 9F07, 2 bytes (EMV Book 3, Annex C2).
+/// The application usage control, tag 9F07, 2 bytes: the permitted uses of a card, and where (EMV Book 3, Annex C2).
 public struct ApplicationUsageControl: OptionSet, Hashable, Sendable {
-    /// The two bytes, the first one most significant.
+    /// The two bytes, most significant first.
     public let rawValue: UInt16
     public init(rawValue: UInt16) { self.rawValue = rawValue }
 
@@ -25,13 +25,15 @@ public struct ApplicationUsageControl: OptionSet, Hashable, Sendable {
     /// Byte 2 bit 7: cashback abroad.
     public static let internationalCashback = Self(rawValue: 0x0040)
 
+    /// Parses the application usage control.
+    ///
     /// - Returns: nil unless there are 2 bytes.
     public init?(_ bytes: some Collection<UInt8>) {
         guard bytes.count == 2 else { return nil }
         rawValue = bytes.reduce(0) { $0 << 8 | UInt16($1) }
     }
 
-    /// The two bytes, as tag 9F07 has them.
+    /// The two bytes of tag 9F07.
     public var bytes: [UInt8] { [UInt8(truncatingIfNeeded: rawValue >> 8), UInt8(truncatingIfNeeded: rawValue)] }
 }
 
@@ -41,7 +43,7 @@ extension ApplicationUsageControl {
 
     func allowsCashback(isDomestic: Bool) -> Bool { contains(isDomestic ? .domesticCashback : .internationalCashback) }
 
-    /// Goods or services: the transaction type does not say which of them.
+    /// Returns true for goods or services: the transaction type does not distinguish them.
     func allowsPurchases(isDomestic: Bool) -> Bool {
         !isDisjoint(
             with: isDomestic ? [.domesticGoods, .domesticServices] : [.internationalGoods, .internationalServices])

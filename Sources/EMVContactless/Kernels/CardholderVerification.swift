@@ -1,27 +1,28 @@
 import SmartCard
 
-/// Cardholder verification, as far as a contactless kernel has a part in it (EMV Book 3, 10.5): which method was chosen, and
-/// what is told of it.
+/// Cardholder verification, as far as a contactless kernel takes part in it (EMV Book 3, 10.5): the selected method,
+/// and its results.
 ///
-/// An offline PIN is recognised, but never chosen, whatever the terminal is capable of: it is verified by a card with
-/// contacts.
+/// An offline PIN is recognized but never selected, whatever the terminal's capabilities: only contact cards verify
+/// it.
 public struct CardholderVerification: Hashable, Sendable {
-    /// Whose rules.  They differ where the terminal cannot do what the card asks for.
+    /// The rules to apply.  They differ if the terminal does not support what the card requests.
     public enum Procedure: Hashable, Sendable, CaseIterable {
-        /// EMV Book 3, 10.5: "fail" is final, and a PIN that cannot be entered shows in the terminal verification results.
+        /// EMV Book 3, 10.5: "fail" is final, and a PIN that cannot be entered sets a bit of the terminal verification
+        /// results.
         case book3
-        /// EMV Contactless Book C-2, 7.5, CVM.9 to CVM.25: the rule behind "fail" is tried if the card has it so, and there
-        /// is no word of PIN pads.
+        /// EMV Contactless Book C-2, 7.5, CVM.9 to CVM.25: the rule after "fail" is tried if the card permits it, and
+        /// PIN pads have no bits.
         case kernel2
     }
 
-    /// What has to be done, or has been; also ``Outcome/CVM/none`` where verification was not successful.
+    /// The method that was or will be performed; also ``Outcome/CVM/none`` if verification was not successful.
     public let method: Outcome.CVM
-    /// Tag 9F34 (EMV Book 4, 6.3.4.5).
+    /// The CVM Results, tag 9F34 (EMV Book 4, 6.3.4.5).
     public let results: CVMResults
-    /// The bits that it adds to the terminal verification results, tag 95.
+    /// The bits to add to the terminal verification results, tag 95.
     public let findings: TerminalVerificationResults
-    /// The bits that it adds to the transaction status information, tag 9B.
+    /// The bits to add to the transaction status information, tag 9B.
     public let status: TransactionStatusInformation
 
     private init(
@@ -34,31 +35,31 @@ public struct CardholderVerification: Hashable, Sendable {
         self.status = status
     }
 
-    /// For a card that does not support cardholder verification: AIP byte 1 bit 5 is 0.
+    /// The result for a card that does not support cardholder verification: AIP byte 1 bit 5 is 0.
     public static let unsupported = Self(.none, CVMResults(.notPerformed, .unknown), status: [])
 
-    /// For a card that is a device of the cardholder's, which verifies by itself (EMV Contactless Book C-2, 7.5, CVM.1 to
-    /// CVM.4): AIP byte 1 bit 2, and the kernel is configured for it.
+    /// Returns the result for a consumer device that verifies its cardholder (EMV Contactless Book C-2, 7.5, CVM.1 to
+    /// CVM.4): AIP byte 1 bit 2 is set, and the kernel is configured for it.
     ///
-    /// - Parameter isRequired: whether the amount is above the reader's CVM required limit.
+    /// - Parameter isRequired: true if the amount exceeds the reader's CVM required limit.
     public static func onDevice(isRequired: Bool) -> Self {
         isRequired
             ? Self(.deviceCVM, CVMResults(CVMList.Rule(code: 0x01, condition: 0x00), .successful))
             : Self(.none, CVMResults(.notPerformed, .successful))
     }
 
-    /// Goes through the card's list (EMV Book 3, 10.5), for a card that supports cardholder verification.
+    /// Applies the card's CVM list (EMV Book 3, 10.5), for a card that supports cardholder verification.
     ///
     /// - Parameters:
-    ///   - list: tag 8E; nil if the card does not give it.
-    ///   - applicationCurrency: tag 9F42, the currency of the list's amounts; nil if the card does not give it.
-    ///   - terminalType: tag 9F35; without it conditions that speak of cash are not satisfied.
+    ///   - list: tag 8E; nil if the card does not supply it.
+    ///   - applicationCurrency: tag 9F42, the currency of the list's amounts; nil if the card does not supply it.
+    ///   - terminalType: tag 9F35; without it conditions on cash are not satisfied.
     ///   - capability: the methods that the terminal supports for this transaction.
     public init(
         _ list: CVMList?, for transaction: Transaction, applicationCurrency: [UInt8]?, terminalType: UInt8?,
         capability: CVMCapability, procedure: Procedure = .book3
     ) {
-        // A list without rules is as good as none.  EMV Book 3, 7.5: that it is missing is told.
+        // A list without rules counts as absent.  EMV Book 3, 7.5: absence sets a bit.
         guard let list, !list.rules.isEmpty else {
             self.init(.none, CVMResults(.notPerformed, .unknown), .iccDataMissing, status: [])
             return
@@ -94,11 +95,13 @@ public struct CardholderVerification: Hashable, Sendable {
     }
 }
 
-/// What of a CVM code matters to a contactless kernel (EMV Book 3, Annex C3, table 43).
+/// The part of a CVM code that matters to a contactless kernel (EMV Book 3, Annex C3, table 43).
 private enum Method {
     case fail, onlinePIN, offlinePIN, signature, noCVM
 
-    /// - Returns: nil for a code that is not recognised; biometric methods (EMV 4.4) are not.
+    /// Recognizes a method.
+    ///
+    /// - Returns: nil for an unknown code, including biometric methods (EMV 4.4).
     init?(_ rule: CVMList.Rule) {
         switch rule.code & 0x3F {
         case 0x00: self = .fail
@@ -111,14 +114,14 @@ private enum Method {
     }
 }
 
-/// What the condition codes refer to (EMV Book 3, Annex C3, table 44).
+/// The data for condition codes (EMV Book 3, Annex C3, table 44).
 private struct Conditions {
     let list: CVMList
     let amount: UInt64
-    /// nil where one of the two currencies is not known.
+    /// True if the currencies agree; nil if one of them is unknown.
     let isInApplicationCurrency: Bool?
     let kind: Transaction.Kind
-    /// nil where the terminal's type is not known.
+    /// True for an unattended terminal; nil if the terminal's type is unknown.
     let isUnattended: Bool?
 
     init(list: CVMList, transaction: Transaction, applicationCurrency: [UInt8]?, terminalType: UInt8?) {
@@ -136,7 +139,9 @@ private struct Conditions {
         }
     }
 
-    /// - Returns: false also for a condition that is not understood, or that takes data which are not there.
+    /// Evaluates a condition code.
+    ///
+    /// - Returns: false also for an unknown condition, or if its data is missing.
     func satisfy(_ code: UInt8, isSupported: Bool) -> Bool {
         switch code {
         case 0x00: true
@@ -171,10 +176,10 @@ extension CVMList.Rule {
     fileprivate static let notPerformed = Self(code: 0x3F, condition: 0x00)
 }
 
-/// By which methods a terminal can have the cardholder verified: byte 2 of the terminal capabilities, tag 9F33 (EMV Book 4,
-/// Annex A2), and the CVM capabilities of Kernel 2, DF8118 and DF8119 (EMV Contactless Book C-2, A.1).
+/// The cardholder verification methods of a terminal: byte 2 of the terminal capabilities, tag 9F33 (EMV Book 4, Annex
+/// A2), and the CVM capabilities of Kernel 2, DF8118 and DF8119 (EMV Contactless Book C-2, A.1).
 public struct CVMCapability: OptionSet, Hashable, Sendable {
-    /// The byte.
+    /// The value of the byte.
     public let rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
@@ -186,10 +191,10 @@ public struct CVMCapability: OptionSet, Hashable, Sendable {
     public static let signature = Self(rawValue: 0x20)
     /// Bit 5: an enciphered PIN that the card verifies.
     public static let encipheredOfflinePIN = Self(rawValue: 0x10)
-    /// Bit 4: none at all.
+    /// Bit 4: no cardholder verification.
     public static let noCVM = Self(rawValue: 0x08)
 
-    /// Reads tag 9F33.
+    /// Parses tag 9F33.
     ///
     /// - Returns: nil unless there are 3 bytes.
     public init?(terminalCapabilities bytes: some Collection<UInt8>) {

@@ -1,5 +1,5 @@
-/// The kernels that exist here.
+/// The kernels of this module.
 public enum Kernels {
-    /// Every one, by its identifier.
+    /// All kernels, by identifier.
     public static let all: [KernelIdentifier: any Kernel.Type] = [2: Kernel2.self, 3: Kernel3.self]
 }

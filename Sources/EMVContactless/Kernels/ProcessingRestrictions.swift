@@ -1,13 +1,13 @@
 public import SmartCard
 
-/// Processing restrictions (EMV Book 3, 10.4): whether card and terminal fit together, today and for this.  Each function
-/// gives the bits that it adds to the terminal verification results.
+/// Processing restrictions (EMV Book 3, 10.4): checks of version, usage and dates.  Each function returns bits to add
+/// to the terminal verification results.
 public enum ProcessingRestrictions {
-    /// All of them.
+    /// Performs all checks.
     ///
     /// - Parameters:
-    ///   - card: the values that the card gave, by tag: 9F08, 9F07, 5F28, 5F25 and 5F24 are asked for.
-    ///   - terminal: those of the terminal: 9F09, 9F1A, 9F35 and 9F40.
+    ///   - card: the card's values by tag: 9F08, 9F07, 5F28, 5F25 and 5F24 are used.
+    ///   - terminal: the terminal's values by tag: 9F09, 9F1A, 9F35 and 9F40 are used.
     public static func check(
         _ transaction: Transaction, card: (TLVTag) -> [UInt8]?, terminal: (TLVTag) -> [UInt8]?
     ) -> TerminalVerificationResults {
@@ -21,22 +21,22 @@ public enum ProcessingRestrictions {
         ]
     }
 
-    /// Application version number (EMV Book 3, 10.4.1): a card that gives none fits any terminal.
+    /// Checks the application version number (EMV Book 3, 10.4.1).  A card without one matches any terminal.
     ///
     /// - Parameters:
     ///   - card: tag 9F08.
-    ///   - terminal: tag 9F09; a terminal without one has not the card's.
+    ///   - terminal: tag 9F09; a terminal without one does not match.
     public static func applicationVersion(card: [UInt8]?, terminal: [UInt8]?) -> TerminalVerificationResults {
         card == nil || card == terminal ? [] : .differentApplicationVersions
     }
 
-    /// Application usage control (EMV Book 3, 10.4.2).
+    /// Checks the application usage control (EMV Book 3, 10.4.2).
     ///
     /// - Parameters:
-    ///   - control: tag 9F07; a card without it may be used for everything, one that has it in other than two bytes for
+    ///   - control: tag 9F07; without it a card may be used for everything, with a value of other than two bytes for
     ///     nothing.
-    ///   - isDomestic: whether the issuer's country, tag 5F28, is the terminal's; nil if the card does not give it: then
-    ///     only the kind of terminal counts.
+    ///   - isDomestic: true if the issuer's country, tag 5F28, is the terminal's; nil if the card does not supply it:
+    ///     then only the kind of terminal counts.
     public static func usage(
         _ control: [UInt8]?, _ transaction: Transaction, isDomestic: Bool?, isATM: Bool
     ) -> TerminalVerificationResults {
@@ -56,24 +56,25 @@ public enum ProcessingRestrictions {
         return []
     }
 
-    /// Application effective date (EMV Book 3, 10.4.3).
+    /// Checks the application effective date (EMV Book 3, 10.4.3).
     ///
-    /// - Parameter date: tag 5F25; without it the application is effective, from a day that there is not, it never is.
+    /// - Parameter date: tag 5F25; without it the application is effective, with an invalid date it never is.
     public static func effectiveDate(_ date: [UInt8]?, on day: CalendarDate) -> TerminalVerificationResults {
         guard let date else { return [] }
         guard let first = CalendarDate(packed: date), first <= day else { return .applicationNotYetEffective }
         return []
     }
 
-    /// Application expiration date (EMV Book 3, 10.4.3): the application is good through that day.
+    /// Checks the application expiration date (EMV Book 3, 10.4.3): the application is valid through that day.
     ///
-    /// - Parameter date: tag 5F24; without it, or until a day that there is not, the application has expired.
+    /// - Parameter date: tag 5F24; without it, or with an invalid date, the application has expired.
     public static func expirationDate(_ date: [UInt8]?, on day: CalendarDate) -> TerminalVerificationResults {
         guard let date, let last = CalendarDate(packed: date), last >= day else { return .expiredApplication }
         return []
     }
 
-    /// Whether a terminal is an ATM (EMV Book 4, Annex A1): unattended, a financial institution's, and it dispenses cash.
+    /// Returns true if a terminal is an ATM (EMV Book 4, Annex A1): unattended, run by a financial institution, with
+    /// cash dispensing.
     ///
     /// - Parameters:
     ///   - terminalType: tag 9F35.

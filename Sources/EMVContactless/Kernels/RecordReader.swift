@@ -1,13 +1,15 @@
 import SmartCard
 
-/// Reads the records that an application file locator names, one after the other (EMV Book 3, 10.2).
+/// A reader of the records that an application file locator names, one after the other (EMV Book 3, 10.2).
 ///
-/// It is a value: it says which command comes next, and takes the response.
+/// It is a value: it returns the next command, and takes the response.
 struct RecordReader: Sendable {
     private var records: ArraySlice<ApplicationFileLocator.Record>
-    /// The records that take part in offline data authentication.
+    /// The records for offline data authentication.
     private(set) var signedRecords = StaticDataToBeAuthenticated()
 
+    /// Creates a reader.
+    ///
     /// - Parameter locator: tag 94.
     init(_ locator: [UInt8]) throws(RecordReaderError) {
         let entries: [ApplicationFileLocator.Entry]
@@ -18,7 +20,7 @@ struct RecordReader: Sendable {
         records = entries.flatMap(\.each)[...]
     }
 
-    /// READ RECORD for the next record; nil when all have been read.
+    /// The READ RECORD command for the next record; nil when all have been read.
     var command: CommandAPDU? { records.first.map { .readRecord($0.number, sfi: $0.sfi) } }
 
     /// Takes the response to ``command``.
@@ -31,18 +33,18 @@ struct RecordReader: Sendable {
         if record.isSigned { signedRecords.append(record: response.data, sfi: record.sfi) }
         let objects: TLVList
         do { objects = try TLVList(response.data) } catch {
-            // EMV Book 3, 6.5.11.4: what is in files 11 to 30 need not be BER-TLV.
+            // EMV Book 3, 6.5.11.4: the contents of files 11 to 30 need not be BER-TLV.
             if record.sfi > 10 { return nil }
             throw .malformed(error)
         }
         if objects.count == 1, let template = objects.first, template.tag == 0x70 { return template.children }
-        // EMV Book 3, 10.3: offline data authentication fails for it, and the transaction goes on.
+        // EMV Book 3, 10.3: offline data authentication fails for it, and the transaction continues.
         if record.isSigned || record.sfi > 10 { return nil }
         throw .template
     }
 }
 
-/// Why the records of an application cannot be read.
+/// The reason for which the records of an application cannot be read.
 enum RecordReaderError: Error, Hashable, Sendable {
     case locator(ApplicationFileLocatorError)
     case tooManyRecords

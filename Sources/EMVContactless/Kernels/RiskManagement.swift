@@ -1,11 +1,11 @@
-/// Terminal risk management (EMV Book 3, 10.6).  Each function gives the bits that it adds to the terminal verification
+/// Terminal risk management (EMV Book 3, 10.6).  Each function returns bits to add to the terminal verification
 /// results.
 public enum TerminalRiskManagement {
-    /// Floor limit checking (EMV Book 3, 10.6.1): the limit is reached by the amount that equals it.
+    /// Checks the floor limit (EMV Book 3, 10.6.1), which an equal amount reaches.
     ///
     /// - Parameters:
-    ///   - amount: of this transaction, in the minor unit of its currency.
-    ///   - earlier: what the card has been approved for just before, as the terminal's log has it.
+    ///   - amount: the amount of this transaction, in the minor unit of its currency.
+    ///   - earlier: the amount of the card's previous approvals in the terminal's log.
     public static func floorLimit(
         amount: UInt64, earlier: UInt64 = 0, limit: UInt64
     ) -> TerminalVerificationResults {
@@ -13,15 +13,18 @@ public enum TerminalRiskManagement {
         return overflow || sum >= limit ? .floorLimitExceeded : []
     }
 
-    /// Random transaction selection (EMV Book 3, 10.6.2): which share of the transactions below the floor limit goes online.
+    /// The parameters of random transaction selection (EMV Book 3, 10.6.2): the share of transactions below the floor
+    /// limit that go online.
     public struct RandomSelection: Hashable, Sendable {
-        /// Of transactions below the threshold, in percent.
+        /// The share of transactions below the threshold, in percent.
         public let targetPercentage: Int
-        /// Towards the floor limit, in percent.
+        /// The share of transactions just below the floor limit, in percent.
         public let maximumTargetPercentage: Int
-        /// From this amount on the share grows, up to the maximum at the floor limit.
+        /// The amount from which the share grows, up to the maximum at the floor limit.
         public let threshold: UInt64
 
+        /// Creates parameters.
+        ///
         /// - Returns: nil unless 0 ≤ target ≤ maximum ≤ 99.
         public init?(targetPercentage: Int, maximumTargetPercentage: Int, threshold: UInt64) {
             guard 0 <= targetPercentage, targetPercentage <= maximumTargetPercentage, maximumTargetPercentage <= 99
@@ -32,7 +35,9 @@ public enum TerminalRiskManagement {
         }
     }
 
-    /// - Parameter randomNumber: 1 to 99; what is beyond counts as the nearest of these.
+    /// Selects transactions at random.
+    ///
+    /// - Parameter randomNumber: 1 to 99; other values count as the nearest of these.
     public static func select(
         _ selection: RandomSelection, amount: UInt64, floorLimit: UInt64, randomNumber: Int
     ) -> TerminalVerificationResults {
@@ -47,12 +52,12 @@ public enum TerminalRiskManagement {
         return (needed.high, needed.low) <= (product.high, product.low) ? .selectedRandomlyForOnline : []
     }
 
-    /// Velocity checking (EMV Book 3, 10.6.3): how many transactions in a row the card has done offline.  It is done for
-    /// cards that have both limits.
+    /// Checks the velocity (EMV Book 3, 10.6.3): the number of consecutive offline transactions, for cards that have
+    /// both limits.
     ///
     /// - Parameters:
-    ///   - transactionCounter: the ATC, tag 9F36; nil if the card does not give it.
-    ///   - lastOnline: the last online ATC register, tag 9F13; nil if the card does not give it.
+    ///   - transactionCounter: the ATC, tag 9F36; nil if the card does not supply it.
+    ///   - lastOnline: the last online ATC register, tag 9F13; nil if the card does not supply it.
     ///   - lowerLimit: tag 9F14.
     ///   - upperLimit: tag 9F23.
     public static func velocity(

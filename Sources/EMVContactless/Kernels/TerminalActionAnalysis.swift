@@ -1,6 +1,7 @@
 public import SmartCard
 
-/// Which findings make a terminal decline, go online, or decline because it cannot go online (EMV Book 3, 10.7).
+/// Action codes: the findings for which a terminal declines, goes online, or declines because it cannot go online (EMV
+/// Book 3, 10.7).
 public struct ActionCodes: Hashable, Sendable {
     public var denial: TerminalVerificationResults
     public var online: TerminalVerificationResults
@@ -15,8 +16,8 @@ public struct ActionCodes: Hashable, Sendable {
         self.default = `default`
     }
 
-    /// The issuer action codes of a card: 9F0E, 9F0F and 9F0D.  Of those that it does not give, or not in five bytes, denial
-    /// is all zeros, the others are all ones.
+    /// Creates the issuer action codes of a card: 9F0E, 9F0F and 9F0D.  If one is absent or does not have five bytes,
+    /// denial is all zeros, the others are all ones.
     public init(issuer data: (TLVTag) -> [UInt8]?) {
         func code(_ tag: TLVTag) -> TerminalVerificationResults? {
             data(tag).flatMap { TerminalVerificationResults($0) }
@@ -27,10 +28,12 @@ public struct ActionCodes: Hashable, Sendable {
 
 /// Terminal action analysis (EMV Book 3, 10.7).
 public enum TerminalActionAnalysis {
-    /// What the terminal type, tag 9F35, says of going online (EMV Book 4, Annex A1).
+    /// The online capability that the terminal type, tag 9F35, expresses (EMV Book 4, Annex A1).
     public enum OnlineCapability: Hashable, Sendable, CaseIterable {
         case onlineOnly, offlineWithOnlineCapability, offlineOnly
 
+        /// Reads the terminal type.
+        ///
         /// - Parameter terminalType: two digits, the second of 1 to 6.
         public init?(terminalType: UInt8) {
             switch terminalType & 0x0F {
@@ -42,7 +45,7 @@ public enum TerminalActionAnalysis {
         }
     }
 
-    /// The cryptogram to ask the card for first.
+    /// Returns the cryptogram to request first.
     public static func request(
         for results: TerminalVerificationResults, terminal: ActionCodes, issuer: ActionCodes,
         capability: OnlineCapability
@@ -56,7 +59,7 @@ public enum TerminalActionAnalysis {
         }
     }
 
-    /// The cryptogram to ask the card for where the terminal cannot go online, or could not.
+    /// Returns the cryptogram to request if the terminal cannot go online, or could not.
     public static func requestOffline(
         for results: TerminalVerificationResults, terminal: ActionCodes, issuer: ActionCodes
     ) -> ApplicationCryptogramType {

@@ -1,10 +1,10 @@
 public import SmartCard
 
-/// Why offline data authentication failed: what was looked at, and what was wrong with it.
+/// The reason for which offline data authentication failed: the subject that was verified, and the fault in it.
 ///
-/// It is a verdict on what a card sent, not an error of the program.  It holds nothing of the card's data.
+/// It is a verdict on the card's data, not an error of the program.  It contains none of that data.
 public struct AuthenticationFailure: Error, Hashable, Sendable {
-    /// What was looked at.
+    /// The subject that was verified.
     public enum Subject: String, Hashable, Sendable, CaseIterable {
         case caPublicKey = "certification authority public key"
         case issuerCertificate = "issuer public key certificate"
@@ -17,54 +17,54 @@ public struct AuthenticationFailure: Error, Hashable, Sendable {
         case cardAuthenticationRelatedData = "card authentication related data"
     }
 
-    /// What was wrong with it.
+    /// The fault in the subject.
     public enum Reason: Hashable, Sendable {
-        /// The card did not give this data object.
+        /// The card did not supply this data object.
         case missing(TLVTag)
-        /// This data object of the card is not what the books say it is.
+        /// This data object of the card violates the specification.
         case malformed(TLVTag)
-        /// The terminal has no key of this index.
+        /// The terminal has no key with this index.
         case unknownKey
-        /// Its last day is over.
+        /// The certificate or key has expired.
         case expired
-        /// It is on the certificate revocation list.
+        /// The certificate is on the revocation list.
         case revoked
-        /// It has not as many bytes as the key that signed it, or fewer than its form needs.
+        /// The length differs from that of the signing key, or is too short for the form.
         case length
-        /// It is no number that the key can have signed.
+        /// The key cannot have signed the number.
         case range
-        /// What was signed does not end with `BC`.
+        /// The recovered data does not end with `BC`.
         case trailer
-        /// What was signed does not begin with `6A`.
+        /// The recovered data does not begin with `6A`.
         case header
-        /// The certificate format or signed data format is another one.
+        /// The certificate format or signed data format is wrong.
         case format
         /// The hash algorithm indicator is not 01, SHA-1.
         case hashAlgorithm
         /// The public key algorithm indicator is not 01, RSA.
         case keyAlgorithm
-        /// The length of the public key is not that of its parts, or no key may have it.
+        /// The length of the public key differs from that of its parts, or is not permitted.
         case keyLength
-        /// The exponent is not 3 or 2^16 + 1, or has not the length that the certificate gives.
+        /// The exponent is not 3 or 2^16 + 1, or does not have the length that the certificate states.
         case exponent
-        /// What was signed is not what the card sent beside it.
+        /// The signed data differs from the data that the card sent.
         case hash
-        /// The issuer identifier is not the beginning of the account number, or the account number in the certificate is
-        /// not that of the application.
+        /// The issuer identifier is not the beginning of the account number, or the account number in the certificate
+        /// is not that of the application.
         case accountNumber
-        /// A record that is signed is not coded as one template 70.
+        /// A signed record is not coded as one template 70.
         case template
         /// The static data authentication tag list (9F4A) is not the tag of the AIP alone.
         case tagList
-        /// The ICC dynamic data are longer than the signature, or shorter than what they must hold.
+        /// The ICC dynamic data is longer than the signature, or shorter than its mandatory contents.
         case dynamicData
-        /// The ICC dynamic number has not 2 to 8 bytes.
+        /// The ICC dynamic number does not have 2 to 8 bytes.
         case dynamicNumber
-        /// The cryptogram information data that were signed are not those that the card sent in the clear.
+        /// The signed cryptogram information data differs from that sent in the clear.
         case cryptogramInformationData
-        /// The data of the transaction that were signed are not those that were exchanged.
+        /// The signed transaction data differs from the data that was exchanged.
         case transactionData
-        /// A version of fDDA other than 01.
+        /// The version of fDDA is not 01.
         case version
     }
 
@@ -76,8 +76,8 @@ public struct AuthenticationFailure: Error, Hashable, Sendable {
         self.reason = reason
     }
 
-    /// Whether the terminal verification results show it as “ICC data missing” besides (EMV Book 3, 7.5): the card says that
-    /// it supports offline data authentication, and does not give what that takes.
+    /// True if the terminal verification results also show “ICC data missing” (EMV Book 3, 7.5): the card states that
+    /// it supports offline data authentication, and lacks data for it.
     public var isDataMissing: Bool {
         guard case .missing(let tag) = reason else { return false }
         return Self.requiredObjects.contains(tag)
@@ -87,7 +87,7 @@ public struct AuthenticationFailure: Error, Hashable, Sendable {
 }
 
 extension AuthenticationFailure: CustomStringConvertible {
-    /// `issuer public key certificate: expired`
+    /// The failure as text: `issuer public key certificate: expired`.
     public var description: String {
         let what =
             switch reason {

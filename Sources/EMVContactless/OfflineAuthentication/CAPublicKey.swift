@@ -1,8 +1,9 @@
 import SmartCard
 
-/// The public key of a certification authority: what a payment scheme signs its issuers' keys with (EMV Book 2, 11.2.2).
+/// The public key of a certification authority, with which a payment scheme signs its issuers' keys (EMV Book 2,
+/// 11.2.2).
 public struct CAPublicKey: Hashable, Sendable {
-    /// Where a key is used.  A terminal that takes money must not know the keys of test cards.
+    /// The environment in which a key is used.  A terminal that takes money must not have the keys of test cards.
     public enum Environment: String, Hashable, Sendable, CaseIterable {
         case live, test
     }
@@ -10,20 +11,22 @@ public struct CAPublicKey: Hashable, Sendable {
     public let environment: Environment
     /// The registered application provider identifier, 5 bytes.
     public let rid: [UInt8]
-    /// The index under which the cards of that provider name the key (8F).
+    /// The index by which the cards of that provider name the key (8F).
     public let index: UInt8
-    /// The last day on which the key is used; nil if none was published.
+    /// The last day on which the key is valid; nil if none was published.
     public let expiration: CalendarDate?
-    /// 20 bytes: SHA-1 over RID, index, modulus and exponent.
+    /// The checksum, 20 bytes: SHA-1 over RID, index, modulus and exponent.
     public let checksum: [UInt8]
     let key: RSAPublicKey
 
-    /// Most significant byte first.
+    /// The modulus, most significant byte first.
     public var modulus: [UInt8] { key.modulus }
-    /// Most significant byte first, as it was published.
+    /// The exponent, most significant byte first, as it was published.
     public var exponent: [UInt8] { key.exponent }
 
-    /// - Throws: ``CAPublicKeyError`` if the key is none that EMV admits, or does not match its checksum.
+    /// Creates a key.
+    ///
+    /// - Throws: ``CAPublicKeyError`` if EMV does not permit the key, or the key does not match its checksum.
     public init(
         environment: Environment, rid: [UInt8], index: UInt8, modulus: [UInt8], exponent: [UInt8], checksum: [UInt8],
         expiration: CalendarDate? = nil
@@ -41,7 +44,7 @@ public struct CAPublicKey: Hashable, Sendable {
     }
 }
 
-/// Values that are not the public key of a certification authority.
+/// An error in the values of a certification authority's public key.
 public enum CAPublicKeyError: String, Error, Hashable, Sendable, CustomStringConvertible {
     case rid = "a RID has 5 bytes"
     case modulus = "a modulus has 64 to 248 bytes"

@@ -1,9 +1,9 @@
 import SmartCard
 
 extension CAPublicKeys {
-    /// Reads a file of CA public keys; <doc:CAPublicKeyFile> describes it.
+    /// Parses a file of CA public keys; <doc:CAPublicKeyFile> describes the format.
     ///
-    /// - Throws: ``CAPublicKeyFileError`` at the first line that does not fit, or whose key does not match its checksum.
+    /// - Throws: ``CAPublicKeyFileError`` at the first malformed line, or at a key that does not match its checksum.
     public init(parsing text: some StringProtocol) throws(CAPublicKeyFileError) {
         self.init()
         var statement = Words(line: 0)
@@ -70,11 +70,11 @@ extension CAPublicKeys {
     }
 }
 
-/// Text that is not a file of certification authority public keys.
+/// An error in a file of certification authority public keys.
 public struct CAPublicKeyFileError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The line, from 1.
     public let line: Int
-    /// What is wrong there, and what would be right.
+    /// The fault, and the correct form.
     public let reason: String
 
     public var description: String { "line \(line): \(reason)" }

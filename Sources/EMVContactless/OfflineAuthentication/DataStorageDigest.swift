@@ -9,9 +9,9 @@ enum DataStorageDigest {
         let operatorIdentifier: [UInt8]
     }
 
-    /// Of data storage version 1: triple DES.
+    /// Computes the digest of data storage version 1: triple DES.
     ///
-    /// - Returns: nil if a part has another length.
+    /// - Returns: nil if a part has the wrong length.
     static func version1(_ input: [UInt8], _ key: Key) -> [UInt8]? {
         let (name, owner) = (key.identifier, key.operatorIdentifier)
         guard input.count == 8, (8...11).contains(name.count), owner.count == 8 else { return nil }
@@ -24,9 +24,9 @@ enum DataStorageDigest {
         return encrypt(xor(owner, input), EVP_des_ede3_ecb(), left + right + left).map { xor($0, input) }
     }
 
-    /// Of data storage version 2: AES.
+    /// Computes the digest of data storage version 2: AES.
     ///
-    /// - Returns: nil if a part has another length.
+    /// - Returns: nil if a part has the wrong length.
     static func version2(_ input: [UInt8], _ key: Key) -> [UInt8]? {
         let (name, owner) = (key.identifier, key.operatorIdentifier)
         guard input.count == 8, (8...11).contains(name.count), owner.count == 8 else { return nil }

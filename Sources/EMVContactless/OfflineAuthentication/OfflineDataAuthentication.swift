@@ -1,9 +1,9 @@
 public import SmartCard
 
-/// Offline data authentication (EMV Book 2, 5 and 6; EMV Contactless Book C-3, Annex C): what a terminal trusts in one
-/// transaction, and what it finds out about the card with it.
+/// Offline data authentication (EMV Book 2, 5 and 6; EMV Contactless Book C-3, Annex C): the terminal's trusted keys
+/// for one transaction, and the verification of the card with them.
 ///
-/// A kernel hands in what it read and turns the verdict into its terminal verification results:
+/// A kernel passes the data that it read, and converts the verdict to its terminal verification results:
 ///
 ///     let oda = OfflineDataAuthentication(keys: .published, environment: .live, aid: aid, date: date)
 ///     switch oda.iccKey(signing: records, data: { objects[$0] }) {
@@ -11,17 +11,19 @@ public import SmartCard
 ///     case .failure(let failure): …   // CDA failed; and ICC data missing, if failure.isDataMissing
 ///     }
 ///
-/// `data` gives the value of a data object of the card, or nil if the card did not send it.
+/// `data` returns the value of a data object of the card, or nil if the card did not send it.
 public struct OfflineDataAuthentication: Sendable {
     private let keys: CAPublicKeys
     private let environment: CAPublicKey.Environment
     private let rid: [UInt8]
     private let date: CalendarDate
 
+    /// Creates the keys for one transaction.
+    ///
     /// - Parameters:
     ///   - keys: the keys that the terminal trusts.
-    ///   - environment: which of them count.
-    ///   - aid: the application that was selected; its RID tells whose keys.
+    ///   - environment: the environment of the keys to use.
+    ///   - aid: the selected application; its RID determines whose keys to use.
     ///   - date: the transaction date.
     public init(keys: CAPublicKeys, environment: CAPublicKey.Environment, aid: AID, date: CalendarDate) {
         self.keys = keys
@@ -30,7 +32,7 @@ public struct OfflineDataAuthentication: Sendable {
         self.date = date
     }
 
-    /// Whether the terminal has the key that a card names by `index` (8F).
+    /// Returns true if the terminal has the key that a card names by `index` (8F).
     func hasKey(index: UInt8) -> Bool { keys[environment, rid, index] != nil }
 
     /// Retrieves the issuer public key from 8F, 90, 92 and 9F32 (EMV Book 2, 5.2 and 5.3).
@@ -38,7 +40,7 @@ public struct OfflineDataAuthentication: Sendable {
         Result { () throws(AuthenticationFailure) in try retrieveIssuerKey(data) }
     }
 
-    /// Retrieves the ICC public key, which `records` are signed with, from the issuer's and 9F46, 9F47 and 9F48 (EMV
+    /// Retrieves the ICC public key, which also covers `records`, with the issuer's key and 9F46, 9F47 and 9F48 (EMV
     /// Book 2, 6.2 to 6.4).
     public func iccKey(
         signing records: StaticDataToBeAuthenticated, data: (TLVTag) -> [UInt8]?
@@ -49,16 +51,16 @@ public struct OfflineDataAuthentication: Sendable {
         }
     }
 
-    /// Retrieves the ICC PIN encipherment public key from the issuer's and 9F2D, 9F2E and 9F2F (EMV Book 2, 7.1).
+    /// Retrieves the ICC PIN encipherment public key with the issuer's key and 9F2D, 9F2E and 9F2F (EMV Book 2, 7.1).
     public func pinEnciphermentKey(data: (TLVTag) -> [UInt8]?) -> Result<ICCPublicKey, AuthenticationFailure> {
         Result { () throws(AuthenticationFailure) in
             try retrieveICCKey(.pinEncipherment, try retrieveIssuerKey(data), data, staticData: [])
         }
     }
 
-    /// Static data authentication: verifies 93, the issuer's signature of `records` (EMV Book 2, 5.4).
+    /// Performs static data authentication: verifies 93, the issuer's signature of `records` (EMV Book 2, 5.4).
     ///
-    /// - Parameter purpose: what the transaction comes to.  A signature made for the other purpose fails.
+    /// - Parameter purpose: the purpose in this transaction.  A signature for the other purpose fails.
     public func sda(
         of records: StaticDataToBeAuthenticated, for purpose: SignaturePurpose = .offlineApproval,
         data: (TLVTag) -> [UInt8]?
@@ -69,7 +71,7 @@ public struct OfflineDataAuthentication: Sendable {
             guard let signature = data(0x93), !signature.isEmpty else {
                 throw AuthenticationFailure(.signedStaticData, .missing(0x93))
             }
-            // EMV Book 2, table 7: format 03, hash algorithm, data authentication code 2, filling.
+            // EMV Book 2, table 7: format 03, hash algorithm, data authentication code 2, padding.
             let recovered = try RecoveredData(
                 .signedStaticData, signature, by: issuerKey.key, format: purpose.format(0x03), minimumLength: 5)
             try recovered.verify(algorithm: recovered[2], rest: staticData)
@@ -114,8 +116,8 @@ public struct OfflineDataAuthentication: Sendable {
         return ICCPublicKey(issuerKey: issuerKey, serialNumber: certificate.serialNumber, key: certificate.key)
     }
 
-    /// The digits of the account number: 5A, or what precedes the separator `D` of 57 if the card did not send 5A, as
-    /// contactless cards may.
+    /// Returns the digits of the account number: 5A, or the part of 57 before the separator `D` if the card did not
+    /// send 5A, as contactless cards may.
     private func accountNumber(
         _ data: (TLVTag) -> [UInt8]?
     ) throws(AuthenticationFailure) -> ArraySlice<UInt8> {
@@ -138,9 +140,9 @@ public struct IssuerPublicKey: Hashable, Sendable {
     public let serialNumber: [UInt8]
     let key: RSAPublicKey
 
-    /// Most significant byte first.
+    /// The modulus, most significant byte first.
     public var modulus: [UInt8] { key.modulus }
-    /// Most significant byte first, as the card gave it.
+    /// The exponent, most significant byte first, as the card sent it.
     public var exponent: [UInt8] { key.exponent }
 }
 
@@ -151,15 +153,15 @@ public struct ICCPublicKey: Hashable, Sendable {
     public let serialNumber: [UInt8]
     let key: RSAPublicKey
 
-    /// Most significant byte first.
+    /// The modulus, most significant byte first.
     public var modulus: [UInt8] { key.modulus }
-    /// Most significant byte first, as the card gave it.
+    /// The exponent, most significant byte first, as the card sent it.
     public var exponent: [UInt8] { key.exponent }
 }
 
-/// What static data authentication verified.
+/// The data that static data authentication verified.
 public struct SignedStaticData: Hashable, Sendable {
     public let issuerKey: IssuerPublicKey
-    /// Data element 9F45, 2 bytes.
+    /// The data authentication code, data element 9F45, 2 bytes.
     public let dataAuthenticationCode: [UInt8]
 }

@@ -1,15 +1,18 @@
 import SmartCard
 
-/// What a signature with recovery gives back (EMV Book 2, A2.1): `6A`, what was signed of the message, its hash, `BC`.
+/// The recovered data of a signature with message recovery (EMV Book 2, A2.1): `6A`, the signed part of the message,
+/// its hash, `BC`.
 ///
-/// Its bytes are counted as in the tables of EMV Book 2, from the header on.
+/// Bytes are counted as in the tables of EMV Book 2, from the header on.
 struct RecoveredData {
     private let bytes: [UInt8]
     private let subject: AuthenticationFailure.Subject
 
+    /// Recovers data from a signature.
+    ///
     /// - Parameters:
-    ///   - format: what the byte after the header has to be.
-    ///   - minimumLength: how many bytes the table has without hash and trailer, when its variable fields are empty.
+    ///   - format: the required byte after the header.
+    ///   - minimumLength: the number of bytes in the table without hash and trailer, with empty variable fields.
     init(
         _ subject: AuthenticationFailure.Subject, _ signature: [UInt8], by key: RSAPublicKey, format: UInt8,
         minimumLength: Int
@@ -28,10 +31,10 @@ struct RecoveredData {
 
     subscript(offset: Int) -> UInt8 { bytes[offset] }
     subscript(range: Range<Int>) -> ArraySlice<UInt8> { bytes[range] }
-    /// Where what was signed of the message ends, and its hash begins.
+    /// The end of the signed part of the message, at which its hash begins.
     var end: Int { bytes.count - 21 }
 
-    /// Verifies the hash over what was signed and `rest`, the part of the message that is not in the signature.
+    /// Verifies the hash over the signed part and `rest`, the part of the message outside the signature.
     func verify(algorithm: UInt8, rest: [UInt8]) throws(AuthenticationFailure) {
         try require(algorithm == 0x01, .hashAlgorithm)
         try require(sha1(bytes[1..<end] + rest).elementsEqual(bytes[end..<end + 20]), .hash)
@@ -44,14 +47,14 @@ struct RecoveredData {
 
 /// A public key certificate that was recovered and checked.
 struct PublicKeyCertificate {
-    /// The three forms of certificates, which differ in little (EMV Book 2, tables 6 and 14; 7.1).
+    /// A form of certificate; the three forms differ only slightly (EMV Book 2, tables 6 and 14; 7.1).
     struct Form {
         let subject: AuthenticationFailure.Subject
         let certificate: TLVTag
         let remainder: TLVTag
         let exponent: TLVTag
         let format: UInt8
-        /// How many bytes the issuer identifier or the account number has.
+        /// The length of the issuer identifier or the account number in bytes.
         let identifierLength: Int
 
         static let issuer = Form(
@@ -71,11 +74,11 @@ struct PublicKeyCertificate {
     let serialNumber: [UInt8]
     let key: RSAPublicKey
 
-    /// Recovers a certificate, and checks all but the identifier and the revocation list.
+    /// Recovers a certificate, and checks everything but the identifier and the revocation list.
     ///
     /// - Parameters:
-    ///   - data: the value of a data object of the card.
-    ///   - staticData: what the certificate signs besides its own contents.
+    ///   - data: returns the value of a data object of the card.
+    ///   - staticData: the data that the certificate signs besides its own contents.
     init(
         _ form: Form, _ data: (TLVTag) -> [UInt8]?, by authority: RSAPublicKey, staticData: [UInt8] = [],
         on date: CalendarDate
@@ -88,8 +91,8 @@ struct PublicKeyCertificate {
         }
         let certificate = try object(form.certificate)
         let exponent = try object(form.exponent)
-        // The fields behind the identifier: expiration 2, serial number 3, hash algorithm, key algorithm, length of the
-        // modulus, length of the exponent; then the modulus or as much of it as there is room for.
+        // The fields after the identifier: expiration 2, serial number 3, hash algorithm, key algorithm, length of the
+        // modulus, length of the exponent; then the modulus, or the part that fits.
         let fields = 2 + form.identifierLength
         let keyStart = fields + 9
         let recovered = try RecoveredData(
@@ -97,8 +100,8 @@ struct PublicKeyCertificate {
         let keyLength = Int(recovered[fields + 7])
         let room = recovered.end - keyStart
 
-        // EMV Book 2, 5.1 and 6.1: what has no room in the certificate is the remainder, which a card leaves away, or
-        // gives empty, if there is none.
+        // EMV Book 2, 5.1 and 6.1: the part of the modulus that does not fit is the remainder; if there is none, a
+        // card omits it or leaves it empty.
         let remainder = data(form.remainder) ?? []
         if keyLength > room, remainder.isEmpty { throw AuthenticationFailure(form.subject, .missing(form.remainder)) }
         try recovered.require(keyLength <= room || remainder.count == keyLength - room, .keyLength)
@@ -107,7 +110,7 @@ struct PublicKeyCertificate {
         // EMV Book 2, 5.3 steps 5 to 7, 6.4 steps 5 to 7.
         try recovered.verify(algorithm: recovered[fields + 5], rest: remainder + exponent + staticData)
 
-        // EMV Book 2, 5.3 step 9, 6.4 step 9: valid to the last day of the month.  The field is MMYY.
+        // EMV Book 2, 5.3 step 9, 6.4 step 9: valid through the last day of the month.  The field is MMYY.
         guard let expiration = ExpirationDate(packed: [recovered[fields + 1], recovered[fields]]) else {
             throw AuthenticationFailure(form.subject, .malformed(form.certificate))
         }
@@ -117,7 +120,7 @@ struct PublicKeyCertificate {
         try recovered.require(recovered[fields + 6] == 0x01, .keyAlgorithm)
         try recovered.require((1...RSAPublicKey.maximumLength).contains(keyLength), .keyLength)
 
-        // EMV Book 2, 5.3 step 12, 6.4 step 11: `BB` fills the room that the modulus leaves.
+        // EMV Book 2, 5.3 step 12, 6.4 step 11: `BB` fills the space after the modulus.
         let modulus = recovered[keyStart..<recovered.end] + remainder
         guard let key = RSAPublicKey(modulus: Array(modulus.prefix(keyLength)), exponent: exponent) else {
             throw AuthenticationFailure(form.subject, .exponent)
@@ -128,7 +131,7 @@ struct PublicKeyCertificate {
     }
 }
 
-/// Format cn, two digits a byte (EMV Book 3, 4.3): the digits, and what stands behind them from the first `A` to `F` on.
+/// Format cn, two digits per byte (EMV Book 3, 4.3): the digits, and the rest from the first `A` to `F` on.
 struct PackedDigits {
     let digits: ArraySlice<UInt8>
     let rest: ArraySlice<UInt8>
@@ -144,6 +147,6 @@ struct PackedDigits {
         rest = halves[digits.endIndex...]
     }
 
-    /// Whether nothing stands behind the digits but filling with `F`.
+    /// True if nothing but padding with `F` follows the digits.
     var isFilled: Bool { rest.allSatisfy { $0 == 0xF } }
 }

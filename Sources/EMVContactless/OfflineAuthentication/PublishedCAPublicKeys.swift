@@ -1,12 +1,12 @@
-/// The public keys that the payment schemes have published: `Published/published.keys`, which says where the numbers are
-/// from, and which the compiler embeds.
+/// The public keys that the payment schemes have published: `Published/published.keys`, which names the sources and is
+/// embedded by the compiler.
 extension CAPublicKeys {
     /// The keys of ``publishedText``.
     public static let published: CAPublicKeys = {
         do {
             return try CAPublicKeys(parsing: publishedText)
         } catch {
-            // A fault of the library's own file, which a test reads: better seen than a terminal without keys.
+            // An error in the library's own file, which a test parses: better seen than a terminal without keys.
             fatalError("published.keys: \(error)")
         }
     }()

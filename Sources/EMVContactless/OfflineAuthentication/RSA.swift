@@ -1,21 +1,23 @@
 import CCryptoLegacy
 
-/// The RSA algorithm with a public key, without any padding (EMV Book 2, B2.1.3).
+/// The RSA operation with a public key, without padding (EMV Book 2, B2.1.3).
 ///
-/// With ``DataStorageDigest`` the only file of this target that calls libcrypto.
+/// Of this target only this file and ``DataStorageDigest`` call libcrypto.
 struct RSAPublicKey: Hashable, Sendable {
     /// The longest modulus: 1984 bits (EMV Book 2, B2.1).
     static let maximumLength = 248
 
-    /// Most significant byte first.
+    /// The modulus, most significant byte first.
     let modulus: [UInt8]
-    /// Most significant byte first, as it was coded.
+    /// The exponent, most significant byte first, as it was coded.
     let exponent: [UInt8]
     /// The exponent is 2 to the power of this, plus 1.
     private let squarings: Int
 
-    /// - Returns: nil unless the exponent is 3 or 2^16 + 1, those that EMV knows (EMV Book 2, B2.1), and the modulus has 1
-    ///   to 248 bytes.
+    /// Creates a key.
+    ///
+    /// - Returns: nil unless the exponent is 3 or 2^16 + 1, as in EMV (EMV Book 2, B2.1), and the modulus has 1 to 248
+    ///   bytes.
     init?(modulus: [UInt8], exponent: [UInt8]) {
         guard (1...Self.maximumLength).contains(modulus.count), (1...3).contains(exponent.count) else { return nil }
         switch exponent.reduce(0, { $0 << 8 | UInt32($1) }) {
@@ -27,9 +29,9 @@ struct RSAPublicKey: Hashable, Sendable {
         self.exponent = exponent
     }
 
-    /// What the owner of the private key signed, as many bytes as the modulus has.
+    /// Recovers the signed data, which has as many bytes as the modulus.
     ///
-    /// - Returns: nil if `signature` is no number below the modulus coded in as many bytes.
+    /// - Returns: nil if `signature` does not have that length, or is not less than the modulus.
     func recover(_ signature: [UInt8]) -> [UInt8]? {
         guard signature.count == modulus.count, let context = BN_CTX_new() else { return nil }
         defer { BN_CTX_free(context) }
@@ -50,7 +52,7 @@ struct RSAPublicKey: Hashable, Sendable {
     }
 }
 
-/// SHA-1, hash algorithm indicator 01 (EMV Book 2, B3.1): 20 bytes.
+/// Returns the SHA-1 of a message, hash algorithm indicator 01 (EMV Book 2, B3.1): 20 bytes.
 func sha1(_ message: [UInt8]) -> [UInt8] {
     var digest = [UInt8](repeating: 0, count: Int(SHA_DIGEST_LENGTH))
     SHA1(message, message.count, &digest)

@@ -1,4 +1,4 @@
-/// What a card's signature is for, which its signed data format tells.
+/// The purpose of a card's signature, which its signed data format states.
 public enum SignaturePurpose: Hashable, Sendable {
     /// An offline approval: 03 for static and 05 for dynamic data (EMV Book 2, tables 7 and 17).
     case offlineApproval

@@ -1,29 +1,30 @@
 public import SmartCard
 
-/// What a card signed for this transaction alone.
+/// The data that a card signed for this transaction alone.
 public struct SignedDynamicData: Hashable, Sendable {
-    /// Data element 9F4C, 2 to 8 bytes.
+    /// The ICC dynamic number, data element 9F4C, 2 to 8 bytes.
     public let iccDynamicNumber: [UInt8]
-    /// The rest of the ICC dynamic data: in CDA what follows the transaction data hash code, as kernels other than those of
-    /// the EMV books define it.
+    /// The rest of the ICC dynamic data: in CDA the part after the transaction data hash code, as contactless kernels
+    /// define it.
     public let rest: [UInt8]
 }
 
-/// What a card signed along with its cryptogram.
+/// The data that a card signed along with its cryptogram.
 public struct SignedCryptogram: Hashable, Sendable {
     public let dynamicData: SignedDynamicData
-    /// Data element 9F27.
+    /// Cryptogram Information Data, data element 9F27.
     public let cryptogramInformationData: UInt8
-    /// Data element 9F26, 8 bytes.
+    /// The application cryptogram, data element 9F26, 8 bytes.
     public let applicationCryptogram: [UInt8]
 }
 
 extension ICCPublicKey {
-    /// Standard dynamic data authentication: verifies the answer to INTERNAL AUTHENTICATE (EMV Book 2, 6.5.2).
+    /// Performs standard dynamic data authentication: verifies the answer to INTERNAL AUTHENTICATE (EMV Book 2,
+    /// 6.5.2).
     ///
     /// - Parameters:
     ///   - signature: the signed dynamic application data, 9F4B.
-    ///   - terminalData: the values that the DDOL asked for, as they were sent.
+    ///   - terminalData: the values for the DDOL, as they were sent.
     public func dda(
         _ signature: [UInt8], terminalData: [UInt8]
     ) -> Result<SignedDynamicData, AuthenticationFailure> {
@@ -34,10 +35,10 @@ extension ICCPublicKey {
         }
     }
 
-    /// Combined dynamic data authentication: verifies the answer to GENERATE AC (EMV Book 2, 6.6.2).
+    /// Performs combined dynamic data authentication: verifies the answer to GENERATE AC (EMV Book 2, 6.6.2).
     ///
     /// - Parameters:
-    ///   - response: the data field of the answer as the card sent it, a template 77 with 9F27 and 9F4B among its objects.
+    ///   - response: the data field of the answer as the card sent it, a template 77 that contains 9F27 and 9F4B.
     ///   - transactionData: the values that were sent for the PDOL, without tag 83 and length, those for CDOL1, and at
     ///     the second GENERATE AC those for CDOL2.
     ///   - unpredictableNumber: 9F37, as it was sent with this GENERATE AC.
@@ -73,12 +74,13 @@ extension ICCPublicKey {
         }
     }
 
-    /// Fast dynamic data authentication: verifies 9F4B over 9F37, 9F02, 5F2A and 9F69 (EMV Contactless Book C-3, Annex C).
+    /// Performs fast dynamic data authentication: verifies 9F4B over 9F37, 9F02, 5F2A and 9F69 (EMV Contactless Book
+    /// C-3, Annex C).
     ///
     /// - Parameters:
-    ///   - purpose: what the transaction comes to.  A signature made for the other purpose fails.
-    ///   - data: the value of a data object, of the card for 9F4B and 9F69, of the terminal for the others, as they were
-    ///     sent.
+    ///   - purpose: the purpose in this transaction.  A signature for the other purpose fails.
+    ///   - data: returns the value of a data object: the card's for 9F4B and 9F69, the terminal's for the others, as
+    ///     they were sent.
     public func fdda(
         for purpose: SignaturePurpose, data: (TLVTag) -> [UInt8]?
     ) -> Result<SignedDynamicData, AuthenticationFailure> {
@@ -106,12 +108,12 @@ extension ICCPublicKey {
         }
     }
 
-    /// Recovers signed dynamic application data and verifies the hash over them and `terminalData` (EMV Book 2, 6.5.2
+    /// Recovers signed dynamic application data and verifies the hash over it and `terminalData` (EMV Book 2, 6.5.2
     /// steps 1 to 7, 6.6.2 steps 1 to 9).
     private func recover(
         _ signature: [UInt8], format: UInt8, terminalData: [UInt8]
     ) throws(AuthenticationFailure) -> DynamicData {
-        // EMV Book 2, table 17: format, hash algorithm, length of the dynamic data, dynamic data, filling.
+        // EMV Book 2, table 17: format, hash algorithm, length of the dynamic data, dynamic data, padding.
         let recovered = try RecoveredData(.signedDynamicData, signature, by: key, format: format, minimumLength: 4)
         try recovered.verify(algorithm: recovered[2], rest: terminalData)
         let end = 4 + Int(recovered[3])
@@ -120,7 +122,7 @@ extension ICCPublicKey {
     }
 }
 
-/// Takes the ICC dynamic data apart, from the left.
+/// A reader of the ICC dynamic data, from the left.
 private struct DynamicData {
     var bytes: ArraySlice<UInt8>
 

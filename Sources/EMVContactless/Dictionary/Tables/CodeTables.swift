@@ -1,7 +1,7 @@
-/// A part of ISO/IEC 8859, by which an issuer writes an application's preferred name: tag 9F11 (EMV Book 4, Annex B.1; ISO/IEC
+/// A part of ISO/IEC 8859, the encoding of an application's preferred name: tag 9F11 (EMV Book 4, Annex B.1; ISO/IEC
 /// 8859-1 to 8859-10).
 struct CodeTable: Hashable, Sendable {
-    /// 1 to 10.
+    /// The number of the part, 1 to 10.
     let part: UInt8
     private var upperHalf: [Unicode.Scalar] { Self.upperHalves[Int(part) - 1] }
 
@@ -15,6 +15,8 @@ struct CodeTable: Hashable, Sendable {
         self.init(part)
     }
 
+    /// Creates a code table.
+    ///
     /// - Parameter index: tag 9F11: two digits, packed.
     /// - Returns: nil unless it is 01 to 10.
     init?(index: UInt8) {
@@ -22,10 +24,12 @@ struct CodeTable: Hashable, Sendable {
         self.init(part: index >> 4 * 10 + index & 0x0F)
     }
 
-    /// Tag 9F11.
+    /// The value of tag 9F11.
     var index: UInt8 { part / 10 * 16 + part % 10 }
 
-    /// - Returns: nil if one of the bytes is a control character, or none of this part's.
+    /// Decodes text.
+    ///
+    /// - Returns: nil if one of the bytes is a control character, or is unassigned in this part.
     func text(_ bytes: some Collection<UInt8>) -> String? {
         var text = String.UnicodeScalarView()
         for byte in bytes {
@@ -36,7 +40,9 @@ struct CodeTable: Hashable, Sendable {
         return String(text)
     }
 
-    /// - Returns: nil if one of the characters is none of this part's.
+    /// Encodes text.
+    ///
+    /// - Returns: nil if this part lacks one of the characters.
     func bytes(_ text: String) -> [UInt8]? {
         var bytes: [UInt8] = []
         for scalar in text.unicodeScalars {
@@ -51,7 +57,7 @@ struct CodeTable: Hashable, Sendable {
         return bytes
     }
 
-    /// The characters A0 to FF of each part; � where there is none.
+    /// The characters A0 to FF of each part; � for unassigned bytes.
     private static let upperHalves: [[Unicode.Scalar]] = [
         // ISO/IEC 8859-1
         """

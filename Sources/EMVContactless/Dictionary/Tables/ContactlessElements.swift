@@ -1,5 +1,6 @@
 extension DataElement {
-    /// What the entry point reads (EMV Contactless Book B), and the qualifiers that several kernels share (Book A).
+    /// The elements that Entry Point reads (EMV Contactless Book B), and the qualifiers that several kernels share
+    /// (Book A).
     static let entryPoint = DataElementTable(
         scope: .common, document: "EMV Contactless Books A and B",
         rows: """
@@ -10,7 +11,7 @@ extension DataElement {
             9F6C | Card Transaction Qualifiers (CTQ)         | b | 2    | card
             """)
 
-    /// EMV Contactless Book C-2, Annex A: what Kernel 2 adds to the EMV books.
+    /// EMV Contactless Book C-2, Annex A: the elements that Kernel 2 adds to the EMV books.
     static let kernel2 = DataElementTable(
         scope: .mastercard, document: "EMV Contactless Book C-2, Annex A",
         rows: """
@@ -124,7 +125,7 @@ extension DataElement {
             FF8106 | Discretionary Data                                                            | constructed | var | kernel
             """)
 
-    /// EMV Contactless Book C-8, Annex A: what Kernel 8 adds to the EMV books.
+    /// EMV Contactless Book C-8, Annex A: the elements that Kernel 8 adds to the EMV books.
     static let kernel8 = DataElementTable(
         scope: .kernel8, document: "EMV Contactless Book C-8, Annex A",
         rows: """

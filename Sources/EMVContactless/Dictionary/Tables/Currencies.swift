@@ -1,7 +1,7 @@
-// Codes and names as in Debian's iso-codes package (/usr/share/iso-codes), which the tests compare them with.
+// Codes and names from Debian's iso-codes package (/usr/share/iso-codes), with which the tests compare them.
 
 extension Currency {
-    /// ISO 4217: numeric code, alphabetic code, decimals of the minor unit (`-` where there is none), name.
+    /// ISO 4217: numeric code, alphabetic code, decimals of the minor unit (`-` if there is none), name.
     static let table = """
         008 ALL 2 Lek
         012 DZD 2 Algerian Dinar

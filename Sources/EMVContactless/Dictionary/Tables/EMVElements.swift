@@ -11,7 +11,7 @@ extension DataElement {
 }
 
 extension DataElement {
-    /// EMV Books 1 to 4 version 4.4, as Book 3 lists them in Annex A.
+    /// EMV Books 1 to 4 version 4.4, from Annex A of Book 3.
     static let emvBooks = DataElementTable(
         scope: .common, document: "EMV Book 3, Annex A",
         rows: """

@@ -82,7 +82,7 @@ extension DataElement {
             7F4E | Certificate content template                          | constructed | var  | card
             """)
 
-    /// ISO/IEC 7816-4, 7.4.3: file control parameters, as they stand in an FCP or FCI template.
+    /// ISO/IEC 7816-4, 7.4.3: file control parameters in an FCP or FCI template.
     static func fileControlParameters(in template: UInt32) -> DataElementTable {
         DataElementTable(
             scope: .template(.init(rawValue: template)), document: "ISO/IEC 7816-4, 7.4.3",

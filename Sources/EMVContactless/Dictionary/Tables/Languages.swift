@@ -1,4 +1,4 @@
-// Codes and names as in Debian's iso-codes package (/usr/share/iso-codes), which the tests compare them with.
+// Codes and names from Debian's iso-codes package (/usr/share/iso-codes), with which the tests compare them.
 
 extension Language {
     /// ISO 639-1: alpha-2 code, name.

@@ -1,7 +1,7 @@
 import SmartCard
 
 extension DataElement {
-    /// GlobalPlatform Card Specification: what an issuer security domain answers to SELECT, GET DATA and GET STATUS.
+    /// GlobalPlatform Card Specification: an issuer security domain's answers to SELECT, GET DATA and GET STATUS.
     static let globalPlatform = DataElementTable(
         scope: .globalPlatform, document: "GlobalPlatform Card Specification 2.3",
         rows: """

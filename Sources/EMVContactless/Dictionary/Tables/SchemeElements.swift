@@ -1,5 +1,5 @@
 extension DataElement {
-    /// M/Chip Advance and M/Chip 4: what the card application keeps for itself; read by GET DATA or set by the issuer.
+    /// M/Chip Advance and M/Chip 4: the card application's internal data, read by GET DATA or set by the issuer.
     static let mchip = DataElementTable(
         scope: .mastercard, document: "M/Chip Advance Card Application Specification",
         rows: """
@@ -231,7 +231,7 @@ extension DataElement {
             DF69 | SM Algorithm Support Indicator                                | b  | 1    | terminal
             """)
 
-    /// Interac Flash: what the reader tells the card.
+    /// Interac Flash: the reader's data for the card.
     static let interac = DataElementTable(
         scope: .interac, document: "Interac Flash",
         rows: """

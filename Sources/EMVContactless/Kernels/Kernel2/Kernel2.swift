@@ -1,17 +1,18 @@
 import SmartCard
 
-/// Kernel 2, for Mastercard and Maestro cards (EMV Contactless Book C-2): M/Chip cards in EMV mode, and older ones in
+/// Kernel 2, for Mastercard and Maestro cards (EMV Contactless Book C-2): M/Chip cards in EMV mode, and older cards in
 /// mag-stripe mode.
 ///
-/// It is the book's state machine, one command at a time: it reads a response to its end before it sends the next command,
-/// where the book's kernel sends that first.  What the terminal is asked for meanwhile (DEK), it answers before the next
-/// command (DET).  <doc:MastercardKernel> has the data objects that configure it, and what it leaves out.
+/// It is the book's state machine with one command at a time: it processes a response completely before it sends the
+/// next command, while the book's kernel sends that first.  The terminal answers the kernel's requests for data (DEK)
+/// before the next command (DET).  <doc:MastercardKernel> lists the data objects that configure the kernel, and the functions
+/// that it lacks.
 ///
-/// Where the comments cite a step of Book C-2, such as S456.14, the rules table of the tests says whether it could be
-/// checked against other implementations; the book's text was not at hand.
+/// For each step of Book C-2 that a comment cites, such as S456.14, the rules table of the tests records whether it
+/// could be checked against other implementations; the text of the book was not available.
 public struct Kernel2: Kernel {
-    /// The states of Book C-2, 6, by the numbers that they have there.  The others of its diagram, S3R1, S456, S78 and
-    /// S910, are what several states have in common; S4' waits for the response to a command that is not sent here.
+    /// A state, with its number in Book C-2, 6.  The other states of the book's diagram, S3R1, S456, S78 and S910, are
+    /// shared parts of several states; S4' waits for the response to a command that is not sent here.
     package enum State: String, Sendable, CaseIterable {
         case idle = "S1"
         case waitingForPDOLData = "S2"
@@ -36,7 +37,7 @@ public struct Kernel2: Kernel {
 
     enum Mode { case emv, magStripe }
 
-    /// What ends the processing before its time.
+    /// An early end of the processing.
     struct Termination: Error {
         let outcome: Outcome
     }
@@ -44,39 +45,40 @@ public struct Kernel2: Kernel {
     let activation: KernelActivation
     var data: Kernel2Data
     package var state = State.idle
-    /// nil until the card's AIP has told.
+    /// The mode; nil until the card's AIP determines it.
     var mode: Mode?
-    /// What is shown with the next step (MSG).
+    /// The requests to show with the next step (MSG).
     var shown: [UserInterfaceRequest] = []
 
-    /// The records that are still to be read.
+    /// The records that remain to be read.
     var records: RecordReader?
     /// Tags To Read Yet.
     var tagsToRead: [TLVTag] = []
-    /// The tag that GET DATA asks for (Active Tag).
+    /// The tag that GET DATA requests (Active Tag).
     var activeTag: TLVTag?
     /// Tags To Write Yet Before Gen AC, and after.
     var toWriteBefore: [DataRecord.Element] = []
     var toWriteAfter: [DataRecord.Element] = []
 
-    /// DF8106 and FF8104, which go out with the next DEK.
+    /// DF8106 and FF8104, for the next DEK.
     var exchange = DataExchange()
-    /// Whether that is due before the next command.
+    /// True if the exchange is due before the next command.
     var isExchangeDue = false
-    /// The command that follows the terminal's answer.
+    /// The command to send after the terminal's answer.
     var pendingCommand: CommandAPDU?
-    /// Unpredictable numbers that the card has not been told: for the tries of the relay resistance protocol, or 9F6A.
+    /// Unpredictable numbers that the card has not received: for the attempts of the relay resistance protocol, or
+    /// 9F6A.
     var furtherUnpredictableNumbers: [[UInt8]]
 
     /// Reader Contactless Transaction Limit: DF8124 or DF8125.
     var transactionLimit: UInt64 = 0
-    /// CDA is to be requested (ODA Status).
+    /// True to request CDA (ODA Status).
     var requiresCDA = false
     var cryptogramType = ApplicationCryptogramType.tc
     var cvm: Outcome.CVM?
     var receipt = false
     var fieldOff: Int?
-    /// What CDA has found; nil where it was not performed.
+    /// The result of CDA; nil if it was not performed.
     var isAuthentic: Bool?
     /// The response to GENERATE AC or RECOVER AC as the card sent it.
     var cryptogramResponse: [UInt8] = []
@@ -86,9 +88,9 @@ public struct Kernel2: Kernel {
     var tornTransactions: TornTransactionLog
     /// Torn Temp Record: the transaction that the card is asked to recover.
     var recovering: TornTransactionLog.Record?
-    /// The same, when the card has made a new cryptogram instead (S11.5).
+    /// The same, if the card has generated a new cryptogram instead (S11.5).
     var forgotten: TornTransactionLog.Record?
-    /// Torn Record, FF8101: one that nobody is going to recover any more.
+    /// Torn Record, FF8101: a record that will no longer be recovered.
     var abandoned: DataRecord?
 
     public init(_ activation: KernelActivation) {
@@ -176,7 +178,7 @@ public struct Kernel2: Kernel {
         }
     }
 
-    /// Sends a command; what is due for the terminal goes first.
+    /// Sends a command, after data that is due for the terminal.
     mutating func send(_ command: CommandAPDU, then state: State) -> KernelStep {
         self.state = state
         guard isExchangeDue else { return KernelStep(.send(command)) }
@@ -185,7 +187,7 @@ public struct Kernel2: Kernel {
     }
 }
 
-/// It holds account data in the clear, and prints as its state: `Kernel 2, S4`.
+/// Contains clear account data, and prints as its state: `Kernel 2, S4`.
 extension Kernel2: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     public var description: String { "Kernel 2, \(state.rawValue)" }
     public var debugDescription: String { description }

@@ -1,6 +1,7 @@
 import SmartCard
 
-/// What the cryptogram comes to: combined data authentication, and the outcome (EMV Contactless Book C-2, 6: S910).
+/// The processing of the cryptogram: combined data authentication, and the outcome (EMV Contactless Book C-2, 6:
+/// S910).
 extension Kernel2 {
     /// S910.1 to S910.7, S11.40 to S11.46
     mutating func authenticate() throws(Termination) {
@@ -15,7 +16,7 @@ extension Kernel2 {
         case .success(let cryptogram): signed = cryptogram
         case .failure(let failure): throw authenticationFailed("\(failure)")
         }
-        // S910.3, S910.3.1, S910.4.1: what the card signs besides.
+        // S910.3, S910.3.1, S910.4.1: further signed data.
         var rest = signed.dynamicData.rest[...]
         var summaries: [[UInt8]] = []
         if readsDataStorage {
@@ -50,7 +51,7 @@ extension Kernel2 {
         let control = data.byte(0xDF8114)
         let wasAsked = control & 0x10 != 0
         if ApplicationCryptogramType(cryptogramInformationData: data.byte(0x9F27)) == .aac {
-            // A card that declines need not sign, unless that is what it was asked for.
+            // A card that declines need not sign, unless a signed cryptogram was requested.
             guard !readsDataStorage, !(control & 0xC0 == 0 && wasAsked) else {
                 throw notThisCard(.cardDataError, "the card does not sign that it declines")
             }
@@ -60,7 +61,7 @@ extension Kernel2 {
         if relayResistanceWasPerformed { putRelayResistanceDataIntoTrack() }
     }
 
-    /// S910.39: the issuer learns from track 2 what nobody has signed.
+    /// S910.39: track 2 informs the issuer of data that is not signed.
     private mutating func putRelayResistanceDataIntoTrack() {
         guard let value = data[0x57], let track = try? Track2(value) else { return }
         let number = value.hex.prefix { $0 != "D" }
@@ -91,7 +92,7 @@ extension Kernel2 {
         return send(command, then: .waitingForPutDataAfterCryptogram)
     }
 
-    /// S15.2 to S15.9: the first that fails ends it.
+    /// S15.2 to S15.9: the first failure ends it.
     mutating func takePutDataAfterCryptogram(_ response: ResponseAPDU) -> KernelStep {
         guard response.status == .success else { return concludeAfterPutData() }
         if let command = Self.putData(&toWriteAfter) { return send(command, then: .waitingForPutDataAfterCryptogram) }
@@ -131,7 +132,7 @@ extension Kernel2 {
         return KernelStep(.outcome(outcome(kind, request: request, hasDataRecord: true, reason: reason)))
     }
 
-    /// What an AAC comes to (S910.74 and S910.75): another interface, where card and terminal have one.
+    /// The outcome of an AAC (S910.74 and S910.75): another interface, if card and terminal have one.
     private var declined: (Outcome.Kind, UserInterfaceRequest) {
         guard activation.transaction.kind != .refund else {
             return (.endApplication, UserInterfaceRequest(.clearDisplay, .notReady))

@@ -1,12 +1,12 @@
 import SmartCard
 
-/// What configures Kernel 2: data objects, which the combination's data or the terminal's set, and the values that Book C-2,
-/// table 4.3, gives those that are not set.
+/// The configuration of Kernel 2: data objects, set in the combination's data or the terminal's, with defaults from
+/// Book C-2, table 4.3.
 ///
-/// Two torn transactions are kept unless DF811D says otherwise, where the book has none; and what ``mandatoryData`` names has no
-/// such value.
+/// Unless DF811D is set, two torn transactions are kept, where the book's default is none.  The objects in
+/// ``mandatoryData`` have no default.
 ///
-/// Three limits stand elsewhere besides: where DF8123 to DF8126 are not set, those of the ``Combination`` count.
+/// Three limits have another source: if DF8123 to DF8126 are not set, those of the ``Combination`` apply.
 extension Kernel2 {
     /// Tag, name, value.
     private static let defaultRows = """
@@ -40,7 +40,7 @@ extension Kernel2 {
         DF8127 | Time Out Value                                                  | 01F4
         """
 
-    /// By tag.
+    /// The default values, by tag.
     static let defaults: [TLVTag: [UInt8]] = {
         var values: [TLVTag: [UInt8]] = [:]
         for row in defaultRows.split(separator: "\n") {
@@ -52,11 +52,11 @@ extension Kernel2 {
         return values
     }()
 
-    /// What the terminal has to have: without it no transaction begins.
+    /// The terminal's mandatory data: without it no transaction begins.
     static let mandatoryData: [TLVTag] = [0x9F1A, 0x9F33, 0x9F35, 0x9F40]
 
-    /// What may be set without a value: the kernel then reads it, or asks for it (Book C-2, 4.1.3: a data object that is
-    /// present and empty).
+    /// The objects that may be set without a value.  The kernel then reads or requests the value (Book C-2, 4.1.3: a
+    /// data object that is present and empty).
     static let requestable: Set<TLVTag> = [0xDF8104, 0xDF8105, 0xDF8110, 0xDF8112, 0xFF8102, 0xFF8103]
 
     /// Kernel Configuration, DF811B.
@@ -69,8 +69,7 @@ extension Kernel2 {
     }
 }
 
-/// The data objects of a transaction (Book C-2, 4.1, TLV Database): what the terminal set, the card gave, and the kernel
-/// found.
+/// The data objects of a transaction (Book C-2, 4.1, TLV Database): those of the terminal, the card and the kernel.
 ///
 /// An object may be absent, empty, or have a value.
 struct Kernel2Data: Sendable {
@@ -78,11 +77,11 @@ struct Kernel2Data: Sendable {
 
     init(_ activation: KernelActivation) {
         values = Kernel2.defaults.merging(activation.terminalData) { $1 }
-        // The TTQ are none of Kernel 2's: the tag is PUNATC (Track2) here.
+        // Kernel 2 has no TTQ: here the tag is PUNATC (Track2).
         values[0x9F66] = nil
         let combination = activation.combination
-        // From the combination's limits on an amount is refused, or the cardholder verified; Kernel 2 has the last amount
-        // below.  Where there is no limit, it is the highest amount.
+        // A combination's limit is the first amount that is refused or requires verification; Kernel 2's is the last
+        // one below.  Without a limit it is the highest amount.
         func limit(_ amount: UInt64?, isBelow: Bool) -> [UInt8] {
             packed(amount.map { isBelow ? $0 - min($0, 1) : $0 } ?? Transaction.maximumAmount, bytes: 6)
         }
@@ -104,38 +103,38 @@ struct Kernel2Data: Sendable {
     var count: Int { values.count }
 
     func isPresent(_ tag: TLVTag) -> Bool { values[tag] != nil }
-    /// Whether it is there, without a value.
+    /// Returns true if the object is present without a value.
     func isEmpty(_ tag: TLVTag) -> Bool { values[tag]?.isEmpty == true }
 
-    /// The first byte of `tag`; 0 where there is none.
+    /// Returns a byte of `tag`; 0 if there is none.
     func byte(_ tag: TLVTag, at index: Int = 0) -> UInt8 {
         let value = values[tag] ?? []
         return value.indices.contains(index) ? value[index] : 0
     }
 
-    /// A binary number; 0 where there is none.
+    /// Returns a binary number; 0 if there is none.
     func number(_ tag: TLVTag) -> Int { (values[tag] ?? []).suffix(4).reduce(0) { $0 << 8 | Int($1) } }
 
-    /// A number in format n; nil if it has other digits.
+    /// Returns a number in format n; nil if it contains other digits.
     func amount(_ tag: TLVTag) -> UInt64? { values[tag].flatMap { UInt64($0.hex) } }
 
-    /// What a card gave is not what it can be (L2: PARSING ERROR).
+    /// A malformed object of a card (L2: PARSING ERROR).
     struct Malformed: Error {
         let reason: String
     }
 
-    /// Takes the primitive objects of a response, those inside of templates as well (Book C-2, 4.5.4,
+    /// Stores the primitive objects of a response, including those inside templates (Book C-2, 4.5.4,
     /// ParseAndStoreCardResponse).
     ///
-    /// An object that is not known counts where the terminal has set it without a value, and is ignored elsewhere.  What the
-    /// terminal or the kernel has to supply makes the response malformed; of private class, it is ignored.
+    /// An unknown object counts if the terminal has set it without a value; otherwise it is ignored.  An object that
+    /// the terminal or the kernel must supply makes the response malformed; one of private class is ignored.
     mutating func store(_ objects: TLVList) throws(Malformed) {
         for object in objects.flattened where !object.tag.isConstructed {
             try store(object.tag, Array(object.value))
         }
     }
 
-    /// Takes a value that is not coded with its tag.
+    /// Stores a value that is encoded without its tag.
     mutating func store(_ tag: TLVTag, _ value: [UInt8]) throws(Malformed) {
         let element = DataElement[tag, .mastercard]
         switch element?.source {
@@ -152,21 +151,21 @@ struct Kernel2Data: Sendable {
         values[tag] = value
     }
 
-    /// Those of the book's data dictionary that no card gives, but for the private class.
+    /// The objects of the book's data dictionary that no card supplies, except for the private class.
     private static let terminals: Set<TLVTag> = [
         0x5F2A, 0x5F36, 0x95, 0x9A, 0x9C, 0x9F01, 0x9F02, 0x9F03, 0x9F09, 0x9F15, 0x9F16, 0x9F1A, 0x9F1C, 0x9F1D,
         0x9F1E, 0x9F21, 0x9F33, 0x9F34, 0x9F35, 0x9F37, 0x9F40, 0x9F4E, 0x9F53, 0x9F5C, 0x9F6A, 0x9F6D, 0x9F7C,
         0x9F7E,
     ]
 
-    /// The card's objects that the kernel looks into.
+    /// The card's objects whose contents the kernel uses.
     private static let measured: Set<TLVTag> = [
         0x57, 0x5A, 0x5F24, 0x5F25, 0x5F28, 0x5F34, 0x82, 0x8F, 0x9F07, 0x9F08, 0x9F0D, 0x9F0E, 0x9F0F, 0x9F10, 0x9F26,
         0x9F27, 0x9F36, 0x9F42, 0x9F5D, 0x9F5F, 0x9F60, 0x9F61, 0x9F62, 0x9F63, 0x9F64, 0x9F65, 0x9F66, 0x9F67, 0x9F6B,
         0x9F6F, 0x9F7D, 0x9F7F, 0xDF4B,
     ]
 
-    /// The values that a list of the card asks for (Book C-2, 4.1.4, DOL handling).
+    /// Returns the values for a list of the card (Book C-2, 4.1.4, DOL handling).
     func related(to list: [UInt8]) throws(Malformed) -> [UInt8] {
         do {
             return try DataObjectList(list).value(scope: .mastercard) { self[$0] }
@@ -175,22 +174,23 @@ struct Kernel2Data: Sendable {
         }
     }
 
-    /// The tags of a list that are there without a value: the terminal wants to be asked for them (Data Needed).
+    /// Returns the tags of a list that are present without a value: the terminal wants to be asked for them (Data
+    /// Needed).
     func missing(for list: [UInt8]?) -> [TLVTag] {
         guard let list, let entries = try? DataObjectList(list).entries else { return [] }
         return entries.map(\.tag).filter { isEmpty($0) }
     }
 }
 
-/// It holds account data in the clear, and prints as a number.
+/// Contains clear account data, and prints as a number.
 extension Kernel2Data: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// `12 data objects`
+    /// The number as text: `12 data objects`.
     var description: String { "\(count) data objects" }
     var debugDescription: String { description }
     var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
 }
 
-/// The data objects that the kernel looks into, as what they are.
+/// The data objects whose contents the kernel uses, with their types.
 extension Kernel2 {
     var verificationResults: TerminalVerificationResults {
         get { data[0x95].flatMap { TerminalVerificationResults($0) } ?? [] }
@@ -200,7 +200,7 @@ extension Kernel2 {
     var configuration: Configuration { Configuration(rawValue: data.byte(0xDF811B)) }
     var amount: UInt64 { activation.transaction.amount }
 
-    /// AIP byte 1 bit 2, and the kernel is configured for it.
+    /// True if AIP byte 1 bit 2 is set and the kernel is configured for it.
     var verifiesOnDevice: Bool {
         data.byte(0x82) & 0x02 != 0 && configuration.contains(.onDeviceVerification)
     }
@@ -210,10 +210,10 @@ extension Kernel2 {
     /// Message Hold Time, DF812D, three bytes of digits, in milliseconds.
     var messageHoldTime: Int { Int(min(data.amount(0xDF812D) ?? 0, 999_999)) * 100 }
 
-    /// Hold Time Value, DF8130, in milliseconds: for how long the field is off.
+    /// Hold Time Value, DF8130, in milliseconds: the time for which the field is off.
     var holdTime: Int { data.number(0xDF8130) * 100 }
 
-    /// Whether IDS reads, DF8128 bit 8 (IDS Status), and writes, bit 7.
+    /// True if IDS reads, DF8128 bit 8 (IDS Status); bit 7 is for writing.
     var readsDataStorage: Bool {
         get { data.byte(0xDF8128) & 0x80 != 0 }
         set { data[0xDF8128] = [data.byte(0xDF8128) & 0x7F | (newValue ? 0x80 : 0)] }
@@ -223,14 +223,14 @@ extension Kernel2 {
         set { data[0xDF8128] = [data.byte(0xDF8128) & 0xBF | (newValue ? 0x40 : 0)] }
     }
 
-    /// Data storage version of 9F5D, the application capabilities information: 0, 1 or 2.
+    /// The data storage version of 9F5D, the application capabilities information: 0, 1 or 2.
     var dataStorageVersion: UInt8 { data.byte(0x9F5D) & 0x0F }
     /// Byte 2 of 9F5D.
     var detectsFieldOff: Bool { data.byte(0x9F5D, at: 1) & 0x04 != 0 }
     var readsBalance: Bool { data.byte(0x9F5D, at: 1) & 0x02 != 0 }
     var signsEveryCryptogram: Bool { data.byte(0x9F5D, at: 1) & 0x01 != 0 }
 
-    /// Whether the cardholder has to do something and present the device again: DF4B and 00030F (S910.71, S13.41, S14.19.1).
+    /// True if the cardholder has to act and present the device again: DF4B and 00030F (S910.71, S13.41, S14.19.1).
     var asksForSecondTap: Bool {
         data[0xDF4B] != nil && (data.byte(0xDF4B, at: 1) & 0x03 != 0 || data.byte(0xDF4B, at: 2) & 0x0F != 0)
     }

@@ -2,7 +2,7 @@ import SmartCard
 
 /// GENERATE AC (EMV Contactless Book C-2, 6: S9 and S11, and 7.6, Prepare GEN AC).
 extension Kernel2 {
-    /// S456.43 to S456.49, S12.13 to S12.19: a transaction of this account that was torn is recovered first.
+    /// S456.43 to S456.49, S12.13 to S12.19: a torn transaction of this account is recovered first.
     mutating func requestCryptogram() throws(Termination) -> KernelStep {
         if recoversTransactions, let record = tornTransactions.record(like: tornRecordData) {
             recovering = record
@@ -18,7 +18,7 @@ extension Kernel2 {
         if use == .none {
             // GAC.20 to GAC.27
             if !requiresCDA || verificationResults.contains(.cdaFailed) {
-                // GAC.22 and GAC.23: a device that verifies the cardholder has to prove what it is.
+                // GAC.22 and GAC.23: a device that verifies the cardholder has to authenticate itself.
                 if verifiesOnDevice { cryptogramType = .aac }
             } else {
                 isSigned = cryptogramType != .aac || signsEveryCryptogram
@@ -77,7 +77,7 @@ extension Kernel2 {
         for tag in [0x9F36, 0x9F27] as [TLVTag] where data[tag] == nil {
             throw notThisCard(.cardDataMissing, "the card does not give \(tag)")
         }
-        // What the card may answer: what was asked for, or less.
+        // The card may return the requested type, or a lower one.
         let requested = ApplicationCryptogramType(cryptogramInformationData: data.byte(0xDF8114))
         let isAllowed =
             switch ApplicationCryptogramType(cryptogramInformationData: data.byte(0x9F27)) {
@@ -92,7 +92,7 @@ extension Kernel2 {
     /// S9.25 (7.3, BR2.1 to BR2.3)
     mutating func continueWithCryptogram() throws(Termination) -> KernelStep {
         if readsBalance, data.isPresent(0xDF8105) {
-            // S17 ends where the state before would have: whether a recovery has failed is known by ``recovering``.
+            // S17 ends where the previous state would have: ``recovering`` tells whether a recovery has failed.
             return send(.getData(0x9F50), then: .waitingForBalanceAfterCryptogram)
         }
         return try concludeCryptogram()

@@ -1,24 +1,24 @@
 import SmartCard
 
-/// Data exchange with the terminal (EMV Contactless Book C-2, 3.4 and 4.2): the kernel sends what the terminal has asked
-/// for, and asks for what it needs (DEK); the terminal answers (DET).
+/// Data exchange with the terminal (EMV Contactless Book C-2, 3.4 and 4.2): the kernel sends data that the terminal
+/// requested, and requests the data that it needs (DEK); the terminal answers (DET).
 extension Kernel2 {
-    /// The signal DEK; the lists are empty then.
+    /// Emits the signal DEK, which empties the lists.
     mutating func exchangeData() -> KernelStep {
         defer { exchange = DataExchange() }
         isExchangeDue = false
         return KernelStep(.exchange(exchange))
     }
 
-    /// Has the lists go out before the next command, if they are worth it: something is needed, or all that was asked for has
-    /// been read (S3R1.15, S3.77, S456.3).
+    /// Sends the lists before the next command if necessary: data is needed, or all requested data has been read
+    /// (S3R1.15, S3.77, S456.3).
     mutating func requestExchange() {
         if !exchange.dataNeeded.isEmpty || !exchange.dataToSend.elements.isEmpty && tagsToRead.isEmpty {
             isExchangeDue = true
         }
     }
 
-    /// The signal DET.
+    /// Handles the signal DET.
     mutating func takeTerminalData(_ objects: DataRecord) throws(Termination) -> KernelStep {
         switch state {
         case .waitingForPDOLData: return try takePDOLData(objects)
@@ -36,14 +36,14 @@ extension Kernel2 {
         return KernelStep(.send(command))
     }
 
-    /// Takes what the terminal may set (UpdateWithDetData).
+    /// Stores the objects that the terminal may set (UpdateWithDetData).
     mutating func takeTerminalObjects(_ objects: DataRecord) {
         for object in objects.elements where Self.mayBeSet(object) { data[object.tag] = object.value }
         let lists: Set<TLVTag> = [0xDF8112, 0xFF8102, 0xFF8103]
         if objects.elements.contains(where: { lists.contains($0.tag) }) { takeTerminalLists() }
     }
 
-    /// Tags To Read, Tags To Write Before Gen AC, Tags To Write After Gen AC; they are taken once.
+    /// Takes Tags To Read, Tags To Write Before Gen AC and Tags To Write After Gen AC, once.
     mutating func takeTerminalLists() {
         if let list = data[0xDF8112] {
             tagsToRead += ((try? DataObjectList.tags(list)) ?? []).filter { !tagsToRead.contains($0) }
@@ -60,16 +60,16 @@ extension Kernel2 {
 
     /// Takes the first object off the list.
     ///
-    /// - Returns: nil if there is none, or PUT DATA has no room for it: one or two bytes for the tag, 255 for the value.
-    ///   Such a one stays in the list, and so does what follows it, as if the card had refused it.
+    /// - Returns: nil if there is none, or PUT DATA has no room for it: one or two bytes for the tag, 255 for the
+    ///   value.  Such an object stays in the list with all that follow it, as if the card had refused it.
     static func putData(_ list: inout [DataRecord.Element]) -> CommandAPDU? {
         guard let object = list.first, object.tag.length <= 2, object.value.count <= 255 else { return nil }
         list.removeFirst()
         return .putData(object.tag, object.value)
     }
 
-    /// What is the terminal's to say while the card is there: neither what the transaction began with nor what configures the
-    /// kernel.
+    /// Returns true if the terminal may set the object while the card is present: neither the transaction's data nor
+    /// the kernel's configuration.
     private static func mayBeSet(_ object: DataRecord.Element) -> Bool {
         let fixed: Set<TLVTag> = [
             0x9F02, 0x9F03, 0x5F2A, 0x5F36, 0x9A, 0x9F06, 0x9F21, 0x9C, 0x9F37, 0x95, 0x9B, 0x9F34,
@@ -81,9 +81,9 @@ extension Kernel2 {
         return object.value.isEmpty || element.length.contains(object.value.count)
     }
 
-    // MARK: What the terminal wants to read
+    // MARK: Tags to read
 
-    /// Puts what is there already into the data to send (S3R1.14, S456.2).
+    /// Adds the data that is already available to the data to send (S3R1.14, S456.2).
     mutating func collectReadTags() {
         for tag in tagsToRead {
             if let value = data[tag] { exchange.dataToSend[tag] = value }
@@ -91,7 +91,7 @@ extension Kernel2 {
         tagsToRead.removeAll { data[$0] != nil }
     }
 
-    /// The rest is not going to come: of what the book knows it is sent without a value (S456.21, S78.12).
+    /// Adds empty values for the remaining tags that the book knows: no more data will come (S456.21, S78.12).
     mutating func collectAllReadTags() {
         for tag in tagsToRead where data[tag] != nil || DataElement[tag, .mastercard] != nil {
             exchange.dataToSend[tag] = data[tag] ?? []
@@ -100,8 +100,8 @@ extension Kernel2 {
         if !exchange.dataToSend.elements.isEmpty { isExchangeDue = true }
     }
 
-    /// What GET DATA can read: the offline accumulator balance, and the protected and unprotected data envelopes (Book C-2,
-    /// 5.5).
+    /// The tags that GET DATA can read: the offline accumulator balance, and the protected and unprotected data
+    /// envelopes (Book C-2, 5.5).
     private static let readable: Set<TLVTag> = Set([0x9F50] + (0x9F70...0x9F79).map { TLVTag(rawValue: $0) })
 
     /// Takes the next tag that GET DATA can read out of the list (GetNextGetDataTagFromList).
@@ -112,7 +112,7 @@ extension Kernel2 {
 
     // MARK: Proceed To First Write Flag
 
-    /// Whether the terminal holds the kernel back before it is to write: DF8110 is empty, or 00 (S456.5 to S456.11, S78.1 to
+    /// True if the terminal holds the kernel back before writing: DF8110 is empty, or 00 (S456.5 to S456.11, S78.1 to
     /// S78.7).
     var isHeldBack: Bool { data.isEmpty(0xDF8110) || data[0xDF8110] == [0x00] }
 
@@ -126,7 +126,7 @@ extension Kernel2 {
 
     /// S6.5 to S6.12, S8.5 to S8.7
     private mutating func takeFirstWriteFlag(_ objects: DataRecord) throws(Termination) -> KernelStep {
-        // Book C-2 waits until its timer is over.
+        // Book C-2 waits until its timer expires.
         guard !objects.elements.isEmpty else { throw timeOut }
         takeTerminalObjects(objects)
         return state == .waitingForFirstWriteFlag ? try proceedReading() : try proceedMagStripe()

@@ -1,9 +1,9 @@
 import SmartCard
 
-/// Integrated data storage (EMV Contactless Book C-2, 3.5, 4.6 and 8): the terminal's operator reads and writes a few bytes in
-/// the card, along with GET PROCESSING OPTIONS and GENERATE AC.
+/// Integrated data storage (EMV Contactless Book C-2, 3.5, 4.6 and 8): the terminal's operator reads and writes a few
+/// bytes in the card, along with GET PROCESSING OPTIONS and GENERATE AC.
 extension Kernel2 {
-    /// S1.16 to S1.20: the terminal wants it (DF810D and 9F5C), and the card has it (9F5D and 9F5E).
+    /// S1.16 to S1.20: the terminal requests it (DF810D and 9F5C), and the card supports it (9F5D and 9F5E).
     mutating func initiateDataStorage() {
         data[0xDF8128] = [0]
         guard data[0xDF810D] != nil, data.isPresent(0x9F5C) else { return }
@@ -12,7 +12,7 @@ extension Kernel2 {
         if data[0x9F5D] != nil, data[0x9F5E] != nil, [1, 2].contains(dataStorageVersion) { readsDataStorage = true }
     }
 
-    /// S3R1.10 to S3R1.13: what the terminal has to know of the slot, with the answer to GET PROCESSING OPTIONS.
+    /// S3R1.10 to S3R1.13: sends the terminal the data of the slot from the answer to GET PROCESSING OPTIONS.
     mutating func offerDataStorage() {
         guard readsDataStorage else { return }
         for tag in [0x9F5F, 0x9F7D, 0x9F7F, 0x9F6F] as [TLVTag] {
@@ -24,7 +24,7 @@ extension Kernel2 {
         if data[0x9F7D] == nil || !offersSlot && !data.isPresent(0x9F54) { readsDataStorage = false }
     }
 
-    /// What DS ID has to be: the account number and its sequence number, digits in pairs (S456.19).
+    /// The required DS ID: the account number and its sequence number, digits in pairs (S456.19).
     var dataStorageIdentifier: [UInt8]? {
         guard let pan = data[0x5A].flatMap({ PAN(packed: $0) }) else { return nil }
         let digits = pan.digits + [data.byte(0x5F34)].hex
@@ -32,7 +32,7 @@ extension Kernel2 {
         return try? [UInt8](hex: String(repeating: "0", count: length - digits.count) + digits)
     }
 
-    /// What becomes of GENERATE AC where the terminal uses the card's data storage.
+    /// The use of the card's data storage with GENERATE AC.
     enum DataStorageUse { case none, readOnly, write }
 
     /// GAC.1 to GAC.13
@@ -46,7 +46,8 @@ extension Kernel2 {
         else {
             throw notThisCard(.dataStorageDataError, "the terminal gives not all that it takes to write")
         }
-        // GAC.7 and GAC.8: it is written with the cryptogram that the terminal is about to ask for, or a lower one.
+        // GAC.7 and GAC.8: the slot is written with the cryptogram that the terminal is about to request, or with a
+        // lower one.
         if wanted == .aac || wanted == cryptogramType || wanted == .arqc && cryptogramType == .tc {
             cryptogramType = wanted
             return .write
@@ -62,7 +63,7 @@ extension Kernel2 {
         return .readOnly
     }
 
-    /// GAC.40 to GAC.47: what goes behind the data for CDOL1.
+    /// GAC.40 to GAC.47: the data after the data for CDOL1.
     mutating func dataStorageRelatedData() throws(Termination) -> [UInt8] {
         let list: DataObjectList
         do { list = try DataObjectList(data[0x9F5B] ?? []) } catch {
@@ -75,7 +76,7 @@ extension Kernel2 {
         }
         writesDataStorage = true
         var related = list.value(scope: .mastercard) { data[$0] }
-        // The last value is not filled.
+        // The last value is not padded.
         if let last = list.entries.last, let value = data[last.tag], value.count < last.length {
             related.removeLast(last.length - value.count)
         }
@@ -90,9 +91,9 @@ extension Kernel2 {
             operatorIdentifier: isVolatile ? [UInt8](repeating: 0, count: 8) : data[0x9F5C] ?? [])
     }
 
-    /// S910.8 to S910.19, S11.47 to S11.61: whether the card signed what was read, and what it wrote.
+    /// S910.8 to S910.19, S11.47 to S11.61: checks that the card signed the data that was read and written.
     ///
-    /// - Parameter summaries: DS Summary 2 and 3, as they were signed.  What the card says of them elsewhere does not count.
+    /// - Parameter summaries: the signed DS Summary 2 and 3.  Unsigned ones do not count.
     mutating func checkDataStorage(_ summaries: [[UInt8]]) throws(Termination) {
         // S11.47 to S11.49
         if let torn = recovering?.data, torn.mayHaveBeenWritten, torn[0x9F7D] != data[0x9F7D] {

@@ -53,13 +53,13 @@ extension Kernel2 {
         return send(.getProcessingOptions(related), then: .waitingForProcessingOptions)
     }
 
-    /// S2.6 to S2.8: what the PDOL asks for has come, or some of it.
+    /// S2.6 to S2.8: handles the data for the PDOL, or part of it.
     mutating func takePDOLData(_ objects: DataRecord) throws(Termination) -> KernelStep {
         let before = data.missing(for: data[0x9F38])
         takeTerminalObjects(objects)
         let missing = data.missing(for: data[0x9F38])
         if missing.isEmpty { return try requestProcessingOptions() }
-        // Book C-2 waits until its timer is over.
+        // Book C-2 waits until its timer expires.
         guard missing.count < before.count else { throw timeOut }
         exchange.dataNeeded = missing
         return exchangeData()
@@ -103,7 +103,7 @@ extension Kernel2 {
         return try beginMagStripeMode()
     }
 
-    /// The entry of the AFL that holds the mag-stripe data: file 1, record 1.
+    /// The AFL entry of the mag-stripe data: file 1, record 1.
     private static let magStripeEntry: [UInt8] = [0x08, 0x01, 0x01, 0x00]
 
     private mutating func beginEMVMode() throws(Termination) -> KernelStep {

@@ -1,9 +1,9 @@
 import SmartCard
 
-/// Mag-stripe mode (EMV Contactless Book C-2, 6: S7, S8, S78, S13 and S14): the card gives tracks, and digits for them that
-/// differ each time.
+/// Mag-stripe mode (EMV Contactless Book C-2, 6: S7, S8, S78, S13 and S14): the card supplies tracks, and digits for
+/// them that differ each time.
 ///
-/// A card that fails is not kept waiting, as S13.2, S13.30, S13.42.1, S13.44.1 and their like in S14 have it.
+/// The waiting times after a failure, S13.2, S13.30, S13.42.1, S13.44.1 and their counterparts in S14, are left out.
 extension Kernel2 {
     mutating func takeMagStripeRecord(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
         // S7.9 and S7.10
@@ -58,7 +58,7 @@ extension Kernel2 {
         }
         // S78.12 to S78.14
         collectAllReadTags()
-        // S78.15 and 8.1: a number of its own, with as many digits as there are positions.
+        // S78.15 and 8.1: a separate number, with as many digits as there are positions.
         let random = furtherUnpredictableNumbers.removeFirst().reduce(0) { $0 << 8 | UInt64($1) }
         let modulus = (0..<unpredictableDigits).reduce(1 as UInt64) { product, _ in product * 10 }
         data[0x9F6A] = packed(random % modulus, bytes: 4)
@@ -132,8 +132,8 @@ extension Kernel2 {
         KernelStep(.outcome(outcome(.onlineRequest, hasDataRecord: true, reason: reason)))
     }
 
-    /// The device gives no checksum, and says why: the cardholder has to do something, or it declines (S13.41 to S13.45,
-    /// S14.19.1 to S14.23).
+    /// Handles a device that returns no checksum, and gives the reason: the cardholder has to act, or it declines
+    /// (S13.41 to S13.45, S14.19.1 to S14.23).
     private mutating func withoutChecksum() -> KernelStep {
         if asksForSecondTap { return seePhone() }
         return KernelStep(
@@ -176,7 +176,7 @@ extension Kernel2 {
         data[0x56] = track
     }
 
-    /// DF811E and DF812C: the upper half is that of the outcome parameter set.
+    /// DF811E and DF812C: the upper half has the values of the outcome parameter set.
     private static func magStripeCVM(_ capability: UInt8) -> Outcome.CVM? {
         switch capability & 0xF0 {
         case 0x00: Outcome.CVM.none
@@ -192,7 +192,7 @@ extension Kernel2 {
     }
 }
 
-/// The digits of a transaction in the discretionary data of a track (Book C-2, S13.18 to S13.22).
+/// The dynamic digits in the discretionary data of a track (Book C-2, S13.18 to S13.22).
 ///
 /// Positions are counted from the end: the last bit of a map stands for the last digit.
 struct DynamicDigits {
@@ -208,13 +208,15 @@ struct DynamicDigits {
     let counter: Int
     /// NATC.
     let counterDigits: Int
-    /// PUNATC: for the counter those furthest from the end, for the unpredictable number the others.
+    /// PUNATC: the positions furthest from the end are for the counter, the others for the unpredictable number.
     let positions: [UInt8]
     /// nUN', in the last position.
     let indicator: Int
 
+    /// Completes track 2.
+    ///
     /// - Parameter track: tag 9F6B.
-    /// - Returns: nil if it is no track, or has not all the positions.
+    /// - Returns: nil if it is not a track, or lacks one of the positions.
     func complete(track2 track: [UInt8]) -> [UInt8]? {
         guard let count = (try? Track2(track))?.discretionaryData.count else { return nil }
         var digits = Array(track.hex.utf8)
@@ -224,8 +226,10 @@ struct DynamicDigits {
         return try? [UInt8](hex: String(decoding: digits, as: UTF8.self))
     }
 
+    /// Completes track 1.
+    ///
     /// - Parameter track: tag 56.
-    /// - Returns: nil if it is no track, or has not all the positions.
+    /// - Returns: nil if it is not a track, or lacks one of the positions.
     func complete(track1 track: [UInt8]) -> [UInt8]? {
         guard let count = (try? Track1(track))?.discretionaryData.count else { return nil }
         var track = track
@@ -233,6 +237,8 @@ struct DynamicDigits {
         return track
     }
 
+    /// Places the digits in the range.
+    ///
     /// - Returns: false if a position is not in the range.
     private func place(in text: inout [UInt8], _ range: Range<Int>) -> Bool {
         // From the last position to the first.

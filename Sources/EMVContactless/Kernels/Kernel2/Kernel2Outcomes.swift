@@ -1,6 +1,6 @@
 import SmartCard
 
-/// What went wrong: DF8115, 6 bytes (EMV Contactless Book C-2, A.1, Error Indication).
+/// The Error Indication, DF8115, 6 bytes (EMV Contactless Book C-2, A.1).
 struct ErrorIndication: Hashable, Sendable {
     enum Level2: UInt8 {
         case ok = 0x00
@@ -35,7 +35,7 @@ struct ErrorIndication: Hashable, Sendable {
 
 /// The outcomes of Kernel 2 (EMV Contactless Book C-2, A.1, Outcome Parameter Set, and the OUT signals of 6).
 extension Kernel2 {
-    /// An outcome with what goes with every one.
+    /// Returns an outcome with the parameters that all outcomes share.
     func outcome(
         _ kind: Outcome.Kind, start: Outcome.Start? = nil, request: UserInterfaceRequest? = nil,
         onRestart: UserInterfaceRequest? = nil, hasDataRecord: Bool = false, error: ErrorIndication = ErrorIndication(),
@@ -49,8 +49,8 @@ extension Kernel2 {
         return outcome
     }
 
-    /// This card does not do (Invalid Response): END APPLICATION with message 1C, and a data record where the card may have
-    /// written (S910.50 to S910.53).
+    /// Returns the outcome for an unusable card (Invalid Response): END APPLICATION with message 1C, and a data record
+    /// if the card may have written (S910.50 to S910.53).
     func notThisCard(
         _ error: ErrorIndication.Level2, status: StatusWord? = nil, l1: CommunicationError? = nil, _ reason: String
     ) -> Termination {
@@ -80,7 +80,7 @@ extension Kernel2 {
             outcome: outcome(.selectNext, start: .c, error: ErrorIndication(l2: error, status: status), reason: reason))
     }
 
-    /// The card left, or cannot be understood: END APPLICATION with Start B.
+    /// Returns the outcome for a card that left or cannot be understood: END APPLICATION with Start B.
     func presentAgain(_ error: CommunicationError) -> Termination {
         let message = UserInterfaceRequest.Message.presentCardAgain
         return Termination(
@@ -89,7 +89,7 @@ extension Kernel2 {
                 error: ErrorIndication(l1: error, message: message), reason: "communication error"))
     }
 
-    /// The terminal has not answered (S2.3, S6.3, S8.3).
+    /// The terminal did not answer (S2.3, S6.3, S8.3).
     var timeOut: Termination {
         Termination(
             outcome: outcome(
@@ -97,7 +97,8 @@ extension Kernel2 {
                 reason: "the terminal does not give what the kernel needs"))
     }
 
-    /// The message of the phone message table, DF8131, for what the card tells of its cardholder, DF4B (S910.73).
+    /// The message of the phone message table, DF8131, for the card's POS cardholder interaction information, DF4B
+    /// (S910.73).
     var phoneMessage: UserInterfaceRequest {
         let table = data[0xDF8131] ?? []
         let information = data[0xDF4B] ?? []
@@ -112,13 +113,12 @@ extension Kernel2 {
         return UserInterfaceRequest(.notAuthorised, .notReady, holdTime: messageHoldTime)
     }
 
-    /// The cardholder has to do something on the device, and present it again (S910.78.1 to S910.80, S13.44, S14.22).  The
-    /// phone's message stays until then.
+    /// Has the cardholder act on the device and present it again (S910.78.1 to S910.80, S13.44, S14.22).  The phone's
+    /// message stays until then.
     ///
-    /// The field goes off for the hold time also where the card has no say in it, so that the device is not read over and
-    /// over meanwhile.
+    /// The field always goes off for the hold time, so that the device is not read repeatedly in the meantime.
     ///
-    /// - Parameter status: what the message tells before; nil: as the phone message table has it.
+    /// - Parameter status: the status of the message; nil for that of the phone message table.
     mutating func seePhone(_ status: UserInterfaceRequest.Status? = nil) -> KernelStep {
         var message = phoneMessage
         if let status { message.status = status }
@@ -131,7 +131,7 @@ extension Kernel2 {
         return KernelStep(.outcome(outcome))
     }
 
-    /// In mag-stripe mode there are neither a cryptogram nor verification results, whatever the kernel began with.
+    /// Mag-stripe mode has neither a cryptogram nor verification results, whatever the kernel began with.
     func receiptFacts(_ outcome: Outcome) -> ReceiptFacts? {
         let isMagStripe = mode == .magStripe
         return activation.receiptFacts(outcome.cvm) { tag in
@@ -144,7 +144,7 @@ extension Kernel2 {
     /// FF8105 (Book C-2, tables 4.7 and 4.10).
     var dataRecord: DataRecord { record(mode == .magStripe ? Self.magStripeRecord : Self.emvRecord) }
 
-    /// FF8106 (Book C-2, tables 4.8 and 4.9); before the card has told its mode, the error alone.
+    /// FF8106 (Book C-2, tables 4.8 and 4.9); the error alone before the card's mode is known.
     func discretionaryData(_ error: ErrorIndication) -> DataRecord {
         var record =
             switch mode {

@@ -17,8 +17,8 @@ extension Kernel2 {
         return try proceedReading()
     }
 
-    /// What comes next: GET DATA for what the terminal wants to read, READ RECORD, or the end of reading (S3R1.1 to S3R1.9,
-    /// S4.15 to S4.23, S5.9 to S5.18, S6.8 to S6.11, and S456.1 to S456.11).
+    /// Takes the next step: GET DATA for the tags to read, READ RECORD, or the end of reading (S3R1.1 to S3R1.9, S4.15
+    /// to S4.23, S5.9 to S5.18, S6.8 to S6.11, and S456.1 to S456.11).
     mutating func proceedReading() throws(Termination) -> KernelStep {
         if let tag = nextReadTag() {
             activeTag = tag
@@ -45,7 +45,7 @@ extension Kernel2 {
         return try proceedReading()
     }
 
-    /// Of what the terminal has been asked for it is not asked again.
+    /// Returns the tags that the terminal has not been asked for.
     private func newlyMissing(for list: [UInt8]?) -> [TLVTag] {
         data.missing(for: list).filter { !exchange.dataNeeded.contains($0) }
     }
@@ -53,7 +53,7 @@ extension Kernel2 {
     /// S4.24 to S4.27, S4.34 and S4.35; S7.11 to S7.13
     mutating func storeRecord(_ response: ResponseAPDU) throws(Termination) {
         guard var reader = records, let file = reader.command.map({ $0.p2 >> 3 }) else { return }
-        // A record of files 1 to 10 is one template 70, also if it is signed.
+        // A record of files 1 to 10 is one template 70, even if it is signed.
         if file <= 10, response.data.first != 0x70 { throw notThisCard(.parsingError, "record: not a template 70") }
         do {
             if let objects = try reader.take(response) { try data.store(objects) }
@@ -61,7 +61,7 @@ extension Kernel2 {
             throw notThisCard(.parsingError, (error as? Kernel2Data.Malformed)?.reason ?? "\(error)")
         }
         records = reader
-        // A signed record of another form: its signature cannot be verified.
+        // A signed record in any other form: its signature cannot be verified.
         if requiresCDA, !reader.signedRecords.isWhole { verificationResults.insert(.cdaFailed) }
     }
 

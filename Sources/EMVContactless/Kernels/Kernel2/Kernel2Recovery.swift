@@ -1,9 +1,9 @@
 import SmartCard
 
-/// Torn transactions (EMV Contactless Book C-2, 3.8 and 6: S9, S10 and S11): the card left while it made its cryptogram, and
-/// may give that again when it comes back.
+/// Torn transactions (EMV Contactless Book C-2, 3.8 and 6: S9, S10 and S11): the card left while it generated its
+/// cryptogram, and may return that later.
 extension Kernel2 {
-    /// DF811D is not 0, and the card has a DRDOL (S456.43, S9.5).
+    /// True if DF811D is not 0, and the card has a DRDOL (S456.43, S9.5).
     var recoversTransactions: Bool { data.number(0xDF811D) > 0 && data[0x9F51] != nil }
 
     /// FF8101 (Book C-2, table 4.2).
@@ -22,7 +22,7 @@ extension Kernel2 {
     /// S9.5 to S9.15
     mutating func tornTransaction(_ error: CommunicationError) -> Termination {
         guard recoversTransactions else {
-            // S9.6 to S9.10: what the card may have written is handed out.
+            // S9.6 to S9.10: data that the card may have written is handed out.
             guard writesDataStorage else { return presentAgain(error) }
             return notThisCard(.ok, l1: error, "the card left while it was written")
         }
@@ -32,7 +32,7 @@ extension Kernel2 {
 
     /// S11.11 to S11.16
     mutating func tornTransactionAfterRecovery(_ error: CommunicationError) -> Termination {
-        // One that the card may have written with stays in the log.
+        // A record with which the card may have written stays in the log.
         if let recovering, !recovering.data.mayHaveBeenWritten { tornTransactions.remove(recovering) }
         logTornTransaction()
         return presentAgain(error)
@@ -79,6 +79,6 @@ extension Kernel2 {
 }
 
 extension DataRecord {
-    /// DF8128 bit 7 of a torn record: the card was to write with the cryptogram that it did not give.
+    /// DF8128 bit 7 of a torn record: the card was to write with the cryptogram that it did not return.
     var mayHaveBeenWritten: Bool { (self[0xDF8128]?.first ?? 0) & 0x40 != 0 }
 }

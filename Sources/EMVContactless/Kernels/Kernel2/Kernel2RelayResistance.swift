@@ -1,10 +1,10 @@
 import SmartCard
 
-/// The relay resistance protocol (EMV Contactless Book C-2, 3.10 and 6.6, SR1): whether the card is where it seems to be, by
-/// the time that it takes to answer.  All times are in units of 100 microseconds.
+/// The relay resistance protocol (EMV Contactless Book C-2, 3.10 and 6.6, SR1): the time of the card's answer shows
+/// whether it is nearby.  All times are in units of 100 microseconds.
 extension Kernel2 {
-    /// S3.61 to S3.64, and SR1.23 to SR1.27: each time with a number that the card has not been told, in the PDOL or before,
-    /// so that nobody can have asked a card far away already.
+    /// S3.61 to S3.64, and SR1.23 to SR1.27: each attempt uses a number that the card has not received, in the PDOL or
+    /// before, so that nobody can have asked a distant card in advance.
     mutating func exchangeRelayResistanceData() -> KernelStep {
         let entropy = furtherUnpredictableNumbers.removeFirst()
         data[0x9F37] = entropy
@@ -19,7 +19,7 @@ extension Kernel2 {
         guard response.status == .success else {
             throw notThisCard(response, to: "EXCHANGE RELAY RESISTANCE DATA")
         }
-        // SR1.14 to SR1.17: of a card that is asked again, the last answer counts.
+        // SR1.14 to SR1.17: the last answer of a card that is asked again counts.
         let answer = response.data
         guard answer.count == 12, answer[0] == 0x80, answer[1] == 10 else {
             throw notThisCard(.parsingError, "EXCHANGE RELAY RESISTANCE DATA: not template 80 with 10 bytes")
@@ -68,7 +68,8 @@ extension Kernel2 {
         return Int(seconds) * 10_000 + Int(attoseconds / 100_000_000_000_000)
     }
 
-    /// What a card that has performed the protocol signs with its cryptogram, in this order (S910.3.1, S910.4.1).
+    /// The data that a card signs with its cryptogram after it has performed the protocol, in this order (S910.3.1,
+    /// S910.4.1).
     var relayResistanceData: [UInt8] {
         ([0xDF8301, 0xDF8302, 0xDF8303, 0xDF8304, 0xDF8305] as [TLVTag]).flatMap { data[$0] ?? [] }
     }

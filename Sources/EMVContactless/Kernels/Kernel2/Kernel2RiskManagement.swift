@@ -1,6 +1,6 @@
 import SmartCard
 
-/// What is decided before the card is asked for its cryptogram (EMV Contactless Book C-2, 6.10, S456.12 to S456.50, and 7.1,
+/// The decisions before the request for a cryptogram (EMV Contactless Book C-2, 6.10, S456.12 to S456.50, and 7.1,
 /// 7.5, 7.7 and 7.8).
 extension Kernel2 {
     mutating func manageRisk() throws(Termination) -> KernelStep {
@@ -32,7 +32,7 @@ extension Kernel2 {
         return try manageRiskAfterBalance()
     }
 
-    /// S16.4 to S16.9: a card that does not tell its balance has none to tell.
+    /// S16.4 to S16.9: a card without a balance in its answer has none.
     mutating func takeBalanceBeforeCryptogram(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
         data[0xDF8104] = Self.balance(response) ?? []
         return try manageRiskAfterBalance()
@@ -45,7 +45,7 @@ extension Kernel2 {
         return Array(response.data.dropFirst(3))
     }
 
-    /// Whether the terminal can have the signature of the card verified at all.
+    /// Checks that the card's signature can be verified at all.
     private mutating func prepareAuthentication() throws(Termination) {
         // S456.25
         if [0x8F, 0x90, 0x9F32, 0x9F46, 0x9F47, 0x9F4A].contains(where: { data[$0] == nil }) {
@@ -101,8 +101,8 @@ extension Kernel2 {
             data[tag].flatMap { TerminalVerificationResults($0) } ?? []
         }
         var issuer = ActionCodes(issuer: { data[$0] })
-        // TAA.8, TAA.14: a card without action codes goes online for everything but the relay resistance protocol's having
-        // been performed, or not.
+        // TAA.8, TAA.14: a card without action codes goes online for all bits but those of the relay resistance
+        // protocol's having been performed or not.
         let anything = TerminalVerificationResults(rawValue: 0xFF_FFFF_FFFC)
         if data[0x9F0F] == nil { issuer.online = anything }
         if data[0x9F0D] == nil { issuer.default = anything }
@@ -113,7 +113,7 @@ extension Kernel2 {
             capability: .init(terminalType: data.byte(0x9F35)) ?? .offlineWithOnlineCapability)
     }
 
-    /// S12.2 to S12.12: the first that fails ends it.
+    /// S12.2 to S12.12: the first failure ends it.
     mutating func takePutDataBeforeCryptogram(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
         guard response.status == .success else { return try requestCryptogram() }
         if let command = Self.putData(&toWriteBefore) {

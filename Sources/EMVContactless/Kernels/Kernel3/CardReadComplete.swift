@@ -1,16 +1,16 @@
 import SmartCard
 
-/// What the card gave, checked, and what it decided (EMV Contactless Book C-3, 5.4).
+/// The card's data, checked, with its decision (EMV Contactless Book C-3, 5.4).
 struct CardDecision: Sendable {
     let pan: PAN
     /// Tag 82.
     let applicationInterchangeProfile: [UInt8]
-    /// nil for the reserved value.
+    /// The cryptogram's type; nil for the reserved value.
     let cryptogram: ApplicationCryptogramType?
-    /// nil if the card gave none.
+    /// The card transaction qualifiers; nil if the card supplied none.
     let qualifiers: CardTransactionQualifiers?
 
-    /// AIP byte 1 bit 7; of contactless cards it speaks of transactions that go online only.
+    /// AIP byte 1 bit 7; for contactless cards it concerns only transactions that go online.
     var supportsSDA: Bool { applicationInterchangeProfile[0] & 0x40 != 0 }
     /// AIP byte 1 bit 6.
     var supportsDDA: Bool { applicationInterchangeProfile[0] & 0x20 != 0 }
@@ -20,7 +20,7 @@ struct CardDecision: Sendable {
 
 extension CardDecision {
     init(_ card: CardData) throws(Kernel3.Termination) {
-        /// The value of an object that has to be there (Book C-3, 5.4.2.1), with the length that it has to have.
+        /// Returns the value of a mandatory object (Book C-3, 5.4.2.1) with its required length.
         func mandatory(_ tag: TLVTag, _ length: ClosedRange<Int>) throws(Kernel3.Termination) -> [UInt8] {
             guard let value = try optional(tag, length) else { throw .missing(tag) }
             return value
@@ -43,7 +43,7 @@ extension CardDecision {
             throw card[0x57] == nil ? .missing(0x57) : .endApplication("57 is not a track")
         }
         pan = track.pan
-        // Book C-3, Annex A, Application PAN: what track 2 and 5A say is the same.
+        // Book C-3, Annex A, Application PAN: track 2 and 5A agree.
         if let number = card[0x5A], PAN(packed: number) != track.pan {
             throw .endApplication("5A and 57 have different account numbers")
         }
@@ -56,24 +56,24 @@ extension CardDecision {
 }
 
 extension CardData {
-    /// Tag 9F27 (Book C-3, 5.4.3.1): bits 6 and 5 of byte 5 of the issuer application data, the second byte of Visa's card
-    /// verification results, stand in for it.
+    /// Tag 9F27 (Book C-3, 5.4.3.1), or in its absence bits 6 and 5 of byte 5 of the issuer application data, the
+    /// second byte of Visa's card verification results.
     var cryptogramInformationData: UInt8? {
         if let value = self[0x9F27] { return value[0] }
         return self[0x9F10].flatMap { $0.count >= 5 ? ($0[4] & 0x30) << 2 : nil }
     }
 }
 
-/// Where a transaction stands: the indicators of Book C-3, each with its reason.
+/// The disposition of a transaction: the indicators of Book C-3, each with its reason.
 struct Disposition: Sendable {
     /// Online Required by Reader.
     private(set) var online: String?
     /// Decline Required by Reader.
     private(set) var decline: String?
-    /// What offline data authentication has found; nil where it was not performed.
+    /// The result of offline data authentication; nil if it was not performed.
     var isAuthentic: Bool?
 
-    /// Neither is required: the transaction may be approved offline.
+    /// True if neither is required: the transaction may be approved offline.
     var isOffline: Bool { online == nil && decline == nil }
 
     mutating func requireOnline(_ reason: String) { online = online ?? reason }
@@ -93,7 +93,7 @@ extension Kernel3 {
         // Book C-3, 5.8 and 5.9
         if let reason = disposition.decline { return declined(reason) }
         guard let reason = disposition.online else {
-            // Book C-3, 3.4.1.2: with an AAC the card has approved nothing; the refund goes through without.
+            // Book C-3, 3.4.1.2: with an AAC the card has approved nothing; the refund succeeds without an approval.
             let isRefund = isRefundWithoutApproval(decision)
             var outcome = approved(cvm, isRefund ? "a refund, which the card need not approve" : "approved offline")
             outcome.isAuthentic = disposition.isAuthentic
@@ -107,7 +107,7 @@ extension Kernel3 {
 
     var isOnlineCapable: Bool { !terminalTransactionQualifiers.contains(.offlineOnlyReader) }
 
-    /// Whether the card only helps with a refund, which it need not approve (Book C-3, 3.4.1.2).
+    /// Returns true if the card only assists a refund, which it need not approve (Book C-3, 3.4.1.2).
     func isRefundWithoutApproval(_ decision: CardDecision) -> Bool {
         activation.transaction.kind == .refund && decision.cryptogram == .aac
     }

@@ -21,12 +21,12 @@ extension Kernel3 {
             }
             qualifiers = indicators.terminalTransactionQualifiers ?? qualifiers
         }
-        // Book C-3, A.2, Terminal Transaction Qualifiers: a reader that is online only always asks for an online cryptogram,
-        // which pre-processing has taken out of the configured ones (Book B, 3.1.1.2).
+        // Book C-3, A.2, Terminal Transaction Qualifiers: an online-only reader always requests an online cryptogram;
+        // pre-processing has removed that bit from the configured qualifiers (Book B, 3.1.1.2).
         if isOnlineOnly { qualifiers.insert(.onlineCryptogramRequired) }
         terminalTransactionQualifiers = qualifiers
 
-        // Book C-3, 5.4.2.1: the card has to have a PDOL.
+        // Book C-3, 5.4.2.1: the PDOL is mandatory.
         guard let list = fci[0x9F38]?.value, !list.isEmpty else { throw .missing(0x9F38) }
         do {
             let data = try DataObjectList(list).value(scope: .visa) { terminalValue($0) }
@@ -37,7 +37,7 @@ extension Kernel3 {
         }
     }
 
-    /// By the combination, or by the terminal type, 9F35 (EMV Book 4, Annex A1).
+    /// True by the combination, or by the terminal type, 9F35 (EMV Book 4, Annex A1).
     private var isOnlineOnly: Bool {
         activation.combination.terminalTransactionQualifiers?.contains(.onlineCryptogramRequired) == true
             || activation.terminalData[0x9F35]?.first.flatMap {
@@ -45,7 +45,7 @@ extension Kernel3 {
             } == .onlineOnly
     }
 
-    /// What the terminal has for a card that asks, and for the issuer.
+    /// Returns the terminal's value for a card that requests it, and for the issuer.
     func terminalValue(_ tag: TLVTag) -> [UInt8]? {
         switch tag {
         case 0x9F66: terminalTransactionQualifiers.bytes

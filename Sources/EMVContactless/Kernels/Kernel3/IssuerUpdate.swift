@@ -1,12 +1,12 @@
 import SmartCard
 
-/// What the issuer sends to the card (EMV Contactless Book C-3, 6.2): its authentication data, then its scripts.
+/// The issuer's data for the card (EMV Contactless Book C-3, 6.2): its authentication data, then its scripts.
 struct IssuerUpdate: Sendable {
     private var authenticationData: [UInt8]?
     private var scripts: ArraySlice<IssuerScript>
     private var isAuthenticating = false
     private var doneResults: [UInt8] = []
-    /// Tag 9F5B: five bytes for each script, also for those that were not performed (EMV Book 4, Annex A5).
+    /// Tag 9F5B: five bytes for each script, including those that were not performed (EMV Book 4, Annex A5).
     var scriptResults: [UInt8] { doneResults + scripts.flatMap(\.result) }
     private(set) var isInterrupted = false
 
@@ -15,7 +15,9 @@ struct IssuerUpdate: Sendable {
         scripts = response.scripts.map { IssuerScript($0) }[...]
     }
 
-    /// - Returns: the next command; nil when there is none.
+    /// Returns the next command.
+    ///
+    /// - Returns: nil when there is none.
     mutating func next() -> CommandAPDU? {
         if let data = authenticationData {
             authenticationData = nil
@@ -29,9 +31,9 @@ struct IssuerUpdate: Sendable {
         return nil
     }
 
-    /// Takes the status of the response to the command.
+    /// Records the status of the response to the command.
     mutating func take(_ status: StatusWord) {
-        // Book C-3, 6.2.1.1: whatever the card makes of it, the scripts follow.
+        // Book C-3, 6.2.1.1: the scripts follow, whatever the card answered.
         if isAuthenticating {
             isAuthenticating = false
         } else if !scripts.isEmpty {
@@ -39,8 +41,8 @@ struct IssuerUpdate: Sendable {
         }
     }
 
-    /// Takes that there was no response: whether the card has carried out the command is not known, so it counts as failed,
-    /// and nothing follows it.
+    /// Records that there was no response.  It is unknown whether the card has executed the command, so it counts as
+    /// failed, and nothing follows it.
     mutating func interrupt() {
         isInterrupted = true
         if !isAuthenticating, !scripts.isEmpty { scripts[scripts.startIndex].interrupt() }

@@ -1,18 +1,18 @@
 import SmartCard
 
-/// Kernel 3, for Visa cards in EMV mode (EMV Contactless Book C-3): one GET PROCESSING OPTIONS asks the card for its
-/// decision, the records that it names are read, and the card may leave; the rest is decided without it.
+/// Kernel 3, for Visa cards in EMV mode (EMV Contactless Book C-3): one GET PROCESSING OPTIONS requests the card's
+/// decision, the named records are read, and the card may leave; the rest is decided without it.
 ///
 /// Mag-stripe mode (MSD) is not supported.
 ///
-/// Where the comments cite a requirement of Book C-3, the rules table of the tests says whether it could be checked
-/// against the book's text.
+/// For each requirement of Book C-3 that a comment cites, the rules table of the tests records whether it could be
+/// checked against the text of the book.
 public struct Kernel3: Kernel {
     let activation: KernelActivation
     var options: Options { activation.combination.kernel3 }
-    /// As the card is told them.
+    /// The qualifiers as sent to the card.
     var terminalTransactionQualifiers: TerminalTransactionQualifiers = []
-    /// ISO 639-1 codes, from the FCI.
+    /// The ISO 639-1 codes from the FCI.
     private let languagePreference: [String]
     var card = CardData(scope: .visa)
     var signedRecords = StaticDataToBeAuthenticated()
@@ -26,7 +26,7 @@ public struct Kernel3: Kernel {
         case finished
     }
 
-    /// What ends the processing before its time.
+    /// An early end of the processing.
     struct Termination: Error {
         let outcome: Outcome
     }
@@ -56,7 +56,7 @@ public struct Kernel3: Kernel {
     private mutating func act(on event: KernelEvent) throws(Termination) -> KernelStep {
         switch (state, event) {
         case (.idle, .start):
-            // Book C-3, 6: the issuer has answered, and the card is there once more.
+            // Book C-3, 6: the issuer has answered, and the card is present again.
             guard let response = activation.onlineResponse else {
                 state = .processingOptions
                 return KernelStep(.send(try initiateApplicationProcessing()))
@@ -64,7 +64,7 @@ public struct Kernel3: Kernel {
             return proceed(IssuerUpdate(response))
         case (.processingOptions, .response(let response, _)):
             try takeProcessingOptions(response)
-            // Book C-3, 5.3: there may be nothing left to be read.
+            // Book C-3, 5.3: there may be no records to read.
             guard let locator = card[0x94] else { return conclude() }
             do throws(RecordReaderError) { return proceed(try RecordReader(locator)) } catch {
                 throw .endApplication("\(error)")
@@ -76,7 +76,7 @@ public struct Kernel3: Kernel {
             update.take(response.status)
             return proceed(update)
         case (.issuerUpdate(var update), .communicationError):
-            // The issuer's decision stands, and no command is sent twice: a card may not take one that it has carried out.
+            // The issuer's decision stands.  No command is sent twice: a card may refuse one that it has executed.
             update.interrupt()
             return KernelStep(.outcome(complete(update)))
         case (.processingOptions, .communicationError), (.records, .communicationError):
@@ -123,7 +123,7 @@ public struct Kernel3: Kernel {
     }
 }
 
-/// It holds account data in the clear, and prints without them.
+/// Contains clear account data, and prints without it.
 extension Kernel3: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     public var description: String { "Kernel 3" }
     public var debugDescription: String { description }

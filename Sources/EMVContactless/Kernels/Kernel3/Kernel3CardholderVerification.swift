@@ -2,6 +2,8 @@ import SmartCard
 
 /// Cardholder verification (EMV Contactless Book C-3, 5.7).
 extension Kernel3 {
+    /// Selects the method of cardholder verification.
+    ///
     /// - Returns: the method, or ``Outcome/CVM/none``.
     func verifyCardholder(_ decision: CardDecision, _ disposition: inout Disposition) -> Outcome.CVM {
         guard disposition.decline == nil, !isRefundWithoutApproval(decision) else { return .none }
@@ -9,7 +11,7 @@ extension Kernel3 {
 
         guard let qualifiers = decision.qualifiers else {
             guard reader.contains(.cvmRequired) else { return .none }
-            // Book C-3, 5.7.1.1: the card has no say.
+            // Book C-3, 5.7.1.1: the card does not choose.
             if reader.contains(.signature) { return .signature }
             if reader.contains(.onlinePIN) { return onlinePIN(&disposition) }
             disposition.requireDecline("the cardholder has to be verified, and the reader cannot")
@@ -37,8 +39,8 @@ extension Kernel3 {
         return .onlinePIN
     }
 
-    /// Whether the qualifiers are those that the card signed or the issuer will see: bytes 6 and 7 of the card
-    /// authentication related data repeat them; without those, only an ARQC will do.
+    /// Returns true if the card signed the qualifiers, or the issuer will see them: bytes 6 and 7 of the card
+    /// authentication related data repeat them; without that data only an ARQC suffices.
     private func isConfirmed(_ qualifiers: CardTransactionQualifiers, _ decision: CardDecision) -> Bool {
         guard let related = card[0x9F69] else { return decision.cryptogram == .arqc }
         return related.count >= 7 && Array(related[5..<7]) == qualifiers.bytes

@@ -10,7 +10,7 @@ extension Kernel3 {
         }
     }
 
-    /// Book C-3, 5.6.1.2: what is approved offline has to be authenticated, by fDDA.
+    /// Book C-3, 5.6.1.2: an offline approval must be authenticated, by fDDA.
     private func authenticateOffline(
         _ decision: CardDecision, _ disposition: inout Disposition
     ) throws(Termination) {
@@ -30,7 +30,7 @@ extension Kernel3 {
         }
     }
 
-    /// Book C-3, 5.6.1.1: what goes online is authenticated as well, where reader and card support that.
+    /// Book C-3, 5.6.1.1: an online transaction is authenticated, too, if reader and card support that.
     private func authenticateOnline(
         _ decision: CardDecision, _ disposition: inout Disposition
     ) throws(Termination) {

@@ -1,21 +1,21 @@
 extension Kernel3 {
-    /// What Book C-3 leaves to the implementation and to acquirer and merchant.
+    /// The options that Book C-3 leaves to the implementation, the acquirer and the merchant.
     public struct Options: Hashable, Sendable {
-        /// Limits for the cards of a program, which take the place of the combination's (Book C-3, 5.1.2); of several that
-        /// fit, the one with the longest identifier counts.
+        /// Limits for the cards of a program, which replace the combination's limits (Book C-3, 5.1.2); of several
+        /// matching ones the longest identifier counts.
         ///
-        /// Entry Point decides by the combination's own limits, before there is a card, whether the combination is
-        /// allowed at all.  Where a program has a higher transaction limit, the combination's has to be as high.
+        /// Before there is a card, Entry Point uses the combination's limits to decide whether the combination is
+        /// allowed.  If a program has a higher transaction limit, the combination's limit must be as high.
         public var dynamicReaderLimits: [DynamicReaderLimits]
-        /// Whether the card's available offline spending amount is shown and handed out (Book C-3, 4.3.1.1).
+        /// True to show and hand out the card's available offline spending amount (Book C-3, 4.3.1.1).
         public var displaysAvailableOfflineSpendingAmount: Bool
-        /// Whether cards that approve offline are looked up in the exception file (Book C-3, 5.5.1.2).
+        /// True to look up cards that approve offline in the exception file (Book C-3, 5.5.1.2).
         public var checksExceptionFile: Bool
-        /// Whether the application usage control is checked for manual cash (Book C-3, 5.5.1.3).
+        /// True to check the application usage control for manual cash (Book C-3, 5.5.1.3).
         public var checksUsageForCash: Bool
-        /// Whether the application usage control is checked for purchases with cashback (Book C-3, 5.5.1.4).
+        /// True to check the application usage control for purchases with cashback (Book C-3, 5.5.1.4).
         public var checksUsageForCashback: Bool
-        /// Whether an ATM, which is one by its terminal type, checks that the card may be used there (Book C-3, 5.5.1.5).
+        /// True to check, at an ATM by its terminal type, that the card may be used there (Book C-3, 5.5.1.5).
         public var checksUsageAtATM: Bool
 
         public init(
@@ -32,12 +32,12 @@ extension Kernel3 {
         }
     }
 
-    /// The limits of one program of cards (Book C-3, 5.1.2 and Annex A, Application Program Identifier).
+    /// The limits of a card program (Book C-3, 5.1.2 and Annex A, Application Program Identifier).
     ///
-    /// They mean what those of ``Combination`` mean; one that is nil does not exist for the program, but for the floor
-    /// limit, which the terminal's stands in for.
+    /// They have the meanings of ``Combination``.  A limit that is nil does not exist for the program, except for the
+    /// floor limit, which the terminal's replaces.
     public struct DynamicReaderLimits: Hashable, Sendable {
-        /// The beginning that the card's Application Program Identifier, tag 9F5A, must have: 1 to 16 bytes.
+        /// The required beginning of the card's Application Program Identifier, tag 9F5A: 1 to 16 bytes.
         public let applicationProgramIdentifier: [UInt8]
         public var transactionLimit: UInt64?
         public var floorLimit: UInt64?
@@ -45,6 +45,8 @@ extension Kernel3 {
         public var statusCheck: Bool?
         public var zeroAmountAllowed: Bool?
 
+        /// Creates limits.
+        ///
         /// - Returns: nil unless the identifier has 1 to 16 bytes.
         public init?(
             applicationProgramIdentifier: [UInt8], transactionLimit: UInt64? = nil, floorLimit: UInt64? = nil,
@@ -62,7 +64,7 @@ extension Kernel3 {
 }
 
 extension Kernel3.Options {
-    /// The limits for a card (Book C-3, 5.1.2.1): the reader's identifier is the whole of the card's, or its beginning.
+    /// Returns the limits for a card (Book C-3, 5.1.2.1): the reader's identifier equals the card's, or begins it.
     func dynamicReaderLimits(for identifier: [UInt8]) -> Kernel3.DynamicReaderLimits? {
         dynamicReaderLimits.filter { identifier.starts(with: $0.applicationProgramIdentifier) }
             .max { $0.applicationProgramIdentifier.count < $1.applicationProgramIdentifier.count }
@@ -70,7 +72,7 @@ extension Kernel3.Options {
 }
 
 extension Combination {
-    /// The combination with other limits.
+    /// Returns the combination with other limits.
     func with(_ limits: Kernel3.DynamicReaderLimits) -> Combination {
         var combination = self
         combination.transactionLimit = limits.transactionLimit

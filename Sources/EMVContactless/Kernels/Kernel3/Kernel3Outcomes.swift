@@ -1,7 +1,7 @@
 import SmartCard
 
-/// The outcomes of Kernel 3 with all their parameters (EMV Contactless Book C-3, 5 and 6, and Annex B; Book A, 6.2), but for
-/// the languages of their requests, which ``Kernel3/next(_:)`` sets.
+/// The outcomes of Kernel 3 with all their parameters (EMV Contactless Book C-3, 5 and 6, and Annex B; Book A, 6.2),
+/// except for the languages of their requests, which ``Kernel3/next(_:)`` sets.
 extension Kernel3 {
     /// Book C-3, 5.9.1.1.
     func approved(_ cvm: Outcome.CVM, _ reason: String) -> Outcome {
@@ -26,7 +26,7 @@ extension Kernel3 {
             .onlineRequest, cvm: cvm, userInterfaceRequest: request(cvm == .onlinePIN ? .enterPIN : .authorising),
             dataRecord: dataRecord, discretionaryData: discretionaryData, reason: reason)
         outcome.effectiveDate = card[0x5F25]
-        // The card may be presented once more, for what the issuer sends it.
+        // The card may be presented again to receive the issuer's data.
         if terminalTransactionQualifiers.contains(.issuerUpdateProcessing),
             decision.qualifiers?.contains(.issuerUpdateProcessingSupported) == true
         {
@@ -37,7 +37,7 @@ extension Kernel3 {
         return outcome
     }
 
-    /// Book C-3, 6.2: the transaction has been decided; what the card made of the issuer's message is handed out.
+    /// Book C-3, 6.2: the transaction has been decided; the results of the issuer update are handed out.
     func complete(_ update: IssuerUpdate) -> Outcome {
         let results = update.scriptResults
         return Outcome(
@@ -91,7 +91,7 @@ extension Kernel3 {
                 }
         }
         if activation.transaction.kind != .purchaseWithCashback { record[0x9F03] = nil }
-        // Book C-3, 4.1.1.1: the reader has no say in the lower half of byte 4, the payment transaction technology.
+        // Book C-3, 4.1.1.1: the reader does not set the lower half of byte 4, the payment transaction technology.
         if var formFactor = card[0x9F6E], formFactor.count >= 4 {
             formFactor[3] &= 0xF0
             record[0x9F6E] = formFactor
@@ -130,7 +130,7 @@ extension Kernel3.Termination {
                 alternateInterfacePreference: message == .insertCard ? .contactChip : nil, reason: reason))
     }
 
-    /// Book C-3, 5.2.2.2: the cardholder has to do something on the device, for which there are 1.3 seconds.
+    /// Book C-3, 5.2.2.2: the cardholder has to act on the device, and has 1.3 seconds for it.
     static var seePhone: Self {
         Self(
             outcome: Outcome(

@@ -2,7 +2,7 @@ import SmartCard
 
 /// Processing restrictions (EMV Contactless Book C-3, 5.5).
 extension Kernel3 {
-    /// The first check that has the reader decline is the last one; a card that declines itself is checked all the same.
+    /// Performs the checks until one makes the reader decline; a card that declines is still checked.
     func restrict(_ decision: CardDecision, _ disposition: inout Disposition) throws(Termination) {
         let isDeclinedByCard = disposition.decline != nil
         checkExpiration(decision, &disposition)
@@ -13,7 +13,7 @@ extension Kernel3 {
         try checkUsageAtATM(decision, &disposition)
     }
 
-    /// Book C-3, 5.5.1.1: of cards that approve offline.
+    /// Book C-3, 5.5.1.1: for cards that approve offline.
     private func checkExpiration(_ decision: CardDecision, _ disposition: inout Disposition) {
         guard decision.cryptogram == .tc else { return }
         let date = activation.transaction.time.date
@@ -25,7 +25,7 @@ extension Kernel3 {
         }
     }
 
-    /// Book C-3, 5.5.1.2: of cards that approve offline.
+    /// Book C-3, 5.5.1.2: for cards that approve offline.
     private func checkExceptionFile(_ decision: CardDecision, _ disposition: inout Disposition) {
         guard options.checksExceptionFile, decision.cryptogram == .tc else { return }
         let sequenceNumber = card[0x5F34].flatMap { $0.count == 1 ? $0[0] : nil }
@@ -36,7 +36,7 @@ extension Kernel3 {
 
     /// Book C-3, 5.5.1.3 and 5.5.1.4.
     private func checkUsage(_ decision: CardDecision, _ disposition: inout Disposition) throws(Termination) {
-        // A card that does not say what it is for, or where it comes from, is not for this.
+        // A card that does not state its permitted uses or its country permits none of them.
         let usage = card[0x9F07].flatMap { ApplicationUsageControl($0) } ?? []
         var isDomestic: Bool?
         if let issuer = card[0x5F28], let terminal = terminalValue(0x9F1A) { isDomestic = issuer == terminal }
@@ -59,8 +59,8 @@ extension Kernel3 {
         disposition.requireDecline(reason)
     }
 
-    /// Book C-3, 5.5.1.5: what a card approves offline is paid out by an ATM only after it went online, and only if the
-    /// card is for that.
+    /// Book C-3, 5.5.1.5: an ATM pays out an offline approval only after it went online, and only if the card permits
+    /// ATMs.
     private func checkUsageAtATM(_ decision: CardDecision, _ disposition: inout Disposition) throws(Termination) {
         guard options.checksUsageAtATM, decision.cryptogram == .tc,
             let terminalType = terminalValue(0x9F35)?.first, (0x14...0x16).contains(terminalType)
