@@ -1,66 +1,69 @@
 import Crypto
 public import Foundation
 
-/// A payment service: what signs tokens for the reader, opens card data and moves money.
+/// A payment service: it signs tokens for the reader, opens card data, and moves money.
 ///
-/// Each call that moves money has an idempotency key.  The service answers a key that it knows as it did the first time, and
-/// does nothing: so a call whose answer was lost is made again, with its key, and nobody pays twice.
+/// Each call that moves money has an idempotency key.  The service must answer a key that it knows as it did the first
+/// time, without acting again.  A call whose answer was lost is then repeated with its key, and nobody pays twice.
 ///
-/// Of what these calls throw, ``PaymentServiceError/refused(code:message:)`` and ``PaymentServiceError/notAuthorised(_:)`` alone
-/// say that the call has done nothing.  After any other error, of whatever type, it may have been carried out.
+/// Only ``PaymentServiceError/refused(code:message:)`` and ``PaymentServiceError/notAuthorised(_:)`` mean that a call
+/// had no effect.  After any other error, of whatever type, the call may have been carried out.
 public protocol PaymentServiceProvider: Sendable {
-    /// A token for the reader: a JSON web token.
+    /// Returns a token for the reader: a JSON Web Token.
     func fetchReaderToken() async throws -> String
 
+    /// Charges a card.
+    ///
     /// - Parameter amount: in the currency's major unit: 12.34.
-    /// - Parameter currency: of ISO 4217: `EUR`.
-    /// - Returns: also for a payment that was declined.
+    /// - Parameter currency: the ISO 4217 code: `EUR`.
+    /// - Returns: the decision, whether approved or declined.
     /// - Throws: ``PaymentServiceError``.
     func processPayment(
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> PaymentResult
 
-    /// Gives money to a card that was read for a refund.
+    /// Refunds to a card that was read for the purpose.
     ///
-    /// - Returns: also for a refund that was declined.
+    /// - Returns: the decision, whether approved or declined.
     /// - Throws: ``PaymentServiceError``.
     func processRefund(
         cardData: String, amount: Decimal, currency: String, idempotencyKey: String
     ) async throws -> RefundResult
 
-    /// What was decided under a key, also for a payment of a batch; nil if the service has decided nothing under it.
+    /// Returns the decision under a key, including those for payments of a batch; nil if the service has decided
+    /// nothing under it.
     ///
     /// - Throws: ``PaymentServiceError``.
     func result(for idempotencyKey: String) async throws -> PaymentResult?
 
-    /// Takes back what was approved under a key.  Where nothing was, nothing will be: a call with this key that is still on its
-    /// way is declined when it comes.
+    /// Reverses the payment that was approved under a key.  If there is none, there will be none: a call with this key
+    /// that is still on its way is declined when it arrives.
     ///
     /// - Parameters:
-    ///   - amount: in the currency's major unit, for a service that has not heard of the key: it says of this amount that it is
-    ///     declined when it is asked.  Nil where the key alone is known.
-    ///   - currency: of ISO 4217; likewise.
+    ///   - amount: in the currency's major unit, for a service that does not know the key: it then reports this amount
+    ///     as declined.  Nil if only the key is known.
+    ///   - currency: the ISO 4217 code; likewise.
     /// - Throws: ``PaymentServiceError``.
     func reverse(idempotencyKey: String, amount: Decimal?, currency: String?) async throws
 
-    /// Hands over payments that were stored: a `StoreAndForwardBatch` as JSON.
+    /// Submits stored payments: a `StoreAndForwardBatch` as JSON.
     ///
-    /// In a batch each payment's `id` is its own key: one that comes in two batches is made once.
+    /// Within a batch each payment's `id` is its key: a payment that arrives in two batches is charged once.
     ///
-    /// - Parameter reader: the reader that the deletion token is for.
-    /// - Throws: ``PaymentServiceError``; `refused` for a batch of which nothing was taken, because of what is in it.
+    /// - Parameter reader: the reader for which the deletion token is issued.
+    /// - Throws: ``PaymentServiceError``; `refused` for a batch of which nothing was taken, because of its contents.
     func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult
 }
 
 extension PaymentServiceProvider {
-    /// With the read's `id` as the key, where the card data name it, as those of this package do; else with a hash of them:
-    /// they are sealed anew for each read, so that one read is one payment.
+    /// Charges a card.  The key is the read's `id` if the card data contains it, as this package's does; otherwise a
+    /// hash of the card data, which is sealed anew for each read.  One read is thus one payment.
     public func processPayment(cardData: String, amount: Decimal, currency: String) async throws -> PaymentResult {
         try await processPayment(
             cardData: cardData, amount: amount, currency: currency, idempotencyKey: Self.key(cardData))
     }
 
-    /// With the key that ``processPayment(cardData:amount:currency:)`` has.
+    /// Refunds to a card, with the key of ``processPayment(cardData:amount:currency:)``.
     public func processRefund(cardData: String, amount: Decimal, currency: String) async throws -> RefundResult {
         try await processRefund(
             cardData: cardData, amount: amount, currency: currency, idempotencyKey: Self.key(cardData))
@@ -81,10 +84,10 @@ extension PaymentServiceProvider {
 
 private struct CardDataHeader: Decodable { let rid: String? }
 
-/// What a payment service says of a payment.
+/// A payment service's result for a payment.
 public struct PaymentResult: Sendable, Hashable, Codable, Identifiable {
-    /// How a payment stands.  Only ``approved`` and ``declined`` are final: after any other, known here or not, it may still
-    /// become either.
+    /// The status of a payment.  Only ``approved`` and ``declined`` are final: after any other, known here or not, the
+    /// payment may still become either.
     public struct Status: RawRepresentable, Sendable, Hashable, Codable, CustomStringConvertible {
         public let rawValue: String
         public init(rawValue: String) { self.rawValue = rawValue }
@@ -98,18 +101,18 @@ public struct PaymentResult: Sendable, Hashable, Codable, Identifiable {
         public var description: String { rawValue }
     }
 
-    /// The payment service's name for it.
+    /// The payment service's identifier of the payment.
     public let id: String
     public let status: Status
-    /// The key of the payment that this is about; nil if the service does not tell.
+    /// The idempotency key of the payment; nil if the service does not report it.
     public let idempotencyKey: String?
-    /// In the currency's major unit: 12.34; nil if the service does not tell.
+    /// The amount in the currency's major unit: 12.34; nil if the service does not report it.
     public let amount: Decimal?
-    /// Of ISO 4217: `EUR`; nil if the service does not tell.
+    /// The ISO 4217 code of the currency: `EUR`; nil if the service does not report it.
     public let currency: String?
-    /// Field 39 of ISO 8583: `00`, `05`, `51`; nil if the service does not tell.
+    /// Field 39 of ISO 8583, the response code: `00`, `05`, `51`; nil if the service does not report it.
     public let responseCode: String?
-    /// For a person; nil if the service does not tell.
+    /// A message for a person; nil if there is none.
     public let message: String?
 
     public init(
@@ -125,11 +128,12 @@ public struct PaymentResult: Sendable, Hashable, Codable, Identifiable {
         self.message = message
     }
 
-    /// Why this does not settle a payment; nil if it does: it names the payment, its amount and its currency, and is final.
+    /// Returns the reason for which the result does not settle a payment; nil if it does: it names the payment, its
+    /// amount and its currency, and is final.
     ///
     /// - Parameters:
     ///   - amount: in the currency's major unit.
-    ///   - currency: of ISO 4217, in upper or lower case.
+    ///   - currency: the ISO 4217 code in either case.
     public func objection(of key: String, _ amount: Decimal, _ currency: String) -> String? {
         if idempotencyKey != key { return "the answer is about another payment" }
         if self.amount != amount { return "the answer is about another amount" }
@@ -138,15 +142,15 @@ public struct PaymentResult: Sendable, Hashable, Codable, Identifiable {
     }
 }
 
-/// Of a refund the same is to be said as of a payment.
+/// The result of a refund, which has the same properties.
 public typealias RefundResult = PaymentResult
 
-/// What a payment service has made of a batch.
+/// A payment service's result for a batch.
 public struct BatchResult: Sendable, Hashable {
-    /// By the payment's `id`.  One that is missing here is not decided, nor is one whose result does not name the payment, its
-    /// amount and its currency (``PaymentResult/objection(of:_:_:)``).
+    /// The results by the payment's `id`.  A missing payment is undecided, as is one whose result does not name the
+    /// payment, its amount and its currency (``PaymentResult/objection(of:_:_:)``).
     public let payments: [String: PaymentResult]
-    /// The right to delete here what is decided; nil while there is none.
+    /// The permission to delete the decided payments; nil if there is none yet.
     public let deletionToken: String?
 
     public init(payments: [String: PaymentResult], deletionToken: String?) {
@@ -155,28 +159,28 @@ public struct BatchResult: Sendable, Hashable {
     }
 }
 
-/// Why a payment service has decided nothing, or its decision is not known.
+/// The reason for which a payment service has not decided, or its decision is unknown.
 ///
-/// ``refused(code:message:)`` is about what was sent.  ``notAuthorised(_:)`` and ``unavailable(_:)`` are about who has sent it,
-/// and tell nothing of any payment.
+/// ``refused(code:message:)`` concerns the request.  ``notAuthorised(_:)`` and ``unavailable(_:)`` concern its sender,
+/// and say nothing about a payment.
 public enum PaymentServiceError: Error, Hashable, Sendable {
-    /// The call may have been carried out.  To be made again, with its key.
+    /// The call may have been carried out.  Repeat it with its key.
     case noAnswer(String)
-    /// This call has done nothing, and will do nothing when it is made again.
+    /// The call had no effect, and will have none if it is repeated.
     case refused(code: String, message: String)
-    /// The service did not look at the call: it does not know who asks, or no longer.
+    /// The service did not look at the call: it does not know the sender, or no longer.
     case notAuthorised(String)
-    /// The service takes nothing from this merchant for now.
+    /// The service accepts nothing from this merchant for now.
     case unavailable(String)
-    /// More was sent at once than the service takes.
+    /// The request is larger than the service accepts.
     case tooLarge(String)
 
-    /// What an answer over HTTP (RFC 9110) means that is not the result asked for.
+    /// Creates the error for an HTTP answer (RFC 9110) that is not the expected result.
     ///
-    /// A status below 400 is for a body that was not understood.
+    /// A status below 400 means that the body was not understood.
     ///
     /// - Parameters:
-    ///   - code: the service's own, from the answer's body; nil for a body that is not the service's: a proxy's page.
+    ///   - code: the service's code from the body; nil if the body is not the service's, such as a proxy's page.
     ///   - message: likewise; for a person, without card data.
     public init(httpStatus: Int, code: String? = nil, message: String? = nil) {
         let reason = "status \(httpStatus)\(message.map { ", \($0)" } ?? "")"
@@ -185,7 +189,7 @@ public enum PaymentServiceError: Error, Hashable, Sendable {
             case 401, 403, 407: .notAuthorised(reason)
             case 404, 429: .unavailable(reason)
             case 413: .tooLarge(reason)
-            // Timeout, conflict, too early: nothing is known of the calls before this one.
+            // Timeout, conflict, too early: these say nothing about the calls before this one.
             case 408, 409, 425: .noAnswer(reason)
             case 400..<500: code.map { .refused(code: $0, message: message ?? "") } ?? .noAnswer(reason)
             default: .noAnswer(reason)

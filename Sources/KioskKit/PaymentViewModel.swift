@@ -2,31 +2,31 @@ public import Foundation
 public import Observation
 import ProximityReader
 
-/// What a screen shows of a payment, whatever draws it.
+/// The state of a payment for a user interface of any kind.
 @Observable
 @MainActor
 public final class PaymentViewModel {
-    /// In the currency's major unit.
+    /// The amount in the currency's major unit.
     public var amount: Decimal = 0
-    /// Of ISO 4217.
+    /// The ISO 4217 code of the currency.
     public var currencyCode: String
-    /// Whether ``readPayment()`` can begin: the reader is prepared, and has not been lost since.  After a loss ``setup()`` or a
-    /// ``ReaderSessionManager`` makes it ready again.
+    /// True if ``readPayment()`` can begin: the reader is prepared, and was not lost since.  After a loss ``setup()``
+    /// or a ``ReaderSessionManager`` prepares it again.
     public private(set) var isReady = false
-    /// Whether a payment is under way: until its ``result`` or ``errorMessage`` is there.
+    /// True while a payment is under way, until ``result`` or ``errorMessage`` is set.
     public private(set) var isProcessing = false
-    /// How far the reader's preparation is, or the read: 0 to 100.
+    /// The progress of preparing the reader, or of a read: 0 to 100.
     public private(set) var readProgress = 0
-    /// What the customer is to do: nil where there is nothing.
+    /// The prompt for the customer; nil if there is nothing to do.
     public private(set) var prompt: Prompt?
-    /// Nil also for a read that was cancelled.
+    /// The message of the last error; nil also after a canceled read.
     public private(set) var errorMessage: String?
-    /// The last payment's, approved or declined.
+    /// The result of the last payment, approved or declined.
     public private(set) var result: PaymentResult?
-    /// The key of a payment that the payment service has not answered: the customer may have paid.  No other payment begins
-    /// before ``resolve()`` has found out.
+    /// The key of a payment that the payment service has not answered: the customer may have paid.  No other payment
+    /// begins before ``resolve()`` has found out.
     public private(set) var unresolvedKey: String?
-    /// Whether the last payment was approved.
+    /// True if the last payment was approved.
     public var transactionComplete: Bool { result?.status == .approved }
 
     public enum Prompt: Sendable, Hashable {
@@ -46,7 +46,7 @@ public final class PaymentViewModel {
         self.currencyCode = currencyCode
     }
 
-    /// Makes the reader ready.  What fails is in ``errorMessage``.
+    /// Prepares the reader.  A failure sets ``errorMessage``.
     public func setup() async {
         errorMessage = nil
         let events = service.reader.events
@@ -60,9 +60,9 @@ public final class PaymentViewModel {
         }
     }
 
-    /// Waits for a card and has it charged.  What comes of it is in ``result`` or ``errorMessage``.
+    /// Waits for a card and has it charged.  Sets ``result`` or ``errorMessage``.
     ///
-    /// Cancelling the task ends the wait.  Does nothing while a payment is under way, and while there is an
+    /// Canceling the task ends the wait.  Does nothing while a payment is under way, and while there is an
     /// ``unresolvedKey``.
     public func readPayment() async {
         guard isReady, !isProcessing, unresolvedKey == nil else { return }
@@ -87,15 +87,15 @@ public final class PaymentViewModel {
             }
             result = try await service.authorise(card, amount: amount, currency: currency)
         } catch PaymentCardReaderSession.ReadError.readCancelled {
-            // Nobody needs to be told what they did.
+            // People need no message about their own cancellation.
         } catch {
             if case TapToPayError.outcomeUnknown(let key) = error { unresolvedKey = key }
             errorMessage = error.localizedDescription
         }
     }
 
-    /// Asks the payment service what became of the payment of ``unresolvedKey``.  A decision is in ``result`` then; where
-    /// there was none, the payment has not been made and will not be, and the customer may pay again.
+    /// Asks the payment service for the result of the payment of ``unresolvedKey``.  A decision sets ``result``;
+    /// without one, the payment was not made and will not be, and the customer may pay again.
     public func resolve() async {
         guard let key = unresolvedKey, !isProcessing else { return }
         isProcessing = true
@@ -109,14 +109,14 @@ public final class PaymentViewModel {
         }
     }
 
-    /// Ends the wait for a card.  A read whose card has been detected goes on.
+    /// Ends the wait for a card.  A read that has detected a card continues.
     public func cancel() async { read?.cancel() }
 
     private func show(_ event: PaymentCardReader.Event) {
         switch event {
         case .updateProgress(let progress):
             readProgress = progress
-            // Somebody may prepare the reader again, such as a ReaderSessionManager.
+            // Others, such as a ReaderSessionManager, may prepare the reader again.
             if progress == 100 { isReady = true }
         case .notReady: isReady = false
         case .readyForTap:

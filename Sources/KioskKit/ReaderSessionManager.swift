@@ -1,10 +1,10 @@
 public import Observation
 import ProximityReader
 
-/// Keeps a reader ready: through a machine's sleep, a reader that is unplugged, a session that runs out.
+/// A manager that keeps a reader ready: through the machine's sleep, the loss of the reader, and the end of a session.
 ///
-/// Where logind tells when the machine sleeps (a system bus is there), nothing else needs to be called but ``start()``.
-/// Elsewhere ``hostDidSuspend()`` and ``hostDidResume()`` are for whoever knows.
+/// If logind reports the machine's sleep (there is a system bus), only ``start()`` has to be called.  Otherwise call
+/// ``hostDidSuspend()`` and ``hostDidResume()``.
 @Observable
 @MainActor
 public final class ReaderSessionManager {
@@ -14,7 +14,7 @@ public final class ReaderSessionManager {
         case ready
         /// The machine sleeps, or is about to.
         case suspended
-        /// The reader was lost, or could not be made ready.  It is tried again until it is.
+        /// The reader was lost, or could not be prepared.  The manager retries until it succeeds.
         case failed(any Error)
 
         public var isReady: Bool { if case .ready = self { true } else { false } }
@@ -26,11 +26,13 @@ public final class ReaderSessionManager {
     private let clock: any Clock<Duration>
     @ObservationIgnored private var watch: Watch?
 
+    /// Creates a manager.
+    ///
     /// - Parameters:
-    ///   - pause: how long to wait before a reader that is not there is looked for again.
-    ///   - tokenPause: how long to wait, at least, before another token is asked for where one was of no use, or none came;
-    ///     twice as long each time, up to sixteen times, and up to a quarter longer by chance.
-    ///   - clock: what pauses are measured with.
+    ///   - pause: the interval between searches for a missing reader.
+    ///   - tokenPause: the least interval before another token is requested after one that was of no use, or that
+    ///     failed; it doubles each time, up to sixteenfold, and is extended at random by up to one quarter.
+    ///   - clock: measures the pauses.
     public init(
         _ service: TapToPayService, pause: Duration = .seconds(2), tokenPause: Duration = .seconds(60),
         clock: any Clock<Duration> = ContinuousClock()
@@ -40,29 +42,29 @@ public final class ReaderSessionManager {
         pace = RetryPace(pause: pause, tokenPause: tokenPause)
     }
 
-    /// Makes the reader ready, and keeps it so for as long as this object lives.
+    /// Prepares the reader, and keeps it ready for as long as this object exists.
     public func start() { keepReady() }
 
-    /// Before the machine sleeps, where logind does not tell: ends the wait for a card.
+    /// Ends the wait for a card before the machine sleeps, if logind does not report it.
     public func hostDidSuspend() async {
         watch = nil
         state = .suspended
         await service.suspend()
     }
 
-    /// After the machine slept, where logind does not tell.
+    /// Prepares the reader after the machine slept, if logind does not report it.
     public func hostDidResume() { keepReady() }
 
     private func keepReady() {
         state = .preparing
         let (service, clock, first) = (service, clock, pace)
-        // Holds this object for no longer than one try.
+        // Retains this object for no longer than one attempt.
         watch = Watch(
             Task { [weak self] in
                 var known: Int?
                 var pace = first
                 while !Task.isCancelled, self != nil {
-                    // Of each try its own: no loss after it is missed, and none before it counts.
+                    // Each attempt has its own stream: no loss after it is missed, and none before it counts.
                     let events = service.reader.events
                     let (preparations, fetches) = (await service.preparations, await service.fetches)
                     if known == nil || known == preparations {
@@ -77,7 +79,7 @@ public final class ReaderSessionManager {
                         }
                         pace = first
                     } else {
-                        // By a read that found its session over.
+                        // By a read that found its session expired.
                         self?.state = .ready
                     }
                     known = await service.preparations
@@ -90,7 +92,9 @@ public final class ReaderSessionManager {
             })
     }
 
-    /// - Returns: whether the reader is ready.
+    /// Prepares the reader.
+    ///
+    /// - Returns: true if the reader is ready.
     private func makeReady(_ body: () async throws -> Void) async -> Bool {
         do {
             try await body()
@@ -108,18 +112,20 @@ public final class ReaderSessionManager {
     }
 }
 
-/// How long to wait before a reader that could not be made ready is tried again.
+/// The pace of retries for a reader that could not be prepared.
 struct RetryPace: Sendable {
     let pause: Duration
     let tokenPause: Duration
-    /// In which a token was asked for.
+    /// The number of failures for which a token was requested.
     private var failures = 0
 
     init(pause: Duration, tokenPause: Duration) { (self.pause, self.tokenPause) = (pause, tokenPause) }
 
+    /// Returns the pause before the next attempt.
+    ///
     /// - Parameters:
-    ///   - hasFetched: whether a token was asked for, which another try would do again.
-    ///   - chance: 0 to 1, so that not all who failed at once try again at once.
+    ///   - hasFetched: true if a token was requested, as another attempt would do again.
+    ///   - chance: 0 to 1; it keeps many terminals from retrying at once.
     mutating func pause(hasFetched: Bool, chance: Double) -> Duration {
         guard hasFetched else { return pause }
         defer { failures += 1 }
@@ -127,7 +133,7 @@ struct RetryPace: Sendable {
     }
 }
 
-/// A task that ends with what holds it.
+/// A task that ends with its owner.
 final class Watch: Sendable {
     private let task: Task<Void, Never>
     init(_ task: Task<Void, Never>) { self.task = task }

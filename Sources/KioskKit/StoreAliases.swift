@@ -1,14 +1,14 @@
 import Synchronization
 
-// What integration guides call the things of Apple's store.
+// Names that integration guides use for Apple's store.
 
 extension PaymentCardReaderStore {
-    /// That of this process's reader.  Where nothing may be stored, and nothing ever was, it has nothing.
+    /// Creates the store of this process's reader.  If nothing may be stored, and nothing ever was, it is empty.
     public init() { self.init(terminal: .shared) }
 
-    /// The batch that there is, or one of all that is stored; nothing if nothing is.
+    /// Returns the present batch, or a new one of all stored payments; an empty array if nothing is stored.
     ///
-    /// Whoever has it may send it: from now on it is one that the payment service may have seen.
+    /// The caller may send the batch: from now on it counts as one that the payment service may have seen.
     ///
     /// - Throws: `PaymentCardReaderStore.StoreError`.
     public func allBatches() async throws -> [StoreAndForwardBatch] {
@@ -24,12 +24,13 @@ extension PaymentCardReaderStore {
         }
     }
 
-    /// As `PaymentCardReaderStore.resolveBatch(batchDeletionToken:)`.
+    /// Deletes the payments of a batch, like
+    /// `PaymentCardReaderStore.resolveBatch(batchDeletionToken:)`.
     @discardableResult public func delete(using token: StoreAndForwardBatchDeletionToken) async throws -> Int {
         try await resolveBatch(batchDeletionToken: token)
     }
 
-    /// How much is stored.
+    /// The number of batches and of stored payments.
     public var status: Status {
         get async throws {
             Status(
@@ -41,13 +42,13 @@ extension PaymentCardReaderStore {
     public struct Status: Hashable, Sendable {
         /// 0 or 1: there is one batch at a time.
         public let batchCount: Int
-        /// The payments that are not resolved, those of the batch among them.
+        /// The number of payments that are not resolved, including those of the batch.
         public let totalTransactionCount: Int
     }
 }
 
 extension StoreAndForwardBatch {
-    /// As JSON, which payment services take.
+    /// The batch as JSON, for a payment service.
     public var data: Data {
         get throws {
             let encoder = JSONEncoder()
@@ -56,9 +57,10 @@ extension StoreAndForwardBatch {
         }
     }
 
-    /// What the payment service has answered in this process to ``PaymentServiceProvider/submitBatch(_:)`` with this batch.
+    /// The deletion token with which the payment service answered ``PaymentServiceProvider/submitBatch(_:)`` for this
+    /// batch, in this process.
     ///
-    /// Nobody else makes one.  If the program ended in between, the batch is sent again.
+    /// Only that call produces one.  If the program ended in between, send the batch again.
     ///
     /// - Throws: `StoreError.storeAndForwardDeletionTokenInvalid` if there is none.
     public var deletionToken: StoreAndForwardBatchDeletionToken {
@@ -70,17 +72,17 @@ extension StoreAndForwardBatch {
         }
     }
 
-    /// By the batch's `id`.  One batch is on its way at a time; what was before needs no token any more.
+    /// The tokens by the batch's `id`.  One batch is on its way at a time; earlier ones need no token any more.
     fileprivate static let deletionTokens = Mutex<[String: String]>([:])
 }
 
 extension PaymentServiceProvider {
-    /// Sends `StoreAndForwardBatch.data` of the batch of this process's reader.  The batch's `id` is the key,
-    /// `StoreAndForwardBatch.deletionToken` what is answered.
+    /// Submits the batch of this process's reader: `StoreAndForwardBatch.data`.  The batch's `id` is
+    /// the key; the answer sets `StoreAndForwardBatch.deletionToken`.
     ///
-    /// ``PaymentForwarder`` does this and what belongs to it: it asks again, and notes each decision in the ledger.
+    /// ``PaymentForwarder`` does this and more: it repeats requests, and records each decision in the ledger.
     ///
-    /// - Throws: ``PaymentServiceError``, `StoreError`; `DecodingError` for data of something else.
+    /// - Throws: ``PaymentServiceError``, `StoreError`; `DecodingError` for any other data.
     @discardableResult public func submitBatch(_ batch: Data) async throws -> BatchResult {
         let id = try JSONDecoder().decode(Identified.self, from: batch).id
         let ledger = ProximityReaderSystem.Ledger(of: PaymentCardReaderStore())
@@ -88,7 +90,7 @@ extension PaymentServiceProvider {
             batch, from: try await ledger.readerIdentifier() ?? "", idempotencyKey: id)
         var answers: [String: ProximityReaderSystem.Ledger.Answer] = [:]
         for payment in try await ledger.payments(Array(result.payments.keys)) {
-            // What is no final answer about this payment tells nothing.
+            // Only a final answer about this payment counts.
             guard let decision = result.payments[payment.id], decision.objection(of: payment) == nil else { continue }
             answers[payment.id] = decision.status == .approved ? .approved : .declined
         }

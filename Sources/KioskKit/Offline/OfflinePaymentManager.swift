@@ -2,21 +2,21 @@ public import Foundation
 public import Observation
 public import ProximityReader
 
-/// Payments that are taken while there is no network, and forwarded when there is: what a screen shows of them.
+/// The state of offline payments, taken without a network and forwarded later, for a user interface.
 ///
 /// The configuration must have a `ProximityReaderSystem.StoreAndForwardPolicy`.
 @Observable
 @MainActor
 public final class OfflinePaymentManager {
-    /// The batch that is on its way: 0 or 1.
+    /// The number of batches on their way: 0 or 1.
     public private(set) var pendingBatchCount = 0
-    /// The payments that are stored, those of the batch and those that were set aside among them.
+    /// The number of stored payments, including those of the batch and those that were set aside.
     public private(set) var pendingTransactionCount = 0
-    /// Whether ``syncPendingTransactions()`` is under way.
+    /// True while ``syncPendingTransactions()`` is under way.
     public private(set) var isForwarding = false
-    /// What the last ``syncPendingTransactions()`` has come to, also where it failed; nil before the first.
+    /// The report of the last ``syncPendingTransactions()``, even if it failed; nil before the first.
     public private(set) var lastReport: PaymentForwarder.Report?
-    /// Why the last call of any kind failed; nil if it did not.
+    /// The message of the last call's error; nil if it succeeded.
     public private(set) var errorMessage: String?
 
     private let reader: PaymentCardReader
@@ -24,8 +24,10 @@ public final class OfflinePaymentManager {
     private let store: PaymentCardReaderStore
     @ObservationIgnored private var session: StoreAndForwardPaymentCardReaderSession?
 
+    /// Creates a manager.
+    ///
     /// - Parameters:
-    ///   - forwarder: what ``syncPendingTransactions()`` has forward the payments of `reader`.
+    ///   - forwarder: forwards the payments of `reader` on ``syncPendingTransactions()``.
     /// - Throws: `PaymentCardReaderError.storeAndForwardNotAllowed` if nothing may be stored, and nothing ever was.
     public init(reader: PaymentCardReader, forwarder: PaymentForwarder) throws {
         self.reader = reader
@@ -33,6 +35,8 @@ public final class OfflinePaymentManager {
         store = try reader.fetchPaymentCardReaderStore()
     }
 
+    /// Creates a manager with its own forwarder.
+    ///
     /// - Throws: `PaymentCardReaderError.storeAndForwardNotAllowed` if nothing may be stored, and nothing ever was.
     public convenience init(
         psp: any PaymentServiceProvider, reader: PaymentCardReader = PaymentCardReader(),
@@ -43,8 +47,8 @@ public final class OfflinePaymentManager {
             forwarder: PaymentForwarder(try reader.fetchPaymentCardReaderStore(), to: psp, pace: pace))
     }
 
-    /// Makes the reader ready to store payments: with `token`, if it is good and has not expired; else after the last
-    /// preparation that was made with one.  Records that the merchant accepts the terms, if need be.
+    /// Prepares the reader to store payments: with `token`, if it is valid; otherwise after the last online
+    /// preparation.  Records that the merchant accepts the terms, if necessary.
     ///
     /// - Throws: `PaymentCardReaderError`.
     public func initialize(token: PaymentCardReader.Token) async throws {
@@ -55,14 +59,15 @@ public final class OfflinePaymentManager {
         }
     }
 
-    /// Waits for a card, and stores the payment: it is on the disk when this returns.
+    /// Waits for a card, and stores the payment, which is on the disk when this returns.
     ///
-    /// - Parameter attachment: the application's own, such as its order: the store seals it with the payment, the payment
-    ///   service gets it in the batch, and the outcome has it.  Apple's interface, and so `readPaymentCard(_:)`, has no place
-    ///   for one.
-    /// - Returns: what was read.  Its `id` is the payment's in the ledger, in the batch, and at the payment service.
-    /// - Throws: ``TapToPayError/notInitialized``, `PaymentCardReaderSession.ReadError`, `PaymentCardReaderError`.  Nothing is
-    ///   stored then.
+    /// - Parameter attachment: the application's data, such as its order.  The store seals it with the payment, the
+    ///   payment service receives it in the batch, and the outcome returns it.  Apple's interface, and so
+    ///   `readPaymentCard(_:)`, has no attachment.
+    /// - Returns: the result of the read.  Its `id` identifies the payment in the ledger, in the batch, and at the
+    ///   payment service.
+    /// - Throws: ``TapToPayError/notInitialized``, `PaymentCardReaderSession.ReadError`, `PaymentCardReaderError`.
+    ///   Nothing is stored then.
     @discardableResult
     public func acceptPayment(
         amount: Decimal, currency: String, attachment: Data? = nil
@@ -72,12 +77,12 @@ public final class OfflinePaymentManager {
             return try await session.successfulRead(
                 PaymentCardTransactionRequest(amount: amount, currencyCode: currency), attachment: attachment)
         }
-        // The payment is taken, whatever becomes of the count.
+        // The payment is taken, even if counting fails.
         try? await count()
         return result
     }
 
-    /// Forwards what is stored: see ``PaymentForwarder/forward()``, also for what it throws.
+    /// Forwards the stored payments: see ``PaymentForwarder/forward()``, also for its errors.
     public func syncPendingTransactions() async throws {
         isForwarding = true
         defer { isForwarding = false }
@@ -91,7 +96,7 @@ public final class OfflinePaymentManager {
         try await refreshStatus()
     }
 
-    /// Counts anew what is stored: other things than this may store and forward.
+    /// Counts the stored payments again: others may store and forward, too.
     ///
     /// - Throws: `PaymentCardReaderStore.StoreError`.
     public func refreshStatus() async throws { try await noting { try await count() } }

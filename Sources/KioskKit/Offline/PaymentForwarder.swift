@@ -2,36 +2,39 @@ public import Foundation
 import Logging
 public import ProximityReader
 
-/// Sends the payments that are stored to their payment service, and deletes them here when that allows it.
+/// A forwarder that sends stored payments to their payment service, and deletes them with its permission.
 ///
-/// Each payment is charged once, and none is lost, whenever and however often the program is ended: every step is in the
-/// ledger before it is taken, a batch that was sent is sent again as it was, under the same key, and nothing is deleted but
-/// after the payment service's final answer about that payment.
+/// Each payment is charged once, and none is lost, whenever and however often the program ends.  Every step is
+/// recorded in the ledger before it is taken.  A batch that was sent is sent again unchanged, under the same key.  A
+/// payment is deleted only after the payment service's final answer about it.
 ///
-/// An answer counts if it names the payment, its amount, its currency and a final state.  What refuses the merchant, and what
-/// is no answer at all, is none about a payment: forwarding pauses then, longer each time, and goes on by itself (``run()``).
-/// See <doc:Answers>.
+/// An answer counts if it names the payment, its amount, its currency and a final status.  A refusal of the merchant,
+/// or no answer, says nothing about a payment: forwarding then pauses, longer each time, and continues automatically
+/// (``run()``).  See <doc:Answers>.
 public actor PaymentForwarder {
-    /// How much at once, how fast, and how patiently.
+    /// The batch size, the speed, and the patience of a forwarder.
     public struct Pace: Sendable {
-        /// The payments of a batch, at most.
+        /// The maximum number of payments in a batch.
         public var batchSize = 50
-        /// From one call of the payment service to the next, at least.
+        /// The least interval between two calls of the payment service.
         public var interval = Duration.seconds(1)
-        /// Before what has failed is tried again.  Each time twice as long as the time before, less up to a half by chance, so
-        /// that not all terminals come back at once.
+        /// The pause before a failed step is retried.  It doubles each time, and is reduced at random by up to one
+        /// half, which keeps many terminals from retrying at once.
         public var pause = Duration.seconds(1)
-        /// What pauses do not grow beyond.
+        /// The maximum pause.
         public var longestPause = Duration.seconds(300)
-        /// How often one step is tried before ``PaymentForwarder/forward()`` gives up.
+        /// The number of attempts at a step before ``PaymentForwarder/forward()`` gives up.
         public var attempts = 8
-        /// How often a payment may fail, where others are decided after it, before it is set aside.
+        /// The number of failures, each followed by the decision of another payment, after which a payment is set
+        /// aside.
         public var failures = 3
-        /// How often ``PaymentForwarder/run()`` looks whether something is stored.
+        /// The interval at which ``PaymentForwarder/run()`` looks for stored payments.
         public var look = Duration.seconds(30)
 
         public init() {}
 
+        /// Returns the pause after an attempt.
+        ///
         /// - Parameter chance: 0 to 1.
         func pause(after attempt: Int, chance: Double) -> Duration {
             // Beyond 2^30 times any pause is the longest.
@@ -40,23 +43,23 @@ public actor PaymentForwarder {
         }
     }
 
-    /// What became of the payments that were deleted, set aside or not decided.
+    /// A report on the payments that were deleted, set aside or not decided.
     public struct Report: Hashable, Sendable {
         public var approved = 0
         public var declined = 0
-        /// Their `id`s.  They stay stored, and go into no batch until somebody puts them back.
+        /// The `id`s of the payments that were set aside.  They stay stored, and out of further batches until somebody
+        /// puts them back.
         public var setAside: [String] = []
-        /// Those that were asked for and are not decided, and why, by their `id`.  They stay stored, and are asked for again,
-        /// behind the others.
+        /// The reasons for undecided payments, by `id`.  They stay stored, and are submitted again after the others.
         public var undecided: [String: String] = [:]
 
         public init() {}
     }
 
-    /// A batch that nobody but a person can go on with: the payment service has decided some of it, and now contradicts that.
-    /// Nothing behind it is forwarded meanwhile.
+    /// A batch that requires a person: the payment service has decided some of its payments, and now contradicts that.
+    /// Nothing after it is forwarded in the meantime.
     public struct HeldUp: Error, Hashable, Sendable, LocalizedError, CustomStringConvertible {
-        /// Its `id`.
+        /// The `id` of the batch.
         public let batch: String
         public let reason: String
 
@@ -69,13 +72,13 @@ public actor PaymentForwarder {
         public var errorDescription: String? { description }
     }
 
-    /// What cancelling a stored payment has come to.
+    /// The result of canceling a stored payment.
     public enum Cancellation: Hashable, Sendable {
-        /// Nobody is charged for it, nor will be.
+        /// Nobody is charged for the payment, nor will be.
         case cancelled
-        /// The payment service had decided it before.
+        /// The payment service had already decided the payment.
         case approved, declined
-        /// It may have been charged, or may be: why.
+        /// The payment may have been charged, or may yet be, with the reason.
         case unknown(String)
     }
 
@@ -89,38 +92,41 @@ public actor PaymentForwarder {
     private let decided: (@Sendable (ProximityReaderSystem.Ledger.Payment, PaymentResult) async -> Void)?
     private let logger = Logger(label: "KioskKit")
 
-    /// What the last call of ``forward()`` has come to so far, whether it has ended, failed or goes on.
+    /// The report of the last ``forward()``, which may have ended, failed or still be under way.
     public private(set) var lastReport = Report()
 
     private var running: Task<Void, any Error>?
     private var callers: [UUID: CheckedContinuation<Report, any Error>] = [:]
-    /// Those who wait for the end of one that is cancelled, so that another may begin.
+    /// The callers that wait for the end of a canceled run, so that another may begin.
     private var next: [UUID: CheckedContinuation<Report, any Error>] = [:]
     /// Returns when the payment service may be called again.
     private var interval: @Sendable () async throws -> Void = {}
-    /// The size of the next batch: smaller, while one is looked for that the payment service refuses.
+    /// The size of the next batch, reduced while the forwarder isolates a payment that the payment service refuses.
     private var size: Int
-    /// What the payment service takes at once, as far as it is known.
+    /// The maximum batch size that the payment service accepts, as far as it is known.
     private var largest: Int
     /// The last deletion token that was of no use.
     private var uselessToken: String?
-    /// Payments that have failed alone; they are tried behind the others, and alone.
+    /// Payments that have failed alone; they are submitted after the others, and alone.
     private var suspects: Set<String> = []
-    /// Of these, those after which nothing else has been decided yet, and why they have failed.
+    /// The reasons of those of them after whose failure no other payment has been decided yet.
     private var pending: [String: String] = [:]
-    /// How often each payment has failed where others were decided after it.
+    /// The number of failures of each payment, each followed by the decision of another one.
     private var failures: [String: Int] = [:]
-    /// How often in a row forwarding has paused, why the last time, and for how long.
+    /// The number of consecutive pauses, with the last reason and length.
     private var pauses: (count: Int, reason: String, length: Duration) = (0, "", .zero)
 
+    /// Creates a forwarder.
+    ///
     /// - Parameters:
-    ///   - clock: what pauses are measured with.
-    ///   - chance: a random number from 0 to 1.
-    ///   - renewCredentials: called once when the payment service says that it does not know this terminal; nil: that ends
-    ///     ``forward()``.
-    ///   - decided: told of each decision when it is on the disk: at least once, and again after the program was ended before
-    ///     it returned, which acknowledges the outcome (`ProximityReaderSystem.Ledger.outcomes()`).  Where the ledger alone
-    ///     knows it then, the result's `id` is the payment's.  nil: whoever reads the outcomes acknowledges them.
+    ///   - clock: measures the pauses.
+    ///   - chance: returns a random number from 0 to 1.
+    ///   - renewCredentials: called once when the payment service does not know this terminal; nil ends ``forward()``
+    ///     instead.
+    ///   - decided: receives each decision when it is on the disk: at least once, and again if the program ended
+    ///     before it returned.  Its return acknowledges the outcome (`ProximityReaderSystem.Ledger.outcomes()`).  If
+    ///     only the ledger knows the decision, the result's `id` is the payment's.  With nil the reader of the
+    ///     outcomes acknowledges them.
     public init(
         _ store: PaymentCardReaderStore, to psp: any PaymentServiceProvider, pace: Pace = Pace(),
         clock: any Clock<Duration> = ContinuousClock(),
@@ -141,10 +147,10 @@ public actor PaymentForwarder {
 
     // MARK: Calls
 
-    /// Forwards what is stored now and later, until the task is cancelled.
+    /// Forwards payments, present and future, until the task is canceled.
     ///
-    /// Where the payment service refuses the merchant or does not answer, it pauses: `Ledger.summary()` has why, and until
-    /// when.  The log tells it once.
+    /// If the payment service refuses the merchant or does not answer, forwarding pauses: `Ledger.summary()` returns
+    /// the reason and the end of the pause.  The log has it once.
     ///
     /// - Throws: `CancellationError`.
     public func run() async throws {
@@ -160,22 +166,22 @@ public actor PaymentForwarder {
         }
     }
 
-    /// Forwards what is stored, the oldest first, until nothing is left but what was set aside or is not decided.
+    /// Forwards the stored payments, the oldest first, until only those remain that were set aside or are undecided.
     ///
-    /// A payment service that does not answer is asked again; one that refuses a batch gets smaller ones, until the payment
-    /// is found that it refuses.  The others go on around that.  Called while it is under way, it waits for the end of that.
-    /// Cancelling the task ends its wait; if nobody else waits, it ends forwarding after the call under way, and returns then.
-    /// Everything goes on with the next call, also of another program.
+    /// If the payment service does not answer, the call is repeated; if it refuses a batch, smaller ones follow until
+    /// the refused payment is isolated.  The other payments continue.  A call during another one waits for its end.
+    /// Canceling the task ends the wait; when nobody else waits, forwarding ends after the present call, and this
+    /// returns then.  The next call continues, even in another program.
     ///
-    /// - Throws: ``PaymentServiceError`` if the payment service did not answer as often as the pace has it, does not know this
-    ///   terminal, or decides nothing; ``HeldUp``; `PaymentCardReaderStore.StoreError`; `CancellationError`.
-    ///   ``lastReport`` has what was done before.
+    /// - Throws: ``PaymentServiceError`` if the payment service did not answer within the pace's attempts, does not
+    ///   know this terminal, or decides nothing; ``HeldUp``; `PaymentCardReaderStore.StoreError`; `CancellationError`.
+    ///   ``lastReport`` covers everything before.
     @discardableResult public func forward() async throws -> Report {
         try Task.checkCancellation()
         let caller = UUID()
         return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                // One that was cancelled by its last caller ends before another begins.
+                // A run that its last caller canceled ends before another begins.
                 if running?.isCancelled == true { next[caller] = continuation } else { callers[caller] = continuation }
                 if running == nil { start() }
                 if Task.isCancelled { leave(caller) }
@@ -217,14 +223,14 @@ public actor PaymentForwarder {
         }
     }
 
-    /// Takes a stored payment back.
+    /// Cancels a stored payment.
     ///
-    /// One that the payment service may have seen is not forgotten here: the payment service is asked, and where it has
-    /// decided nothing, told not to.
+    /// If the payment service may have seen the payment, it is asked for its decision, and, without one, told not to
+    /// charge.
     ///
-    /// - Returns: what is known then.  After ``Cancellation/unknown(_:)`` no other payment is to be taken in its place.
-    /// - Throws: `StoreError.storeAndForwardResultsNotFound` for a payment that was never stored, or is taken back already;
-    ///   other `PaymentCardReaderStore.StoreError`.
+    /// - Returns: the state after that.  After ``Cancellation/unknown(_:)`` do not take another payment in its place.
+    /// - Throws: `StoreError.storeAndForwardResultsNotFound` for a payment that was never stored, or is already
+    ///   withdrawn; other `PaymentCardReaderStore.StoreError`.
     public func cancel(_ payment: String) async throws -> Cancellation {
         if try await ledger.withdraw(payment: payment, reason: "cancelled by the application") { return .cancelled }
         guard let known = try await ledger.payment(payment) else {
@@ -240,7 +246,7 @@ public actor PaymentForwarder {
                 if let objection = result.objection(of: known) { return .unknown(objection) }
                 return result.status == .approved ? .approved : .declined
             }
-            // Nothing was approved under this key, nor will be: what is still on its way is declined.
+            // Nothing is approved under this key, now or later: a call still on its way is declined.
             try await call {
                 try await $0.reverse(idempotencyKey: payment, amount: known.amount, currency: known.currency)
             }
@@ -252,16 +258,16 @@ public actor PaymentForwarder {
 
     // MARK: A round
 
-    /// What is remembered for as long as ``forward()`` lasts.
+    /// The state of one ``forward()``.
     private struct Round {
         var hasRenewedCredentials = false
-        /// How many payments were decided, and how many have failed alone since one was.
+        /// The number of decided payments, and of those that failed alone since.
         var decided = 0
         var failedInRow = 0
-        /// Those that have failed alone, and why the last one did.
+        /// The payments that failed alone, and the reason of the last.
         var failed: Set<String> = []
         var failure: PaymentServiceError?
-        /// How many deletion tokens in a row were of no use.
+        /// The number of consecutive deletion tokens that were of no use.
         var uselessTokens = 0
     }
 
@@ -271,19 +277,21 @@ public actor PaymentForwarder {
         await tell()
         while let batch = try await nextBatch(round) {
             try Task.checkCancellation()
-            // Of a program that was ended before it used it: the payment service may give no other.
+            // A program may have ended before it used the token: the payment service may give no other.
             if let token = try await ledger.deletionToken()?.rawValue, token != uselessToken {
                 try await delete(batch, token, &round)
             } else if let token = try await submit(batch, &round) {
                 try await delete(batch, token, &round)
             }
         }
-        // Where nothing was decided at all, it is not the payments that are wrong.
+        // If nothing was decided at all, the payments are not at fault.
         if round.decided == 0, let failure = round.failure { throw failure }
         await resume()
     }
 
-    /// - Returns: the batch that there is, or a new one; nil if nothing is left.
+    /// Returns the next batch.
+    ///
+    /// - Returns: the present batch, or a new one; nil if nothing is left.
     private func nextBatch(_ round: Round) async throws -> StoreAndForwardBatch? {
         typealias StoreError = PaymentCardReaderStore.StoreError
         while true {
@@ -299,7 +307,7 @@ public actor PaymentForwarder {
                 return try await ledger.makeBatch(size: min(size, count), without: others)
             } catch StoreError.storeAndForwardBatchAlreadyExists {
             } catch StoreError.storeAndForwardBatchSizeInvalid {
-                // The last one was taken back meanwhile.
+                // The last one was withdrawn in the meantime.
             } catch StoreError.unknown(code: Self.diskIsFull) where size > 1 {
                 self.size = max(1, size / 2)
             } catch StoreError.storeAndForwardResultsNotFound {}
@@ -311,12 +319,12 @@ public actor PaymentForwarder {
 
     // MARK: Sending
 
-    /// Sends a batch until it is answered, and notes what was decided.
+    /// Submits a batch until it is answered, and records the decisions.
     ///
     /// - Returns: the deletion token; nil if the batch is dissolved.
     private func submit(_ batch: StoreAndForwardBatch, _ round: inout Round) async throws -> String? {
         let data = try batch.data
-        // By a program that was ended before it knew the answer, or by this one.
+        // Sent by a program that ended before it knew the answer, or by this one.
         var wasSent = try await payments(of: batch).contains { $0.state != .batched }
         var attempt = 0
         while true {
@@ -341,7 +349,7 @@ public actor PaymentForwarder {
                         try await divide(batch, error, &round)
                         return nil
                     }
-                    // What refuses this call tells nothing of one before it, whose answer was lost.
+                    // A refusal of this call says nothing about an earlier one whose answer was lost.
                     isAboutBatch = true
                 case .notAuthorised:
                     guard let renewCredentials, !round.hasRenewedCredentials else { throw error }
@@ -355,7 +363,7 @@ public actor PaymentForwarder {
                 }
             }
             let isLast = attempt >= pace.attempts
-            // A batch that is never answered, of a payment service that answers what it is asked of each payment.
+            // The batch is never answered, although the payment service answers inquiries about each payment.
             if isAboutBatch || (isLast || size < min(pace.batchSize, largest)) && failure.isNoAnswer {
                 do {
                     try await inquire(batch, failure, &round)
@@ -369,9 +377,9 @@ public actor PaymentForwarder {
         }
     }
 
-    /// Calls the payment service, not before the interval is over.
+    /// Calls the payment service, after the interval.
     ///
-    /// - Throws: ``PaymentServiceError``, whatever the call has thrown; `CancellationError` before it.
+    /// - Throws: ``PaymentServiceError`` for any error of the call; `CancellationError` before it.
     private func call<Value: Sendable>(
         _ body: @escaping @Sendable (any PaymentServiceProvider) async throws -> Value
     ) async throws -> Value {
@@ -379,7 +387,7 @@ public actor PaymentForwarder {
         try Task.checkCancellation()
         interval = clock.timer(pace.interval)
         do {
-            // A task of its own: a call that moves money is not broken off.
+            // In its own task: a call that moves money is not interrupted.
             return try await Task { [psp] in try await body(psp) }.value
         } catch let error as PaymentServiceError {
             throw error
@@ -392,7 +400,7 @@ public actor PaymentForwarder {
         try await ledger.payments(batch.payments.map(\.id))
     }
 
-    /// Notes what was decided, by the payments' `id`, and of what it is not known; and tells it.
+    /// Records and delivers the decisions, and the reasons for undecided payments, by the payments' `id`.
     private func note(
         _ decisions: [String: PaymentResult], of batch: StoreAndForwardBatch, deletionToken: String? = nil
     ) async throws {
@@ -421,7 +429,7 @@ public actor PaymentForwarder {
         await tell()
     }
 
-    /// Tells of the decisions that nobody has acknowledged.
+    /// Delivers the decisions that nobody has acknowledged.
     private func tell() async {
         guard let decided else { return }
         do {
@@ -430,15 +438,15 @@ public actor PaymentForwarder {
                 try await ledger.acknowledge(outcome.id)
             }
         } catch {
-            // They are told again.
+            // They are delivered again.
             logger.warning("outcomes are not acknowledged: \(type(of: error))")
         }
     }
 
     // MARK: After the answer
 
-    /// Asks the payment service about each payment of a batch that it does not answer as it must, and dissolves the batch:
-    /// what it has decided is deleted, the rest comes into smaller ones.
+    /// Asks the payment service about each payment of a batch for which it gives no valid answer, and dissolves the
+    /// batch: decided payments are deleted, the rest goes into smaller batches.
     ///
     /// - Throws: ``PaymentServiceError`` if it does not answer that either; the batch stays.
     private func inquire(
@@ -472,7 +480,8 @@ public actor PaymentForwarder {
         if batch.count == 1, let payment = left.first { try failAlone(payment.id, failure, &round) }
     }
 
-    /// Dissolves a batch that the payment service has taken nothing of.  Half of it is next; what fails alone has failed.
+    /// Dissolves a batch of which the payment service has taken nothing.  Half of it is next; a payment that was alone
+    /// in it has failed.
     private func divide(
         _ batch: StoreAndForwardBatch, _ failure: PaymentServiceError, _ round: inout Round
     ) async throws {
@@ -487,8 +496,8 @@ public actor PaymentForwarder {
         try failAlone(payment.id, failure, &round)
     }
 
-    /// Deletes what the payment service allows.  What fails of that is tried again, and nothing else; a token that is of no use
-    /// is replaced, by sending the batch again.
+    /// Deletes the payments that the payment service permits to delete.  A failed deletion is retried by itself; a
+    /// useless token is replaced by sending the batch again.
     private func delete(_ batch: StoreAndForwardBatch, _ token: String, _ round: inout Round) async throws {
         typealias StoreError = PaymentCardReaderStore.StoreError
         var payments: [ProximityReaderSystem.Ledger.Payment] = []
@@ -502,7 +511,7 @@ public actor PaymentForwarder {
             } catch let error as StoreError {
                 switch error {
                 case .storeAndForwardBatchNotFound where try await ledger.batch()?.id != batch.id:
-                    // Somebody else has deleted it.
+                    // Another process has deleted it.
                     return
                 case .storeAndForwardBatchNotFound, .storeAndForwardDeletionTokenInvalid,
                     .storeAndForwardDeletionTokenExpired:
@@ -527,7 +536,7 @@ public actor PaymentForwarder {
             fail(
                 payment.id, .noAnswer(lastReport.undecided[payment.id] ?? "it does not decide this payment"), &round)
         }
-        // Others of the same batch are decided.
+        // Other payments of the batch are decided.
         if left.count < batch.count { await confirm(&round) }
         size = min(pace.batchSize, largest, max(1, size) * 2)
     }
@@ -545,16 +554,16 @@ public actor PaymentForwarder {
         await confirm(&round)
     }
 
-    /// A payment has failed in a batch of its own.  Where three do so one after the other, it is not the payments that are
-    /// wrong.
+    /// Records that a payment failed in its own batch.  If three do so one after the other, the payments are not at
+    /// fault.
     private func failAlone(_ payment: String, _ failure: PaymentServiceError, _ round: inout Round) throws {
         fail(payment, failure, &round)
         round.failedInRow += 1
         if round.failedInRow >= 3 { throw failure }
     }
 
-    /// A payment that is in no batch has failed: the others go first from now on.  Whether it is wrong, or the payment
-    /// service, the next decision tells.
+    /// Records that a payment outside a batch failed: the others now precede it.  The next decision shows whether the
+    /// payment or the payment service is at fault.
     private func fail(_ payment: String, _ failure: PaymentServiceError, _ round: inout Round) {
         round.failed.insert(payment)
         round.failure = failure
@@ -564,7 +573,8 @@ public actor PaymentForwarder {
         size = min(pace.batchSize, largest)
     }
 
-    /// Another payment is decided: so the payment service is well, and what has failed before is to blame for that itself.
+    /// Records that another payment is decided: the payment service works, so payments that failed before are at fault
+    /// themselves.
     private func confirm(_ round: inout Round) async {
         round.failedInRow = 0
         for (payment, reason) in pending {
@@ -617,7 +627,7 @@ public actor PaymentForwarder {
 }
 
 extension PaymentResult {
-    /// Why this does not settle a payment; nil if it does.
+    /// Returns the reason for which this does not settle a payment; nil if it does.
     func objection(of payment: ProximityReaderSystem.Ledger.Payment) -> String? {
         objection(of: payment.id, payment.amount, payment.currency)
     }
@@ -636,7 +646,9 @@ extension PaymentServiceError {
 }
 
 extension Clock where Duration == Swift.Duration {
-    /// - Returns: what returns when `duration` is over from now.
+    /// Returns a timer.
+    ///
+    /// - Returns: a function that returns when `duration` is over from now.
     fileprivate func timer(_ duration: Duration) -> @Sendable () async throws -> Void {
         let end = now.advanced(by: duration)
         return { try await sleep(until: end, tolerance: nil) }

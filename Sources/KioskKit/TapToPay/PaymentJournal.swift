@@ -6,8 +6,7 @@ import Logging
 import Synchronization
 import Waiting
 
-/// A payment or a refund that a payment service was asked for and whose outcome the application has not learned, or that has to
-/// be taken back.
+/// A payment or a refund whose outcome the application does not know, or that has to be reversed.
 public struct UnsettledPayment: Hashable, Sendable, Identifiable {
     public enum Kind: String, Codable, Sendable {
         case payment
@@ -16,13 +15,13 @@ public struct UnsettledPayment: Hashable, Sendable, Identifiable {
 
     /// The idempotency key.
     public let id: String
-    /// Nil, as are the next two, for a key that had to be taken back and nothing else is known of.
+    /// The kind; nil, like the next two properties, for a key to be reversed about which nothing else is known.
     public let kind: Kind?
-    /// In the currency's major unit.
+    /// The amount in the currency's major unit.
     public let amount: Decimal?
-    /// Of ISO 4217.
+    /// The ISO 4217 code of the currency.
     public let currency: String?
-    /// When it was written down, before the payment service was asked.
+    /// The time at which the entry was written, before the payment service was asked.
     public let time: Date
 
     package init(id: String, kind: Kind?, amount: Decimal?, currency: String?, time: Date = Date()) {
@@ -30,12 +29,12 @@ public struct UnsettledPayment: Hashable, Sendable, Identifiable {
     }
 }
 
-/// Something about the journal of payments that a person has to look after.
+/// A problem of the payment journal that a person has to look into.
 public enum JournalAlarm: Hashable, Sendable {
-    /// A payment has to be taken back, and the disk does not hold that.  No other payment begins until it does, or until the
-    /// payment service has confirmed the reversal: it is tried again and again.
+    /// A payment has to be reversed, and the disk does not record that.  No other payment begins until it does, or
+    /// until the payment service has confirmed the reversal; both are retried.
     case reversalNotWritten(UnsettledPayment, reason: String)
-    /// A file of the journal's folder is no entry: a payment may have to be taken back that nobody knows.
+    /// A file of the journal's folder is not an entry: there may be an unknown payment to reverse.
     case unreadable(file: String, reason: String)
 }
 
@@ -50,27 +49,27 @@ extension JournalAlarm: CustomStringConvertible {
     }
 }
 
-/// The payments that are not settled, on the disk before the payment service hears of them, and without card data.
+/// The journal of payments that are not settled, on the disk before the payment service is asked, without card data.
 ///
-/// In a folder of mode 0700, each in a file of its own, that is locked (flock) by the process that has the payment in hand: whoever
-/// can lock it knows that the process has ended.  Its name is `KEY.payment`, where KEY is the SHA-256 of the idempotency key.
-/// Each line is a JSON value: first the payment, then its states as it comes to them.  The last line counts; one without its
-/// end was never written.
+/// The folder has mode 0700, and each payment its own file, locked (flock) by the process that handles the payment.  A
+/// lock that can be taken shows that the process has ended.  The name is `KEY.payment`, where KEY is the SHA-256 of
+/// the idempotency key.  Each line is a JSON value: first the payment, then its successive states.  The last line
+/// counts; a line without its end was never written.
 package final class PaymentJournal: Sendable {
-    /// Nil: in memory, for as long as the process lives.
+    /// The folder; nil keeps the journal in memory, for the life of the process.
     fileprivate let folder: String?
     fileprivate let disk: Disk
-    /// Blocks for the disk.
+    /// A queue for blocking disk calls.
     private let queue = DispatchQueue(label: "swift-contactless.journal")
-    /// All of them each time: of those that nobody has taken yet, the last are enough.
+    /// Each element is the whole list, so only the last one is buffered.
     private let allAlarms = Multicast<[JournalAlarm]>([], keeping: .newest(1))
 
     package init(folder: URL?, disk: Disk = Disk()) { (self.folder, self.disk) = (folder?.path, disk) }
 
-    /// The calls that change an entry, so that a test can have them fail.  Each returns an errno, or 0.
+    /// The calls that change an entry, replaceable so that a test can make them fail.  Each returns an errno, or 0.
     package struct Disk: Sendable {
         package var write: @Sendable (_ descriptor: Int32, _ bytes: [UInt8], _ offset: Int) -> Int32 = {
-            // A longer line may be here, whole, that the disk did not confirm.
+            // A complete longer line may exist that the disk did not confirm.
             guard ftruncate($0, off_t($2)) == 0 else { return errno }
             let count = pwrite($0, $1, $1.count, $2)
             guard count == $1.count else { return count < 0 ? errno : ENOSPC }
@@ -84,43 +83,45 @@ package final class PaymentJournal: Sendable {
         package let description: String
         init(_ code: Int32, _ path: String) { description = "\(path): \(String(cString: strerror(code)))" }
 
-        /// Why something could not be written down: of what is not the journal's own, the type alone.
+        /// Returns the reason of a failure; for a foreign error, its type alone.
         static func reason(_ error: any Error) -> String {
             (error as? Failure)?.description ?? "\(type(of: error))"
         }
     }
 
-    /// How far a payment has come.
+    /// The progress of a payment.
     package enum State: Codable, Hashable, Sendable {
-        /// The payment service is asked, and whoever has asked is told nothing: it may be taken back.
+        /// The payment service is asked, and the caller has no result: the payment may be reversed.
         case asked
-        /// It is decided, and from now on the application may be told: it is not taken back unless the application says so.
+        /// The payment is decided, and the application may now learn of it: it is reversed only at the application's
+        /// request.
         case decided(PaymentResult)
-        /// It is to be taken back, and the payment service has not confirmed that it is.
+        /// The payment is to be reversed, and the payment service has not confirmed the reversal.
         case reversal
         /// Nothing remains to be done.
         case settled
     }
 
-    /// Writes a payment down: it is on the disk when this returns.
+    /// Records a payment, which is on the disk when this returns.
     ///
-    /// - Parameter note: the application's own, without card data.
-    /// - Throws: ``Failure``; nothing is written down then.
+    /// - Parameter note: the application's data, without card data.
+    /// - Throws: ``Failure``; nothing is recorded then.
     package func begin(_ payment: UnsettledPayment, note: Data? = nil) async throws -> OpenPayment {
         let open = OpenPayment(payment, .asked, note: note, in: self)
         try await onQueue { try open.create() }
         return open
     }
 
-    /// A payment that nothing else is known of, to be taken back: it is on the disk after ``OpenPayment/willReverse()``.
+    /// Returns a payment to reverse about which nothing else is known: it is on the disk after
+    /// ``OpenPayment/willReverse()``.
     func reversal(of key: String) -> OpenPayment {
         OpenPayment(
             UnsettledPayment(id: key, kind: nil, amount: nil, currency: nil), .reversal, note: nil, in: self)
     }
 
-    /// Takes over what processes have left that are gone, the oldest first.
+    /// Takes over the entries of ended processes, the oldest first.
     ///
-    /// What is settled is removed.  What cannot be read stays, and is told by ``alarms``.
+    /// Settled entries are removed.  An unreadable one stays, and raises an alarm (``alarms``).
     package func leftovers() async throws -> [OpenPayment] {
         try await onQueue { [self] in
             guard let folder else { return [] }
@@ -138,7 +139,7 @@ package final class PaymentJournal: Sendable {
 
     private enum Found {
         case payment(OpenPayment)
-        /// In another process's hand, or settled.
+        /// The entry is settled, or another process has it.
         case nothing
         case unreadable(String)
     }
@@ -149,7 +150,7 @@ package final class PaymentJournal: Sendable {
             return errno == ENOENT ? .nothing : .unreadable(String(cString: strerror(errno)))
         }
         var (here, there) = (stat(), stat())
-        // Whoever had the lock until now may have removed it.
+        // The previous holder of the lock may have removed the file.
         guard flock(descriptor, LOCK_EX | LOCK_NB) == 0, fstat(descriptor, &here) == 0, lstat(path, &there) == 0,
             here.st_ino == there.st_ino
         else {
@@ -157,7 +158,7 @@ package final class PaymentJournal: Sendable {
             return .nothing
         }
         guard !path.hasSuffix(".new") else {
-            // It never had its name: the payment service was not asked.
+            // The file never got its name: the payment service was not asked.
             _ = disk.remove(path)
             close(descriptor)
             return .nothing
@@ -183,14 +184,14 @@ package final class PaymentJournal: Sendable {
         return .nothing
     }
 
-    /// No entry is longer.
+    /// The maximum length of an entry.
     private static let longest = 1 << 16
 
     private static func read(_ descriptor: Int32, size: Int) throws(Damage) -> (Record, [State], length: Int) {
         guard size <= longest else { throw Damage(description: "it is longer than an entry can be") }
         var bytes = [UInt8](repeating: 0, count: size)
         guard pread(descriptor, &bytes, size, 0) == size else { throw Damage(description: "it cannot be read") }
-        // What has no end was being written.
+        // A line without an end was being written.
         guard let end = bytes.lastIndex(of: 0x0A) else { throw Damage(description: "it is cut off") }
         let lines = bytes[...end].split(separator: 0x0A, omittingEmptySubsequences: false).dropLast()
         guard let first = lines.first, let record = try? JSONDecoder().decode(Record.self, from: Data(first)) else {
@@ -207,10 +208,10 @@ package final class PaymentJournal: Sendable {
 
     // MARK: Alarms
 
-    /// Those that nobody has looked after yet.
+    /// The alarms that nobody has looked into yet.
     package var alarms: [JournalAlarm] { allAlarms.latest ?? [] }
 
-    /// All of them: as they are now, then with each change; of those not taken yet the last is kept.
+    /// All alarms: the present list first, then each change; the stream buffers the last list.
     package var alarmUpdates: AsyncStream<[JournalAlarm]> { allAlarms.stream() }
 
     fileprivate func raise(_ alarm: JournalAlarm?, of payment: UnsettledPayment) {
@@ -246,7 +247,7 @@ package final class PaymentJournal: Sendable {
         }
     }
 
-    /// Gives a file its name, where no entry has it but one that is settled.
+    /// Gives a file its name, unless an unsettled entry has it.
     fileprivate func rename(_ new: String, _ path: String) throws {
         if link(new, path) != 0 {
             guard errno == EEXIST else { throw Failure(errno, path) }
@@ -256,7 +257,7 @@ package final class PaymentJournal: Sendable {
         unlink(new)
     }
 
-    /// Forces the names in a folder to the disk.
+    /// Flushes the directory entries of a folder to the disk.
     fileprivate func synchronise(_ folder: String) throws {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Failure(errno, folder) }
@@ -264,7 +265,7 @@ package final class PaymentJournal: Sendable {
         guard fsync(descriptor) == 0 else { throw Failure(errno, folder) }
     }
 
-    /// Begins at once: what is called first comes first.
+    /// Starts at once: calls keep their order.
     fileprivate nonisolated(nonsending) func onQueue<Value: Sendable>(
         _ body: @escaping @Sendable () throws -> Value
     ) async throws -> Value {
@@ -273,7 +274,7 @@ package final class PaymentJournal: Sendable {
         }
     }
 
-    /// As it is in the file.
+    /// An entry as stored in the file.
     fileprivate struct Record: Codable {
         let key: String
         let kind: UnsettledPayment.Kind?
@@ -296,22 +297,22 @@ package final class PaymentJournal: Sendable {
     }
 }
 
-/// A payment of the journal that this process has in hand.  Let go of before it is settled, it is a leftover.
+/// A payment of the journal that this process handles.  If released before it is settled, it becomes a leftover.
 package final class OpenPayment: Sendable {
     package let payment: UnsettledPayment
     package let note: Data?
-    /// Whether another run of the program has asked for it.
+    /// True if an earlier run of the program requested the payment.
     package let isLeftover: Bool
     private let journal: PaymentJournal
-    /// Changed on the journal's queue alone, one call after the other; read from anywhere.  Never held while the disk is waited
-    /// for.
+    /// The state, changed only on the journal's queue, one call after the other, and read from anywhere.  The mutex is
+    /// never held during a disk call.
     private let stand: Mutex<Stand>
-    /// Used on the journal's queue alone.
+    /// The file, used only on the journal's queue.
     private let file: Mutex<File?>
 
     struct File {
         let descriptor: Int32
-        /// To the end of the last line.
+        /// The length up to the end of the last line.
         var length: Int
     }
 
@@ -320,7 +321,7 @@ package final class OpenPayment: Sendable {
             didSet { if state == .reversal { isReversal = true } }
         }
         var isReversal: Bool
-        /// The disk's; nil where there is no file.
+        /// The state on the disk; nil without a file.
         var written: PaymentJournal.State?
     }
 
@@ -338,14 +339,14 @@ package final class OpenPayment: Sendable {
     private func letGo() { if let file = file.withLock({ $0.take() }) { close(file.descriptor) } }
 
     package var state: PaymentJournal.State { stand.withLock { $0.state } }
-    /// Whether it has to be taken back, or has been.
+    /// True if the payment has to be reversed, or was.
     package var isReversal: Bool { stand.withLock { $0.isReversal } }
-    /// Whether it has to be taken back and the disk does not hold that.
+    /// True if the payment has to be reversed and the disk does not record that.
     package var isUnwritten: Bool { stand.withLock { $0.state == .reversal && $0.written != .reversal } }
 
-    /// It is decided: on the disk when this returns, and to be told then.
+    /// Records the decision, which is on the disk when this returns, and may then be delivered.
     ///
-    /// - Throws: ``PaymentJournal/Failure``; it is as before then.  ``TapToPayError/takenBack``.
+    /// - Throws: ``PaymentJournal/Failure``; the entry is then unchanged.  ``TapToPayError/takenBack``.
     package func decide(_ result: PaymentResult) async throws {
         try await journal.onQueue { [self] in
             guard !isReversal else { throw TapToPayError.takenBack }
@@ -354,9 +355,11 @@ package final class OpenPayment: Sendable {
         }
     }
 
-    /// From now on it has to be taken back, whatever this throws: on the disk when this returns.
+    /// Records that the payment has to be reversed.  That holds even if this throws; it is on the disk when this
+    /// returns.
     ///
-    /// - Throws: ``PaymentJournal/Failure``; ``isUnwritten`` then, and ``PaymentJournal/alarms`` has it.
+    /// - Throws: ``PaymentJournal/Failure``; then ``isUnwritten`` is true, and ``PaymentJournal/alarms`` contains the
+    ///   payment.
     package func willReverse() async throws {
         do {
             try await journal.onQueue { [self] in
@@ -372,9 +375,9 @@ package final class OpenPayment: Sendable {
         }
     }
 
-    /// It is not taken back after all, as whoever was asked for that has said.
+    /// Records that the payment is not reversed after all, by the answer of the service that was asked for it.
     ///
-    /// - Throws: ``PaymentJournal/Failure``; it is as before then.
+    /// - Throws: ``PaymentJournal/Failure``; the entry is then unchanged.
     package func keep() async throws {
         try await journal.onQueue { [self] in
             guard state == .reversal else { return }
@@ -384,9 +387,9 @@ package final class OpenPayment: Sendable {
         journal.raise(nil, of: payment)
     }
 
-    /// Nothing remains to be done: the entry says so and is removed, unless the log says otherwise.
+    /// Records that nothing remains to be done, and removes the entry; the log reports a failure.
     ///
-    /// An entry of the same key that is begun after this was called finds its name free.
+    /// An entry of the same key that begins after this call finds its name free.
     package nonisolated(nonsending) func settle() async {
         do {
             try await journal.onQueue { [self] in
@@ -397,7 +400,7 @@ package final class OpenPayment: Sendable {
                 let path = journal.path(payment.id, "payment")
                 let failure = journal.disk.remove(path)
                 guard failure != 0 else { return try journal.synchronise(folder) }
-                // Whoever finds it knows that it is over.
+                // A process that finds the file knows that the payment is over.
                 try write(.settled)
                 logger.warning("payment \(payment.id) is settled, and its entry stays: errno \(failure)")
             }
@@ -407,14 +410,14 @@ package final class OpenPayment: Sendable {
         journal.raise(nil, of: payment)
     }
 
-    /// On the journal's queue.
+    /// Writes a state, on the journal's queue.
     ///
     /// - Throws: ``PaymentJournal/Failure``
     private func write(_ state: PaymentJournal.State) throws {
         if journal.folder != nil {
             guard let file = file.withLock({ $0 }) else { return }
             let line = Array(try JSONEncoder().encode(state)) + [0x0A]
-            // What was written in part, before, is written over.
+            // A partly written line is overwritten.
             let failure = journal.disk.write(file.descriptor, line, file.length)
             guard failure == 0 else { throw PaymentJournal.Failure(failure, journal.path(payment.id, "payment")) }
             self.file.withLock { $0?.length += line.count }
@@ -422,9 +425,9 @@ package final class OpenPayment: Sendable {
         stand.withLock { $0.written = state }
     }
 
-    /// Makes the file, on the journal's queue: under its name when it is whole and locked.
+    /// Creates the file, on the journal's queue: it gets its name when it is complete and locked.
     ///
-    /// - Throws: ``PaymentJournal/Failure``; EEXIST where the journal has one of that name, which stays as it is.
+    /// - Throws: ``PaymentJournal/Failure``; EEXIST if the journal has a file of that name, which is unchanged.
     fileprivate func create() throws {
         let state = state
         defer { if journal.folder == nil { stand.withLock { $0.written = state } } }

@@ -3,19 +3,21 @@ import Logging
 public import ProximityReader
 import Waiting
 
-/// What moves money: each payment is in the journal before the payment service is asked for it, and until its outcome is known.
+/// The calls that move money: each payment is in the journal before the payment service is asked, and until its
+/// outcome is known.
 extension TapToPayService {
     /// Waits for a card, and has the payment service charge it.
     ///
-    /// - Returns: also for a payment that was declined.
-    /// - Throws: ``TapToPayError``, `PaymentCardReaderSession.ReadError`, `PaymentCardReaderError`, ``PaymentServiceError``.
+    /// - Returns: the decision, whether approved or declined.
+    /// - Throws: ``TapToPayError``, `PaymentCardReaderSession.ReadError`, `PaymentCardReaderError`,
+    ///   ``PaymentServiceError``.
     public func charge(amount: Decimal, currency: String) async throws -> PaymentResult {
         try checkWritten()
         let card = try await read(PaymentCardTransactionRequest(amount: amount, currencyCode: currency))
         return try await authorise(card, amount: amount, currency: currency)
     }
 
-    /// Waits for a card, and has the payment service give money back to it.  Otherwise as ``charge(amount:currency:)``.
+    /// Waits for a card, and has the payment service refund to it; otherwise like ``charge(amount:currency:)``.
     public func refund(amount: Decimal, currency: String) async throws -> RefundResult {
         try checkWritten()
         let card = try await read(
@@ -25,13 +27,13 @@ extension TapToPayService {
 
     /// Has the payment service charge a card that was read.
     ///
-    /// The idempotency key is the read's `id`: however often this is called for one read, it is charged once.  It is on the
-    /// disk before the service is asked, and until it has answered.  A service that does not answer, or not about this payment
-    /// and for good (``PaymentResult/objection(of:_:_:)``), is asked again, each time after a pause.  Cancelling the task before
-    /// the service is asked the first time keeps it from being asked; afterwards the answer to the call under way is awaited, and
-    /// no other is made.
+    /// The idempotency key is the read's `id`: however often this is called for one read, the card is charged once.
+    /// The payment is in the journal before the service is asked, and until it has answered.  If the service gives no
+    /// answer, or none that is final and about this payment (``PaymentResult/objection(of:_:_:)``), it is asked again,
+    /// each time after a pause.  Canceling the task before the first request prevents it; afterward the call waits for
+    /// the answer to the present request, and makes no other.
     ///
-    /// - Throws: ``TapToPayError``; ``PaymentServiceError`` if nothing was done;
+    /// - Throws: ``TapToPayError``; ``PaymentServiceError`` if the request had no effect;
     ///   `PaymentCardReaderSession.ReadError.readCancelled`.
     public func authorise(
         _ card: PaymentCardReadResult, amount: Decimal, currency: String
@@ -41,7 +43,7 @@ extension TapToPayService {
         return result
     }
 
-    /// Has the payment service give money to a card that was read for a refund.  Otherwise as
+    /// Has the payment service refund to a card that was read for the purpose; otherwise like
     /// ``authorise(_:amount:currency:)``.
     public func giveBack(
         _ card: PaymentCardReadResult, amount: Decimal, currency: String
@@ -51,18 +53,18 @@ extension TapToPayService {
         return result
     }
 
-    /// Has the payment service charge a card that was read, and completes the attempt with what it says.
+    /// Has the payment service charge a card that was read, and completes the attempt with the decision.
     ///
-    /// A payment that may have been made and that nobody waits for any more, because the attempt was cancelled or its time is
-    /// over, is taken back: see ``reverse(_:)``.
+    /// If the attempt was canceled or has timed out, so that nobody waits for the result, a payment that may have been
+    /// made is reversed: see ``reverse(_:)``.
     ///
-    /// - Returns: whether the attempt was completed by this.
+    /// - Returns: true if this completed the attempt.
     @discardableResult
     public func authorise(_ payment: TapPayment, answering confirmation: TapConfirmation) async -> Bool {
         guard confirmation.isAwaited else { return false }
         do {
             let (result, open) = try await ask(.payment, payment.card, payment.amount, payment.currencyCode)
-            // From here on the attempt has no other end, and nobody is told before the disk has it.
+            // From here on the attempt has no other end, and nobody learns the result before it is on the disk.
             guard confirmation.reserve() else {
                 if result.status == .approved { await takeBackLater(payment.card.id) } else { await settle(open) }
                 return false
@@ -83,10 +85,10 @@ extension TapToPayService {
         }
     }
 
-    /// Writes down what was decided, and then the application may be told.
+    /// Records the decision, after which the application may learn of it.
     ///
-    /// - Throws: ``TapToPayError/notRecorded(_:)``: an approval that cannot be written down is taken back, for the next run of
-    ///   the program would; ``TapToPayError/takenBack``.
+    /// - Throws: ``TapToPayError/notRecorded(_:)``: an approval that cannot be recorded is reversed, as the next run
+    ///   of the program would; ``TapToPayError/takenBack``.
     private func conclude(_ open: OpenPayment, _ result: PaymentResult) async throws {
         do {
             try await open.decide(result)
@@ -102,13 +104,15 @@ extension TapToPayService {
         await settle(open)
     }
 
-    /// Has a payment taken back that nobody is told of.
+    /// Has a payment reversed whose result nobody receives.
     private func takeBackLater(_ key: String) async {
         do { try await reverse(key) } catch {
             logger.critical("payment \(key) has to be taken back: \(type(of: error))")
         }
     }
 
+    /// Checks that all reversals are on the disk.
+    ///
     /// - Throws: ``TapToPayError/reversalNotRecorded(key:)``
     func checkWritten() throws {
         if let open = unsettled.values.first(where: \.isUnwritten) {
@@ -116,6 +120,8 @@ extension TapToPayService {
         }
     }
 
+    /// Asks the payment service.
+    ///
     /// - Returns: the answer, and the payment, which is to be settled.
     private func ask(
         _ kind: UnsettledPayment.Kind, _ card: PaymentCardReadResult, _ amount: Decimal, _ currency: String
@@ -143,7 +149,7 @@ extension TapToPayService {
                             cardData: cardData, amount: amount, currency: currency, idempotencyKey: key)
                     }
                 }
-                // Somebody has had it taken back meanwhile: the answer says nothing of that.
+                // Another caller has had it reversed in the meantime: the answer does not reflect that.
                 guard !open.isReversal else { throw TapToPayError.takenBack }
                 if let objection = result.objection(of: key, amount, currency) {
                     throw PaymentServiceError.noAnswer(objection)
@@ -155,11 +161,11 @@ extension TapToPayService {
                 await settle(open)
                 throw error
             } catch {
-                // What refuses this call tells nothing of one before it, whose answer was lost.
+                // A refusal of this call says nothing about an earlier one whose answer was lost.
                 wasLost = true
             }
             guard let pause else { break }
-            // Who cancels now is told that nothing is known, as it is.
+            // After a cancellation the caller learns that the result is unknown.
             do { try await Task.sleep(for: pause) } catch { break }
         }
         throw TapToPayError.outcomeUnknown(key: key)
@@ -167,7 +173,7 @@ extension TapToPayService {
 
     private func opened(_ payment: UnsettledPayment) async throws -> OpenPayment {
         if let open = unsettled[payment.id] {
-            // An answer to it would say nothing of the reversal.
+            // An answer to it would not reflect the reversal.
             guard !open.isReversal else { throw TapToPayError.takenBack }
             return open
         }
@@ -181,27 +187,29 @@ extension TapToPayService {
     }
 
     private func settle(_ open: OpenPayment) async {
-        // Nobody else has made a reversal of it meanwhile.
+        // Nobody else has requested a reversal in the meantime.
         guard !open.isReversal else { return }
         await close(open)
     }
 
     private func close(_ open: OpenPayment) async {
-        // Before anything is waited for: a reversal that is asked for meanwhile is written down anew.
+        // Before any wait: a reversal that is requested in the meantime is recorded anew.
         if unsettled[open.payment.id] === open { unsettled[open.payment.id] = nil }
         await open.settle()
     }
 
-    // MARK: What is not known, and what has to be taken back
+    // MARK: Unknown results and reversals
 
-    /// What is not settled, and what a person has to look after.
+    /// The payments that are not settled, and the state of the background requests.
     public struct UnsettledSummary: Hashable, Sendable {
-        /// What the payment service was asked for and has not answered: ``TapToPayService/resolve(_:)`` and
+        /// The requests that the payment service has not answered: ``TapToPayService/resolve(_:)`` and
         /// ``TapToPayService/reverse(_:)`` settle them, or the next run of the program.
         public let unanswered: [UnsettledPayment]
-        /// What the payment service has to take back and has not said that it did: it is asked again and again.
+        /// The payments that the payment service has to reverse, without a confirmation so far: it is asked
+        /// repeatedly.
         public let reversals: [UnsettledPayment]
-        /// Whether the payment service is being asked in the background, about reversals or about what an earlier run has left.
+        /// True while the payment service is asked in the background, about reversals or the leftovers of an earlier
+        /// run.
         public let isAskingInBackground: Bool
         public let alarms: [JournalAlarm]
     }
@@ -214,19 +222,19 @@ extension TapToPayService {
             alarms: journal.alarms)
     }
 
-    /// Those of ``unsettledSummary``, the oldest first.
+    /// The payments of ``unsettledSummary``, the oldest first.
     public var unsettledPayments: [UnsettledPayment] {
         unsettled.values.map(\.payment).sorted { $0.time < $1.time }
     }
 
-    /// What a person has to look after: as it is now, then with each change.
+    /// The problems that a person has to look into: the present list first, then each change.
     public nonisolated var journalAlarms: AsyncStream<[JournalAlarm]> { journal.alarmUpdates }
 
-    /// Finds out what became of a payment that the payment service has not answered.  Where it has decided nothing, the
-    /// payment is taken back, so that it is not made afterwards.
+    /// Finds out the result of a payment that the payment service has not answered.  If there is no decision, the
+    /// payment is reversed, so that it is not made later.
     ///
-    /// - Returns: what was decided; nil: the payment was not made and will not be.
-    /// - Throws: ``PaymentServiceError``, and whatever else the payment service throws: nothing is known then;
+    /// - Returns: the decision; nil if the payment was not made and will not be.
+    /// - Throws: ``PaymentServiceError``, and other errors of the payment service: the result is then unknown;
     ///   ``TapToPayError/notRecorded(_:)``.
     public func resolve(_ key: String) async throws -> PaymentResult? {
         if unsettled[key]?.isReversal != true, let decision = try await answer({ try await $0.result(for: key) }) {
@@ -241,20 +249,21 @@ extension TapToPayService {
         return nil
     }
 
-    /// Takes back what was approved under a key.  Where nothing was, nothing will be.
+    /// Reverses the payment that was approved under a key.  If there is none, there will be none.
     ///
-    /// That it is to be is on the disk before the payment service is asked, and it is asked until it has confirmed it: by this
-    /// call a few times, then in the background, and by the next run of the program.  Cancelling the task leaves it to those.
+    /// The request is on the disk before the payment service is asked.  It is repeated until the payment service
+    /// confirms it: a few times by this call, then in the background, and by the next run of the program.  Canceling
+    /// the task leaves it to those.
     ///
-    /// - Returns: whether the payment service has confirmed it.
-    /// - Throws: ``TapToPayError/notRecorded(_:)`` if it could neither be written down nor was confirmed.  Both are tried again
-    ///   in the background, and no payment begins until one of them succeeds: see ``journalAlarms``.
+    /// - Returns: true if the payment service has confirmed the reversal.
+    /// - Throws: ``TapToPayError/notRecorded(_:)`` if it could neither be recorded nor was confirmed.  Both are
+    ///   retried in the background, and no payment begins until one of them succeeds: see ``journalAlarms``.
     @discardableResult public func reverse(_ key: String) async throws -> Bool {
         let open = unsettled[key] ?? journal.reversal(of: key)
         unsettled[key] = open
         var failure: (any Error)?
         do { try await open.willReverse() } catch { failure = error }
-        // Without a disk it can be tried all the same.
+        // It can be attempted even without a disk.
         guard await isReversed(open.payment) else {
             sweepLater()
             if let failure { throw TapToPayError.notRecorded(PaymentJournal.Failure.reason(failure)) }
@@ -284,10 +293,10 @@ extension TapToPayService {
         }
     }
 
-    /// What the payment service answers within its time.  In a task of its own: whoever leaves does not break off a call that
-    /// moves money.
+    /// Returns the payment service's answer within its time.  It runs in its own task: a caller that leaves does not
+    /// interrupt a call that moves money.
     ///
-    /// - Throws: also `PaymentServiceError.noAnswer`.
+    /// - Throws: in addition `PaymentServiceError.noAnswer`.
     private func answer<Answer: Sendable>(
         _ question: @escaping @Sendable (any PaymentServiceProvider) async throws -> Answer
     ) async throws -> Answer {
@@ -300,7 +309,7 @@ extension TapToPayService {
 
     // MARK: Leftovers
 
-    /// Settles what runs of the program have left that are over: as far as the payment service answers in time, and then in
+    /// Settles the entries of ended runs of the program: as far as the payment service answers in time, and then in
     /// the background.
     func settleLeftovers() async {
         do {
@@ -318,17 +327,19 @@ extension TapToPayService {
         try? await waiting(atMost: settlingTime) { for await _ in firstLook {} }
     }
 
-    /// Whether this run has to settle it by itself.
+    /// Returns true if this run has to settle it without being asked.
     private static func isSwept(_ open: OpenPayment) -> Bool { open.isLeftover || open.isReversal }
 
-    /// - Returns: whether nothing is left that this run has to settle by itself.
+    /// Settles all such entries.
+    ///
+    /// - Returns: true if none is left.
     private func settleAll() async -> Bool {
         for open in unsettled.values.filter(Self.isSwept).sorted(by: { $0.payment.time < $1.payment.time }) {
             do {
                 try await settleLeftover(open)
             } catch {
                 logger.warning("payment \(open.payment.id) is not settled yet: \(type(of: error))")
-                // What it does not answer now it answers for no other.
+                // A service that does not answer now does not answer for another payment either.
                 if case PaymentServiceError.noAnswer = error { return false }
             }
         }
@@ -338,16 +349,16 @@ extension TapToPayService {
     private func settleLeftover(_ open: OpenPayment) async throws {
         let key = open.payment.id
         if case .decided(let result) = open.state {
-            // Somebody may have been told: it stands.
+            // The application may know of it: it stands.
             await decided?(open.payment, result)
             return await settle(open)
         }
         if !open.isReversal, decided != nil, let result = try await answer({ try await $0.result(for: key) }) {
             guard result.objection(of: key, to: open.payment) != nil else { return try await conclude(open, result) }
-            // It is asked for later.  What is final and about something else is no answer, and nobody was told of it.
+            // It is asked again later.  A final answer about something else is no answer, and nobody received it.
             guard result.status.isFinal else { throw TapToPayError.outcomeUnknown(key: key) }
         }
-        // Nobody was told of it.  What the disk does not take, the payment service may.
+        // Nobody received it.  If the disk does not record it, the payment service may.
         try? await open.willReverse()
         try await confirmReversal(open.payment)
         await close(open)
@@ -373,7 +384,8 @@ extension TapToPayService {
 }
 
 extension PaymentResult {
-    /// Why this does not settle a payment of the journal; where it is known by its key alone, any amount that is named does.
+    /// Returns the reason for which this does not settle a payment of the journal; if only its key is known, any
+    /// amount settles it.
     fileprivate func objection(of key: String, to payment: UnsettledPayment?) -> String? {
         objection(of: key, payment?.amount ?? amount ?? 0, payment?.currency ?? currency ?? "")
     }

@@ -1,24 +1,24 @@
 public import Foundation
 
-/// Why there was no payment, or none that is known of.
+/// The reason for which there was no payment, or none that is known.
 public enum TapToPayError: Error, Hashable, Sendable {
-    /// No reader has been made ready.
+    /// No reader is prepared.
     case notInitialized
-    /// The read has given no card data.
+    /// The read returned no card data.
     case noCardData
-    /// The card has declined nothing, and wants to be inserted or swiped: `ProximityReaderSystem.messages(of:)` has what EMV
-    /// shows then.
+    /// The card declined nothing, and has to be inserted or swiped: `ProximityReaderSystem.messages(of:)` delivers
+    /// EMV's message for it.
     case anotherInterfaceNeeded
-    /// The payment could not be written down: the payment service was not asked; or it has approved, and is asked to take that
-    /// back; or it was asked for a reversal, and did not answer.
+    /// The payment could not be recorded: the payment service was not asked; or its approval is being reversed; or it
+    /// was asked for a reversal, and did not answer.
     case notRecorded(String)
-    /// A payment before this one has to be taken back, and the disk does not hold that: see ``JournalAlarm``.  The payment
+    /// An earlier payment has to be reversed, and the disk does not record that: see ``JournalAlarm``.  The payment
     /// service was not asked.
     case reversalNotRecorded(key: String)
-    /// The payment is being taken back, and is not asked for again.
+    /// The payment is being reversed, and is not requested again.
     case takenBack
-    /// The payment service was asked and did not answer: the customer may have paid.  Whether they have,
-    /// ``TapToPayService/resolve(_:)`` tells; ``TapToPayService/reverse(_:)`` sees to it that they have not.
+    /// The payment service was asked and did not answer: the customer may have paid.  ``TapToPayService/resolve(_:)``
+    /// finds out; ``TapToPayService/reverse(_:)`` ensures that they have not.
     case outcomeUnknown(key: String)
 }
 

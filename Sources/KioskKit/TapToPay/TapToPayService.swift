@@ -2,42 +2,44 @@ import Foundation
 public import ProximityReader
 import Waiting
 
-/// A reader and the payment service that it reads for: from the token to the decision.
+/// A reader and its payment service: from the token to the decision.
 ///
-/// A session that is over by time, or whose token is, is replaced with a new one by the next read.
+/// If the session or its token has expired, the next read replaces it with a new one.
 public actor TapToPayService {
     public nonisolated let reader: PaymentCardReader
     public nonisolated let psp: any PaymentServiceProvider
     private var session: PaymentCardReaderSession?
     private var preparation: Task<PaymentCardReaderSession, any Error>?
-    /// How often the reader was made ready.
+    /// The number of times that the reader was prepared.
     private(set) var preparations = 0
-    /// How often a token was asked for.
+    /// The number of tokens requested.
     private(set) var fetches = 0
     private var isSuspended = false
     let pauses: [Duration]
     let reversalPause: Duration
     let answerTime: Duration
     let settlingTime: Duration
-    /// Those that have not come to their end.
+    /// The reads that have not ended.
     private var reads: [UUID: Task<PaymentCardReadResult, any Error>] = [:]
 
     let journal: PaymentJournal
-    /// By idempotency key: what was asked for and not answered, or has to be taken back.
+    /// The requests that are not answered, and the payments to reverse, by idempotency key.
     var unsettled: [String: OpenPayment] = [:]
-    /// Asks again for what remains to be taken back.
+    /// The task that repeats outstanding reversals.
     var sweep: Task<Void, Never>?
     let decided: (@Sendable (UnsettledPayment, PaymentResult) async -> Void)?
 
+    /// Creates a service.
+    ///
     /// - Parameters:
-    ///   - pauses: how long to wait before a payment service that did not answer is asked again, each time.
-    ///   - reversalPause: how long to wait, after those, before it is asked again for what has to be taken back.
-    ///   - answerTime: how long each answer of the payment service is waited for.
-    ///   - settlingTime: how long ``initialize()`` waits for what an earlier run has left to be settled; it goes on in the
-    ///     background.
-    ///   - decided: for the application's own books: told of each decision before whoever has asked for it, and again by the
-    ///     next run of the program if this one ends meanwhile: at least once each.  Also of payments that an earlier run asked
-    ///     for and did not learn the outcome of.  Nil: those payments are taken back.
+    ///   - pauses: the pauses before a payment service that did not answer is asked again.
+    ///   - reversalPause: the pause after those, between further requests for a reversal.
+    ///   - answerTime: the time limit for each answer of the payment service.
+    ///   - settlingTime: the time for which ``initialize()`` waits until the leftovers of an earlier run are settled;
+    ///     this continues in the background.
+    ///   - decided: receives each decision for the application's accounting, before the caller does, and again in the
+    ///     next run of the program if this one ends in between: at least once each.  It also receives payments that an
+    ///     earlier run requested without learning the outcome.  With nil those payments are reversed.
     public init(
         psp: any PaymentServiceProvider, reader: PaymentCardReader = PaymentCardReader(),
         pauses: [Duration] = [.milliseconds(500), .seconds(2), .seconds(5)], reversalPause: Duration = .seconds(30),
@@ -66,14 +68,15 @@ public actor TapToPayService {
 
     deinit { sweep?.cancel() }
 
-    /// Finds the reader, fetches a token, records that its merchant accepts the terms if need be, and prepares the reader.
-    /// A session that is still good, of a reader that was gone meanwhile, is kept: no token is fetched for it.
+    /// Finds the reader, fetches a token, records that its merchant accepts the terms if necessary, and prepares the
+    /// reader.  A session that is still valid, of a reader that was gone in between, is kept: no token is fetched for
+    /// it.
     ///
-    /// Called while it is under way, it waits for the end of that.  What an earlier run of the program has left unsettled is
-    /// settled before, as far as the payment service answers: see ``unsettledPayments``.
+    /// A call during another one waits for its end.  Payments that an earlier run of the program left unsettled are
+    /// settled first, as far as the payment service answers: see ``unsettledPayments``.
     ///
-    /// - Throws: `PaymentCardReaderError`; what the payment service throws; `PaymentServiceError.noAnswer` if it has given no
-    ///   token within a minute.
+    /// - Throws: `PaymentCardReaderError`; errors of the payment service; `PaymentServiceError.noAnswer` if it has
+    ///   given no token within a minute.
     public func initialize() async throws {
         guard !isSuspended else { throw PaymentCardReaderError.backgroundRequestNotAllowed }
         let preparation =
@@ -92,7 +95,7 @@ public actor TapToPayService {
 
     private func prepare() async throws -> PaymentCardReaderSession {
         try await reader.terminal.requireReader()
-        // A reader that was gone has come back: nobody needs another token.
+        // A reader that was gone has returned: no other token is needed.
         if let session, await session.isGood { return session }
         fetches += 1
         let token = PaymentCardReader.Token(rawValue: try await psp.fetchReaderToken(within: .seconds(60)))
@@ -102,7 +105,7 @@ public actor TapToPayService {
 
     // MARK: Reads
 
-    /// Waits for a card.  Cancelling the task ends the wait.
+    /// Waits for a card.  Canceling the task ends the wait.
     ///
     /// - Returns: a card that can pay.
     /// - Throws: ``TapToPayError/notInitialized``, `PaymentCardReaderSession.ReadError`, `PaymentCardReaderError`.
@@ -126,13 +129,13 @@ public actor TapToPayService {
         } catch PaymentCardReaderSession.ReadError.readerTokenExpired {
             try await initializeOrLeave()
         } catch PaymentCardReaderSession.ReadError.noReaderSession {
-            // Somebody has prepared the reader meanwhile.
+            // Another caller has prepared the reader in the meantime.
             try await initializeOrLeave()
         }
         return try await currentSession().successfulRead(request)
     }
 
-    /// As ``initialize()``, which goes on where the task is cancelled, and is not waited for any longer.
+    /// Initializes the service; if the task is canceled, ``initialize()`` continues without a wait for it.
     private func initializeOrLeave() async throws {
         let initialization = Task { try await initialize() }
         let (end, continuation) = AsyncStream.makeStream(of: Void.self)
@@ -145,9 +148,9 @@ public actor TapToPayService {
         try await initialization.value
     }
 
-    /// Ends the wait for a card, also one that has not begun because the reader is being made ready.
+    /// Ends the wait for a card, even one that has not begun because the reader is being prepared.
     ///
-    /// - Returns: whether it did, when that is certain.  A read whose card has been detected goes on to its end.
+    /// - Returns: true if it ended, once that is certain.  A read that has detected a card continues to its end.
     @discardableResult public func cancelRead() async -> Bool {
         let reads = Array(reads.values)
         for read in reads { read.cancel() }
@@ -168,7 +171,7 @@ public actor TapToPayService {
 
     // MARK: Sleep
 
-    /// Ends the wait for a card: the machine goes to sleep.  No card is read until ``resume()``.
+    /// Ends the wait for a card before the machine sleeps.  No card is read until ``resume()``.
     public func suspend() async {
         isSuspended = true
         let ended = session
@@ -177,7 +180,7 @@ public actor TapToPayService {
         _ = try? await ended?.cancelRead()
     }
 
-    /// The machine is awake: as ``initialize()``.
+    /// Prepares the reader after the machine woke, like ``initialize()``.
     public func resume() async throws {
         isSuspended = false
         try await initialize()
@@ -185,6 +188,8 @@ public actor TapToPayService {
 }
 
 extension PaymentServiceProvider {
+    /// Fetches a token.
+    ///
     /// - Throws: ``PaymentServiceError/noAnswer(_:)`` when the time is over.
     package func fetchReaderToken(within limit: Duration) async throws -> String {
         try await waiting(atMost: limit, or: PaymentServiceError.noAnswer("no reader token within \(limit)")) {
@@ -194,7 +199,7 @@ extension PaymentServiceProvider {
 }
 
 extension PaymentCardReader {
-    /// Records that the merchant of `token` accepts the terms, if that is not recorded.
+    /// Records that the token's merchant accepts the terms, unless that is already recorded.
     func acceptTerms(of token: Token) async throws {
         guard try await !isAccountLinked(using: token) else { return }
         do { try await linkAccount(using: token) } catch PaymentCardReaderError.accountAlreadyLinked {}
@@ -204,8 +209,8 @@ extension PaymentCardReader {
 extension PaymentCardReaderSession {
     /// Waits for a card that can pay.
     ///
-    /// - Parameter attachment: the application's own, which a session that stores keeps with the payment; nil: nothing.
-    /// - Throws: also ``TapToPayError/anotherInterfaceNeeded``.
+    /// - Parameter attachment: the application's data, which a storing session keeps with the payment; nil for none.
+    /// - Throws: in addition ``TapToPayError/anotherInterfaceNeeded``.
     func successfulRead(
         _ request: PaymentCardTransactionRequest, attachment: Data? = nil
     ) async throws -> PaymentCardReadResult {
@@ -218,8 +223,10 @@ extension PaymentCardReaderSession {
 }
 
 extension PaymentCardReadResult {
-    /// - Throws: `ReadError` or ``TapToPayError`` for a card that did not pay, which `PaymentCardReader.Options.includeErrorInReadResult` makes a
-    ///   result.
+    /// Returns the result of a card that can pay.
+    ///
+    /// - Throws: `ReadError` or ``TapToPayError`` for a card that did not pay, which
+    ///   `PaymentCardReader.Options.includeErrorInReadResult` makes a result.
     func successful() throws -> PaymentCardReadResult {
         switch outcome {
         case .success: self

@@ -1,7 +1,7 @@
 import EMVContactless
 import SmartCard
 
-/// Whose cards are accepted.
+/// A network whose cards are accepted.
 public enum PaymentNetwork: String, CaseIterable, Sendable, Hashable {
     case visa
     case mastercard
@@ -12,7 +12,7 @@ public enum PaymentNetwork: String, CaseIterable, Sendable, Hashable {
     case interac
     case girocard
 
-    /// The scheme whose applications it takes, as `KnownApplication` names it.
+    /// The scheme of the network's applications, named as in `KnownApplication`.
     var scheme: String {
         switch self {
         case .visa: "Visa"

@@ -2,30 +2,33 @@ public import Foundation
 public import ProximityReader
 import Synchronization
 
-/// How a payment by tap stands.
+/// The state of a payment by tap.
 ///
-/// One attempt has one of three courses: `confirmingPayment`, `completed`; `cancelled`; `confirmingPayment`, `cancelled`.
+/// An attempt takes one of three courses: `confirmingPayment`, `completed`; `cancelled`; `confirmingPayment`,
+/// `cancelled`.
 public enum TapTransactionState: Sendable {
-    /// There was no payment: no card was read, or the attempt was cancelled before it was confirmed.  What is asked of the
-    /// payment service at that moment, ``TapConfirmation/complete(_:)`` will not take.
+    /// There was no payment: no card was read, or the attempt was canceled before it was confirmed.
+    /// ``TapConfirmation/complete(_:)`` rejects the answer to a request that is under way at that time.
     case cancelled(any Error)
-    /// A card was read and wants to pay.  To be confirmed once, with what the payment service says.
+    /// A card was read, to pay.  Confirm it once, with the payment service's decision.
     case confirmingPayment(TapPayment, TapConfirmation)
     case completed(TapOutcome)
 }
 
-/// What a card was read for, and what it gave.
+/// The purpose and the data of a read.
 public struct TapPayment: Sendable {
-    /// In the currency's major unit.
+    /// The amount in the currency's major unit.
     public let amount: Decimal
-    /// Of ISO 4217.
+    /// The ISO 4217 code of the currency.
     public let currencyCode: String
     public let card: PaymentCardReadResult
 }
 
-/// What came of a payment.
+/// The outcome of a payment.
 public enum TapOutcome: Sendable, Hashable {
     case approved
+    /// The payment was declined.
+    ///
     /// - Parameter reason: for a person; nil if there is none.
     case declined(reason: String?)
     case failed(TapFailure)
@@ -34,7 +37,7 @@ public enum TapOutcome: Sendable, Hashable {
         self = result.status == .approved ? .approved : .declined(reason: result.message)
     }
 
-    /// Of what ``TapToPayService/authorise(_:amount:currency:)`` has thrown.
+    /// Creates the outcome for an error of ``TapToPayService/authorise(_:amount:currency:)``.
     public init(_ error: any Error) {
         if case TapToPayError.outcomeUnknown(let key) = error {
             self = .failed(.outcomeUnknown(key: key))
@@ -44,13 +47,13 @@ public enum TapOutcome: Sendable, Hashable {
     }
 }
 
-/// Why a payment has neither been approved nor declined, as far as is known.
+/// The reason for which a payment is neither approved nor declined, as far as is known.
 public enum TapFailure: Sendable, Hashable {
-    /// The confirmation was let go of without an answer.
+    /// The confirmation was released without an answer.
     case unanswered
     /// The confirmation was not answered in time.
     case timedOut
-    /// The payment service has decided nothing: nobody has paid.  Why, for a person.
+    /// The payment service has decided nothing, with a reason for a person: nobody has paid.
     case service(String)
     /// The payment service was asked and did not answer: the customer may have paid.  See
     /// ``TapToPayError/outcomeUnknown(key:)``.
@@ -68,34 +71,36 @@ extension TapFailure: CustomStringConvertible {
     }
 }
 
-/// The one answer to ``TapTransactionState/confirmingPayment(_:_:)``.  May be given from any thread.
+/// The single answer to ``TapTransactionState/confirmingPayment(_:_:)``, given from any thread.
 ///
-/// Letting go of every reference without an answer fails the payment as ``TapFailure/unanswered``.
+/// If every reference is released without an answer, the payment fails with ``TapFailure/unanswered``.
 public final class TapConfirmation: Sendable {
     private let answer: TapAnswer
 
     init(_ answer: TapAnswer) { self.answer = answer }
 
-    /// - Returns: whether this is the attempt's outcome: false if it was answered before, or is over.  A payment that the
-    ///   service approved and that this returns false for must be taken back, with ``TapToPayService/reverse(_:)``;
-    ///   ``TapToPayService/authorise(_:answering:)`` does all of it.
+    /// Completes the attempt.
+    ///
+    /// - Returns: true if this is the attempt's outcome; false if it was already answered, or is over.  If the service
+    ///   approved a payment for which this returns false, reverse it with ``TapToPayService/reverse(_:)``;
+    ///   ``TapToPayService/authorise(_:answering:)`` does all of this.
     public func complete(_ outcome: TapOutcome) -> Bool { answer.give(.outcome(outcome)) }
 
-    /// Keeps the attempt from ending otherwise until ``fulfill(_:)``, which is to follow.
+    /// Keeps the attempt from any other end until ``fulfill(_:)``, which must follow.
     ///
-    /// - Returns: whether it does: false if it was answered before, or is over.
+    /// - Returns: true if it does; false if the attempt was already answered, or is over.
     func reserve() -> Bool { answer.reserve() }
 
-    /// Gives the outcome of a confirmation that was reserved.
+    /// Sets the outcome of a reserved confirmation.
     func fulfill(_ outcome: TapOutcome) { answer.give(.outcome(outcome), isReserved: true) }
 
-    /// Whether an answer would be the attempt's outcome now.
+    /// True if an answer would now be the attempt's outcome.
     var isAwaited: Bool { answer.isAwaited }
 
     deinit { answer.give(.outcome(.failed(.unanswered))) }
 }
 
-/// What an attempt waits for: the first that is given counts.
+/// The answer that an attempt waits for: the first one counts.
 final class TapAnswer: Sendable {
     enum Value: Sendable {
         case outcome(TapOutcome)
@@ -112,7 +117,9 @@ final class TapAnswer: Sendable {
 
     var isAwaited: Bool { state.withLock { $0.value == nil && !$0.isReserved } }
 
-    /// - Returns: whether it is the first: from now on only an answer of ``give(_:isReserved:)`` that says so counts.
+    /// Reserves the answer.
+    ///
+    /// - Returns: true if it is the first: from now on only ``give(_:isReserved:)`` with `isReserved` counts.
     func reserve() -> Bool {
         state.withLock { state in
             guard state.value == nil, !state.isReserved else { return false }
@@ -121,7 +128,9 @@ final class TapAnswer: Sendable {
         }
     }
 
-    /// - Returns: whether it is the first.
+    /// Sets the answer.
+    ///
+    /// - Returns: true if it is the first.
     @discardableResult func give(_ value: Value, isReserved: Bool = false) -> Bool {
         let (isFirst, waiter) = state.withLock { state in
             guard state.value == nil, state.isReserved == isReserved else {
@@ -135,7 +144,7 @@ final class TapAnswer: Sendable {
         return isFirst
     }
 
-    /// Waits for it; to be called once.  When the time is over, or the task is cancelled, that is the answer.
+    /// Waits for the answer; called once.  The end of the time, or of the task, is an answer, too.
     func value(within limit: Duration) async -> Value {
         let clock = Task {
             try await Task.sleep(for: limit)

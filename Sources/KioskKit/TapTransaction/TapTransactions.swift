@@ -4,19 +4,19 @@ import SmartCard
 import Synchronization
 import Waiting
 
-/// What a checkout needs of whatever takes payments, by tap or otherwise.
+/// A source of payments for a checkout, by tap or by other means.
 public protocol PaymentProcessing: Sendable {
-    /// Whether a payment can be made now.
+    /// True if a payment can be made now.
     var canMakePayments: Bool { get async }
 
-    /// One attempt to take a payment.
+    /// Starts an attempt to take a payment.
     ///
-    /// - Returns: its states, for one consumer; ends after `completed` or `cancelled`.  Who stops consuming before cancels
-    ///   the attempt.
+    /// - Returns: its states, for one consumer; the stream ends after `completed` or `cancelled`.  A consumer that
+    ///   stops earlier cancels the attempt.
     func processPayment(_ amount: Decimal, currencyCode: String) -> AsyncStream<TapTransactionState>
 }
 
-/// Is told of the states of every attempt, in their order, on no thread in particular.
+/// A delegate that receives the states of every attempt in order, on any thread.
 public protocol TapTransactionDelegate: AnyObject, Sendable {
     func tapTransactions(
         _ transactions: TapTransactions, didRead payment: TapPayment, confirmation: TapConfirmation)
@@ -38,16 +38,16 @@ public final class TapTransactions: PaymentProcessing {
     private let service: TapToPayService
     private let networks: Set<PaymentNetwork>
     private let confirmationTime: Duration
-    /// The one that is under way.
+    /// The attempt that is under way.
     private let current = Mutex<Attempt?>(nil)
     private let delegates = Mutex<[WeakDelegate]>([])
-    /// First the state of the last attempt, if it has one and its confirmation is still held by somebody.
+    /// Begins with the state of the last attempt, if it has one and its confirmation still exists.
     private let states = Multicast<TapTransactionState>(keeping: .all(upTo: 1024)) { state in
         guard case .confirmingPayment(let payment, let confirmation) = state else { return { state } }
         return { [weak confirmation] in confirmation.map { .confirmingPayment(payment, $0) } }
     }
 
-    /// Can be cancelled until a card was read for it.
+    /// An attempt, which can be canceled until a card was read for it.
     private final class Attempt: Sendable {
         private enum Phase {
             case reading
@@ -56,7 +56,9 @@ public final class TapTransactions: PaymentProcessing {
         }
         private let state = Mutex<(phase: Phase, task: Task<Void, Never>?)>((.reading, nil))
 
-        /// - Parameter task: what performs it.
+        /// Sets the task that performs the attempt.
+        ///
+        /// - Parameter task: the task.
         func perform(_ task: Task<Void, Never>) {
             let isCancelled = state.withLock { state in
                 state.task = task
@@ -65,7 +67,9 @@ public final class TapTransactions: PaymentProcessing {
             if isCancelled { task.cancel() }
         }
 
-        /// - Returns: whether it is.
+        /// Cancels the attempt.
+        ///
+        /// - Returns: true if it is canceled.
         func cancel() -> Bool {
             let (isCancelled, task) = state.withLock { state in
                 if state.phase == .reading { state.phase = .cancelled }
@@ -75,6 +79,8 @@ public final class TapTransactions: PaymentProcessing {
             return isCancelled
         }
 
+        /// Records that a card was read.
+        ///
         /// - Throws: `ReadError.readCancelled`
         func hasRead() throws {
             try state.withLock { state in
@@ -89,9 +95,11 @@ public final class TapTransactions: PaymentProcessing {
         let id: ObjectIdentifier
     }
 
-    /// - Parameter networks: whose cards the merchant accepts.
-    /// - Parameter confirmationTime: how long a card that was read waits for ``TapConfirmation/complete(_:)``.  Longer than the
-    ///   payment service may take, however often it is asked.
+    /// Creates a source of payments.
+    ///
+    /// - Parameter networks: the networks whose cards the merchant accepts.
+    /// - Parameter confirmationTime: the time for which a card that was read waits for
+    ///   ``TapConfirmation/complete(_:)``.  It must exceed the time of the payment service, including all repetitions.
     public init(
         _ service: TapToPayService, networks: Set<PaymentNetwork> = Set(PaymentNetwork.allCases),
         confirmationTime: Duration = .seconds(180)
@@ -101,7 +109,7 @@ public final class TapTransactions: PaymentProcessing {
         self.confirmationTime = confirmationTime
     }
 
-    /// Whether a reader is attached, and its terminal has an application of one of the networks.
+    /// True if a reader is attached, and its terminal has an application of one of the networks.
     public var canMakePayments: Bool {
         get async {
             guard hasApplication else { return false }
@@ -115,9 +123,9 @@ public final class TapTransactions: PaymentProcessing {
 
     // MARK: Attempts
 
-    /// One attempt to take a payment.
+    /// Starts an attempt to take a payment.
     ///
-    /// While another is under way it ends at once with `cancelled` and `ReadError.readerSessionBusy`.
+    /// During another attempt it ends at once with `cancelled` and `ReadError.readerSessionBusy`.
     public func processPayment(_ amount: Decimal, currencyCode: String) -> AsyncStream<TapTransactionState> {
         let (stream, continuation) = AsyncStream.makeStream(of: TapTransactionState.self)
         let attempt = Attempt()
@@ -135,11 +143,11 @@ public final class TapTransactions: PaymentProcessing {
         let task = Task {
             do {
                 let payment = try await read(amount, currencyCode)
-                // A card that was found is read to its end, whoever has gone.
+                // A card that was found is read to its end, even if the consumer has gone.
                 guard !Task.isCancelled else { throw PaymentCardReaderSession.ReadError.readCancelled }
                 try attempt.hasRead()
                 let answer = TapAnswer()
-                // Held by those who are told, and not here.
+                // The receivers retain it; this object does not.
                 tell(.confirmingPayment(payment, TapConfirmation(answer)), continuation)
                 switch await answer.value(within: confirmationTime) {
                 case .outcome(let outcome): tell(.completed(outcome), continuation)
@@ -167,15 +175,15 @@ public final class TapTransactions: PaymentProcessing {
         return TapPayment(amount: amount, currencyCode: currencyCode, card: card)
     }
 
-    /// Cancels the attempt, as long as no card was read for it: it ends with `cancelled`, at once where there is no card, else
-    /// when the card that is there has been read.
+    /// Cancels the attempt, unless a card was read for it.  It ends with `cancelled`: at once without a card,
+    /// otherwise when the present card has been read.
     ///
-    /// - Returns: whether it does.
+    /// - Returns: true if it is canceled.
     @discardableResult public func cancel() async -> Bool { current.withLock { $0 }?.cancel() ?? false }
 
     private func tell(_ state: TapTransactionState, _ attempt: AsyncStream<TapTransactionState>.Continuation) {
         states.send(state)
-        // Held until the lock is open: what lets go of a delegate may call this object.
+        // Retained until the lock is released: a delegate's end may call this object.
         for delegate in delegates.withLock({ $0.compactMap(\.value) }) {
             switch state {
             case .confirmingPayment(let payment, let confirmation):
@@ -187,7 +195,7 @@ public final class TapTransactions: PaymentProcessing {
         switch state {
         case .confirmingPayment: attempt.yield(state)
         case .cancelled, .completed:
-            // The next attempt begins when everybody has been told of this one's end.
+            // The next attempt begins when everybody knows of this one's end.
             current.withLock { $0 = nil }
             attempt.yield(state)
             attempt.finish()
@@ -196,14 +204,14 @@ public final class TapTransactions: PaymentProcessing {
 
     // MARK: All attempts
 
-    /// The states of every attempt: first that which the last attempt is in or ended with, then those to come.
+    /// The states of every attempt: first the state of the present or last attempt, then each further one.
     ///
-    /// A stream of the caller's own.  It holds 1,024 states; if there are more that nobody takes, it ends after those, and the
-    /// caller begins another.  What it holds untaken are also confirmations: such a payment fails when its time is over, and
-    /// not before.
+    /// Each access returns a new stream.  It buffers 1,024 states; if a consumer falls further behind, the stream ends
+    /// after those, and the consumer starts another.  Buffered states include confirmations: such a payment fails when
+    /// its time is over, and not before.
     public var transactionStates: AsyncStream<TapTransactionState> { states.stream() }
 
-    /// Tells `delegate` of every attempt from now on, besides those added before.  It is not kept alive.
+    /// Adds a delegate, which receives every attempt from now on.  It is not retained.
     public func add(_ delegate: any TapTransactionDelegate) {
         // As in `tell`.
         _ = delegates.withLock { delegates in
