@@ -173,9 +173,9 @@ private final class Player: Sendable {
 
     private struct State {
         var position = 0
-        /// In strict order, of the steps before ``learnt``.
+        /// In strict order, of the steps before ``learned``.
         var card = CardState()
-        var learnt = 0
+        var learned = 0
         /// The last of the calls made.
         var rows: [Row] = []
         /// The number of answers given to each command, in keyed order.
@@ -280,7 +280,7 @@ private final class Player: Sendable {
     private func forget() {
         state.withLock { state in
             state.card = CardState()
-            state.learnt = state.position
+            state.learned = state.position
         }
     }
 
@@ -327,8 +327,8 @@ private final class Player: Sendable {
     /// Returns the state of the card at the next call.  It is computed on demand: most commands match the trace byte
     /// for byte.
     private func card(_ state: inout State) -> CardState {
-        for step in script.steps[state.learnt..<state.position] { state.card.learn(step) }
-        state.learnt = state.position
+        for step in script.steps[state.learned..<state.position] { state.card.learn(step) }
+        state.learned = state.position
         return state.card
     }
 

@@ -7,7 +7,7 @@ struct PlotCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "plot", abstract: "Draws where the time of a transaction went, as SVG or HTML.",
         discussion: """
-            One bar for each exchange, coloured by what it was for, and before it a thin line for the time that the \
+            One bar for each exchange, colored by its purpose, and before it a thin line for the time that the \
             program took. Only names of commands, applications and records are shown, and status words.
             """)
 

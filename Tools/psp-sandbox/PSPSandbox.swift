@@ -134,7 +134,7 @@ struct PSPSandbox: AsyncParsableCommand {
         let keys = try await SandboxKeys(cardDataKey: try key())
         let sandbox: Sandbox
         do {
-            sandbox = Sandbox(keys: keys, books: try Books(books), needsEnrolment: enrolledOnly)
+            sandbox = Sandbox(keys: keys, books: try Books(books), needsEnrollment: enrolledOnly)
         } catch {
             Self.complain("\(error)")
             throw ExitCode(1)

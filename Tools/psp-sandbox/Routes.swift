@@ -98,14 +98,14 @@ struct Routes: HTTPHandler {
                     status: 400, code: "header_missing",
                     message: "Send the header Reader-Identifier, of 1 to 255 bytes.")
             }
-            let enrolment = try decode(Enrolment.self, body)
+            let enrollment = try decode(Enrollment.self, body)
             let certificates: Terminals.Certificates
-            if let request = enrolment.certificateRequest {
+            if let request = enrollment.certificateRequest {
                 certificates = try await sandbox.enrol(reader, request: request)
             } else {
                 certificates = Terminals.Certificates(
-                    leafCertificate: enrolment.leafCertificate ?? "",
-                    intermediateCertificate: enrolment.intermediateCertificate ?? [])
+                    leafCertificate: enrollment.leafCertificate ?? "",
+                    intermediateCertificate: enrollment.intermediateCertificate ?? [])
                 try await sandbox.enrol(reader, with: certificates)
             }
             log("reader \(reader) is enrolled")
@@ -194,7 +194,7 @@ struct Routes: HTTPHandler {
     }
 
     private struct TokenRequest: Decodable { let merchant: String? }
-    private struct Enrolment: Decodable {
+    private struct Enrollment: Decodable {
         let certificateRequest: String?
         let leafCertificate: String?
         let intermediateCertificate: [String]?

@@ -108,12 +108,12 @@ actor Sandbox {
     private var batches: [String: SHA256Digest] = [:]
     private var terminals = Terminals()
     /// True if only enrolled terminals may send batches.
-    private let needsEnrolment: Bool
+    private let needsEnrollment: Bool
 
-    init(keys: SandboxKeys, books: sending Books, needsEnrolment: Bool) {
+    init(keys: SandboxKeys, books: sending Books, needsEnrollment: Bool) {
         self.keys = keys
         self.books = books
-        self.needsEnrolment = needsEnrolment
+        self.needsEnrollment = needsEnrollment
     }
 
     // MARK: Faults
@@ -277,7 +277,7 @@ actor Sandbox {
                     message: "Send the headers Idempotency-Key and Reader-Identifier, of 1 to 255 bytes.")
             }
             try batch.check()
-            guard !needsEnrolment || terminals[reader] != nil else {
+            guard !needsEnrollment || terminals[reader] != nil else {
                 throw Refusal(
                     status: 422, code: "not_enrolled", message: "This reader is not enrolled: POST /terminals first.")
             }

@@ -9,7 +9,7 @@ struct LogReader {
     /// Returns the next line without color codes; nil at the end.
     ///
     /// - Throws: ``TraceError`` with the line; errors of the source.
-    mutating func next() throws -> TextLine? { try lines.nextOrRemainder().map { TextLine($0).withoutColour } }
+    mutating func next() throws -> TextLine? { try lines.nextOrRemainder().map { TextLine($0).withoutColor } }
 
     /// The bytes whose digits `text` is, a part of the line that ``next()`` gave last; nil, and an omission, if it is not
     /// and the log ends within that line.
@@ -28,7 +28,7 @@ struct LogReader {
     /// Returns the whole lines at the start of a file, without color codes.
     static func lines(_ start: [UInt8]) -> some Sequence<TextLine> {
         start.split(separator: 0x0A).lazy.map { line in
-            TextLine(line.last == 0x0D ? line.dropLast() : line).withoutColour
+            TextLine(line.last == 0x0D ? line.dropLast() : line).withoutColor
         }
     }
 }

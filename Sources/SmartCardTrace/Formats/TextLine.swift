@@ -12,7 +12,7 @@ struct TextLine {
     var text: String { String(decoding: bytes, as: UTF8.self) }
 
     /// The line without color sequences (ECMA-48, 8.3.117: `ESC [ … m`).
-    var withoutColour: TextLine {
+    var withoutColor: TextLine {
         guard index(of: 0x1B) != nil else { return self }
         var plain: [UInt8] = []
         plain.reserveCapacity(bytes.count)

@@ -74,7 +74,7 @@ struct ISODEPRaiser: Sendable {
         case (0x26, 1), (0x52, 1), (0x05, 3), (0x93, _), (0x95, _), (0x97, _), (0x50, 2):
             select(.selecting, at: time, into: &found)
             if frame.count <= Self.maximumControlCount { found.markControl() }
-            found.omit("frames of initialisation and anticollision")
+            found.omit("frames of initialization and anticollision")
         default:
             // Protocol and parameter selection (ISO/IEC 14443-4, 5.3): PPSS, PPS0.
             if frame.first.map({ $0 & 0xF0 }) == 0xD0, frame.dropFirst().first.map({ $0 & 0xEF }) == 0x01 {
@@ -124,7 +124,7 @@ struct ISODEPRaiser: Sendable {
             if isATQB { atqb = Array(frame) }
             // ATQA, SAK, and the part of an identifier with its check byte have five bytes at the most.
             if isATQB || frame.count <= 5 { found.markControl() }
-            found.omit("frames of initialisation and anticollision")
+            found.omit("frames of initialization and anticollision")
         case .active:
             switch Block(frame) {
             case .information(let block): blocks.received(block, at: time, into: &found)
