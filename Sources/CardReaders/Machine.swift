@@ -3,6 +3,7 @@ import Logging
 public import SmartCard
 import SmartCardPCSC
 package import SmartCardUSB
+import USBDevices
 
 /// The readers of this machine, over all backends, each once.
 ///
@@ -48,7 +49,8 @@ public struct Machine: Sendable {
         (self.backends, self.devices, self.usb, boards) = (backends, devices, usb, .ofThisProcess)
     }
 
-    /// The readers that are attached.  Waits five seconds at most for a pcscd that is stopped, busy or starting.
+    /// The readers that are attached.  Waits five seconds at most for a pcscd that is stopped, busy or starting, or to which a
+    /// reader that has just been plugged in may still be new.
     ///
     /// - Throws: `CardError` where there are none: what is wrong with pcscd or a device that was named, else of kind `noReader`.
     public func readers() async throws -> [MachineReader] {
@@ -182,9 +184,10 @@ public struct Machine: Sendable {
             var readers = await ofPCSC.value(&failures[.pcsc]) ?? []
             let answers = backends.contains(.pcsc) && failures[.pcsc] == nil
             var entries = await match(readers, devices, answers, thoroughly: thoroughly)
-            // One that has only begun may have readers on the USB in hand, which must not be taken from it.
+            // One that has only begun may have readers on the USB in hand, which must not be taken from it; nor may one that has
+            // only been plugged in.
             let deadline = ContinuousClock.now + PCSCD.limit
-            while answers, entries.contains(where: \.isOnUSB), PCSCD().isYoung,
+            while answers, entries.contains(where: { $0.isOnUSB && ($0.isNew || PCSCD().isYoung) }),
                 ContinuousClock.now < deadline, (try? await Task.sleep(for: .milliseconds(100))) != nil
             {
                 readers = (try? await PCSCD().readers()) ?? readers
@@ -272,6 +275,8 @@ extension Machine.Listing {
 
 extension Roster.Entry {
     fileprivate var isOnUSB: Bool { if case .usb = source { true } else { false } }
+    /// The kernel makes a device's node when it is plugged in.
+    fileprivate var isNew: Bool { device.map { PCSCD.isYoung($0.node) } ?? false }
 }
 
 extension MachineReader {

@@ -9,7 +9,7 @@ struct PCSCD: Sendable {
 
     /// How long one that is stopped, busy or starting is waited for.
     static let limit = Duration.seconds(5)
-    /// How long after its start pcscd may still be looking for readers.
+    /// How long after its start, and after a reader has been plugged in, pcscd may still be looking for readers.
     private static let start: TimeInterval = 5
 
     /// Whether there is a socket at all.
@@ -39,10 +39,13 @@ struct PCSCD: Sendable {
     }
 
     /// Whether it has begun so lately that it may not have opened all readers yet.
-    var isYoung: Bool {
-        let attributes = try? FileManager.default.attributesOfItem(atPath: file)
+    var isYoung: Bool { Self.isYoung(file) && isAlive }
+
+    /// Whether a file was made, or written to, so lately that pcscd may still be looking for readers.
+    static func isYoung(_ path: String) -> Bool {
+        let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         guard let date = attributes?[.modificationDate] as? Date else { return false }
-        return abs(date.timeIntervalSinceNow) < Self.start && isAlive
+        return abs(date.timeIntervalSinceNow) < start
     }
 
     /// The readers that pcscd has, none included.  Waits for one that is alive and does not answer yet.

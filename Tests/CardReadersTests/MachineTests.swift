@@ -67,7 +67,16 @@ import USBTestSupport
         defer { try? FileManager.default.removeItem(at: folder) }
         let bus = SoftwareUSBBus(SoftwareACR122U())
         let machine = Machine(usb: USBReaders(on: bus))
+        // One that has ended in a crash: its file is there, and it is not waited for.
+        let ended = Process()
+        ended.executableURL = URL(fileURLWithPath: "/bin/true")
+        try ended.run()
+        ended.waitUntilExit()
+        try "\(ended.processIdentifier)\n".write(
+            to: folder.appending(path: "pcscd.pid"), atomically: true, encoding: .utf8)
+        let start = ContinuousClock.now
         #expect(try await seen(machine.readers()) == ["usb ACS ACR122U PICC Interface: pcscd does not answer"])
+        #expect(ContinuousClock.now - start < .seconds(4))
         #expect(await machine.look().failures[.pcsc]?.kind == .noService)
         bus.unplug()
         await #expect { try await machine.readers() } throws: { ($0 as? CardError)?.kind == .noService }
@@ -119,15 +128,34 @@ import USBTestSupport
         #expect(readers.map(\.name) == ["First Reader", "Second Reader", "ACS ACR122U PICC Interface"])
     }
 
-    @Test("the stream tells what is there, and each change")
+    /// So often that a stream which hears of nothing, and looks again after 1, 2, 4, … s, comes to no end in time.
+    @Test("the stream tells what is there, and each change of the USB")
     func listings() async throws {
         let bus = SoftwareUSBBus()
         var listings = Machine(.usb, usb: USBReaders(on: bus)).listings().makeAsyncIterator()
         #expect(await listings.next()?.readers.isEmpty == true)
-        bus.plug(SoftwareACR122U())
-        #expect(await listings.next()?.readers.map(\.id) == ["072F:2200@1-2#0"])
-        bus.unplug()
+        for _ in 0..<4 {
+            bus.plug(SoftwareACR122U())
+            #expect(await listings.next()?.readers.map(\.id) == ["072F:2200@1-2#0"])
+            bus.unplug()
+            #expect(await listings.next()?.readers.isEmpty == true)
+        }
+    }
+
+    @Test("the stream tells each change of pcscd's readers")
+    func listingsOfService() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let pcscd = try pcscd([], address: nil, in: folder)
+        defer { pcscd.stop() }
+        var listings = Machine(.pcsc).listings().makeAsyncIterator()
         #expect(await listings.next()?.readers.isEmpty == true)
+        for _ in 0..<4 {
+            pcscd.readers = [.init("Reader 00 00")]
+            while await listings.next()?.readers.map(\.name) != ["Reader"] {}
+            pcscd.readers = []
+            while await listings.next()?.readers.isEmpty != true {}
+        }
     }
 
     /// As pcscd does it: it hears of a device no sooner than we do, and tells when it has opened it.
@@ -181,5 +209,20 @@ import USBTestSupport
         #expect(
             try await seen(Machine(usb: USBReaders(on: bus)).readers()).last
                 == "usb ACS ACR122U PICC Interface: pcscd answers and does not have it")
+    }
+
+    @Test("a pcscd that takes questions and does not answer is waited for, and then it is told that it hangs")
+    func silent() async throws {
+        let folder = try folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        var behaviour = FakePCSCD.Behaviour()
+        behaviour.welcome = .silence
+        let pcscd = try FakePCSCD(path: folder.appending(path: "pcscd.comm").path, behaviour: behaviour)
+        defer { pcscd.stop() }
+        let start = ContinuousClock.now
+        let listing = await Machine(usb: USBReaders(on: SoftwareUSBBus(SoftwareACR122U()))).look()
+        #expect(ContinuousClock.now - start >= .milliseconds(4900))
+        #expect(seen(listing.readers) == ["usb ACS ACR122U PICC Interface: pcscd does not answer"])
+        #expect(listing.failures[.pcsc]?.description.contains("pcscd hangs") == true)
     }
 }

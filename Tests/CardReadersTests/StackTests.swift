@@ -8,8 +8,10 @@ import Testing
 private final class Transport: CardChannel {
     private let answers: Mutex<[[UInt8]]>
     private let sent = Mutex<[String]>([])
+    private let pause: Duration
 
-    init(_ answers: String...) {
+    init(_ answers: String..., after pause: Duration = .zero) {
+        self.pause = pause
         self.answers = Mutex(answers.compactMap { try? [UInt8](hex: $0.filter { $0 != " " }) })
     }
 
@@ -21,6 +23,7 @@ private final class Transport: CardChannel {
             try await Task.sleep(for: .seconds(600))
             throw CardError(.noAnswer)
         }
+        try await Task.sleep(for: pause)
         return try ResponseAPDU(answer)
     }
 }
@@ -85,5 +88,12 @@ private final class Mutexed: Sendable {
             ($0 as? CardError)?.kind == .readerTimeout
         }
         #expect(recorded.all.withLock { $0 } == ["> 00B2010C00", "! readerTimeout"])
+    }
+
+    @Test("what is held back and then fetched has the time limit twice, for two exchanges")
+    func timeOfEach() async throws {
+        let transport = Transport("61 04", "70 02 5A 00 90 00", after: .milliseconds(1200))
+        let response = try await Stack(timeLimit: .seconds(2)).over(transport).transmit(.readRecord(1, sfi: 1))
+        #expect(response.data == [0x70, 0x02, 0x5A, 0x00])
     }
 }

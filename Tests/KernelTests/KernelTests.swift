@@ -147,6 +147,18 @@ struct KernelTests {
         for name in ["push", "reader-again", "probe-again"] { _ = try await step(name) }
     }
 
+    /// Neither is a moment for taking a reader from it.
+    @Test("a pcscd that is stopped, and one that a reader is new to, is waited for") func leftToPCSCD() async throws {
+        for name in ["stopped", "probe-pushed"] {
+            let step = try await step(name)
+            #expect(step.output.contains("ACS ACR122U PICC Interface 00 00"), "\(step.account(step.output))")
+            #expect(!step.output.contains("072F:2200@"), "\(step.account(step.output))")
+        }
+        for name in ["watch", "watched"] { _ = try await step(name) }
+        let watch = try await log("watch")
+        #expect(watch.contains("ACS ACR122U PICC Interface 00 00") && !watch.contains("072F:2200@"), "\(watch)")
+    }
+
     @Test("the kernel has nothing to complain about") func theKernelHasNothingToComplainAbout() async throws {
         let console = try await VirtualMachine.shared.value.console
         for complaint in ["BUG:", "Oops", "Call Trace", "blocked for more than"] {

@@ -1,4 +1,5 @@
 import Foundation
+import Synchronization
 import TestSupport
 import Testing
 
@@ -16,20 +17,37 @@ import Testing
             FileManager.default.fileExists(atPath: $0 + "/libumockdev-preload.so.0")
         } ? nil : "umockdev is not installed"
 
-    /// Runs a program with a card on a virtual reader.  A driver that loses patience with a machine that is busy, after
-    /// 100 ms in nfcpy, is asked again.
+    /// What a driver says that has waited in vain for an acknowledgement, for 100 ms.
+    private static let impatience = [
+        "Unable to read ACK", "waiting for ack", "No such device", "Connection timed out",
+    ]
+    private static let secondStarts = Mutex(0)
+
+    /// Runs a program with a card on a virtual reader.
+    ///
+    /// A driver that lost patience with a busy machine, and says so, is started a second time, and two of them in all: of 280
+    /// starts, eight at a time, none did.  Any other failure, and the second, counts.
+    ///
+    /// - Returns: what it wrote, to both of its outputs.
     private func run(
-        _ card: String, on reader: [String], _ command: [String], until isDone: (String) -> Bool
+        _ card: String, on reader: [String], _ command: [String], until isDone: (String) -> Bool = { _ in true }
     ) async throws -> String {
-        var output = ""
-        for _ in 0..<10 {
-            let outcome = try await Program.run(
+        func start() async throws -> Program.Outcome {
+            try await Program.run(
                 [Program.built("virtual-reader"), "--card", card] + reader + ["--"] + command,
-                environment: ["PYTHONPATH": Self.nfcpy])
-            output = outcome.output + outcome.error
-            if isDone(outcome.output) { return outcome.output }
+                environment: ["PYTHONPATH": Self.nfcpy, "LIBNFC_LOG_LEVEL": "3"])
         }
-        return output
+        var outcome = try await start()
+        if !isDone(outcome.output), Self.impatience.contains(where: (outcome.output + outcome.error).contains) {
+            let count = Self.secondStarts.withLock { count in
+                count += 1
+                return count
+            }
+            print("second start \(count), of \(command) with \(card), after:\n\(outcome.error.suffix(2000))")
+            #expect(count <= 2, "a driver that loses patience so often has a reason")
+            outcome = try await start()
+        }
+        return outcome.output + outcome.error
     }
 
     /// What the card files have.
@@ -103,7 +121,7 @@ import Testing
 
     @Test(.enabled(if: Program.isInstalled("opensc-tool"), "opensc is not installed"))
     func openscToolSeesBothSlots() async throws {
-        let output = try await run("visa", on: ["--model", "acr1252u"], ["opensc-tool", "--list-readers"]) { _ in true }
+        let output = try await run("visa", on: ["--model", "acr1252u"], ["opensc-tool", "--list-readers"])
         let lines = output.split(separator: "\n").filter { $0.first?.isNumber == true }
         #expect(lines.map { $0.split(separator: " ", maxSplits: 2).prefix(2) } == [["0", "Yes"], ["1", "No"]])
         for (line, name) in zip(lines, Self.slots) { #expect(line.hasSuffix(name), "\(output)") }
@@ -129,10 +147,7 @@ import Testing
         let script = FileManager.default.temporaryDirectory.path + "/\(UUID().uuidString.prefix(8)).script"
         try "reset\n00A404000E325041592E5359532E444446303100\n".write(toFile: script, atomically: true, encoding: .utf8)
         defer { try? FileManager.default.removeItem(atPath: script) }
-        let output = try await run("visa", on: ["--model", "acr1252u"], ["scriptor", "-r", Self.slots[0], script]) {
-            _ in
-            true
-        }
+        let output = try await run("visa", on: ["--model", "acr1252u"], ["scriptor", "-r", Self.slots[0], script])
         #expect(output.contains("< OK: 3B 86 80 01 20 63 CB B6 80 0F B6"), "\(output)")
         #expect(output.contains("84 0E 32 50 41 59 2E 53 59 53 2E 44 44 46"), "\(output)")
         #expect(output.contains("90 00 : Normal processing."), "\(output)")

@@ -86,6 +86,40 @@ import USBTestSupport
         #expect(card.exchanges.count == 3)
     }
 
+    /// The transaction fails, nothing of it is sent again, and the next one works.
+    @Test(arguments: [2, 5, 8, 11]) func hungAfterSoManyAnswers(_ answers: Int) async throws {
+        let device = SoftwareACR122U()
+        let card = ObservedCard(try #require(VirtualCards.named("two-applications")))
+        device.insert(card)
+        let bus = SoftwareUSBBus(device)
+        let reader = try await firstReader(on: bus, timeouts: .short)
+        #expect(try await Self.read(reader) == nil)
+        let whole = card.exchanges.map(\.command)
+        card.forget()
+
+        let count = Mutex(0)
+        bus.tamper.withLock {
+            $0 = { bytes in
+                let isLast = count.withLock { count in
+                    count += 1
+                    return count == answers
+                }
+                if isLast { device.faults = [ACR122UFault(.hung)] }
+                return bytes
+            }
+        }
+        let error = try await Self.read(reader)
+        #expect(error?.kind == .readerTimeout && error?.description.contains("was reset over USB") == true)
+        let part = card.exchanges.map(\.command)
+        #expect(part.count < whole.count && part == Array(whole.prefix(part.count)))
+
+        card.forget()
+        #expect(try await Self.read(reader) == nil)
+        #expect(card.exchanges.map(\.command) == whole)
+        await reader.close()
+        #expect(bus.inUse == (0, 0))
+    }
+
     @Test func unpluggedAtEveryTransfer() async throws {
         var transfer = 1
         while true {

@@ -69,7 +69,14 @@ struct ACR122UFirmware {
 
     /// Returns the reader's answer and the time that it takes.
     mutating func answer(_ command: CCIDCommand) -> (answer: CCIDAnswer, delay: Duration) {
-        guard command.slot == 0 else { return (failure(command, CCIDError.badSlot, status: .absent), .zero) }
+        guard command.slot == 0 else {
+            let answer =
+                command.slot < profile.slotCount && [.getSlotStatus, .iccPowerOff].contains(command.kind)
+                ? success(command, status: .absent)
+                : failure(
+                    command, command.slot < profile.slotCount ? CCIDError.mute : CCIDError.badSlot, status: .absent)
+            return (answer, .zero)
+        }
         switch command.kind {
         case .iccPowerOn, .iccPowerOff, .getSlotStatus, .getParameters, .resetParameters:
             guard command.data.isEmpty else { return (failure(command, CCIDError.badLength), .zero) }

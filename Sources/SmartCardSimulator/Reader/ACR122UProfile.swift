@@ -26,7 +26,7 @@ public struct ACR122UProfile: Hashable, Sendable {
 
     /// The version as people know it: `2.14`.
     public var version: String
-    /// The answer to `FF 00 48 00 00`, ten characters.
+    /// The answer to `FF 00 48 00 00`, ten characters with genuine readers.
     public var firmwareString: String
     /// bcdDevice of the device descriptor.
     public var deviceRelease: UInt16
@@ -52,6 +52,12 @@ public struct ACR122UProfile: Hashable, Sendable {
     /// The time between a card's arrival and its report; nil for the polling interval of the operating parameter, 250
     /// or 500 ms.
     public var detectionDelay: Duration?
+    /// Slots that the descriptor claims.  Beyond the first they are empty.
+    public var slotCount: UInt8 = 1
+    /// iManufacturer and iProduct.
+    public var names = ["ACS", "ACR122U PICC Interface"]
+    /// iSerialNumber; nil with genuine readers.
+    public var serialNumber: String?
 
     init(version: String, string: String, release: UInt16, controlPacketSize: UInt8) {
         self.version = version
@@ -94,6 +100,25 @@ extension ACR122UProfile {
 
     /// Every version, oldest first.
     public static let all = [firmware207, firmware214, firmware215, firmware216]
+
+    /// A copy with two slots and a serial number, as acsccid#28 has it.
+    public static let twoSlotClone = {
+        var profile = firmware207
+        (profile.slotCount, profile.serialNumber) = (2, "A02014090501")
+        profile.stallsSetInterface = true
+        return profile
+    }()
+
+    /// A copy whose names and firmware string are its own.
+    public static let renamedClone = {
+        var profile = ACR122UProfile(
+            version: "1.00", string: "CCIDRDV100", release: 0x0100, controlPacketSize: 8)
+        profile.names = ["NFC", "CCID USB Reader"]
+        profile.hasDetectionBuzzer = false
+        profile.hasEscape = false
+        profile.stallsSetInterface = true
+        return profile
+    }()
 
     /// The profile of a firmware version: `2.07`, `2.14`, `2.15`, `2.16`; nil for others.
     public init?(version: String) {

@@ -87,7 +87,7 @@ public final class SoftwareACR122U: SoftwareReader {
             profile.controlPacketSize,
             0x2F, 0x07, 0x00, 0x22,  // idVendor 072F, idProduct 2200
             UInt8(truncatingIfNeeded: profile.deviceRelease), UInt8(truncatingIfNeeded: profile.deviceRelease >> 8),
-            0x01, 0x02, 0x00,  // iManufacturer, iProduct, no serial number
+            0x01, 0x02, profile.serialNumber == nil ? 0x00 : 0x03,  // iManufacturer, iProduct, iSerialNumber
             0x01,  // bNumConfigurations
         ]
     }
@@ -98,8 +98,8 @@ public final class SoftwareACR122U: SoftwareReader {
             0x09, 0x02, 0x5D, 0x00, 0x01, 0x01, 0x00, 0x80, 0x64,
             // Interface 0: three endpoints, smart card class.
             0x09, 0x04, 0x00, 0x00, 0x03, 0x0B, 0x00, 0x00, 0x00,
-            // CCID 1.00: one slot, 5 V, 3 V and 1.8 V,
-            0x36, 0x21, 0x00, 0x01, 0x00, 0x07,
+            // CCID 1.00: bMaxSlotIndex; 5 V, 3 V and 1.8 V,
+            0x36, 0x21, 0x00, 0x01, profile.slotCount - 1, 0x07,
             0x02, 0x00, 0x00, 0x00,  // dwProtocols: T=1
             0xA0, 0x0F, 0x00, 0x00, 0xA0, 0x0F, 0x00, 0x00, 0x00,  // clock 4000 kHz
             0x00, 0x2A, 0x00, 0x00, 0x90, 0xD0, 0x03, 0x00, 0x00,  // 10752 to 250000 bit/s
@@ -115,7 +115,7 @@ public final class SoftwareACR122U: SoftwareReader {
         ]
     }
 
-    public var strings: [String] { ["ACS", "ACR122U PICC Interface"] }
+    public var strings: [String] { profile.names + [profile.serialNumber].compactMap(\.self) }
 
     public func control(setup: [UInt8], data: [UInt8]) -> [UInt8]? {
         state.change { state in
