@@ -1,11 +1,11 @@
-/// Base64 of RFC 4648, strict: nothing but the alphabet, padding as the variant has it, no bits left over.
+/// Strict Base64 (RFC 4648): only the alphabet, padding as the variant requires, no leftover bits.
 enum Base64 {
     /// Section 4, with padding.
     case standard
-    /// Section 5, without padding, as RFC 7515, section 2, has it.
+    /// Section 5, without padding, as in RFC 7515, section 2.
     case url
 
-    /// Where the text is not Base64, counted in bytes from its start.
+    /// The position of an error in the text, in bytes from its start.
     struct Fault: Error, Hashable {
         let offset: Int
     }
@@ -56,7 +56,7 @@ enum Base64 {
                 bytes.append(UInt8(truncatingIfNeeded: buffer >> bits))
             }
         }
-        // Bits that belong to no byte are zero, so that no two texts mean the same bytes.
+        // Unused bits are zero, so that no two texts decode to the same bytes.
         guard buffer & (1 << bits - 1) == 0 else { throw Fault(offset: text.count - 1) }
         return bytes
     }

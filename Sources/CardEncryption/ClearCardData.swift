@@ -1,21 +1,21 @@
-/// Card data in the clear, such as the BER-TLV record of a transaction, in storage that is wiped when the last reference to
-/// it goes.
+/// Clear card data, such as the BER-TLV record of a transaction, in storage that is wiped when the last reference is
+/// released.
 ///
-/// It can be sealed and nothing else: nothing outside this module reads the bytes, and nothing prints, compares or encodes
-/// them.  Fill it in place, with ``init(capacity:filling:)``, and there is no copy to forget.
+/// It can be sealed and nothing else: no code outside this module can read the bytes, and nothing prints, compares or
+/// encodes them.  Fill it in place, with ``init(capacity:filling:)``, so that no copy remains.
 public final class ClearCardData: Sendable {
-    /// The most bytes that one value holds: 65535.
+    /// The maximum number of bytes in one value: 65535.
     public static let maximumCount = 0xFFFF
 
     private let storage: WipedStorage
     private let count: Int
 
-    /// Card data written in place.
+    /// Creates card data by writing it in place.
     ///
-    /// - Parameter capacity: how many bytes `fill` may write.
-    /// - Parameter fill: writes to the buffer, which it must not keep, and returns how many bytes, counted from the first,
-    ///   are card data.  Where it throws, what it wrote is wiped.
-    /// - Throws: ``ClearCardDataError`` for no bytes or too many; what `fill` throws.
+    /// - Parameter capacity: the number of bytes that `fill` may write.
+    /// - Parameter fill: writes to the buffer, which it must not keep, and returns the number of bytes of card data,
+    ///   from the first on.  If it throws, its bytes are wiped.
+    /// - Throws: ``ClearCardDataError`` for no bytes or too many; errors of `fill`.
     public init(capacity: Int, filling fill: (UnsafeMutableRawBufferPointer) throws -> Int) throws {
         guard (1...Self.maximumCount).contains(capacity) else { throw ClearCardDataError.count(capacity) }
         storage = WipedStorage(count: capacity)
@@ -23,7 +23,7 @@ public final class ClearCardData: Sendable {
         guard (1...capacity).contains(count) else { throw ClearCardDataError.count(count) }
     }
 
-    /// A copy of `bytes`.  To wipe the original is the caller's part.
+    /// Creates card data as a copy of `bytes`.  The caller must wipe the original.
     ///
     /// - Throws: ``ClearCardDataError`` for no bytes or too many.
     public convenience init(_ bytes: some Collection<UInt8>) throws {
@@ -33,23 +33,23 @@ public final class ClearCardData: Sendable {
         }
     }
 
-    /// The bytes, for sealing; not to be kept.
+    /// Lends the bytes for sealing; they must not be kept.
     func withUnsafeBytes<Result>(_ body: (UnsafeRawBufferPointer) throws -> Result) rethrows -> Result {
         try withExtendedLifetime(self) { try body(UnsafeRawBufferPointer(rebasing: storage.readOnly.prefix(count))) }
     }
 }
 
 extension ClearCardData: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// That it is card data, and nothing of it.
+    /// A fixed text that shows none of the data.
     public var description: String { "card data in the clear" }
     public var debugDescription: String { description }
-    /// Has no children.
+    /// A mirror without children.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// What cannot be ``ClearCardData``.
+/// An error in creating ``ClearCardData``.
 public enum ClearCardDataError: Error, Hashable, Sendable {
-    /// No bytes, or more than ``ClearCardData/maximumCount`` or than there was room for.
+    /// The number of bytes is 0, or exceeds ``ClearCardData/maximumCount`` or the capacity.
     case count(Int)
 }
 

@@ -1,15 +1,15 @@
-/// A JSON text (RFC 8259) as JOSE needs it: strict, in which no object names a member twice (RFC 7515, section 4).
+/// A JSON text (RFC 8259) by JOSE's strict rules: no object names a member twice (RFC 7515, section 4).
 indirect enum JSON: Hashable, Sendable {
     case null
     case boolean(Bool)
-    /// As it was written.
+    /// The number in its original notation.
     case number(String)
     case string(Text)
     case array([JSON])
     case object([Text: JSON])
 
-    /// A string, which equals another byte for byte, as JOSE compares them (RFC 7515, section 5.3).  Swift's own equals what
-    /// Unicode holds for the same: U+212A, the sign for kelvin, is a K to it.
+    /// A string that is compared byte for byte, as JOSE requires (RFC 7515, section 5.3).  Swift's own comparison uses
+    /// Unicode equivalence: U+212A, the kelvin sign, equals K.
     struct Text: Hashable, Sendable, ExpressibleByStringLiteral {
         let string: String
 
@@ -20,13 +20,13 @@ indirect enum JSON: Hashable, Sendable {
         func hash(into hasher: inout Hasher) { for byte in string.utf8 { hasher.combine(byte) } }
     }
 
-    /// Where the text is not JSON, counted in bytes, and what was due.
+    /// The position of an error in bytes, and the expected token.
     struct Fault: Error, Hashable {
         let offset: Int
         let due: String
     }
 
-    /// As deep as objects and arrays may nest.
+    /// The maximum nesting depth of objects and arrays.
     static let maximumDepth = 8
 
     init(_ text: some Collection<UInt8>) throws(Fault) {
@@ -34,7 +34,7 @@ indirect enum JSON: Hashable, Sendable {
         self = try parser.document()
     }
 
-    /// The members of a text that is an object.
+    /// Returns the members of a text that is an object.
     static func object(_ text: some Collection<UInt8>) throws(Fault) -> [Text: JSON] {
         guard case .object(let members) = try JSON(text) else { throw Fault(offset: 0, due: "an object") }
         return members
@@ -44,7 +44,7 @@ indirect enum JSON: Hashable, Sendable {
     var object: [Text: JSON]? { if case .object(let members) = self { members } else { nil } }
     var array: [JSON]? { if case .array(let items) = self { items } else { nil } }
 
-    /// As a JSON text: members in the order of their names' bytes, no spaces.
+    /// The value as JSON text: members in the order of their names' bytes, no spaces.
     var written: String {
         switch self {
         case .null: "null"
@@ -59,7 +59,7 @@ indirect enum JSON: Hashable, Sendable {
         }
     }
 
-    /// A string with its quotation marks, as a JSON text has it; no control character is left as it is.
+    /// Returns a string with its quotation marks as JSON text; all control characters are escaped.
     static func quoted(_ text: String) -> String {
         var out = "\""
         for scalar in text.unicodeScalars {
@@ -75,7 +75,7 @@ indirect enum JSON: Hashable, Sendable {
         return out + "\""
     }
 
-    /// The beginning of what a stranger wrote, for a person, without control characters.
+    /// Returns the beginning of a foreign text for a person, without control characters.
     static func excerpt(_ text: String) -> String {
         let beginning = text.unicodeScalars.prefix(64)
         return quoted(String(String.UnicodeScalarView(beginning)))

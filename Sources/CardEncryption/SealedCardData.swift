@@ -1,15 +1,15 @@
-/// Sealed card data: the only thing that comes out of this module.  It may be printed, stored and sent.
+/// Sealed card data, the only output of this module.  It may be printed, stored and sent.
 public enum SealedCardData: Hashable, Sendable {
     /// A JWE in compact form.
     case jwe(CompactJWE)
-    /// Under a key of AES DUKPT.
+    /// An envelope under an AES DUKPT key.
     case aesDUKPT(AESDUKPTEnvelope)
-    /// Under a key of TDES DUKPT, for acquirers that take nothing newer.
+    /// An envelope under a TDES DUKPT key, for acquirers that accept nothing newer.
     case tdesDUKPT(TDESDUKPTEnvelope)
 }
 
 extension SealedCardData: CustomStringConvertible {
-    /// A JWE as it is; an envelope in Base64 (RFC 4648, section 4).
+    /// The compact form of a JWE; an envelope in Base64 (RFC 4648, section 4).
     public var description: String {
         switch self {
         case .jwe(let jwe): jwe.text
@@ -18,11 +18,11 @@ extension SealedCardData: CustomStringConvertible {
         }
     }
 
-    /// Reads what ``description`` has written.
+    /// Parses the text of ``description``.
     ///
     /// - Throws: ``JWEError``, ``DUKPTError``.
     public init(parsing text: some StringProtocol) throws {
-        // Base64 has no points.
+        // Base64 contains no periods.
         if text.utf8.contains(UInt8(ascii: ".")) {
             self = .jwe(try CompactJWE(parsing: text))
             return
@@ -42,7 +42,7 @@ extension SealedCardData: CustomStringConvertible {
     }
 }
 
-/// As one string.
+/// Coded as one string.
 extension SealedCardData: Codable {
     public init(from decoder: any Decoder) throws {
         let container = try decoder.singleValueContainer()

@@ -1,19 +1,21 @@
 import FoundationEssentials
 import Glibc
 
-/// Pages of their own for secrets: kept out of the swap file where the system permits (`mlock`), left out of core dumps
-/// (`MADV_DONTDUMP`) and of processes that are forked (`MADV_DONTFORK`: a child that touches them ends), overwritten before
-/// they go back to the system.
+/// Separate pages for secrets: kept out of the swap file if the system permits (`mlock`), left out of core dumps
+/// (`MADV_DONTDUMP`) and of forked processes (`MADV_DONTFORK`: a child that touches them is terminated), and
+/// overwritten before they return to the system.
 ///
-/// What writes to the bytes is alone with them; once shared, they are only read.
+/// A writer has exclusive access to the bytes; once shared, they are only read.
 final class WipedStorage: @unchecked Sendable {
-    /// Valid as long as the storage lives: for what owns it, in a property or to the end of a scope that
-    /// `withExtendedLifetime` marks.
+    /// The bytes, valid as long as the storage exists: an owner keeps it in a property, or to the end of a scope with
+    /// `withExtendedLifetime`.
     let bytes: UnsafeMutableRawBufferPointer
     private let mappedLength: Int
 
-    /// - Parameter count: the number of bytes, all zero to begin with.  Ends the program where the system has no memory, as
-    ///   an array does.
+    /// Allocates storage.
+    ///
+    /// - Parameter count: the number of bytes, initially zero.  If the system has no memory, the program ends, as for
+    ///   an array.
     init(count: Int) {
         let page = Int(sysconf(Int32(_SC_PAGESIZE)))
         mappedLength = max(page, (count + page - 1) / page * page)
@@ -22,7 +24,7 @@ final class WipedStorage: @unchecked Sendable {
             fatalError("no memory for \(mappedLength) bytes")
         }
         bytes = UnsafeMutableRawBufferPointer(start: address, count: count)
-        // They may be refused, by RLIMIT_MEMLOCK or an old kernel; the page on CardEncryption says so.
+        // RLIMIT_MEMLOCK or an old kernel may refuse these; the page on CardEncryption says so.
         _ = mlock(address, mappedLength)
         _ = madvise(address, mappedLength, Int32(MADV_DONTDUMP))
         _ = madvise(address, mappedLength, Int32(MADV_DONTFORK))
@@ -33,7 +35,7 @@ final class WipedStorage: @unchecked Sendable {
         bytes.copyMemory(from: source)
     }
 
-    /// Takes the bytes of `data` over, and wipes them there.
+    /// Moves the bytes of `data` here, and wipes them there.
     convenience init(moving data: inout Data) {
         self.init(count: data.count)
         data.withUnsafeMutableBytes { source in
@@ -48,7 +50,7 @@ final class WipedStorage: @unchecked Sendable {
         munmap(address, mappedLength)
     }
 
-    /// The bytes, of a storage that nothing else keeps alive.
+    /// Lends the bytes of a storage without another owner.
     func withUnsafeBytes<Result>(_ body: (UnsafeMutableRawBufferPointer) throws -> Result) rethrows -> Result {
         try withExtendedLifetime(self) { try body(bytes) }
     }

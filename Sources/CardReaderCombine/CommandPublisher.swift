@@ -3,13 +3,14 @@ import OpenCombine
 import Synchronization
 import Waiting
 
-/// One call, for its subscribers: it begins with the first of them, and each of them gets its result, whenever it comes.
+/// A publisher of one call, which begins with the first subscriber.  Each subscriber receives the result, even if it
+/// subscribes later.
 ///
-/// It is cancelled when nobody subscribes any more.  What it returns after that is kept, here and by the service, until a
-/// subscriber has taken it: somebody may have paid.
+/// When nobody subscribes any more the call is canceled.  A result after that is kept, here and by the service, until
+/// a subscriber has taken it: somebody may have paid.
 final class CommandPublisher<Output: Sendable>: Publisher, @unchecked Sendable {
     typealias Failure = any Error
-    // Unchecked: a subscriber is called by one task at a time, which the mutex sees to.
+    // Unchecked: the mutex ensures that one task at a time calls a subscriber.
 
     private let command: @Sendable () async throws -> Output
     private let claim = ResultClaim()
@@ -47,7 +48,7 @@ final class CommandPublisher<Output: Sendable>: Publisher, @unchecked Sendable {
     }
 
     private func leave(_ seat: Seat) {
-        // Cancelled outside the lock.
+        // Canceled outside the lock.
         let task = state.withLock { state -> Task<Void, Never>? in
             state.seats[ObjectIdentifier(seat)] = nil
             return state.seats.isEmpty && state.result == nil ? state.task : nil
@@ -55,9 +56,9 @@ final class CommandPublisher<Output: Sendable>: Publisher, @unchecked Sendable {
         task?.cancel()
     }
 
-    /// A subscriber, which is given the result once it has asked for one.
+    /// A subscriber, which receives the result once it has requested one.
     private final class Seat: Subscription, @unchecked Sendable {
-        // Unchecked: the closures are called once, by whoever has taken them out of the mutex.
+        // Unchecked: the closures are called once, by the owner that took them out of the mutex.
         private struct State {
             var isAsking = false
             var result: Result<Output, any Error>?
@@ -89,7 +90,7 @@ final class CommandPublisher<Output: Sendable>: Publisher, @unchecked Sendable {
             let result = state.withLock { state -> Result<Output, any Error>? in
                 change(&state)
                 guard !state.isOver, let result = state.result else { return nil }
-                // A failure is told also to those who ask for nothing.
+                // Subscribers without demand receive failures, too.
                 if case .success = result, !state.isAsking { return nil }
                 state.isOver = true
                 return result

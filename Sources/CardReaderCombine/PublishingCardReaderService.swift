@@ -2,11 +2,11 @@ public import CardReaderAdapter
 public import Foundation
 public import OpenCombine
 
-/// The contract of `CardReaderService` in the shape that it has for code with publishers.
+/// The contract of `CardReaderService` for code that uses publishers.
 ///
-/// What returns a `Future` begins with the call.  A command that returns another publisher is one call, which begins with the
-/// first subscriber, whose result each subscriber gets, and which is cancelled when nobody subscribes any more.  A payment that
-/// was made all the same is returned by `retryActivePaymentIntent`; until then no other one begins.
+/// A `Future` begins with the call.  Any other publisher of a command is one call, which begins with the first
+/// subscriber, delivers its result to each subscriber, and is canceled when nobody subscribes any more.  If a payment
+/// was made nevertheless, `retryActivePaymentIntent` returns it; until then no other payment begins.
 public protocol PublishingCardReaderService {
     var discoveredReaders: AnyPublisher<[CardReader], any Error> { get }
     var connectedReaders: AnyPublisher<[CardReader], Never> { get }
@@ -33,9 +33,9 @@ public protocol PublishingCardReaderService {
     func installUpdate()
 }
 
-/// A `CardReaderService` for code with publishers.  It adds nothing: the sequences are the truth.
+/// A `CardReaderService` for code that uses publishers.  It has no state: the service's sequences are authoritative.
 public final class CombineCardReaderService: PublishingCardReaderService, Sendable {
-    /// What it is made of.
+    /// The underlying service.
     public let service: any CardReaderService
 
     public init(_ service: any CardReaderService) { self.service = service }
@@ -120,7 +120,7 @@ public final class CombineCardReaderService: PublishingCardReaderService, Sendab
         CommandPublisher({ [service] in try await service.cancelRefund() }).eraseToAnyPublisher()
     }
 
-    /// How it goes is told by ``softwareUpdateEvents``.
+    /// Installs the available update.  ``softwareUpdateEvents`` publishes the progress.
     public func installUpdate() {
         Task { [service] in try? await service.installUpdate() }
     }
@@ -138,7 +138,7 @@ public final class CombineCardReaderService: PublishingCardReaderService, Sendab
         }
     }
 
-    /// Called once, by one task.
+    /// A promise that one task fulfills, once.
     private struct Promise<Failure: Error>: @unchecked Sendable {
         let call: (Result<Void, Failure>) -> Void
     }

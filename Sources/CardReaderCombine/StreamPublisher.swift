@@ -1,10 +1,10 @@
 import OpenCombine
 import Synchronization
 
-/// What a sequence gives, for subscribers.  Each has a sequence of its own, begun when it subscribes, and gets every element
-/// of it, as many at a time as it asks for.
+/// A publisher of a sequence's elements.  Each subscriber has its own sequence, which starts with the subscription,
+/// and receives every element of it on demand.
 struct StreamPublisher<Output: Sendable, Failure: Error>: Publisher {
-    /// Hands on elements until there are none, or nobody wants them; returns what it failed with.
+    /// Delivers elements until there are none, or there is no more demand; returns the failure.
     typealias Delivery = @Sendable (_ send: @Sendable (Output) async -> Bool) async -> Failure?
 
     private let begin: () -> Delivery
@@ -40,9 +40,9 @@ struct StreamPublisher<Output: Sendable, Failure: Error>: Publisher {
     }
 }
 
-/// One subscriber and its sequence.  Its calls come from one task at a time.
+/// A subscriber and its sequence.  Only one task at a time makes calls.
 private final class Pump<Output: Sendable, Failure: Error>: Subscription, @unchecked Sendable {
-    // Unchecked: the subscriber is called by the task of `run` alone, once it was handed this subscription.
+    // Unchecked: only the task of `run` calls the subscriber, once it has this subscription.
     private let receive: (Output) -> Subscribers.Demand
     private let complete: (Subscribers.Completion<Failure>) -> Void
     private let state = Mutex(State())
@@ -51,7 +51,7 @@ private final class Pump<Output: Sendable, Failure: Error>: Subscription, @unche
         var demand = Subscribers.Demand.none
         var isCancelled = false
         var task: Task<Void, Never>?
-        /// Waits for demand.
+        /// The continuation that waits for demand.
         var waiter: CheckedContinuation<Void, Never>?
     }
 
@@ -78,7 +78,9 @@ private final class Pump<Output: Sendable, Failure: Error>: Subscription, @unche
         if isCancelled { task.cancel() }
     }
 
-    /// - Returns: false if nobody wants more.
+    /// Sends an element.
+    ///
+    /// - Returns: false if there is no more demand.
     private func send(_ element: Output) async -> Bool {
         await withCheckedContinuation { continuation in
             let isReady = state.withLock { state in

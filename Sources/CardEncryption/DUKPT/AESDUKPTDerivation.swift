@@ -1,11 +1,11 @@
-/// Length of a key of AES.
+/// The length of an AES key.
 public enum AESKeyLength: Int, Hashable, Sendable, CaseIterable {
     case bits128 = 128
     case bits192 = 192
     case bits256 = 256
 
     var byteCount: Int { rawValue / 8 }
-    /// X9.24-3:2017, table 2: the algorithm that the derived key is for.
+    /// X9.24-3:2017, table 2: the algorithm of the derived key.
     var algorithmIndicator: UInt16 {
         switch self {
         case .bits128: 2
@@ -17,27 +17,30 @@ public enum AESKeyLength: Int, Hashable, Sendable, CaseIterable {
     init?(byteCount: Int) { self.init(rawValue: byteCount * 8) }
 }
 
-/// What a derived key is for (X9.24-3:2017, table 2), as far as it is used here.
+/// The usage of a derived key (X9.24-3:2017, table 2), as far as it is needed here.
 enum AESDUKPTKeyUsage: UInt16 {
     case pinEncryption = 0x1000
-    /// The device makes MACs, the host verifies them.
+    /// The device generates MACs, the host verifies them.
     case macGeneration = 0x2000
     /// The device encrypts, the host decrypts.
     case dataEncryption = 0x3000
     /// The host encrypts, the device decrypts.
     case dataDecryption = 0x3001
     case dataBothWays = 0x3002
-    /// Of intermediate derivation keys, and the initial key; no working key has these.
+    /// For intermediate derivation keys and the initial key; never for a working key.
     case keyDerivation = 0x8000
     case initialKey = 0x8001
 }
 
-/// Key serial number of AES DUKPT (X9.24-3:2017, 6.1): 8 bytes that name the initial key, 4 of transaction counter.
+/// An AES DUKPT key serial number (X9.24-3:2017, 6.1): 8 bytes that identify the initial key, 4 bytes of transaction
+/// counter.
 public struct AESKeySerialNumber: Hashable, Sendable {
-    /// Identifier of the base derivation key, 4 bytes, and derivation identifier, 4 bytes.
+    /// The identifier of the base derivation key, 4 bytes, and the derivation identifier, 4 bytes.
     public let initialKeyID: [UInt8]
     public let counter: UInt32
 
+    /// Parses a key serial number.
+    ///
     /// - Throws: ``DUKPTError/keySerialNumber`` unless there are 12 bytes, the last four of which are the counter of a
     ///   transaction: not 0, and with at most 16 one bits.
     public init(_ bytes: some Collection<UInt8>) throws(DUKPTError) {
@@ -50,21 +53,21 @@ public struct AESKeySerialNumber: Hashable, Sendable {
         (self.initialKeyID, self.counter) = (initialKeyID, counter)
     }
 
-    /// 12 bytes.
+    /// The 12 bytes of the key serial number.
     public var bytes: [UInt8] { initialKeyID + counter.bigEndianBytes }
 }
 
 extension AESKeySerialNumber: CustomStringConvertible {
-    /// 24 hexadecimal digits.
+    /// The bytes as 24 hexadecimal digits.
     public var description: String { bytes.hex }
 }
 
-/// Derivation of keys by AES DUKPT (X9.24-3:2017, 6.3).
+/// The key derivation of AES DUKPT (X9.24-3:2017, 6.3).
 struct AESDUKPTScheme: DUKPTScheme {
     static let counterBits = 32
     static let maximumOneBits = 16
 
-    /// 8 bytes.
+    /// The identifier of the initial key, 8 bytes.
     let initialKeyID: [UInt8]
     let length: AESKeyLength
 
@@ -78,7 +81,7 @@ struct AESDUKPTScheme: DUKPTScheme {
             .keyDerivation, length, context: initialKeyID.suffix(4) + counter.bigEndianBytes, from: parent, into: child)
     }
 
-    /// The initial key, of the base derivation key's length.
+    /// Derives the initial key, which has the base derivation key's length.
     static func initialKey(base: SecretKey, initialKeyID: [UInt8]) throws(DUKPTError) -> SecretKey {
         guard let length = AESKeyLength(byteCount: base.count) else { throw .keyLength(base.count) }
         guard initialKeyID.count == 8 else { throw .initialKeyIDLength(initialKeyID.count) }
@@ -87,7 +90,9 @@ struct AESDUKPTScheme: DUKPTScheme {
         }
     }
 
-    /// - Parameter workingLength: not more than that of the transaction's key.
+    /// Derives a working key.
+    ///
+    /// - Parameter workingLength: not more than the length of the transaction's key.
     func workingKey(
         _ usage: AESDUKPTKeyUsage, length workingLength: AESKeyLength, counter: UInt32, transactionKey: SecretKey
     ) throws(DUKPTError) -> SecretKey {
@@ -99,7 +104,7 @@ struct AESDUKPTScheme: DUKPTScheme {
         }
     }
 
-    /// Derivation data, enciphered block by block (X9.24-3:2017, 6.3.2 and 6.3.3).
+    /// Enciphers derivation data block by block (X9.24-3:2017, 6.3.2 and 6.3.3).
     ///
     /// - Parameter context: the last 8 bytes of the derivation data.
     private static func derive(
@@ -118,7 +123,7 @@ struct AESDUKPTScheme: DUKPTScheme {
             try fill(UnsafeMutableRawBufferPointer(rebasing: key[(i * 16)..<((i + 1) * 16)]), number: i + 1)
         }
         guard key.count > whole * 16 else { return }
-        // A key of 192 bits takes half of its second block.
+        // A key of 192 bits uses half of its second block.
         let block = WipedStorage(count: 16)
         try fill(block.bytes, number: whole + 1)
         key[(whole * 16)...].copyBytes(from: block.bytes.prefix(key.count - whole * 16))
@@ -131,7 +136,7 @@ extension FixedWidthInteger {
 }
 
 extension Sequence<UInt8> {
-    /// Two digits a byte, capitals.
+    /// The bytes as upper-case hexadecimal digits, two per byte.
     var hex: String {
         let digits = Array("0123456789ABCDEF")
         return String(flatMap { [digits[Int($0 >> 4)], digits[Int($0 & 0xF)]] })

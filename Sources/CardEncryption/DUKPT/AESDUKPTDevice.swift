@@ -1,15 +1,15 @@
-/// The side of the device in AES DUKPT (ANSI X9.24-3:2017): a new key for each transaction, which is gone after it.
+/// The device side of AES DUKPT (ANSI X9.24-3:2017): a new key for each transaction, destroyed after it.
 ///
-/// The keys are in wiped storage, and in a ``KeyFile``.  No counter is used twice, whatever stops the process: the disk has
-/// the state without a key before the key is used.  Restoring an old copy of the file breaks this promise; see the page on
-/// CardEncryption.
+/// The keys are in wiped storage, and in a ``KeyFile``.  No counter is used twice, however the process ends: the disk
+/// has a state without the key before the key is used.  Restoring an old copy of the file breaks this guarantee; see
+/// the page on CardEncryption.
 public final class AESDUKPTDevice: Sendable {
     private let state: DUKPTState<AESDUKPTScheme>
 
-    /// How card data is sealed; acquirers differ.  The envelope says it, so that whoever opens it needs no more than that.
+    /// The options for sealing card data; acquirers differ.  The envelope states them for its recipient.
     public struct Options: Hashable, Sendable {
         public var dataKeyUsage: AESDUKPTEnvelope.DataKeyUsage
-        /// Of the data key and the MAC key; nil for as long as the initial key, which is the longest.
+        /// The length of the data key and the MAC key; nil for that of the initial key, which is the maximum.
         public var keyLength: AESKeyLength?
         public var initialisationVector: DUKPTInitialisationVector
 
@@ -23,10 +23,10 @@ public final class AESDUKPTDevice: Sendable {
         }
     }
 
-    /// Loads an initial key, of 16, 24 or 32 bytes, into a file that is not there yet.
+    /// Loads an initial key, of 16, 24 or 32 bytes, into a new file.
     ///
-    /// - Parameter initialKeyID: 8 bytes: what the key serial numbers begin with.
-    /// - Throws: ``DUKPTError``; ``KeyFileError``, among them `exists`.
+    /// - Parameter initialKeyID: 8 bytes, with which the key serial numbers begin.
+    /// - Throws: ``DUKPTError``; ``KeyFileError``, including `exists`.
     public init(loading initialKey: SecretKey, initialKeyID: [UInt8], into file: KeyFile) async throws {
         guard let length = AESKeyLength(byteCount: initialKey.count) else {
             throw DUKPTError.keyLength(initialKey.count)
@@ -39,7 +39,7 @@ public final class AESDUKPTDevice: Sendable {
         }
     }
 
-    /// Goes on where the process before ended.
+    /// Continues with the state that the previous process left.
     ///
     /// - Throws: ``KeyFileError``.
     public init(resuming file: KeyFile) async throws {
@@ -52,23 +52,23 @@ public final class AESDUKPTDevice: Sendable {
         }
     }
 
-    /// How many transactions there are keys for.  After them, a new initial key must be loaded, with another identifier.
+    /// The number of remaining transactions.  After them, load a new initial key with another identifier.
     public var transactionsLeft: Int { get async { await state.transactionsLeft } }
 
-    /// Checks that data can be sealed so, before there is any.
+    /// Checks that data can be sealed with these options, before there is any.
     ///
     /// - Throws: ``DUKPTError/workingKeyTooLong`` for keys longer than the initial key.
     public func check(_ options: Options) throws(DUKPTError) {
         guard (options.keyLength?.byteCount ?? 0) <= state.scheme.keyLength else { throw .workingKeyTooLong }
     }
 
-    /// Seals card data under the key of the next transaction.  When it returns, the disk has the state after it, and no
-    /// longer the one before it.
+    /// Seals card data under the key of the next transaction.  When this returns, the disk has the state after the
+    /// transaction, and no longer the one before.
     ///
-    /// - Parameter bound: what the envelope is bound to, such as the identifier of the read, so that it opens with nothing
-    ///   else.  It is not in the envelope.
-    /// - Throws: ``DUKPTError``, among them `exhausted`; ``KeyFileError``, upon which the counter is lost and the next call
-    ///   takes the next.
+    /// - Parameter bound: data to which the envelope is bound, such as the identifier of the read, so that it opens
+    ///   only with the same data.  The envelope does not contain it.
+    /// - Throws: ``DUKPTError``, including `exhausted`; ``KeyFileError``, after which the counter is lost and the next
+    ///   call uses the next one.
     public func seal(
         _ data: ClearCardData, boundTo bound: [UInt8] = [], options: Options = Options()
     ) async throws -> SealedCardData {
@@ -84,11 +84,11 @@ public final class AESDUKPTDevice: Sendable {
     }
 }
 
-/// The initialisation vector of an envelope of DUKPT.
+/// The initialization vector of a DUKPT envelope.
 public enum DUKPTInitialisationVector: Hashable, Sendable {
-    /// Random, and sent along.
+    /// A random vector, sent along.
     case random
-    /// Zeros, which no other message under the same key shares; sent along as well.
+    /// A zero vector, also sent along; no other message uses the same key.
     case zero
 
     func bytes(_ count: Int) -> [UInt8] {
@@ -97,12 +97,14 @@ public enum DUKPTInitialisationVector: Hashable, Sendable {
     }
 }
 
-/// The side of the host in AES DUKPT: from the base derivation key and a key serial number to what was sealed.  For payment
-/// services under development, and tests; in production a hardware security module does this.
+/// The host side of AES DUKPT: it opens envelopes with the base derivation key and the key serial number.  For payment
+/// services under development, and for tests; in production a hardware security module does this.
 public struct AESDUKPTHost: Sendable {
     private let baseDerivationKey: SecretKey
     private let length: AESKeyLength
 
+    /// Creates a host.
+    ///
     /// - Parameter baseDerivationKey: 16, 24 or 32 bytes.
     public init(baseDerivationKey: SecretKey) throws(DUKPTError) {
         guard let length = AESKeyLength(byteCount: baseDerivationKey.count) else {
@@ -111,14 +113,14 @@ public struct AESDUKPTHost: Sendable {
         (self.baseDerivationKey, self.length) = (baseDerivationKey, length)
     }
 
-    /// The key that is loaded into a device, as long as the base derivation key.
+    /// Returns the key to load into a device, which has the base derivation key's length.
     ///
     /// - Parameter initialKeyID: 8 bytes.
     public func initialKey(_ initialKeyID: [UInt8]) throws(DUKPTError) -> SecretKey {
         try AESDUKPTScheme.initialKey(base: baseDerivationKey, initialKeyID: initialKeyID)
     }
 
-    /// A working key of one transaction.
+    /// Returns a working key of one transaction.
     func workingKey(
         _ usage: AESDUKPTKeyUsage, length: AESKeyLength, for number: AESKeySerialNumber
     ) throws(DUKPTError) -> SecretKey {
@@ -126,11 +128,12 @@ public struct AESDUKPTHost: Sendable {
         return try scheme.workingKey(usage, length: length, counter: number.counter, transactionKey: key)
     }
 
-    /// Opens what a device sealed.
+    /// Opens an envelope of a device.
     ///
-    /// - Parameter bound: what the device has bound it to.
-    /// - Parameter body: is given the card data, in storage that is wiped when it returns.  It must not keep the buffer.
-    /// - Throws: ``DUKPTError``; what `body` throws.
+    /// - Parameter bound: the data to which the device has bound the envelope.
+    /// - Parameter body: receives the card data in storage that is wiped when it returns.  It must not keep the
+    ///   buffer.
+    /// - Throws: ``DUKPTError``; errors of `body`.
     public func open<Result>(
         _ envelope: AESDUKPTEnvelope, boundTo bound: [UInt8] = [], _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
@@ -146,11 +149,11 @@ public struct AESDUKPTHost: Sendable {
 }
 
 extension AESDUKPTDevice: CustomReflectable {
-    /// Has no children.
+    /// A mirror without children.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension AESDUKPTHost: CustomReflectable {
-    /// Has no children.
+    /// A mirror without children.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -1,7 +1,7 @@
 import Crypto
 import CryptoExtras
 
-/// Card data under keys of AES DUKPT: encrypted in CBC mode, then authenticated with a CMAC (NIST SP 800-38B).
+/// Card data under AES DUKPT keys: encrypted in CBC mode, then authenticated with a CMAC (NIST SP 800-38B).
 ///
 /// | Offset | Bytes | |
 /// |---|---|---|
@@ -9,27 +9,27 @@ import CryptoExtras
 /// | 1 | 1 | length of the data key and of the MAC key in bytes: `10`, `18`, `20` |
 /// | 2 | 2 | usage of the data key: `3000` encryption, `3001` decryption, `3002` both ways |
 /// | 4 | 12 | key serial number |
-/// | 16 | 16 | initialisation vector |
-/// | 32 | *n* | ciphertext: card data ‖ `80` ‖ as many `00` as make it whole blocks of 16 |
-/// | 32 + *n* | 16 | AES-CMAC over all of the above ‖ the data that it is bound to ‖ their number of bytes in 8 bytes, most significant first; under the key of usage `2000` |
+/// | 16 | 16 | initialization vector |
+/// | 32 | *n* | ciphertext: card data ‖ `80` ‖ `00` up to a whole block of 16 |
+/// | 32 + *n* | 16 | AES-CMAC under the key of usage `2000`, over all of the above ‖ the bound data ‖ its number of bytes in 8 bytes, most significant first |
 ///
-/// The data that it is bound to, such as the identifier of the read, travel apart, and are none by default.
+/// The bound data, such as the identifier of the read, is sent separately; by default there is none.
 ///
-/// Acquirers whose messages have a field for each take ``keySerialNumber``, ``initialisationVector`` and ``ciphertext``
-/// apart.  The MAC is of this envelope: there is none over a message of their own.
+/// For acquirers whose messages have separate fields, use ``keySerialNumber``, ``initialisationVector`` and
+/// ``ciphertext``.  The MAC covers this envelope; there is none over an acquirer's message.
 public struct AESDUKPTEnvelope: Hashable, Sendable {
-    /// The whole.
+    /// All bytes of the envelope.
     public let bytes: [UInt8]
     public let keySerialNumber: AESKeySerialNumber
-    /// Of the data key and the MAC key.
+    /// The length of the data key and the MAC key.
     public let keyLength: AESKeyLength
     public let dataKeyUsage: DataKeyUsage
 
-    /// What the data key is derived for (X9.24-3:2017, table 2); acquirers differ.
+    /// The usage with which the data key is derived (X9.24-3:2017, table 2); acquirers differ.
     public enum DataKeyUsage: UInt16, Hashable, Sendable, CaseIterable {
-        /// The device encrypts, the host decrypts: what the standard has for card data.
+        /// The device encrypts, the host decrypts: the standard's usage for card data.
         case encryption = 0x3000
-        /// The host encrypts, the device decrypts; for hosts that have the one key for both.
+        /// The host encrypts, the device decrypts; for hosts that use one key for both directions.
         case decryption = 0x3001
         case bothWays = 0x3002
 
@@ -42,16 +42,18 @@ public struct AESDUKPTEnvelope: Hashable, Sendable {
         }
     }
 
-    /// 16 bytes.
+    /// The initialization vector, 16 bytes.
     public var initialisationVector: [UInt8] { Array(bytes[16..<32]) }
-    /// Whole blocks of 16 bytes, one at least.
+    /// The ciphertext: whole blocks of 16 bytes, at least one.
     public var ciphertext: [UInt8] { Array(bytes[32..<(bytes.count - 16)]) }
-    /// 16 bytes.
+    /// The MAC, 16 bytes.
     public var mac: [UInt8] { Array(bytes.suffix(16)) }
 
     static let version: UInt8 = 1
     private static let maximumCount = 32 + Padding.paddedCount(ClearCardData.maximumCount, blockLength: 16) + 16
 
+    /// Parses an envelope.
+    ///
     /// - Throws: ``DUKPTError/envelope(at:)``.
     public init(_ bytes: [UInt8]) throws(DUKPTError) {
         guard bytes.first == Self.version else { throw .envelope(at: 0) }
@@ -65,9 +67,9 @@ public struct AESDUKPTEnvelope: Hashable, Sendable {
         (self.bytes, keySerialNumber, keyLength, dataKeyUsage) = (bytes, number, length, usage)
     }
 
-    /// Seals under the key of one transaction.
+    /// Seals card data under the key of one transaction.
     ///
-    /// - Parameter bound: what the envelope is bound to.
+    /// - Parameter bound: the data to which the envelope is bound.
     /// - Parameter initialisationVector: 16 bytes.
     static func seal(
         _ data: ClearCardData, boundTo bound: [UInt8], scheme: AESDUKPTScheme, counter: UInt32,
@@ -88,7 +90,7 @@ public struct AESDUKPTEnvelope: Hashable, Sendable {
         return try AESDUKPTEnvelope(authenticated + Array(mac))
     }
 
-    /// Opens under the key of the transaction that the envelope names.
+    /// Opens the envelope with the key of its transaction.
     func open<Result>(
         boundTo bound: [UInt8], scheme: AESDUKPTScheme, transactionKey: SecretKey,
         _ body: (UnsafeRawBufferPointer) throws -> Result
@@ -111,7 +113,7 @@ public struct AESDUKPTEnvelope: Hashable, Sendable {
         var mac = try AES.CMAC(key: key.withUnsafeBytes { SymmetricKey(data: $0) })
         mac.update(data: Array(authenticated))
         mac.update(data: bound)
-        // Without it, a part of the one could be passed off as a part of the other.
+        // Without the length, a part of one could be passed off as a part of the other.
         mac.update(data: UInt64(bound.count).bigEndianBytes)
         return mac.finalize()
     }
@@ -126,9 +128,9 @@ extension BlockCipher {
         }
     }
 
-    /// Decrypts, and takes the padding off.
+    /// Decrypts and removes the padding.
     ///
-    /// - Parameter body: is given the bytes, in storage that is wiped when it returns.
+    /// - Parameter body: receives the bytes in storage that is wiped when it returns.
     func open<Result>(
         _ ciphertext: [UInt8], iv: [UInt8]? = nil, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {

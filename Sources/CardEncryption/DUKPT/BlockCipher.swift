@@ -1,14 +1,14 @@
 import CCryptoLegacy
 
-/// AES and TDES in CBC mode, in place, so that nothing in the clear is copied; libcrypto wipes its key schedule.
+/// AES and TDES in CBC mode, in place, so that no clear data is copied; libcrypto wipes its key schedule.
 ///
-/// The only file of this target that calls libcrypto.
+/// Only this file of the target calls libcrypto.
 struct BlockCipher {
     private let cipher: OpaquePointer?
     private let key: SecretKey
     let blockLength: Int
 
-    /// AES with a key of 16, 24 or 32 bytes.
+    /// Creates AES with a key of 16, 24 or 32 bytes.
     static func aes(_ key: SecretKey) throws(DUKPTError) -> BlockCipher {
         switch key.count {
         case 16: BlockCipher(cipher: EVP_aes_128_cbc(), key: key, blockLength: 16)
@@ -18,14 +18,16 @@ struct BlockCipher {
         }
     }
 
-    /// DES-EDE with a key of 16 bytes; with two equal halves it is single DES.
+    /// Creates DES-EDE with a key of 16 bytes; two equal halves make it single DES.
     static func tdes(_ key: SecretKey) throws(DUKPTError) -> BlockCipher {
         guard key.count == 16 else { throw .keyLength(key.count) }
         return BlockCipher(cipher: EVP_des_ede_cbc(), key: key, blockLength: 8)
     }
 
+    /// Encrypts in place.
+    ///
     /// - Parameter bytes: whole blocks.
-    /// - Parameter iv: one block; nil for zeros, which makes of a single block that of ECB mode.
+    /// - Parameter iv: one block; nil for zeros, which for a single block equals ECB mode.
     func encrypt(_ bytes: UnsafeMutableRawBufferPointer, iv: [UInt8]? = nil) throws(DUKPTError) {
         try crypt(bytes, iv: iv, encrypting: true)
     }
@@ -57,12 +59,12 @@ struct BlockCipher {
     }
 }
 
-/// Padding of ISO/IEC 7816-4: 80, then zeros to the end of the block.
+/// The padding of ISO/IEC 7816-4: 80, followed by zeros to the end of the block.
 enum Padding {
-    /// How long `count` bytes are when they are padded.
+    /// Returns the length of `count` bytes with padding.
     static func paddedCount(_ count: Int, blockLength: Int) -> Int { (count / blockLength + 1) * blockLength }
 
-    /// `data`, padded, in storage of its own.
+    /// Returns `data` with padding, in separate storage.
     static func padded(_ data: UnsafeRawBufferPointer, blockLength: Int) -> WipedStorage {
         let storage = WipedStorage(count: paddedCount(data.count, blockLength: blockLength))
         storage.bytes.copyMemory(from: data)
@@ -70,7 +72,7 @@ enum Padding {
         return storage
     }
 
-    /// How many bytes are before the padding; nil if there is none, or more than a block of it.
+    /// Returns the number of bytes before the padding; nil if there is none, or more than a block of it.
     static func unpaddedCount(_ padded: UnsafeRawBufferPointer, blockLength: Int) -> Int? {
         guard let end = padded.lastIndex(where: { $0 != 0 }), padded[end] == 0x80, end >= padded.count - blockLength
         else { return nil }

@@ -1,25 +1,25 @@
-/// A key, a counter or an envelope of DUKPT that cannot be used.
+/// An error in a DUKPT key, counter or envelope.
 public enum DUKPTError: Error, Hashable, Sendable {
-    /// A key of so many bytes.
+    /// The key has an invalid number of bytes.
     case keyLength(Int)
-    /// An identifier of an initial key of so many bytes, where 8 are due, or 10 with TDES.
+    /// The identifier of an initial key has an invalid number of bytes; required are 8, or 10 with TDES.
     case initialKeyIDLength(Int)
-    /// Not a key serial number: of another length, with the counter 0, or with too many one bits.
+    /// The key serial number has a wrong length, the counter 0, or too many one bits.
     case keySerialNumber
-    /// A working key that is longer than the initial key, which would promise more than it holds.
+    /// The working key would be longer than the initial key, and so promise more strength than there is.
     case workingKeyTooLong
     /// All counters are used up.
     case exhausted
-    /// An envelope is malformed at this byte.
+    /// The envelope is malformed at this byte.
     case envelope(at: Int)
-    /// An envelope's text is not Base64 at this byte.
+    /// The envelope's text is not Base64 at this byte.
     case notBase64(at: Int)
-    /// An envelope was changed, or is of another key, or is bound to other data.
+    /// The envelope was changed, belongs to another key, or is bound to other data.
     case notAuthentic
-    /// libcrypto refuses the cipher, as it may refuse TDES by its configuration.
+    /// libcrypto refuses the cipher; its configuration may disable TDES.
     case cipher
 
-    /// One sentence for a person: what to do next.
+    /// A sentence that tells a person what to do next.
     public var hint: String {
         switch self {
         case .keyLength: "Give a key of AES with 16, 24 or 32 bytes, of TDES with 16."

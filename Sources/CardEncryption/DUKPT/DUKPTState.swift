@@ -2,13 +2,13 @@ import Dispatch
 
 /// The state of a transaction-originating device: registers in wiped storage, and their copy on the disk.
 ///
-/// The disk has the state that follows a transaction, and the state before it is overwritten there, before the
-/// transaction's key is used.  Whoever is killed in between loses a counter, and never uses one twice.
+/// Before a transaction's key is used, the disk has the state that follows the transaction, and the previous state is
+/// overwritten there.  A kill in between loses a counter, and never repeats one.
 final class DUKPTState<Scheme: DUKPTScheme>: @unchecked Sendable {
     private let registers: DerivationRegisters<Scheme>
     private let file: LockedKeyFile
     private let kind: KeyFile.Kind
-    /// Everything above is touched on this queue only; it may block for the disk.
+    /// Only this queue accesses the properties above; it may block on the disk.
     private let queue = DispatchQueue(label: "dukpt")
 
     /// Writes the state after loading an initial key.
@@ -20,8 +20,8 @@ final class DUKPTState<Scheme: DUKPTScheme>: @unchecked Sendable {
 
     /// Reads the state.
     ///
-    /// - Parameter headerLength: the first bytes of the contents, of which `scheme` makes what the keys are for; nil if they
-    ///   are none.
+    /// - Parameter headerLength: the length of the beginning of the contents, from which `scheme` creates the key
+    ///   scheme; nil if they are invalid.
     init(
         resuming file: KeyFile, kind: KeyFile.Kind, headerLength: Int,
         scheme: (UnsafeRawBufferPointer) -> Scheme?
@@ -55,7 +55,7 @@ final class DUKPTState<Scheme: DUKPTScheme>: @unchecked Sendable {
 
     var scheme: Scheme { registers.scheme }
 
-    /// How many transactions there are keys for.
+    /// The number of remaining transactions.
     var transactionsLeft: Int {
         get async {
             await withCheckedContinuation { continuation in
@@ -64,7 +64,7 @@ final class DUKPTState<Scheme: DUKPTScheme>: @unchecked Sendable {
         }
     }
 
-    /// One transaction: the key goes to `use` once the disk has the state without it, and is wiped afterwards.
+    /// Performs one transaction: `use` receives the key once the disk has the state without it; the key is then wiped.
     func transact<Result: Sendable>(
         _ use: @escaping @Sendable (Scheme, UInt32, SecretKey) throws -> Result
     ) async throws -> Result {
@@ -76,7 +76,7 @@ final class DUKPTState<Scheme: DUKPTScheme>: @unchecked Sendable {
     }
 }
 
-/// Runs what blocks on a thread of `queue`, not on one of those that tasks share.
+/// Runs blocking code on a thread of `queue`, not on one that tasks share.
 func onQueue<Result: Sendable>(
     _ queue: DispatchQueue = DispatchQueue(label: "card-encryption"), _ body: @escaping @Sendable () throws -> Result
 ) async throws -> Result {

@@ -1,10 +1,10 @@
-/// What AES and TDES DUKPT have different: how far they count, and how a key is derived from another.
+/// The differences between AES and TDES DUKPT: the range of the counter, and the derivation of a key from another.
 protocol DUKPTScheme: Sendable {
-    /// Bits of the transaction counter, and so the number of registers for intermediate derivation keys.
+    /// The number of bits of the transaction counter, and so of registers for intermediate derivation keys.
     static var counterBits: Int { get }
-    /// No counter has more one bits.
+    /// The maximum number of one bits in a counter.
     static var maximumOneBits: Int { get }
-    /// What the state on the disk begins with: the initial key's identifier, and what else the keys are read with.
+    /// The beginning of the state on the disk: the initial key's identifier, and other data for reading the keys.
     var stateHeader: [UInt8] { get }
     var keyLength: Int { get }
 
@@ -13,22 +13,22 @@ protocol DUKPTScheme: Sendable {
 }
 
 extension DUKPTScheme {
-    /// Whether a transaction may have this counter.
+    /// Returns true if a transaction may have this counter.
     static func isValid(_ counter: UInt32) -> Bool {
         counter != 0 && counter.nonzeroBitCount <= maximumOneBits && counter.leadingZeroBitCount >= 32 - counterBits
     }
 
-    /// The next counter; 0 after the last.
+    /// Returns the next counter; 0 after the last.
     static func counter(after counter: UInt32) -> UInt32 {
         let step = counter.nonzeroBitCount < maximumOneBits ? 1 : counter & (~counter &+ 1)
         let (next, overflows) = counter.addingReportingOverflow(step)
         return !overflows && isValid(next) ? next : 0
     }
 
-    /// How many counters there are from this one on, itself included.
+    /// Returns the number of counters from this one on, including it.
     static func count(from counter: UInt32) -> Int {
         guard counter != 0 else { return 0 }
-        /// How many numbers of so many bits have at most so many one bits.
+        /// Returns the number of values with the given number of bits and at most the given number of one bits.
         func numbers(bits: Int, ones: Int) -> Int {
             guard ones >= 0 else { return 0 }
             var (sum, term) = (0, 1)
@@ -40,15 +40,16 @@ extension DUKPTScheme {
         }
         var (before, ones) = (0, 0)
         for bit in stride(from: counterBits - 1, through: 0, by: -1) where counter & 1 << bit != 0 {
-            // Those that have a zero here, and agree above.
+            // The values that have a zero here, and agree above.
             before += numbers(bits: bit, ones: maximumOneBits - ones)
             ones += 1
         }
         return numbers(bits: counterBits, ones: maximumOneBits) - before
     }
 
-    /// Which registers hold a key when `counter` is next, as bits: that of its lowest one bit, and those of the zero bits
-    /// above it that a later counter will have as its lowest one.  The others were erased, or are not derived yet.
+    /// Returns the registers that contain a key when `counter` is next, as bits: the register of its lowest one bit,
+    /// and those of the zero bits above it that are the lowest one bit of a later counter.  The others are erased, or
+    /// not derived yet.
     static func registersInUse(before counter: UInt32) -> UInt32 {
         guard counter != 0 else { return 0 }
         let lowest = counter.trailingZeroBitCount
@@ -60,7 +61,7 @@ extension DUKPTScheme {
         return registers
     }
 
-    /// The key of `counter`, derived down from the initial key, one step for each one bit from the highest.
+    /// Derives the key of `counter` from the initial key, in one step for each one bit from the highest.
     func transactionKey(initialKey: SecretKey, counter: UInt32) throws(DUKPTError) -> SecretKey {
         guard Self.isValid(counter) else { throw .keySerialNumber }
         var key = initialKey
@@ -79,13 +80,13 @@ extension DUKPTScheme {
     }
 }
 
-/// The intermediate derivation keys of a transaction-originating device, in wiped storage (X9.24-3:2017, 6; X9.24-1:2009,
-/// A.2).  Not for more than one at a time.
+/// The intermediate derivation keys of a transaction-originating device, in wiped storage (X9.24-3:2017, 6;
+/// X9.24-1:2009, A.2).  Not safe for concurrent use.
 final class DerivationRegisters<Scheme: DUKPTScheme> {
     let scheme: Scheme
-    /// That of the next transaction; 0 when all are used up.
+    /// The counter of the next transaction; 0 when all are used up.
     private(set) var counter: UInt32
-    /// Register *n* at *n* times the length of a key; zero where none is in use.
+    /// The registers: register *n* at *n* times the length of a key; unused ones are zero.
     let storage: WipedStorage
 
     /// Loads an initial key: fills all registers, and counts from 1.
@@ -99,8 +100,10 @@ final class DerivationRegisters<Scheme: DUKPTScheme> {
         }
     }
 
-    /// - Parameter contents: what ``save()`` made, without the header.
-    /// - Returns: nil if they are no state.
+    /// Restores registers.
+    ///
+    /// - Parameter contents: the result of ``save()`` without the header.
+    /// - Returns: nil if the contents are invalid.
     init?(scheme: Scheme, contents: UnsafeRawBufferPointer) {
         guard contents.count >= 4 else { return nil }
         let counter = contents.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
@@ -122,8 +125,8 @@ final class DerivationRegisters<Scheme: DUKPTScheme> {
             rebasing: storage.bytes[(bit * scheme.keyLength)..<((bit + 1) * scheme.keyLength)])
     }
 
-    /// Takes the next transaction's key out of its register, derives from it the keys of later ones, and counts on.  The
-    /// key must not be used before the state that follows is on the disk.
+    /// Takes the next transaction's key out of its register, derives the keys of later ones from it, and advances the
+    /// counter.  The key must not be used before the new state is on the disk.
     ///
     /// - Throws: ``DUKPTError/exhausted``.
     func take() throws(DUKPTError) -> (counter: UInt32, key: SecretKey) {
@@ -139,7 +142,7 @@ final class DerivationRegisters<Scheme: DUKPTScheme> {
         return (taken, key)
     }
 
-    /// Counter (4 bytes) ‖ the keys in use, from the register of the lowest bit on.
+    /// Returns the state: the counter (4 bytes) ‖ the keys in use, from the register of the lowest bit on.
     func save() -> WipedStorage {
         let inUse = Scheme.registersInUse(before: counter)
         let contents = WipedStorage(count: 4 + inUse.nonzeroBitCount * scheme.keyLength)

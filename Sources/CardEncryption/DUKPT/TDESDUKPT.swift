@@ -1,14 +1,16 @@
-/// Key serial number of TDES DUKPT (X9.24-1:2009, A.1.1): 10 bytes, of which the last 21 bits are the transaction counter.
+/// A TDES DUKPT key serial number (X9.24-1:2009, A.1.1): 10 bytes, whose last 21 bits are the transaction counter.
 public struct TDESKeySerialNumber: Hashable, Sendable {
-    /// 10 bytes.
+    /// The 10 bytes of the key serial number.
     public let bytes: [UInt8]
 
-    /// The 59 bits that name the initial key, with zeros for the counter.
+    /// The 59 bits that identify the initial key, with zeros for the counter.
     public var initialKeyID: [UInt8] { Self.withoutCounter(bytes) }
     public var counter: UInt32 { bytes.suffix(3).reduce(0) { $0 << 8 | UInt32($1) } & TDESDUKPTScheme.counterMask }
 
-    /// - Throws: ``DUKPTError/keySerialNumber`` unless there are 10 bytes whose counter is that of a transaction: not 0, and
-    ///   with at most 10 one bits.
+    /// Parses a key serial number.
+    ///
+    /// - Throws: ``DUKPTError/keySerialNumber`` unless there are 10 bytes with the counter of a transaction: not 0,
+    ///   and with at most 10 one bits.
     public init(_ bytes: some Collection<UInt8>) throws(DUKPTError) {
         guard bytes.count == 10 else { throw .keySerialNumber }
         self.bytes = Array(bytes)
@@ -19,17 +21,17 @@ public struct TDESKeySerialNumber: Hashable, Sendable {
 }
 
 extension TDESKeySerialNumber: CustomStringConvertible {
-    /// 20 hexadecimal digits.
+    /// The bytes as 20 hexadecimal digits.
     public var description: String { bytes.hex }
 }
 
-/// Derivation of keys by TDES DUKPT (X9.24-1:2009, Annex A).
+/// The key derivation of TDES DUKPT (X9.24-1:2009, Annex A).
 struct TDESDUKPTScheme: DUKPTScheme {
     static let counterBits = 21
     static let maximumOneBits = 10
     static let counterMask: UInt32 = 0x1F_FFFF
 
-    /// 10 bytes, the counter being 0.
+    /// The identifier of the initial key: 10 bytes with the counter 0.
     let initialKeyID: [UInt8]
 
     var keyLength: Int { 16 }
@@ -41,8 +43,8 @@ struct TDESDUKPTScheme: DUKPTScheme {
         return bytes
     }
 
-    /// The initial key: the left 8 bytes of the key serial number, enciphered with the base derivation key and with its
-    /// variant (X9.24-1:2009, A.6).
+    /// Derives the initial key: the left 8 bytes of the key serial number, enciphered with the base derivation key and
+    /// with its variant (X9.24-1:2009, A.6).
     static func initialKey(base: SecretKey, initialKeyID: [UInt8]) throws(DUKPTError) -> SecretKey {
         guard base.count == 16 else { throw .keyLength(base.count) }
         return try SecretKey(count: 16) { key throws(DUKPTError) in
@@ -54,9 +56,9 @@ struct TDESDUKPTScheme: DUKPTScheme {
         }
     }
 
-    /// Non-reversible key generation (X9.24-1:2009, A.2): the right 64 bits of the key serial number, exclusive-or the
-    /// right half of the key, enciphered with DES under the left half, exclusive-or the right half; with the key for the
-    /// right half of the new one, with its variant for the left.
+    /// Performs non-reversible key generation (X9.24-1:2009, A.2): the right 64 bits of the key serial number,
+    /// exclusive-or the right half of the key, enciphered with DES under the left half, exclusive-or the right half.  The
+    /// key produces the right half of the new key, its variant the left half.
     func derive(
         counter: UInt32, from parent: SecretKey, into child: UnsafeMutableRawBufferPointer
     ) throws(DUKPTError) {
@@ -81,7 +83,8 @@ struct TDESDUKPTScheme: DUKPTScheme {
         }
     }
 
-    /// The key for data: the variant of the transaction's key, enciphered with itself half by half (X9.24-1:2009, A.4.1).
+    /// Derives the data key: the variant of the transaction's key, enciphered with itself half by half (X9.24-1:2009,
+    /// A.4.1).
     static func dataKey(
         _ variant: TDESDUKPTEnvelope.DataKeyVariant, of transactionKey: SecretKey
     ) throws(DUKPTError) -> SecretKey {
@@ -97,7 +100,7 @@ struct TDESDUKPTScheme: DUKPTScheme {
 }
 
 extension SecretKey {
-    /// Each half exclusive-or `mask`, 8 bytes.
+    /// Returns the key with each half exclusive-or `mask`, 8 bytes.
     fileprivate func combined(with mask: [UInt8]) -> SecretKey {
         SecretKey(count: count) { key in
             withUnsafeBytes { bytes in for i in 0..<count { key[i] = bytes[i] ^ mask[i % 8] } }
@@ -105,30 +108,30 @@ extension SecretKey {
     }
 }
 
-/// Card data under a key of TDES DUKPT: encrypted in CBC mode, and **not authenticated**, nor bound to a transaction but by
-/// the key serial number: for acquirers that take nothing newer.
+/// Card data under a TDES DUKPT key, encrypted in CBC mode and **not authenticated**, for acquirers that accept nothing
+/// newer.  Only the key serial number binds it to a transaction.
 ///
 /// | Offset | Bytes | |
 /// |---|---|---|
 /// | 0 | 1 | `02`: this format |
 /// | 1 | 1 | variant of the data key: `01` request, `02` response |
 /// | 2 | 10 | key serial number |
-/// | 12 | 8 | initialisation vector |
-/// | 20 | *n* | ciphertext: card data ‖ `80` ‖ as many `00` as make it whole blocks of 8 |
+/// | 12 | 8 | initialization vector |
+/// | 20 | *n* | ciphertext: card data ‖ `80` ‖ `00` up to a whole block of 8 |
 public struct TDESDUKPTEnvelope: Hashable, Sendable {
-    /// The whole.
+    /// All bytes of the envelope.
     public let bytes: [UInt8]
     public let keySerialNumber: TDESKeySerialNumber
     public let dataKeyVariant: DataKeyVariant
 
-    /// The variant that makes the data key of the transaction's key (X9.24-1:2009, A.4.1); acquirers differ.
+    /// The variant that turns the transaction's key into the data key (X9.24-1:2009, A.4.1); acquirers differ.
     public enum DataKeyVariant: UInt8, Hashable, Sendable, CaseIterable {
-        /// For data in requests, or both ways: what the standard has for card data.
+        /// For data in requests, or in both directions: the standard's variant for card data.
         case request = 1
         /// For data in responses.
         case response = 2
 
-        /// Of either half.
+        /// The mask of each half.
         var mask: [UInt8] {
             switch self {
             case .request: [0, 0, 0, 0, 0, 0xFF, 0, 0]
@@ -137,14 +140,16 @@ public struct TDESDUKPTEnvelope: Hashable, Sendable {
         }
     }
 
-    /// 8 bytes.
+    /// The initialization vector, 8 bytes.
     public var initialisationVector: [UInt8] { Array(bytes[12..<20]) }
-    /// Whole blocks of 8 bytes, one at least.
+    /// The ciphertext: whole blocks of 8 bytes, at least one.
     public var ciphertext: [UInt8] { Array(bytes[20...]) }
 
     static let version: UInt8 = 2
     private static let maximumCount = 20 + Padding.paddedCount(ClearCardData.maximumCount, blockLength: 8)
 
+    /// Parses an envelope.
+    ///
     /// - Throws: ``DUKPTError/envelope(at:)``.
     public init(_ bytes: [UInt8]) throws(DUKPTError) {
         guard bytes.first == Self.version else { throw .envelope(at: 0) }
@@ -156,11 +161,11 @@ public struct TDESDUKPTEnvelope: Hashable, Sendable {
     }
 }
 
-/// The side of the device in TDES DUKPT (ANSI X9.24-1:2009); otherwise as ``AESDUKPTDevice``.
+/// The device side of TDES DUKPT (ANSI X9.24-1:2009); otherwise like ``AESDUKPTDevice``.
 public final class TDESDUKPTDevice: Sendable {
     private let state: DUKPTState<TDESDUKPTScheme>
 
-    /// How card data is sealed; acquirers differ.  The envelope says it, so that whoever opens it needs no more than that.
+    /// The options for sealing card data; acquirers differ.  The envelope states them for its recipient.
     public struct Options: Hashable, Sendable {
         public var dataKeyVariant: TDESDUKPTEnvelope.DataKeyVariant
         public var initialisationVector: DUKPTInitialisationVector
@@ -174,10 +179,10 @@ public final class TDESDUKPTDevice: Sendable {
         }
     }
 
-    /// Loads an initial key, of 16 bytes, into a file that is not there yet.
+    /// Loads an initial key of 16 bytes into a new file.
     ///
-    /// - Parameter initialKeyID: 10 bytes: the initial key serial number, whose last 21 bits are not looked at.
-    /// - Throws: ``DUKPTError``; ``KeyFileError``, among them `exists`.
+    /// - Parameter initialKeyID: 10 bytes: the initial key serial number, whose last 21 bits are ignored.
+    /// - Throws: ``DUKPTError``; ``KeyFileError``, including `exists`.
     public init(loading initialKey: SecretKey, initialKeyID: [UInt8], into file: KeyFile) async throws {
         guard initialKeyID.count == 10 else { throw DUKPTError.initialKeyIDLength(initialKeyID.count) }
         let scheme = TDESDUKPTScheme(initialKeyID: TDESKeySerialNumber.withoutCounter(initialKeyID))
@@ -187,7 +192,7 @@ public final class TDESDUKPTDevice: Sendable {
         }
     }
 
-    /// Goes on where the process before ended.
+    /// Continues with the state that the previous process left.
     ///
     /// - Throws: ``KeyFileError``.
     public init(resuming file: KeyFile) async throws {
@@ -199,13 +204,13 @@ public final class TDESDUKPTDevice: Sendable {
         }
     }
 
-    /// As ``AESDUKPTDevice/transactionsLeft``.
+    /// The number of remaining transactions, as in ``AESDUKPTDevice/transactionsLeft``.
     public var transactionsLeft: Int { get async { await state.transactionsLeft } }
 
-    /// Seals card data under the key of the next transaction.  When it returns, the disk has the state after it, and no
-    /// longer the one before it.
+    /// Seals card data under the key of the next transaction.  When this returns, the disk has the state after the
+    /// transaction, and no longer the one before.
     ///
-    /// - Throws: as ``AESDUKPTDevice/seal(_:boundTo:options:)``.
+    /// - Throws: the errors of ``AESDUKPTDevice/seal(_:boundTo:options:)``.
     public func seal(_ data: ClearCardData, options: Options = Options()) async throws -> SealedCardData {
         try await state.transact { scheme, counter, key in
             let vector = options.initialisationVector.bytes(8)
@@ -218,37 +223,40 @@ public final class TDESDUKPTDevice: Sendable {
     }
 }
 
-/// The side of the host in TDES DUKPT; otherwise as ``AESDUKPTHost``.
+/// The host side of TDES DUKPT; otherwise like ``AESDUKPTHost``.
 public struct TDESDUKPTHost: Sendable {
     private let baseDerivationKey: SecretKey
 
+    /// Creates a host.
+    ///
     /// - Parameter baseDerivationKey: 16 bytes.
     public init(baseDerivationKey: SecretKey) throws(DUKPTError) {
         guard baseDerivationKey.count == 16 else { throw .keyLength(baseDerivationKey.count) }
         self.baseDerivationKey = baseDerivationKey
     }
 
-    /// The key that is loaded into a device.
+    /// Returns the key to load into a device.
     ///
-    /// - Parameter initialKeyID: 10 bytes: the initial key serial number, whose last 21 bits are not looked at.
+    /// - Parameter initialKeyID: 10 bytes: the initial key serial number, whose last 21 bits are ignored.
     public func initialKey(_ initialKeyID: [UInt8]) throws -> SecretKey {
         guard initialKeyID.count == 10 else { throw DUKPTError.initialKeyIDLength(initialKeyID.count) }
         return try TDESDUKPTScheme.initialKey(
             base: baseDerivationKey, initialKeyID: TDESKeySerialNumber.withoutCounter(initialKeyID))
     }
 
-    /// The key for data of one transaction.
+    /// Returns the data key of one transaction.
     func dataKey(
         _ variant: TDESDUKPTEnvelope.DataKeyVariant, for number: TDESKeySerialNumber
     ) throws -> SecretKey {
         try TDESDUKPTScheme.dataKey(variant, of: transactionKey(number))
     }
 
-    /// Opens what a device sealed.  A changed envelope opens to other data, or throws for its padding: whoever asks must not
-    /// learn which.
+    /// Opens an envelope of a device.  A changed envelope opens to other data, or throws because of its padding: the
+    /// sender must not learn which.
     ///
-    /// - Parameter body: is given the card data, in storage that is wiped when it returns.  It must not keep the buffer.
-    /// - Throws: ``DUKPTError``; what `body` throws.
+    /// - Parameter body: receives the card data in storage that is wiped when it returns.  It must not keep the
+    ///   buffer.
+    /// - Throws: ``DUKPTError``; errors of `body`.
     public func open<Result>(
         _ envelope: TDESDUKPTEnvelope, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
@@ -263,11 +271,11 @@ public struct TDESDUKPTHost: Sendable {
 }
 
 extension TDESDUKPTDevice: CustomReflectable {
-    /// Has no children.
+    /// A mirror without children.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
 extension TDESDUKPTHost: CustomReflectable {
-    /// Has no children.
+    /// A mirror without children.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

@@ -1,15 +1,15 @@
-/// A sealed text: the compact form of a JWE (RFC 7516, section 7.1) with one of ``JWEAlgorithm`` and A256GCM.
+/// The compact form of a JWE (RFC 7516, section 7.1) with one of ``JWEAlgorithm`` and A256GCM.
 ///
-/// The parser takes nothing but that: five parts, base64url without padding, a header without `crit` and `zip` whose
-/// members are named once, parts as long as the algorithms make them.
+/// The parser accepts nothing else: five parts, base64url without padding, a header without `crit` and `zip` that
+/// names each member once, parts with the lengths that the algorithms determine.
 public struct CompactJWE: Hashable, Sendable {
-    /// The longest text that is taken, in bytes.
+    /// The maximum length of a text in bytes.
     public static let maximumLength = 1 << 18
 
     /// The compact form.
     public let text: String
     public let algorithm: JWEAlgorithm
-    /// Whether it is the sender's, only ``JWEPrivateKey/open(_:_:)`` tells.
+    /// The header.  Only ``JWEPrivateKey/open(_:_:)`` proves that it is the sender's.
     public let header: JWEHeader
 
     let ephemeralKey: P256Point?
@@ -18,7 +18,7 @@ public struct CompactJWE: Hashable, Sendable {
     let ciphertext: [UInt8]
     let tag: [UInt8]
 
-    /// What is authenticated besides the content: the first part, as it is written (RFC 7516, section 5.1, step 14).
+    /// The additional authenticated data: the text of the first part (RFC 7516, section 5.1, step 14).
     var authenticatedData: [UInt8] { Array(text.utf8.prefix { $0 != UInt8(ascii: ".") }) }
 
     public init(parsing text: some StringProtocol) throws(JWEError) {
@@ -49,7 +49,7 @@ public struct CompactJWE: Hashable, Sendable {
             switch algorithm {
             case .ecdhES: 0
             case .ecdhESA256KW: 40
-            // As long as the modulus, which the key knows.
+            // The length of the modulus, which only the key determines.
             case .rsaOAEP256: nil
             }
         for (part, count, due) in [
@@ -92,7 +92,7 @@ public struct CompactJWE: Hashable, Sendable {
         }
         var fields: [String: String] = [:]
         for case (let name, .string(let value)) in members where !JWEHeader.registeredNames.contains(name.string) {
-            // Two names that Unicode holds for the same cannot both be told.
+            // Two names that are equivalent in Unicode cannot both be represented.
             guard fields.updateValue(value.string, forKey: name.string) == nil else {
                 throw JWEError(.member(name.string), in: .header)
             }

@@ -1,8 +1,10 @@
 import Crypto
 
-/// The Concat KDF of NIST SP 800-56A with SHA-256, as ECDH-ES uses it (RFC 7518, section 4.6.2).
+/// The Concat KDF of NIST SP 800-56A with SHA-256, as used by ECDH-ES (RFC 7518, section 4.6.2).
 enum ConcatKDF {
-    /// - Parameter algorithm: `enc` where the key is that of the content, `alg` where it wraps that.
+    /// Derives a key.
+    ///
+    /// - Parameter algorithm: `enc` for the content key itself, `alg` for the key that wraps it.
     /// - Parameter bitCount: at most 256, so that one round of the hash suffices.
     static func key(
         _ secret: SharedSecret, algorithm: String, partyU: [UInt8], partyV: [UInt8], bitCount: Int

@@ -1,11 +1,11 @@
-/// How the key of the content reaches the recipient (RFC 7518, section 4.1).  The content is always encrypted with
-/// `A256GCM` (section 5.3).
+/// The key management algorithm of a JWE (RFC 7518, section 4.1).  The content is always encrypted with `A256GCM`
+/// (section 5.3).
 public enum JWEAlgorithm: String, Hashable, Sendable, CaseIterable {
-    /// The key is agreed upon directly, on P-256 (section 4.6).
+    /// Direct key agreement on P-256 (section 4.6).
     case ecdhES = "ECDH-ES"
-    /// The key is wrapped by one that is agreed upon, on P-256 (section 4.6).
+    /// Key agreement on P-256, with a wrapped content key (section 4.6).
     case ecdhESA256KW = "ECDH-ES+A256KW"
-    /// The key is encrypted to an RSA key, with SHA-256 and MGF1 with SHA-256 (section 4.3).
+    /// Encryption of the content key with RSA, with SHA-256 and MGF1 with SHA-256 (section 4.3).
     case rsaOAEP256 = "RSA-OAEP-256"
 
     /// The only value of `enc`.
@@ -16,10 +16,10 @@ public enum JWEAlgorithm: String, Hashable, Sendable, CaseIterable {
         self = algorithm
     }
 
-    /// `kty` of the keys that it takes (RFC 7518, section 6.1).
+    /// The `kty` of the algorithm's keys (RFC 7518, section 6.1).
     var keyType: JSON.Text { self == .rsaOAEP256 ? "RSA" : "EC" }
 
-    /// What of `key_ops` a public and a private key must permit, one of them (RFC 7517, section 4.3).
+    /// The values of `key_ops`, one of which a public or a private key must permit (RFC 7517, section 4.3).
     var publicOperations: Set<JSON.Text> {
         self == .rsaOAEP256 ? ["wrapKey", "encrypt"] : ["deriveKey", "deriveBits"]
     }

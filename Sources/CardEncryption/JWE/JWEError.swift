@@ -1,35 +1,36 @@
-/// A compact JWE that is none, or that cannot be sealed or opened: what, and where.
+/// An error in a compact JWE, or in sealing or opening one, with its position.
 public struct JWEError: Error, Hashable, Sendable {
     public enum Reason: Hashable, Sendable {
-        /// More bytes than ``CompactJWE/maximumLength``.
+        /// The text has more bytes than ``CompactJWE/maximumLength``.
         case tooLong(Int)
-        /// Not five parts with points between.
+        /// The text does not have five parts separated by periods.
         case parts(Int)
-        /// Not base64url without padding.
+        /// The part is not base64url without padding.
         case base64
-        /// Not the JSON object of a header: what was due.
+        /// The header is not a JSON object, with the expected token.
         case json(String)
-        /// A member of the header is missing, or its value is not of its kind.
+        /// A member of the header is missing, or has a value of the wrong type.
         case member(String)
-        /// `alg` is none of ``JWEAlgorithm``.
+        /// `alg` is not one of ``JWEAlgorithm``.
         case algorithm(String)
         /// `enc` is not A256GCM.
         case contentEncryption(String)
-        /// `crit`: the sender demands what is not understood here (RFC 7516, section 4.1.13).
+        /// `crit` is present: the sender requires an extension that is not supported (RFC 7516, section 4.1.13).
         case critical
-        /// `zip`: compressed content gives away what is in it by its length.
+        /// `zip` is present: the length of compressed content reveals something about it.
         case compressed
-        /// `epk` is no point of P-256.
+        /// `epk` is not a point on P-256.
         case ephemeralKey
-        /// A part has another number of bytes than the algorithms give it.
+        /// The length of a part differs from what the algorithms require.
         case length(Int, due: Int)
-        /// A header that is to be sealed has a further member whose name has a meaning of its own.
+        /// A further member of the header to be sealed has a registered name.
         case registeredName(String)
-        /// Sealed for another algorithm than the key's.
+        /// The JWE uses another algorithm than the key's.
         case otherAlgorithm(JWEAlgorithm)
-        /// Sealed to a key of another name.
+        /// The JWE is sealed to a key with another name.
         case otherKey(String)
-        /// Changed on the way, or sealed to another key; which of the two, nobody is told (RFC 7516, section 11.5).
+        /// The JWE was changed, or is sealed to another key.  Which of the two is not revealed (RFC 7516, section
+        /// 11.5).
         case notAuthentic
         /// The cryptographic library refuses.
         case refused
@@ -45,9 +46,9 @@ public struct JWEError: Error, Hashable, Sendable {
     }
 
     public let reason: Reason
-    /// The part; nil where it is the whole.
+    /// The part; nil for the whole text.
     public let part: Part?
-    /// In bytes from the start of the part's text, or of the header's JSON text; nil where it is the whole part.
+    /// The position in bytes from the start of the part's text, or of the header's JSON text; nil for the whole part.
     public let offset: Int?
 
     init(_ reason: Reason, in part: Part? = nil, at offset: Int? = nil) {
@@ -56,7 +57,7 @@ public struct JWEError: Error, Hashable, Sendable {
         self.offset = offset
     }
 
-    /// One sentence for a person: what to do next.
+    /// A sentence that tells a person what to do next.
     public var hint: String {
         switch reason {
         case .tooLong, .parts, .base64, .json, .member, .ephemeralKey, .length:
@@ -72,7 +73,7 @@ public struct JWEError: Error, Hashable, Sendable {
 }
 
 extension JWEError: CustomStringConvertible {
-    /// `protected header, byte 17: not JSON: a name was due`
+    /// The error as text: `protected header, byte 17: not JSON: a name was due`.
     public var description: String {
         let what =
             switch reason {

@@ -1,18 +1,18 @@
-/// What the sender says in the protected header besides the algorithms (RFC 7516, section 4.1).  Everybody can read it,
-/// nobody can change it.
+/// The members of the protected header besides the algorithms (RFC 7516, section 4.1).  Anybody can read them, nobody
+/// can change them.
 public struct JWEHeader: Hashable, Sendable {
-    /// `kid`: which key of the recipient's it is sealed to.
+    /// `kid`: the identifier of the recipient's key.
     public var keyID: String?
-    /// `typ`: media type of the whole.
+    /// `typ`: the media type of the whole JWE.
     public var type: String?
-    /// `cty`: media type of what is sealed.
+    /// `cty`: the media type of the sealed content.
     public var contentType: String?
-    /// `apu`: who agrees upon the key with the recipient; goes into its derivation (RFC 7518, section 4.6.1.2).
+    /// `apu`: information about the sender, an input to key derivation (RFC 7518, section 4.6.1.2).
     public var agreementPartyU: [UInt8]?
-    /// `apv`: the recipient, likewise.
+    /// `apv`: information about the recipient, likewise.
     public var agreementPartyV: [UInt8]?
-    /// Further members, such as the reader's identity and the session.  Members of received headers that are not strings are
-    /// left out.
+    /// Further members, such as the reader's identity and the session.  Members of received headers that are not
+    /// strings are omitted.
     public var fields: [String: String]
 
     public init(
@@ -27,13 +27,14 @@ public struct JWEHeader: Hashable, Sendable {
         self.fields = fields
     }
 
-    /// Names with a meaning of their own (RFC 7516, section 4.1; RFC 7518, sections 4.6 to 4.8): no further members.
+    /// The registered names (RFC 7516, section 4.1; RFC 7518, sections 4.6 to 4.8), which are not available for
+    /// further members.
     static let registeredNames: Set<String> = [
         "alg", "enc", "zip", "jku", "jwk", "kid", "x5u", "x5c", "x5t", "x5t#S256", "typ", "cty", "crit", "epk", "apu",
         "apv", "iv", "tag", "p2s", "p2c",
     ]
 
-    /// As the protected header of `algorithm`, a JSON text.
+    /// Returns the protected header for `algorithm` as JSON text.
     ///
     /// - Parameter ephemeralKey: x and y of `epk`.
     func json(algorithm: JWEAlgorithm, ephemeralKey: P256Point?) throws(JWEError) -> String {

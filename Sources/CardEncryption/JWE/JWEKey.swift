@@ -1,13 +1,15 @@
 import Crypto
 import CryptoExtras
 
-/// A JWK for a ``JWEAlgorithm``: the members that every type of key has (RFC 7517, section 4), agreeing with each other.
+/// A JWK for a ``JWEAlgorithm``: the members that all types of keys share (RFC 7517, section 4), which must agree.
 struct JWEKey {
     let members: [JSON.Text: JSON]
     let algorithm: JWEAlgorithm
     let keyID: String?
 
-    /// - Parameter algorithm: what the caller wants of it; nil for what `alg` says.
+    /// Checks the members.
+    ///
+    /// - Parameter algorithm: the algorithm that the caller requires; nil to use `alg`.
     init(_ members: [JSON.Text: JSON], algorithm wanted: JWEAlgorithm?, isPrivate: Bool) throws(JWKError) {
         self.members = members
         func member(_ name: String) throws(JWKError) -> JSON.Text? {
@@ -26,7 +28,8 @@ struct JWEKey {
         if let operations = members["key_ops"] {
             let names = operations.array?.compactMap(\.text) ?? []
             let due = isPrivate ? algorithm.privateOperations : algorithm.publicOperations
-            // A public key of ECDH does nothing by itself, and may say so (RFC 7518, section 4.6, names none for it).
+            // A public ECDH key performs no operation by itself, and may say so (RFC 7518, section 4.6, names none for
+            // it).
             let none = !isPrivate && algorithm.keyType == "EC" && operations.array?.isEmpty == true
             guard none || !due.isDisjoint(with: names) else { throw JWKError(.purpose, "key_ops") }
         }
@@ -35,10 +38,10 @@ struct JWEKey {
     func bytes(_ name: String) throws(JWKError) -> [UInt8] { try JWK.bytes(name, of: members) }
     func number(_ name: String) throws(JWKError) -> [UInt8] { try JWK.number(name, of: members) }
 
-    /// Of `n` and `e`.
+    /// Returns the RSA key of `n` and `e`.
     func publicRSAKey() throws(JWKError) -> _RSA.Encryption.PublicKey {
         let (modulus, exponent) = (try number("n"), try number("e"))
-        // Only the one that is read from DER is looked at whole, here and by who opens.
+        // Only a key that is parsed from DER is fully checked, here and by the recipient.
         guard let key = try? _RSA.Encryption.PublicKey(n: modulus, e: exponent),
             let key = try? _RSA.Encryption.PublicKey(derRepresentation: key.derRepresentation)
         else { throw JWKError(.modulus, "n") }
@@ -52,7 +55,7 @@ struct P256Point: Hashable, Sendable {
 
     init(_ key: P256.KeyAgreement.PublicKey) { self.key = key }
 
-    /// Of `kty`, `crv`, `x` and `y` (RFC 7518, section 6.2.1).
+    /// Creates the point from `kty`, `crv`, `x` and `y` (RFC 7518, section 6.2.1).
     init(jwk members: [JSON.Text: JSON]) throws(JWKError) {
         guard members["kty"]?.text == "EC" else { throw JWKError(.keyType, "kty") }
         guard members["crv"]?.text == "P-256" else { throw JWKError(.curve, "crv") }

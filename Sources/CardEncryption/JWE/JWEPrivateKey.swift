@@ -2,13 +2,13 @@ import Crypto
 import CryptoExtras
 import FoundationEssentials
 
-/// The private half of a key: opens what is sealed to it.  For payment services under development, and tests; a payment
+/// A private key, which opens what is sealed to it.  For payment services under development, and for tests; a payment
 /// service in production keeps it in a hardware security module.
 ///
-/// Prints nothing of itself but its name.
+/// It prints only its name.
 public final class JWEPrivateKey: Sendable {
     public let algorithm: JWEAlgorithm
-    /// `kid`.
+    /// The key's `kid`.
     public let keyID: String?
     private let key: Key
 
@@ -18,7 +18,7 @@ public final class JWEPrivateKey: Sendable {
         case rsa(_RSA.Encryption.PrivateKey)
     }
 
-    /// A new key: on P-256, or of RSA with 3072 bits, which takes a second or so.
+    /// Generates a key: on P-256, or RSA with 3072 bits, which takes about a second.
     public init(generating algorithm: JWEAlgorithm, keyID: String? = nil) throws(JWEError) {
         self.algorithm = algorithm
         self.keyID = keyID
@@ -30,7 +30,7 @@ public final class JWEPrivateKey: Sendable {
         }
     }
 
-    /// The key of a JWK with its private members (RFC 7518, sections 6.2.2 and 6.3.2); of RSA all of them.
+    /// Parses a JWK with its private members (RFC 7518, sections 6.2.2 and 6.3.2); RSA requires all of them.
     ///
     /// The text is not wiped: for keys that tests and services under development have as text.
     ///
@@ -52,7 +52,7 @@ public final class JWEPrivateKey: Sendable {
             var numbers: [[UInt8]] = [[0]]
             for name in ["n", "e", "d", "p", "q", "dp", "dq", "qi"] { numbers.append(try jwk.number(name)) }
             let publicHalf = try jwk.publicRSAKey()
-            // RSAPrivateKey (RFC 8017, A.1.2), whose reader checks that the numbers belong together.
+            // RSAPrivateKey (RFC 8017, A.1.2), whose parser checks that the numbers agree.
             let der = DER.sequence(numbers.map(DER.integer))
             guard let key = try? _RSA.Encryption.PrivateKey(derRepresentation: der),
                 key.publicKey.derRepresentation == publicHalf.derRepresentation
@@ -61,16 +61,16 @@ public final class JWEPrivateKey: Sendable {
         }
     }
 
-    /// The key that ``save(to:)`` left in `file`.
+    /// Reads the key that ``save(to:)`` wrote to `file`.
     ///
-    /// Blocks for the disk: at start only, and not on the threads that Swift's tasks share.
+    /// Blocks on the disk: call it only at start, and not on the threads that Swift's tasks share.
     ///
     /// - Throws: ``KeyFileError``.
     public init(_ file: KeyFile) throws(KeyFileError) {
         let contents = try LockedKeyFile(file, isThere: true).read(kind: .jwePrivateKey)
         defer { withExtendedLifetime(contents) {} }
         var rest = contents.readOnly[...]
-        /// What a length goes before.
+        /// Reads a part that is preceded by its length.
         func part() throws(KeyFileError) -> String {
             guard let count = rest.popFirst(), rest.count >= Int(count),
                 let text = String(validating: rest.prefix(Int(count)), as: UTF8.self)
@@ -97,14 +97,14 @@ public final class JWEPrivateKey: Sendable {
         }
     }
 
-    /// Writes the key to `file`, in place of another JWE key if there is one; on the disk when it returns.
+    /// Writes the key to `file`, in place of an earlier JWE key; it is on the disk when this returns.
     ///
-    /// Blocks for the disk, and for some seconds where another uses the file.
+    /// Blocks on the disk, and for some seconds if the file is in use.
     ///
-    /// - Throws: ``KeyFileError``, among them `kind` if there are keys of another kind, and `tooLong` for a ``keyID`` of more
-    ///   than 255 bytes.
+    /// - Throws: ``KeyFileError``, including `kind` if the file contains other keys, and `tooLong` for a ``keyID`` of
+    ///   more than 255 bytes.
     public func save(to file: KeyFile) throws(KeyFileError) {
-        // Algorithm, behind its length; 0 for no kid, or 1 and kid behind its length; the key.
+        // The algorithm, preceded by its length; 0 without a kid, or 1 and the kid, preceded by its length; the key.
         var start: [UInt8] = []
         for (mark, text) in [([], algorithm.rawValue), (keyID == nil ? [0] : [1], keyID)] as [([UInt8], String?)] {
             start += mark
@@ -128,7 +128,7 @@ public final class JWEPrivateKey: Sendable {
         withExtendedLifetime((clear, contents)) {}
     }
 
-    /// The public half as a JWK, for those who seal.
+    /// The public key as a JWK, for senders.
     public var publicJWK: String {
         let members =
             switch key {
@@ -145,13 +145,14 @@ public final class JWEPrivateKey: Sendable {
             #""kty":"RSA","n":"\#(Base64.url.encode(numbers.modulus))","e":"\#(Base64.url.encode(numbers.publicExponent))""#
     }
 
-    /// Opens what was sealed to this key.
+    /// Opens a JWE that is sealed to this key.
     ///
-    /// A content key that cannot be recovered is replaced with a random one, so that the failure is that of the content, and
-    /// the error does not tell which it was (RFC 7516, section 11.5).  The time it takes may differ by microseconds.
+    /// A content key that cannot be recovered is replaced with a random one: the content then fails to open, and the
+    /// error does not reveal the difference (RFC 7516, section 11.5).  The time may differ by microseconds.
     ///
-    /// - Parameter body: is given the card data, in storage that is wiped when it returns.  It must not keep the buffer.
-    /// - Throws: ``JWEError``; what `body` throws.
+    /// - Parameter body: receives the card data in storage that is wiped when it returns.  It must not keep the
+    ///   buffer.
+    /// - Throws: ``JWEError``; errors of `body`.
     public func open<Result>(
         _ jwe: CompactJWE, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
@@ -168,11 +169,11 @@ public final class JWEPrivateKey: Sendable {
         return try withExtendedLifetime(clear) { try body(clear.readOnly) }
     }
 
-    /// The content key, or a random one.
+    /// Returns the content key, or a random one.
     private func contentKey(of jwe: CompactJWE) -> SymmetricKey {
         switch key {
         case .rsa(let key):
-            // Random bytes are made either way, and a key of what is there in the end.
+            // Both branches generate random bytes, and create a key from the final contents.
             let content = SecretKey(count: 32) { bytes in
                 SymmetricKey(size: .bits256).withUnsafeBytes { bytes.copyMemory(from: $0) }
                 guard var recovered = try? key.decrypt(jwe.encryptedKey, padding: .PKCS1_OAEP_SHA256) else { return }
@@ -196,15 +197,15 @@ extension JWEPrivateKey: CustomStringConvertible, CustomDebugStringConvertible, 
     /// The algorithm and the name.
     public var description: String { "private key for \(algorithm.rawValue)" + (keyID.map { ", \($0)" } ?? "") }
     public var debugDescription: String { description }
-    /// Has no children.
+    /// A mirror without children.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
 
-/// As much of DER (X.690) as a key of RSA takes.
+/// The part of DER (X.690) that an RSA key requires.
 private enum DER {
     static func sequence(_ items: [[UInt8]]) -> [UInt8] { item(0x30, Array(items.joined())) }
 
-    /// A number that is not negative.
+    /// Encodes a nonnegative number.
     static func integer(_ bytes: [UInt8]) -> [UInt8] { item(0x02, bytes[0] < 0x80 ? bytes : [0] + bytes) }
 
     private static func item(_ tag: UInt8, _ value: [UInt8]) -> [UInt8] {

@@ -1,10 +1,10 @@
 import Crypto
 import CryptoExtras
 
-/// Who opens what is sealed: the public half of a key, with the algorithm that it is for.
+/// The recipient of sealed card data: a public key, with its algorithm.
 public struct JWERecipient: Sendable {
     public let algorithm: JWEAlgorithm
-    /// `kid` of the key.
+    /// The key's `kid`.
     public let keyID: String?
     private let key: Key
 
@@ -14,10 +14,10 @@ public struct JWERecipient: Sendable {
         case rsa(_RSA.Encryption.PublicKey)
     }
 
-    /// The key of a JWK (RFC 7517): on P-256, or of RSA with 2048 bits and more.
+    /// Creates a recipient from a JWK (RFC 7517): on P-256, or RSA with at least 2048 bits.
     ///
-    /// - Parameter algorithm: which one to use; nil for what `alg` of the key says.  Both must agree where there are both, and
-    ///   `use` and `key_ops`, where there are, must permit it.
+    /// - Parameter algorithm: the algorithm to use; nil for the key's `alg`.  If both are present they must agree, and
+    ///   `use` and `key_ops`, if present, must permit it.
     /// - Throws: ``JWKError``.
     public init(_ jwk: JWK, algorithm: JWEAlgorithm? = nil) throws(JWKError) {
         let jwk = try JWEKey(jwk.members, algorithm: algorithm, isPrivate: false)
@@ -29,16 +29,16 @@ public struct JWERecipient: Sendable {
         }
     }
 
-    /// The key of a text that is a JWK, as ``init(_:algorithm:)`` takes it.
+    /// Creates a recipient from the text of a JWK, by the rules of ``init(_:algorithm:)``.
     ///
     /// - Throws: ``JWKError``, also for a private key.
     public init(jwk text: some StringProtocol, algorithm: JWEAlgorithm? = nil) throws(JWKError) {
         try self.init(JWK(text), algorithm: algorithm)
     }
 
-    /// Seals card data to this key, with a new content key and a new initialisation vector each time.
+    /// Seals card data to this key, each time with a new content key and a new initialization vector.
     ///
-    /// - Parameter header: what else is said to the recipient; `kid` is the key's where it is not given.
+    /// - Parameter header: further header members; `kid` defaults to the key's.
     /// - Throws: ``JWEError``.
     public func seal(_ data: ClearCardData, header: JWEHeader = JWEHeader()) throws(JWEError) -> SealedCardData {
         var header = header
@@ -84,7 +84,7 @@ public struct JWERecipient: Sendable {
 }
 
 extension JWEAlgorithm {
-    /// The key that both sides agree upon: that of the content, or the one that wraps it.
+    /// Derives the agreed key: the content key, or the key that wraps it.
     func agreedKey(_ secret: SharedSecret, header: JWEHeader) -> SymmetricKey {
         ConcatKDF.key(
             secret, algorithm: self == .ecdhES ? Self.contentEncryption : rawValue,

@@ -1,23 +1,23 @@
 import Crypto
 
-/// A public JSON Web Key (RFC 7517), of any type and for any purpose: a JSON object in which nothing is named twice.
+/// A public JSON Web Key (RFC 7517) of any type and for any purpose: a JSON object that names no member twice.
 public struct JWK: Hashable, Sendable {
-    /// The longest text that a key is taken from, in bytes: of a key, a set of them, or the claims of a token.
+    /// The maximum length in bytes of a text that contains keys: a key, a set of keys, or the claims of a token.
     public static let maximumLength = 1 << 16
 
     let members: [JSON.Text: JSON]
 
-    /// The key of a text that is a JWK and nothing else.
+    /// Parses a text that is a JWK and nothing else.
     ///
     /// - Throws: ``JWKError``, also for a private or symmetric key.
     public init(_ text: some StringProtocol) throws(JWKError) {
         try self.init(members: Self.object(text.utf8))
     }
 
-    /// The key that is a member of a JSON object, such as `card_data_key` of the claims of a token.
+    /// Parses a key that is a member of a JSON object, such as `card_data_key` in the claims of a token.
     ///
-    /// - Parameter json: the whole object, as it came; no object in it names a member twice (RFC 7519, section 4).
-    /// - Returns: nil where there is no such member.
+    /// - Parameter json: the whole object as received; no object in it may name a member twice (RFC 7519, section 4).
+    /// - Returns: nil if there is no such member.
     /// - Throws: ``JWKError``, also for a private or symmetric key.
     public init?(member name: String, of json: some Collection<UInt8>) throws(JWKError) {
         guard let value = try Self.object(json)[JSON.Text(name)] else { return nil }
@@ -25,7 +25,7 @@ public struct JWK: Hashable, Sendable {
         try self.init(members: members)
     }
 
-    /// The keys of a JWK Set (RFC 7517, section 5), in its order; they may be none.
+    /// Parses the keys of a JWK Set (RFC 7517, section 5), in order; the set may be empty.
     ///
     /// - Throws: ``JWKError``, also for a private or symmetric key.
     public static func set(_ text: some StringProtocol) throws(JWKError) -> [JWK] {
@@ -52,25 +52,26 @@ public struct JWK: Hashable, Sendable {
         }
     }
 
-    /// `kid`, if it is a string.
+    /// The key's `kid`, if it is a string.
     public var keyID: String? { members["kid"]?.text?.string }
 
     // MARK: Thumbprint
 
-    /// The members that the thumbprint of each type of key is taken of, in its order (RFC 7638, section 3.2; of `OKP`,
-    /// RFC 8037, section 2).
+    /// The members in the thumbprint of each type of key, in order (RFC 7638, section 3.2; for `OKP`, RFC 8037,
+    /// section 2).
     private static let thumbprintMembers: [JSON.Text: [String]] = [
         "EC": ["crv", "kty", "x", "y"], "OKP": ["crv", "kty", "x"], "RSA": ["e", "kty", "n"],
     ]
-    /// How many bytes a coordinate has (RFC 7518, section 6.2.1.2; RFC 8037, section 2).
+    /// The number of bytes of a coordinate (RFC 7518, section 6.2.1.2; RFC 8037, section 2).
     private static let coordinateLengths: [JSON.Text: Int] = [
         "P-256": 32, "P-384": 48, "P-521": 66, "Ed25519": 32, "X25519": 32, "Ed448": 57, "X448": 56,
     ]
 
-    /// SHA-256 of the key material (RFC 7638), in base64url: the same for the same key, however its JWK is written.
+    /// Returns the thumbprint: the SHA-256 of the key material (RFC 7638), in base64url.  It is the same for the same
+    /// key, whatever the notation of its JWK.
     ///
-    /// - Throws: ``JWKError``: `keyType` for one that is none of `EC`, `RSA` and `OKP`, `curve` for one that is not known
-    ///   here, `malformed` for a member that is missing or is written in another way than the one that RFC 7518 permits.
+    /// - Throws: ``JWKError``: `keyType` for a type other than `EC`, `RSA` and `OKP`, `curve` for an unknown curve,
+    ///   `malformed` for a member that is missing or does not have the notation of RFC 7518.
     public func thumbprint() throws(JWKError) -> String {
         guard let type = members["kty"]?.text, let names = Self.thumbprintMembers[type] else {
             throw JWKError(.keyType, "kty")
@@ -104,7 +105,7 @@ public struct JWK: Hashable, Sendable {
         for name in privateMembers where members[JSON.Text(name)] != nil { throw JWKError(.privateKey, name) }
     }
 
-    /// Base64url of one byte and more.
+    /// Returns a member of base64url with at least one byte.
     static func bytes(_ name: String, of members: [JSON.Text: JSON]) throws(JWKError) -> [UInt8] {
         guard let text = members[JSON.Text(name)]?.text, let bytes = try? Base64.url.decode(text.string.utf8),
             !bytes.isEmpty
@@ -112,7 +113,7 @@ public struct JWK: Hashable, Sendable {
         return bytes
     }
 
-    /// A Base64urlUInt: no more bytes than the number needs (RFC 7518, section 2).
+    /// Returns a Base64urlUInt: no more bytes than the number needs (RFC 7518, section 2).
     static func number(_ name: String, of members: [JSON.Text: JSON]) throws(JWKError) -> [UInt8] {
         let bytes = try bytes(name, of: members)
         guard bytes[0] != 0 else { throw JWKError(.malformed, name) }
@@ -121,6 +122,6 @@ public struct JWK: Hashable, Sendable {
 }
 
 extension JWK: CustomStringConvertible {
-    /// A JSON text, which ``init(_:)`` reads; members in the order of their names, no spaces.
+    /// The key as JSON text for ``init(_:)``; members in the order of their names, no spaces.
     public var description: String { JSON.object(members).written }
 }

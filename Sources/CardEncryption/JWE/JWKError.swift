@@ -1,33 +1,33 @@
-/// A JSON Web Key that is not what it must be: what, and in which member.
+/// An error in a JSON Web Key, with the member concerned.
 public struct JWKError: Error, Hashable, Sendable {
     public enum Reason: Hashable, Sendable {
-        /// More bytes than ``JWK/maximumLength``.
+        /// The text has more bytes than ``JWK/maximumLength``.
         case tooLong(Int)
-        /// Not a JSON object: the byte, and what was due there.
+        /// The text is not a JSON object, with the byte and the expected token.
         case json(Int, due: String)
-        /// Missing, or not of its kind.
+        /// The member is missing, or has a value of the wrong type.
         case malformed
-        /// Not the key type of the algorithm, or one whose thumbprint nobody has defined.
+        /// The key type is not the algorithm's, or has no defined thumbprint.
         case keyType
-        /// Not `P-256`.
+        /// The curve is not `P-256`.
         case curve
-        /// Not a point of the curve.
+        /// The point is not on the curve.
         case notOnCurve
-        /// An RSA modulus of less than 2048 bits, or of bits that make no whole bytes, or that the cryptographic library
-        /// refuses.
+        /// The RSA modulus has fewer than 2048 bits, or no whole number of bytes, or the cryptographic library refuses
+        /// it.
         case modulus
         /// The key is not for encryption, or not for this algorithm.
         case purpose
         /// Neither the key nor the caller names the algorithm.
         case noAlgorithm
-        /// A private key where a public one is due.
+        /// The key is private, and a public one is required.
         case privateKey
-        /// The halves of the key do not belong together.
+        /// The halves of the key do not match.
         case mismatch
     }
 
     public let reason: Reason
-    /// The member; nil where it is the whole.
+    /// The member; nil for the whole key.
     public let member: String?
 
     init(_ reason: Reason, _ member: String? = nil) {
@@ -35,7 +35,7 @@ public struct JWKError: Error, Hashable, Sendable {
         self.member = member
     }
 
-    /// One sentence for a person: what to do next.
+    /// A sentence that tells a person what to do next.
     public var hint: String {
         switch reason {
         case .tooLong, .json: "See that the text is passed on unchanged, and names each member once."

@@ -1,50 +1,52 @@
 import Crypto
 import FoundationEssentials
 
-/// A file that keys rest in: of mode 0600, refused if it has another, and wrapped by AES-256-GCM where there is a wrapping
-/// key.
+/// A file for keys at rest.  It must have mode 0600, and is wrapped by AES-256-GCM if there is a wrapping key.
 ///
-/// Its first line says what is in it, whether that is wrapped, and which name it has:
-/// `card-encryption 2, AES DUKPT state, wrapped with A256GCM, "dukpt"`, or `not wrapped`.  Then follow nonce (12 bytes),
-/// ciphertext and tag (16), the line being authenticated with them; or the SHA-256 of line and contents, and the contents.
-/// So a file that is copied or renamed is not taken for the one whose name it has got.
+/// The first line names the contents, the wrapping and the file name: `card-encryption 2, AES DUKPT state, wrapped
+/// with A256GCM, "dukpt"`, or `not wrapped`.  After it come nonce (12 bytes), ciphertext and tag (16), which also
+/// authenticates the line; or the SHA-256 of line and contents, and the contents.  A copied or renamed file therefore
+/// does not pass for another one.
 ///
-/// A new version is written beside the old one, under the name with `.new`, forced to the disk and put in its place, so that
-/// there is always one or the other.  The old one, whose name ends with `.old` meanwhile, is then overwritten with zeros,
-/// which are forced to the disk too, and removed.  `.lock` beside it is empty and stays.
+/// A new version is written to a separate file, the name with `.new`, flushed to the disk and moved into place, so
+/// that there is always one version or the other.  The old version, named `.old` in the meantime, is then overwritten
+/// with zeros, which are flushed, too, and removed.  `.lock` is an empty file that stays.
 ///
-/// The folder must be this user's or root's, and nobody else's to write; in one with the sticky bit, such as `/tmp`, others
-/// may write.  Whoever could rename what is in it could bring an old state back.  Its file system must know hard links.
+/// The folder must belong to this user or to root, and nobody else may write to it; in a folder with the sticky bit,
+/// such as `/tmp`, others may.  A user who could rename its files could restore an old state.  The file system must
+/// support hard links.
 public struct KeyFile: Sendable {
     public let path: String
     private let wrapping: WrappingKey?
 
-    /// - Parameter wrapping: see ``WrappingKey/systemdCredential(_:)``; without it, the file's mode is all that protects
-    ///   its contents.
+    /// Creates a reference to a file.
+    ///
+    /// - Parameter wrapping: see ``WrappingKey/systemdCredential(_:)``; without it, only the file's mode protects the
+    ///   contents.
     public init(_ path: String, wrappedBy wrapping: WrappingKey? = nil) {
         self.path = path
         self.wrapping = wrapping
     }
 
-    /// What a file may hold.
+    /// The kind of contents.
     enum Kind: String, CaseIterable {
         case aesDUKPT = "AES DUKPT state"
         case tdesDUKPT = "TDES DUKPT state"
         case jwePrivateKey = "JWE private key"
         case deviceKey = "device key"
 
-        /// The first line, up to the name.
+        /// Returns the first line, up to the name.
         func start(wrapped: Bool) -> [UInt8] {
             Array("card-encryption 2, \(rawValue), \(wrapped ? "wrapped with A256GCM" : "not wrapped"), ".utf8)
         }
     }
 
-    /// No file is longer.
+    /// The maximum length of a file.
     static let maximumLength = 1 << 16
-    /// No first line is longer: no name has more than 255 bytes, none of which takes more than six in JSON.
+    /// The maximum length of a first line: a name has at most 255 bytes, each of which takes at most six in JSON.
     static let maximumLineLength = 2048
 
-    /// The last component of its path.
+    /// The last component of the path.
     var name: String { String(path[(path.lastIndex(of: "/").map(path.index(after:)) ?? path.startIndex)...]) }
     var isWrapping: Bool { wrapping != nil }
 
@@ -54,10 +56,10 @@ public struct KeyFile: Sendable {
 
     // MARK: Reading
 
-    /// The first line of a file of this kind and this name.
+    /// Returns the first line of a file with this kind and this name.
     ///
-    /// - Parameter file: its bytes, those of the line at least.
-    /// - Throws: ``KeyFileError`` if it is of another kind or name, or none.
+    /// - Parameter file: the file's bytes, at least those of the line.
+    /// - Throws: ``KeyFileError`` if the file has another kind or name, or is not a key file.
     func line(of file: UnsafeRawBufferPointer, kind: Kind) throws(KeyFileError) -> (line: [UInt8], isWrapped: Bool) {
         for wrapped in [true, false] {
             let line = line(kind, wrapped: wrapped)
@@ -80,7 +82,7 @@ public struct KeyFile: Sendable {
         return file.starts(with: "card-encryption 1, ".utf8) ? .older : .foreign
     }
 
-    /// The contents of a file, and whether they were wrapped.
+    /// Returns the contents of a file, and whether they were wrapped.
     func contents(
         of file: UnsafeRawBufferPointer, kind: Kind
     ) throws(KeyFileError) -> (contents: WipedStorage, isWrapped: Bool) {
@@ -113,7 +115,7 @@ public struct KeyFile: Sendable {
 
     // MARK: Writing
 
-    /// A file of contents.
+    /// Returns the file for contents.
     func file(of contents: UnsafeRawBufferPointer, kind: Kind) throws(KeyFileError) -> WipedStorage {
         let line = line(kind, wrapped: wrapping != nil)
         let file: WipedStorage
@@ -139,6 +141,6 @@ public struct KeyFile: Sendable {
 extension KeyFile: CustomStringConvertible, CustomReflectable {
     /// The path.
     public var description: String { path }
-    /// Has no children.
+    /// A mirror without children.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

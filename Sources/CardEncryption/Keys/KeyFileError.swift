@@ -1,41 +1,41 @@
 import Glibc
 
-/// A file of keys that cannot be used: what, and which file.
+/// An error in a key file, with the file.
 public struct KeyFileError: Error, Hashable, Sendable {
     public enum Reason: Hashable, Sendable {
         /// There is no such file.
         case missing
-        /// There is one already, and it is not replaced: keys that were used would be used again.
+        /// The file already exists, and is not replaced: its used keys would be used again.
         case exists
-        /// Another process, or another value in this one, uses it.
+        /// Another process, or another value in this one, uses the file.
         case inUse
-        /// Not a regular file of this user's that nobody else may read or write.
+        /// The file is not a regular file of this user that nobody else may read or write.
         case notPrivate
-        /// Others may rename what is in the folder, and so bring an old state back.
+        /// Others may rename files in the folder, and so restore an old state.
         case folderNotPrivate
-        /// Not a file of keys, or of a newer version.
+        /// The file is not a key file, or has a newer version.
         case foreign
-        /// Of an older version, which is not read.
+        /// The file has an older version, which is not supported.
         case older
-        /// Holds keys of another kind: which.
+        /// The file contains keys of another kind, given here.
         case kind(String)
-        /// Was made under another name: which.  It has been copied or renamed.
+        /// The file was created under another name, given here: it has been copied or renamed.
         case name(String)
-        /// Is wrapped, and there is no wrapping key.
+        /// The file is wrapped, and there is no wrapping key.
         case wrapped
-        /// Is not wrapped, and there is a wrapping key.
+        /// The file is not wrapped, and there is a wrapping key.
         case notWrapped
-        /// Torn, changed, or wrapped under another key.
+        /// The file is torn, changed, or wrapped under another key.
         case notAuthentic
-        /// What is in it contradicts itself.
+        /// The contents are contradictory.
         case malformed
-        /// What is to be written does not fit: its bytes.
+        /// The contents are too long, with their number of bytes.
         case tooLong(Int)
-        /// The service manager has handed over no credential of this name.
+        /// The service manager has provided no credential of this name.
         case noCredential
-        /// The credential is too short or too long to be a key: its bytes, where 32 to 4096 are due.
+        /// The credential has an invalid length, with its number of bytes; required are 32 to 4096.
         case credential(Int)
-        /// The system refused; `errno`.
+        /// The system refused, with its `errno`.
         case system(Int32)
     }
 
@@ -47,7 +47,7 @@ public struct KeyFileError: Error, Hashable, Sendable {
         self.path = path
     }
 
-    /// One sentence for a person: what to do next.
+    /// A sentence that tells a person what to do next.
     public var hint: String {
         switch reason {
         case .missing: "Load a key first."
@@ -78,7 +78,7 @@ public struct KeyFileError: Error, Hashable, Sendable {
 }
 
 extension KeyFileError: CustomStringConvertible {
-    /// `/var/lib/kiosk/dukpt: torn, changed, or wrapped under another key`
+    /// The error as text: `/var/lib/kiosk/dukpt: torn, changed, or wrapped under another key`.
     public var description: String {
         let what =
             switch reason {

@@ -1,9 +1,9 @@
 import Glibc
 
-/// A ``KeyFile`` that nobody else uses on this machine as long as the value lives, and no longer than the process.
+/// A ``KeyFile`` locked against all other users on this machine, as long as this value and the process exist.
 ///
-/// Whatever is read and written goes through one of these.  Names are those of the folder as it was found at the
-/// beginning, which must be nobody else's to change.  Every call blocks for the disk.
+/// All reading and writing goes through such a value.  Names refer to the folder as it was opened, which nobody else
+/// may change.  Every call blocks on the disk.
 final class LockedKeyFile: Sendable {
     private let file: KeyFile
     private let folder: Descriptor
@@ -11,7 +11,7 @@ final class LockedKeyFile: Sendable {
     private let name: String
     private let lock: Descriptor
 
-    /// Of the next version until it is whole, and of the one before until it is erased.
+    /// The name of the next version until it is complete, and of the previous one until it is erased.
     private var newName: String { name + ".new" }
     private var oldName: String { name + ".old" }
 
@@ -23,14 +23,14 @@ final class LockedKeyFile: Sendable {
         deinit { close(value) }
     }
 
-    /// How long another is waited for.  A process that is being started has copies of our descriptors for a moment, and so
-    /// of locks that were given back.
+    /// The time to wait for another user.  A process that is being started briefly has copies of our descriptors, and
+    /// so of locks that were already released.
     static let patience = Duration.seconds(2)
 
-    /// Locks the file, through the empty one beside it: the file itself is another one after each write.  What an earlier
-    /// process left when it was killed is erased.
+    /// Locks the file through the empty `.lock` file: the file itself is replaced by each write.  Remains of a killed
+    /// process are erased.
     ///
-    /// - Parameter isThere: whether the file must be there; if not, it may be.
+    /// - Parameter isThere: true if the file must exist; otherwise it may.
     init(_ file: KeyFile, isThere: Bool, patience: Duration = patience) throws(KeyFileError) {
         self.file = file
         let slash = file.path.lastIndex(of: "/")
@@ -57,7 +57,7 @@ final class LockedKeyFile: Sendable {
         guard descriptor >= 0 else { throw KeyFileError(.system(errno), path) }
         let folder = Descriptor(descriptor)
         let status = try Self.status(of: folder, path)
-        // With the sticky bit, only its owner and the file's rename a file.
+        // With the sticky bit, only its owner and the file's owner can rename a file.
         guard status.st_uid == geteuid() || status.st_uid == 0,
             status.st_mode & 0o022 == 0 || status.st_mode & S_ISVTX != 0
         else { throw KeyFileError(.folderNotPrivate, path) }
@@ -74,7 +74,7 @@ final class LockedKeyFile: Sendable {
             let lock = Descriptor(value)
             let mine = try privateStatus(of: lock, path + ".lock")
             if flock(lock.value, LOCK_EX | LOCK_NB) == 0 {
-                // Had the name been removed meanwhile, another could lock what has it now.
+                // If the name was removed in the meantime, others could lock the file that now has it.
                 var named = stat()
                 if fstatat(folder.value, name, &named, AT_SYMLINK_NOFOLLOW) == 0, named.st_ino == mine.st_ino {
                     return lock
@@ -93,7 +93,7 @@ final class LockedKeyFile: Sendable {
         return status
     }
 
-    /// Of a regular file that only this user can read and write.
+    /// Returns the status of a regular file that only this user can read and write.
     private static func privateStatus(of descriptor: Descriptor, _ path: String) throws(KeyFileError) -> stat {
         let status = try status(of: descriptor, path)
         guard status.st_mode & S_IFMT == S_IFREG, status.st_mode & 0o077 == 0, status.st_uid == geteuid() else {
@@ -102,7 +102,7 @@ final class LockedKeyFile: Sendable {
         return status
     }
 
-    /// A file in the folder, which is private.
+    /// Opens a file in the folder, which is private.
     private func open(_ name: String, _ access: Int32) throws(KeyFileError) -> Descriptor {
         let path = path(name)
         let value = openat(folder.value, name, access | O_NOFOLLOW | O_CLOEXEC | O_NONBLOCK)
@@ -124,16 +124,16 @@ final class LockedKeyFile: Sendable {
 
     var isThere: Bool { faccessat(folder.value, name, F_OK, AT_SYMLINK_NOFOLLOW) == 0 }
 
-    /// The contents.
+    /// Reads the contents.
     ///
-    /// - Throws: ``KeyFileError``, among them `notWrapped` where there is a wrapping key.
+    /// - Throws: ``KeyFileError``, including `notWrapped` if there is a wrapping key.
     func read(kind: KeyFile.Kind) throws(KeyFileError) -> WipedStorage {
         let (contents, isWrapped) = try readToWrap(kind: kind)
         guard isWrapped || !file.isWrapping else { throw KeyFileError(.notWrapped, file.path) }
         return contents
     }
 
-    /// The contents, also where they are not wrapped though there is a wrapping key: ``replace(_:kind:)`` wraps them.
+    /// Reads the contents, even if they are not wrapped despite a wrapping key: ``replace(_:kind:)`` wraps them.
     func readToWrap(kind: KeyFile.Kind) throws(KeyFileError) -> (contents: WipedStorage, isWrapped: Bool) {
         let descriptor = try open(name, O_RDONLY)
         let storage = WipedStorage(count: KeyFile.maximumLength + 1)
@@ -166,22 +166,22 @@ final class LockedKeyFile: Sendable {
 
     // MARK: Writing
 
-    /// Puts the contents where no file is yet.  They are on the disk, under this name, when it returns.
+    /// Writes the contents to a new file.  They are on the disk, under this name, when this returns.
     ///
-    /// - Throws: ``KeyFileError``, among them `exists`.
+    /// - Throws: ``KeyFileError``, including `exists`.
     func create(_ contents: UnsafeRawBufferPointer, kind: KeyFile.Kind) throws(KeyFileError) {
         guard !isThere else { throw KeyFileError(.exists, file.path) }
         try writeNew(contents, kind: kind)
         try name {
-            // Other than a change of name, a second one never takes the place of another file.
+            // Unlike a rename, a link never replaces another file.
             linkat(folder.value, newName, folder.value, name, 0)
         }
     }
 
-    /// Puts the contents in place of others of the same kind.  When it returns, they are on the disk, and the others are
+    /// Replaces contents of the same kind.  When this returns, the new contents are on the disk, and the old ones are
     /// overwritten there.
     ///
-    /// - Throws: ``KeyFileError``, among them `missing` and `kind`.
+    /// - Throws: ``KeyFileError``, including `missing` and `kind`.
     func replace(_ contents: UnsafeRawBufferPointer, kind: KeyFile.Kind) throws(KeyFileError) {
         let old = try open(name, O_RDONLY)
         let line = WipedStorage(count: KeyFile.maximumLineLength)
@@ -196,7 +196,7 @@ final class LockedKeyFile: Sendable {
         }
     }
 
-    /// The contents, forced to the disk under the new name.
+    /// Writes the contents to the disk under the new name.
     private func writeNew(_ contents: UnsafeRawBufferPointer, kind: KeyFile.Kind) throws(KeyFileError) {
         let new = try file.file(of: contents, kind: kind)
         let path = path(newName)
@@ -226,8 +226,7 @@ final class LockedKeyFile: Sendable {
         }
     }
 
-    /// Gives the new file its name, for good, and erases what had it before.  Whoever is killed meanwhile leaves that to the
-    /// next.
+    /// Gives the new file its name permanently, and erases the previous one.  After a kill the next process does that.
     private func name(_ rename: () -> Int32) throws(KeyFileError) {
         guard rename() == 0 else {
             let code = errno
@@ -242,7 +241,7 @@ final class LockedKeyFile: Sendable {
         for name in [newName, oldName] { try erase(name) }
     }
 
-    /// Overwrites a version that is not in use, on the disk, and removes its name.
+    /// Overwrites a version that is not in use on the disk, and removes its name.
     private func erase(_ name: String) throws(KeyFileError) {
         let path = path(name)
         let leftover: Descriptor
@@ -254,7 +253,7 @@ final class LockedKeyFile: Sendable {
         }
         let status = try Self.status(of: leftover, path)
         var inUse = stat()
-        // The version in use may have two names for a moment.
+        // The version in use may briefly have two names.
         if fstatat(folder.value, self.name, &inUse, AT_SYMLINK_NOFOLLOW) != 0 || inUse.st_ino != status.st_ino {
             let zeros = WipedStorage(count: min(Int(status.st_size), KeyFile.maximumLength))
             try withExtendedLifetime(zeros) { () throws(KeyFileError) in

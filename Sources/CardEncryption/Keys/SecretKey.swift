@@ -1,22 +1,22 @@
-/// A symmetric key in storage that is wiped when the last reference to it goes.  Prints nothing of itself.
+/// A symmetric key in storage that is wiped when the last reference is released.  It prints only its length.
 public final class SecretKey: Sendable {
     private let storage: WipedStorage
 
-    /// Number of bytes.
+    /// The number of bytes.
     public var count: Int { storage.bytes.count }
 
-    /// A copy of `bytes`.  To wipe the original is the caller's part.
+    /// Creates a key as a copy of `bytes`.  The caller must wipe the original.
     public init(_ bytes: some Collection<UInt8>) {
         storage = WipedStorage(count: bytes.count)
         storage.bytes.copyBytes(from: bytes)
     }
 
-    /// A key written in place, so that there is no copy to forget.
+    /// Creates a key by writing it in place, so that no copy remains.
     ///
-    /// - Parameter count: number of bytes: 1 to 4096.
-    /// - Parameter fill: writes all of the buffer, which is zero before, and must not keep it.  Where it throws, what it wrote
-    ///   is wiped.
-    /// - Throws: ``DUKPTError/keyLength(_:)`` for another count; what `fill` throws.
+    /// - Parameter count: the number of bytes: 1 to 4096.
+    /// - Parameter fill: writes all of the buffer, which is initially zero, and must not keep it.  If it throws, its
+    ///   bytes are wiped.
+    /// - Throws: ``DUKPTError/keyLength(_:)`` for any other count; errors of `fill`.
     public convenience init(byteCount count: Int, filling fill: (UnsafeMutableRawBufferPointer) throws -> Void) throws {
         guard (1...4096).contains(count) else { throw DUKPTError.keyLength(count) }
         try self.init(count: count, filling: fill)
@@ -35,9 +35,9 @@ public final class SecretKey: Sendable {
 }
 
 extension SecretKey: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// That it is a key, and its length.
+    /// The length of the key, and nothing else.
     public var description: String { "key of \(count * 8) bits" }
     public var debugDescription: String { description }
-    /// Has no children.
+    /// A mirror without children.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }

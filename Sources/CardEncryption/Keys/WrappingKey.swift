@@ -1,15 +1,17 @@
 import Crypto
 import Glibc
 
-/// The key that wraps keys on the disk: from the service manager, which may have it from a TPM.
+/// The key that wraps keys on the disk, provided by the service manager, possibly from a TPM.
 ///
-/// `systemd-creds encrypt --with-key=tpm2` makes a credential that only this machine's TPM opens; the service names it with
-/// `LoadCredentialEncrypted=`, and systemd hands it over in `$CREDENTIALS_DIRECTORY`.
+/// `systemd-creds encrypt --with-key=tpm2` creates a credential that only this machine's TPM opens.  The service names
+/// it with `LoadCredentialEncrypted=`, and systemd provides it in `$CREDENTIALS_DIRECTORY`.
 public struct WrappingKey: Sendable {
     private let key: SecretKey
 
+    /// Creates a wrapping key.
+    ///
     /// - Parameter secret: at least 32 random bytes.
-    /// - Returns: nil for less.
+    /// - Returns: nil for fewer.
     public init?(_ secret: SecretKey) {
         guard secret.count >= 32 else { return nil }
         let derived = secret.withUnsafeBytes { bytes in
@@ -20,16 +22,17 @@ public struct WrappingKey: Sendable {
         key = SecretKey(count: 32) { key in derived.withUnsafeBytes { key.copyMemory(from: $0) } }
     }
 
-    /// The key as swift-crypto takes it, for the time of a call: it wipes it, and keeps it from no swap file.
+    /// Lends the key to swift-crypto for one call.  swift-crypto wipes its copy, but does not keep it out of the swap
+    /// file.
     func withKey<Result>(_ body: (SymmetricKey) throws -> Result) rethrows -> Result {
         try body(key.withUnsafeBytes { SymmetricKey(data: $0) })
     }
 
-    /// The credential that systemd has for this service.
+    /// Reads the credential that systemd provides to this service.
     ///
-    /// - Parameter name: as `LoadCredential=` names it.
-    /// - Throws: ``KeyFileError``: `noCredential` where there is none, so that nothing rests unwrapped because of a wrong name
-    ///   or a unit that lacks it; where it cannot be read, or is not 32 to 4096 bytes long.
+    /// - Parameter name: the name in `LoadCredential=`.
+    /// - Throws: ``KeyFileError``: `noCredential` if there is none, so that no key is stored unwrapped because of a
+    ///   wrong name or an incomplete unit; also if it cannot be read, or does not have 32 to 4096 bytes.
     public static func systemdCredential(_ name: String) throws(KeyFileError) -> WrappingKey {
         try systemdCredential(name, in: getenv("CREDENTIALS_DIRECTORY").map { String(cString: $0) })
     }
@@ -45,7 +48,7 @@ public struct WrappingKey: Sendable {
         var status = stat()
         guard fstat(descriptor, &status) == 0 else { throw KeyFileError(.system(errno), path) }
         guard status.st_mode & S_IFMT == S_IFREG else { throw KeyFileError(.notPrivate, path) }
-        // systemd bounds credentials to 1 MiB; a key is no longer than this.
+        // systemd limits credentials to 1 MiB; a key is shorter than this.
         let storage = WipedStorage(count: 4096 + 1)
         let count = try LockedKeyFile.readAll(descriptor, into: storage.bytes, path: path)
         guard count <= 4096 else { throw KeyFileError(.credential(Int(status.st_size)), path) }
@@ -57,6 +60,6 @@ public struct WrappingKey: Sendable {
 
 extension WrappingKey: CustomStringConvertible, CustomReflectable {
     public var description: String { "wrapping key" }
-    /// Has no children.
+    /// A mirror without children.
     public var customMirror: Mirror { Mirror(self, children: [:]) }
 }
