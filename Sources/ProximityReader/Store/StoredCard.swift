@@ -7,7 +7,7 @@ import SmartCard
 package struct StoredCard: Codable, Hashable, Sendable {
     /// The first half of the HMAC-SHA-256 of the account number's digits, in hexadecimal digits.
     let reference: String
-    /// The masked number, ``PAN/masked``: `476173******0010`.
+    /// The masked number, `PAN.masked`: `476173******0010`.
     let masked: String
 
     init(reference: String, masked: String) {
