@@ -51,18 +51,18 @@ public struct KeyFileError: Error, Hashable, Sendable {
     public var hint: String {
         switch reason {
         case .missing: "Load a key first."
-        case .exists: "Go on with the keys that are there, or load a key with another identifier into another file."
+        case .exists: "Continue with the existing keys, or load a key with another identifier into another file."
         case .inUse: "Stop the other program; one at a time uses a file of keys."
         case .notPrivate:
             "chown it to the user that runs this, and chmod 600; replace the keys if others could read them."
         case .folderNotPrivate:
             "chown the folder to the user that runs this, and chmod go-w; replace the keys if others could write there."
         case .foreign, .kind: "Give the path of the right file."
-        case .older: "Move it away and load the keys anew; for DUKPT with another identifier."
+        case .older: "Move it away and load the keys again; for DUKPT with another identifier."
         case .name:
             "Give the path of the right file; one that was renamed gets its name back, one that was copied is removed."
         case .wrapped: "Start the service with the systemd credential that the file was written with."
-        case .notWrapped: "Make the file anew with the wrapping key, or read it without."
+        case .notWrapped: "Create the file again with the wrapping key, or read it without."
         case .notAuthentic:
             "Start with the credential that the file was written with. If that is gone, load a new key; for DUKPT with "
                 + "another identifier, since a copy that is restored would use keys twice."
@@ -87,7 +87,7 @@ extension KeyFileError: CustomStringConvertible {
             case .inUse: "in use"
             case .notPrivate: "not a file that only its owner, this user, can read and write"
             case .folderNotPrivate: "a folder that others can write to"
-            case .foreign: "not a file of keys that is known here"
+            case .foreign: "not a known key file"
             case .older: "a file of keys of an older version"
             case .kind(let kind): "a file of \(kind)"
             case .name(let name): "made under another name, \(JSON.excerpt(name))"

@@ -116,14 +116,14 @@ extension UnderlyingError {
     private var advice: (recovery: RecoveryCategory, text: String) {
         switch self {
         case .notConnectedToReader: (.tryAgain, "No reader is connected. Connect one, and try again.")
-        case .alreadyConnectedToReader: (.dontRetry, "A reader is connected already. Disconnect it first.")
+        case .alreadyConnectedToReader: (.dontRetry, "A reader is already connected. Disconnect it first.")
         case .confirmInvalidPaymentIntent:
-            (.tryAgain, "The payment service does not know this payment as it is. Try again.")
+            (.tryAgain, "The payment service does not know this payment in its present state. Try again.")
         case .unsupportedSDK: (.dontRetry, "This program is too old for the payment service. Update it.")
         case .featureNotAvailableWithConnectedReader:
             (.dontRetry, "The connected reader cannot do this. Use another one.")
         case .commandCancelled(from: .app): (.dontRetry, "The call was cancelled.")
-        case .commandCancelled(from: .reader): (.dontRetry, "The customer has cancelled at the reader.")
+        case .commandCancelled(from: .reader): (.dontRetry, "The customer canceled at the reader.")
         case .commandCancelled(from: .unknown): (.dontRetry, "The call was cancelled by the system.")
         case .locationServicesDisabled:
             (.tryAgain, "The machine's location is not available. Switch it on, and try again.")
@@ -136,12 +136,12 @@ extension UnderlyingError {
         case .bluetoothConnectionFailedBatteryCriticallyLow:
             (.tryAgain, "The reader's battery is empty. Charge it, and try again.")
         case .bluetoothLowEnergyUnsupported:
-            (.dontRetry, "This machine can use no reader. Install pcscd, or permit access to USB.")
+            (.dontRetry, "This machine cannot use a reader. Install pcscd, or permit access to USB.")
         case .readerSoftwareUpdateFailedBatteryLow:
             (.tryAgain, "The reader's battery is too low for the update. Charge it, and try again.")
         case .readerSoftwareUpdateFailedInterrupted: (.tryAgain, "The update of the reader was interrupted. Try again.")
         case .readerSoftwareUpdateFailed: (.tryAgain, "The reader could not be updated. Try again.")
-        case .readerSoftwareUpdateFailedReader: (.tryAgain, "The reader did not take the update. Try again.")
+        case .readerSoftwareUpdateFailedReader: (.tryAgain, "The reader did not accept the update. Try again.")
         case .readerSoftwareUpdateFailedServer:
             (.tryAgain, "The update could not be fetched. Check the network, and try again.")
         case .cardInsertNotRead: (.tryAgain, "The chip could not be read. Insert the card again.")
@@ -155,7 +155,7 @@ extension UnderlyingError {
         case .unsupportedReaderVersion: (.tryAgain, "The reader's software is too old. Update it, and try again.")
         case .connectFailedReaderIsInUse: (.tryAgain, "Another program has the reader. Close it, and try again.")
         case .unexpectedSDKError:
-            (.tryAgain, "Something went wrong that nobody thought of. Try again; the log tells more.")
+            (.tryAgain, "An unexpected error occurred. Try again; see the log.")
         case .paymentDeclinedByPaymentProcessorAPI(let reason): (.tryAnotherPaymentMethod, reason.text)
         case .paymentDeclinedByCardReader: (.tryAnotherPaymentMethod, "The card declined. Try another one.")
         case .anotherInterfaceNeeded:
@@ -170,7 +170,7 @@ extension UnderlyingError {
         case .invalidPostalCode: (.tryAgain, "The shop's postal code is not valid. Correct it, and try again.")
         case .noRefundInProgress: (.dontRetry, "There is no refund to cancel.")
         case .connectionAttemptInvalidated:
-            (.dontRetry, "The connection was given up, since the service was reset meanwhile.")
+            (.dontRetry, "The connection was abandoned: the service was reset in the meantime.")
         case .noActivePaymentIntent: (.dontRetry, "There is no payment to cancel.")
         case .passcodeNotEnabled:
             (.tryAgain, "The key of this machine's store cannot be read. Check its file, and try again.")
@@ -182,8 +182,8 @@ extension UnderlyingError {
         case .appleBuiltInReaderTOSNotYetAccepted:
             (.tryAgain, "The merchant has not accepted the terms yet. Accept them, and try again.")
         case .appleBuiltInReaderTOSAcceptanceFailed:
-            (.tryAgain, "That the terms are accepted could not be recorded. Try again.")
-        case .readerNotAccessibleInBackground: (.tryAgain, "The machine is asleep or locked. Try again afterwards.")
+            (.tryAgain, "The acceptance of the terms could not be recorded. Try again.")
+        case .readerNotAccessibleInBackground: (.tryAgain, "The machine is asleep or locked. Try again afterward.")
         case .commandNotAllowedDuringCall: (.tryAgain, "This is not allowed now. Try again later.")
         case .nfcDisabled: (.dontRetry, "The reader's field is off. Unplug the reader, and plug it in again.")
         case .appleBuiltInReaderMerchantBlocked:

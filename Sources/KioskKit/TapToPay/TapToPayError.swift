@@ -30,12 +30,12 @@ extension TapToPayError: LocalizedError, CustomStringConvertible {
         case .anotherInterfaceNeeded:
             "The card cannot be tapped for this payment. Insert or swipe it, or try another one."
         case .notRecorded(let reason):
-            "The payment could not be written down: \(reason). Check the folder's disk and owner, and try again."
+            "The payment could not be recorded: \(reason). Check the folder's disk and owner, and try again."
         case .reversalNotRecorded(let key):
             "The payment \(key) has to be taken back, and that cannot be written down. Make room on the folder's disk, and try again."
-        case .takenBack: "This payment is being taken back. Read the card again for another one."
+        case .takenBack: "This payment is being reversed. Read the card again for another one."
         case .outcomeUnknown(let key):
-            "The payment service did not answer: whether the payment was made is not known. Ask it for the key \(key) before the customer pays again."
+            "The payment service did not answer: it is unknown whether the payment was made. Ask it for the key \(key) before the customer pays again."
         }
     }
     public var errorDescription: String? { description }

@@ -74,15 +74,15 @@ package enum StoreFailure: Error, Hashable, Sendable {
 extension StoreFailure: CustomStringConvertible {
     package var description: String {
         switch self {
-        case .busy: "another program uses the store; stop it, one at a time can"
+        case .busy: "another program uses the store; stop it: only one program at a time can"
         case .key(let reason):
-            "the store's keys cannot be used: \(reason) Without them nothing that is stored can be read"
-        case .full: "the disk is full; nothing was stored; make room"
+            "the store's keys cannot be used: \(reason) Without them no stored payment can be read"
+        case .full: "the disk is full; nothing was stored; free some space"
         case .notWritable(let text): "the store cannot be written (\(text)); see its folder's owner, mode and disk"
         case .damaged(let what):
             "the store is damaged: \(what); keep its folder as it is, and reconcile with the payment service"
-        case .older: "the store was made by an older version of this program; use that one to forward what is stored"
-        case .newer: "the store was made by a newer version of this program; use that one to forward what is stored"
+        case .older: "the store was made by an older version of this program; use that version to forward the payments"
+        case .newer: "the store was made by a newer version of this program; use that version to forward the payments"
         case .system(let code, let text): "the store failed: \(text) (\(code)); see its folder and its disk"
         }
     }

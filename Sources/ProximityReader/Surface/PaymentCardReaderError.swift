@@ -41,12 +41,12 @@ public enum PaymentCardReaderError: Error, Sendable {
         switch self {
         case .notAllowed:
             "Access to the reader is denied. Install the udev and polkit rules of this package, and log in again."
-        case .backgroundRequestNotAllowed: "The machine is asleep or locked. Prepare the reader again afterwards."
+        case .backgroundRequestNotAllowed: "The machine is asleep or locked. Prepare the reader again afterward."
         case .unsupported: "No reader is attached. Plug one in, and check that lsusb shows it."
         case .osVersionNotSupported: "This system is not supported. Linux with libusb or pcscd is."
         case .modelNotSupported: "This reader is not supported. Run reader-probe doctor to see why."
         case .passcodeDisabled:
-            "The key of this machine's store cannot be read. Check the file's owner and mode, and the key it is wrapped by."
+            "The key of this machine's store cannot be read. Check the file's owner and mode, and its wrapping key."
         case .networkError: "The payment service cannot be reached. Check the network, and try again."
         case .networkAuthenticationError: "The payment service did not accept this machine. Check its credentials."
         case .serviceConnectionError: "pcscd or libusb does not answer. Run reader-probe doctor to see why."
@@ -60,16 +60,16 @@ public enum PaymentCardReaderError: Error, Sendable {
         case .tokenExpired: "The reader token has expired. Fetch a new one from the payment service."
         case .deviceBanned(let end):
             "The payment service has barred this machine\(end.map { " until \($0.formatted(.iso8601))" } ?? ""). Ask the payment service."
-        case .readerMemoryFull: "The store is full. Forward what is stored, and try again."
+        case .readerMemoryFull: "The store is full. Forward the stored payments, and try again."
         case .readerBusy: "The reader is in use by another call or program. Wait, or close the other program."
         case .accountNotLinked: "The merchant has not accepted the terms. Link the account first."
-        case .accountAlreadyLinked: "The merchant has accepted the terms already."
-        case .accountLinkingFailed: "That the terms are accepted could not be recorded. Check the store's folder."
+        case .accountAlreadyLinked: "The merchant has already accepted the terms."
+        case .accountLinkingFailed: "The acceptance of the terms could not be recorded. Check the store's folder."
         case .accountLinkingRequiresiCloudSignIn: "No account is signed in to. Sign in first."
-        case .accountLinkingCancelled: "The terms were not accepted. Accept them to go on."
-        case .accountLinkingCheckFailed: "Whether the terms are accepted could not be read. Check the store's folder."
+        case .accountLinkingCancelled: "The terms were not accepted. Accept them to continue."
+        case .accountLinkingCheckFailed: "The acceptance of the terms could not be read. Check the store's folder."
         case .merchantBlocked: "The payment service has blocked the merchant. Ask the payment service."
-        case .accountDeactivated: "The merchant's account is not active any more. Ask the payment service."
+        case .accountDeactivated: "The merchant's account is no longer active. Ask the payment service."
         case .invalidMerchant: "The token names no merchant that this terminal knows. Ask the payment service."
         case .storeAndForwardNotAllowed:
             "Payments cannot be stored now. Prepare the reader online first: within 24 hours, and since the last start."
@@ -78,7 +78,7 @@ public enum PaymentCardReaderError: Error, Sendable {
             "The machine's clock went back or it was restarted. Prepare the reader online."
         case .storeAndForwardTokenIssuerChanged:
             "The token is from another payment service than the stored payments. Forward those first."
-        case .unknown(let code): "Something else went wrong (\(code)). The log tells more."
+        case .unknown(let code): "Something else went wrong (\(code)). See the log."
         case .requestInterrupted: "The call was interrupted. Try again."
         }
     }

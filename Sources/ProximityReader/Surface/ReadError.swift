@@ -42,7 +42,7 @@ extension PaymentCardReaderSession {
         public var errorDescription: String {
             switch self {
             case .readNotAllowed: "This read is not allowed now. Check what the token and the store's policy allow."
-            case .readFromBackgroundError: "The machine is asleep or locked. Read again afterwards."
+            case .readFromBackgroundError: "The machine is asleep or locked. Read again afterward."
             case .readerServiceConnectionError: "pcscd or libusb does not answer. Run reader-probe doctor to see why."
             case .readerServiceError: "The reader failed. Unplug it, plug it in again, and read again."
             case .noReaderSession: "The reader is not ready. Prepare it first."
@@ -58,9 +58,9 @@ extension PaymentCardReaderSession {
             case .invalidCurrencyCode: "The currency code is not one of ISO 4217. Give one such as EUR."
             case .invalidPreferredAID: "A preferred AID is not valid. Give up to 4, of 5 to 16 bytes each."
             case .nfcDisabled: "The reader's field cannot be switched on. Unplug it, and plug it in again."
-            case .readNotAllowedDuringCall: "Reading is not allowed during a call. Read again afterwards."
+            case .readNotAllowedDuringCall: "Reading is not allowed during a call. Read again afterward."
             case .passcodeDisabled:
-                "The key of this machine's store cannot be read. Check the file's owner and mode, and the key it is wrapped by."
+                "The key of this machine's store cannot be read. Check the file's owner and mode, and its wrapping key."
             case .cardReadFailed: "The card could not be read. Present it again, and hold it still."
             case .vasReadFail: "The pass could not be read. Present it again."
             case .paymentReadFailed: "The card could not be used for this payment. Try another one."
@@ -75,9 +75,9 @@ extension PaymentCardReaderSession {
             case .pinCancelled: "PIN entry was cancelled."
             case .pinNotAllowed: "A PIN cannot be entered here. Use a card that needs none."
             case .storeAndForwardDeclineFailed:
-                "The last stored payment cannot be taken back any more: a minute is over, or it is in a batch. Refund it."
-            case .storeAndForwardResultNotFound: "There is no stored payment to take back."
-            case .unknown(let code): "Something else went wrong (\(code)). The log tells more."
+                "The last stored payment can no longer be withdrawn: a minute has passed, or it is in a batch. Refund it."
+            case .storeAndForwardResultNotFound: "There is no stored payment to withdraw."
+            case .unknown(let code): "Something else went wrong (\(code)). See the log."
             case .readerInitializationFailed: "The reader could not be made ready. Prepare it again."
             case .readerNotAvailable: "The reader is gone. Plug it in again."
             case .cardNotSupported: "This card cannot be used contactless here. Try another one."
