@@ -32,6 +32,20 @@ import Testing
 
     private static let installation = ["started", "0.0", "0.25", "0.5", "0.75", "1.0", "completed", "none"]
 
+    @Test("readers are let go with the service, although nobody has disconnected")
+    func released() async throws {
+        weak var released: SimulatedReaders?
+        do {
+            let readers = SimulatedReaders()
+            released = readers
+            let (service, _) = service(readers)
+            try await connect(service)
+        }
+        // Tasks that the service has cancelled hold them until they have heard of it.
+        for _ in 0..<2000 where released != nil { try await Task.sleep(for: .milliseconds(5)) }
+        #expect(released == nil)
+    }
+
     @Test("A21: without an update there is nothing to install, and nobody is told anything")
     func a21None() async throws {
         let (service, states) = service(SimulatedReaders())

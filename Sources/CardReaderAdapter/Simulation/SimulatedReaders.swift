@@ -10,7 +10,8 @@ import Waiting
 public final class SimulatedReaders: ReaderBackend {
     private struct State {
         var readers: [SimulatedReader]
-        var links: [String: SimulatedLink] = [:]
+        /// By serial.  Whoever has opened a link holds it, and the link holds its owner.
+        var links: [String: OpenLink] = [:]
         var cards: [SimulatedCard] = []
         var isCardLying = false
         var refusal: UnderlyingError?
@@ -38,7 +39,7 @@ public final class SimulatedReaders: ReaderBackend {
     public func unplug(_ serial: String, reason: DisconnectReason = .usbDisconnected) {
         let link = change { state in
             state.readers.removeAll { $0.serial == serial }
-            return state.links.removeValue(forKey: serial)
+            return state.links.removeValue(forKey: serial)?.link
         }
         link?.leave(reason)
         // Wakes the task that waits for a card's removal.
@@ -54,7 +55,7 @@ public final class SimulatedReaders: ReaderBackend {
             for index in state.readers.indices where state.readers[index].serial == serial {
                 state.readers[index].batteryLevel = level
             }
-            return (state.readers.first { $0.serial == serial }, state.links[serial])
+            return (state.readers.first { $0.serial == serial }, state.links[serial]?.link)
         }
         if let reader { link?.battery(reader) }
     }
@@ -122,15 +123,14 @@ public final class SimulatedReaders: ReaderBackend {
         case .available: update(.available)
         case .required: try await link.installUpdate(update)
         }
-        state.withLock { $0.links[serial] = link }
+        state.withLock { $0.links[serial] = OpenLink(link: link) }
         return link
     }
 
     fileprivate func closed(_ link: SimulatedLink) {
-        // Released outside the lock.
-        let _: SimulatedLink? = state.withLock { state in
+        state.withLock { state in
             let serial = link.reader.serial
-            return state.links[serial] === link ? state.links.removeValue(forKey: serial) : nil
+            if state.links[serial]?.link === link { state.links[serial] = nil }
         }
     }
 
@@ -208,6 +208,10 @@ public enum SimulatedNetwork: Hashable, Sendable, CaseIterable {
     case intermittent
 
     enum Answer { case given, notConnected, lost }
+}
+
+private struct OpenLink {
+    weak var link: SimulatedLink?
 }
 
 /// A simulated reader that is connected.
