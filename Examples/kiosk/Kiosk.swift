@@ -19,7 +19,8 @@ struct Kiosk: AsyncParsableCommand {
 
             With --offline the payments are stored while there is no payment service, and forwarded when there is one. \
             --hold leaves them stored, --forward forwards what is: in $STATE_DIRECTORY, or swift-contactless in \
-            $XDG_STATE_HOME or ~/.local/state.
+            $XDG_STATE_HOME or ~/.local/state. Without --service, the books and the key of the payment service that is \
+            started are kept there, too.
 
             EXAMPLES
               kiosk                   12.34 EUR
@@ -55,10 +56,10 @@ struct Kiosk: AsyncParsableCommand {
     @Flag(help: "Store the payments as where there is no network, then forward them.")
     var offline = false
 
-    @Flag(help: "With --offline and --service: leave the payments stored.")
+    @Flag(help: "With --offline: leave the payments stored.")
     var hold = false
 
-    @Flag(help: "Forward what is stored, and take no payments. Needs --service.")
+    @Flag(help: "Forward what is stored, and take no payments.")
     var forward = false
 
     @Option(help: .init("How many payments are forwarded at once.", valueName: "number"))
@@ -71,9 +72,8 @@ struct Kiosk: AsyncParsableCommand {
         for amount in amounts where Self.amount(amount, of: currency) == nil {
             throw ValidationError("“\(amount)” is no amount: 12.34 is one.")
         }
-        guard !hold || offline && service != nil, !forward || !offline && service != nil else {
-            throw ValidationError("--hold goes with --offline and --service, --forward with --service alone.")
-        }
+        guard !hold || offline else { throw ValidationError("--hold goes with --offline.") }
+        guard !forward || !offline else { throw ValidationError("--forward goes without --offline.") }
         guard batch > 0 else { throw ValidationError("--batch: more than 0.") }
         guard VirtualCards.named(card) != nil else {
             throw ValidationError(

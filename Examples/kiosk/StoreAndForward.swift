@@ -9,11 +9,14 @@ import SmartCardSimulator
 extension Kiosk {
     /// - Returns: whether all that was forwarded was approved.
     func storeAndForward() async throws -> Bool {
-        // With a payment service of its own: what is left of both is gone at the end.
-        let folder = FileManager.default.temporaryDirectory.appending(path: "kiosk-\(UUID().uuidString)")
+        // With a payment service of its own: what is left of both is gone when nothing is left to be forwarded.
+        let folder =
+            hold || forward
+            ? ProximityReaderSystem.Configuration().folder.appending(path: "kiosk")
+            : FileManager.default.temporaryDirectory.appending(path: "kiosk-\(UUID().uuidString)")
         if service == nil {
             try FileManager.default.createDirectory(
-                at: folder, withIntermediateDirectories: false, attributes: [.posixPermissions: 0o700])
+                at: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
         }
         let arguments = [
             "--books", folder.appending(path: "books").path,

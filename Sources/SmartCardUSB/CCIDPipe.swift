@@ -125,7 +125,7 @@ final class CCIDPipe: Sendable {
     /// - Parameter timeout: how long the reader may take, and once more for each time that it asks for.
     /// - Throws: `CardError` of kind `readerGone`, `readerTimeout`, `malformedAnswer`, `notTransacted`;
     ///   `CancellationError` at once when the task is cancelled.
-    func perform(_ command: CCIDCommand, timeout: Duration? = nil) async throws -> CCIDAnswer {
+    nonisolated(nonsending) func perform(_ command: CCIDCommand, timeout: Duration? = nil) async throws -> CCIDAnswer {
         try await send(command, nil, timeout: timeout ?? timeouts.duration(of: command.kind)).result.get()
     }
 
@@ -134,7 +134,7 @@ final class CCIDPipe: Sendable {
     ///
     /// - Parameter timeout: for each command, as with ``perform(_:timeout:)``.
     /// - Returns: the last answer, with all bytes of the response; or the one that failed.
-    func exchange(
+    nonisolated(nonsending) func exchange(
         _ apdu: inout APDUExchange, _ command: CCIDCommand, timeout: Duration
     ) async throws -> CCIDAnswer {
         let outcome = try await send(command, apdu, timeout: timeout)
@@ -142,8 +142,12 @@ final class CCIDPipe: Sendable {
         return try outcome.result.get()
     }
 
-    private func send(_ command: CCIDCommand, _ apdu: APDUExchange?, timeout: Duration) async throws -> Outcome {
-        try await clearStalls()
+    private nonisolated(nonsending) func send(
+        _ command: CCIDCommand, _ apdu: APDUExchange?, timeout: Duration
+    ) async throws -> Outcome {
+        for endpoint in takeStalled() {
+            do { try await link.clearHalt(endpoint) } catch { throw CardError(error) }
+        }
         let job = Job(command, apdu, timeout: timeout, deviceTurn: try await deviceTurn?.hold())
         return try await job.delivery.receive {
             let action = self.state.withLock { state -> Action in
@@ -173,13 +177,10 @@ final class CCIDPipe: Sendable {
         }
     }
 
-    private func clearStalls() async throws {
-        let stalled = state.withLock { state in
+    private func takeStalled() -> Set<UInt8> {
+        state.withLock { state in
             defer { state.stalled = [] }
             return state.stalled
-        }
-        for endpoint in stalled {
-            do { try await link.clearHalt(endpoint) } catch { throw CardError(error) }
         }
     }
 
@@ -368,7 +369,7 @@ final class CCIDPipe: Sendable {
 final class Delivery<T: Sendable>: Sendable {
     private enum Phase {
         case new
-        case awaited(CheckedContinuation<T, any Error>)
+        case awaited(UnsafeContinuation<T, any Error>)
         case over
     }
 
@@ -378,9 +379,12 @@ final class Delivery<T: Sendable>: Sendable {
     ///
     /// - Parameter onCancel: called when the task is cancelled, after it has been resumed.
     /// - Throws: `CancellationError`, at once, when the task is cancelled; `start` may not have been called then.
-    func receive(_ start: () -> Void, onCancel: @Sendable () -> Void = {}) async throws -> T {
+    nonisolated(nonsending) func receive(
+        _ start: () -> Void, onCancel: @Sendable () -> Void = {}
+    ) async throws -> T {
         try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
+            // Resumed once, for ``phase`` gives it away once: nothing is left for a check to find.
+            try await withUnsafeThrowingContinuation { continuation in
                 let isWanted = phase.withLock { phase in
                     guard case .new = phase else { return false }
                     phase = .awaited(continuation)
@@ -400,7 +404,7 @@ final class Delivery<T: Sendable>: Sendable {
 
     /// - Returns: whether anybody still waited for it.
     @discardableResult func deliver(_ result: Result<T, any Error>) -> Bool {
-        let continuation: CheckedContinuation<T, any Error>? = phase.withLock { phase in
+        let continuation: UnsafeContinuation<T, any Error>? = phase.withLock { phase in
             defer { phase = .over }
             return if case .awaited(let continuation) = phase { continuation } else { nil }
         }
@@ -431,7 +435,7 @@ final class USBTurn: Sendable {
     private let state = Lock(State())
 
     /// - Throws: `CancellationError`, at once, when the task is cancelled; the turn is not taken then.
-    func take() async throws {
+    nonisolated(nonsending) func take() async throws {
         if state.withLock({ state in
             defer { state.isTaken = true }
             return !state.isTaken
@@ -450,7 +454,7 @@ final class USBTurn: Sendable {
     }
 
     /// As ``take()``; passed when what is returned has been let go.
-    func hold() async throws -> Hold {
+    nonisolated(nonsending) func hold() async throws -> Hold {
         try await take()
         return Hold(turn: self)
     }

@@ -105,7 +105,7 @@ final class CCIDSlot: Sendable {
     /// Sends `command` to the card of `session`.
     ///
     /// - Returns: what the reader made of the response, at least one byte.
-    func transmit(_ command: [UInt8], session: Int) async throws -> [UInt8] {
+    nonisolated(nonsending) func transmit(_ command: [UInt8], session: Int) async throws -> [UInt8] {
         // T=1 counts its blocks: what it remembers has to be kept, whether or not anybody waits for the response.
         guard state.withLock({ $0.exchange?.t1 == nil }) else {
             return try await toTheEnd { [self] in try await transmitInTurn(command, session: session) }
@@ -113,7 +113,9 @@ final class CCIDSlot: Sendable {
         return try await transmitInTurn(command, session: session)
     }
 
-    private func transmitInTurn(_ command: [UInt8], session: Int) async throws -> [UInt8] {
+    private nonisolated(nonsending) func transmitInTurn(
+        _ command: [UInt8], session: Int
+    ) async throws -> [UInt8] {
         try await turn.take()
         defer { turn.pass() }
         guard var exchange = try check(session) else { throw CardError(.disconnected) }
@@ -145,7 +147,7 @@ final class CCIDSlot: Sendable {
             + CCIDTimeouts.extra(for: command, pipe.quirks)
     }
 
-    private func run(
+    private nonisolated(nonsending) func run(
         _ exchange: inout APDUExchange, _ first: APDUExchange.Step, timeout: Duration
     ) async throws -> [UInt8] {
         switch first {

@@ -22,9 +22,17 @@ import Testing
         #expect(ratio <= 3)
     }
 
-    @Test("without one it takes many times as long, so that the measurement means something")
-    func cold() async throws {
-        let ratio = try await ratio(["cold"])
+    @Test("so does a card that is read, and not paid with")
+    func inspected() async throws {
+        let ratio = try await ratio(["inspect"])
+        #expect(ratio <= 3)
+    }
+
+    @Test(
+        "without one it takes many times as long, so that the measurement means something",
+        arguments: [["cold"], ["cold", "inspect"]])
+    func cold(_ arguments: [String]) async throws {
+        let ratio = try await ratio(arguments)
         #expect(ratio > 3)
     }
 }

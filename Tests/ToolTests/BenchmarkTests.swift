@@ -1,11 +1,21 @@
 import TestSupport
 import Testing
 
-/// The benchmarks, from outside: what they measure comes out as it should.  How long it takes is not looked at.
+/// The benchmarks, from outside: what they measure comes out as it should.  How long it takes is not looked at, but for what
+/// does not depend on the machine.
 @Suite struct BenchmarkTests {
     @Test(arguments: ["kernel", "terminal"]) func ends(_ name: String) async throws {
         let outcome = try await Program.run([Program.built("benchmarks"), name])
         // 1: a limit is not kept, as in a build that is not optimised.
         #expect([0, 1].contains(outcome.status) && outcome.output.hasPrefix("\(name): "), "\(outcome)")
+    }
+
+    @Test(
+        "wake-ups, and ratios to C and to a connection for each command at one and a half times their limit, are kept",
+        .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"),
+        .timeLimit(.minutes(10)), arguments: ["usb", "pcsc", "link"])
+    func kept(_ name: String) async throws {
+        let outcome = try await Program.run([Program.built("benchmarks"), name, "--gate"])
+        #expect(outcome.status == 0 && outcome.output.contains("(limit "), "\(outcome)")
     }
 }

@@ -70,7 +70,7 @@ import Testing
             (["twelve"], 64, "“twelve” is no amount"), (["12,50"], 64, "“12,50” is no amount"),
             (["1x"], 64, "“1x” is no amount"), (["1.2.3"], 64, "“1.2.3” is no amount"),
             (["1.234"], 64, "“1.234” is no amount"), (["--currency", "XYZ"], 64, "“XYZ” is no currency"),
-            (["--forward"], 64, "--forward with --service"), (["--hold"], 64, "--hold goes with"),
+            (["--forward", "--offline"], 64, "--forward goes without"), (["--hold"], 64, "--hold goes with"),
             (["-1"], 64, "Unknown option"), (["0"], 64, "“0” is no amount"),
             (["--card", "none"], 64, "No card “none”"), (["--service", "here"], 64, "--service"),
             (["--service", "http://127.0.0.1:1"], 1, "The payment service did not answer"),
@@ -153,6 +153,16 @@ import Testing
         let last = try #require(lines.last)
         #expect(last.hasPrefix("  \(refused) not decided: ") && last.contains("amount_refused"))
         #expect(try await kiosk("--offline", "5.00", "1.96").status == 0)
+    }
+
+    @Test("payments are held and forwarded with the payment service that is started for each, too")
+    func heldWithoutService() async throws {
+        let folder = Folder()
+        let held = try await kiosk("--offline", "--hold", "5.00", "10.00", folder: folder)
+        #expect(held.status == 0 && stored(held.output).count == 2, "\(held)")
+        let forwarded = try await kiosk("--forward", folder: folder)
+        #expect(forwarded.status == 0, "\(forwarded)")
+        #expect(forwarded.output.contains("Forwarding: 2\n") && forwarded.output.contains("Approved: 2, "))
     }
 
     @Test("a payment service that comes late, refuses, loses its answer and dies in a batch charges each payment once")

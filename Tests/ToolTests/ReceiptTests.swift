@@ -221,6 +221,19 @@ import Testing
         #expect(printer.output.split(separator: "\n")[1] == bytes && bytes.hasSuffix("1d564200"))
         let status = try await Self.run("status", "--printer", address)
         #expect(status.status == 0 && status.output == "ready\n", "\(status)")
+        let json = try await Self.run("status", "--printer", address, "--json")
+        let report = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: Any]
+        #expect(report?["isReady"] as? Bool == true && report?["condition"] is NSNull, "\(json)")
+        #expect(report?["printer"] as? String == address)
+    }
+
+    @Test("show --json is a receipt that is kept: it prints as the transaction does")
+    func shownAsJSON() async throws {
+        let example = try await Self.example()
+        let kept = try await Self.run("show", "-", "--json", input: example)
+        #expect(kept.status == 0, "\(kept)")
+        let again = try await Self.run("show", "-", input: kept.output)
+        #expect(try await again.output == Self.run("show", "-", input: example).output && again.status == 0, "\(again)")
     }
 
     @Test("code pages are those that are named, with their numbers")

@@ -382,6 +382,14 @@ struct VirtualReaderTests {
         let faults = try await run("--list-faults")
         #expect(faults.output.split(separator: "\n").contains { $0.hasPrefix("slow=MILLISECONDS  ") })
         #expect(try await run("--help").status == 0)
+        for (option, title, text) in [("--list-cards", "cards", cards), ("--list-faults", "faults", faults)] {
+            let json = try await run(option, "--json")
+            let rows = try JSONSerialization.jsonObject(with: Data(json.output.utf8)) as? [String: [[String: String]]]
+            #expect(rows?[title]?.count == text.output.split(separator: "\n").count, "\(json)")
+            #expect(rows?[title]?.allSatisfy { $0["name"] != nil && $0["summary"] != nil } == true)
+        }
+        let alone = try await run("--json", "--", "true")
+        #expect(alone.status == 125 && alone.error.contains("--json goes with"), "\(alone)")
     }
 }
 

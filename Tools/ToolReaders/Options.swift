@@ -4,8 +4,9 @@ import SmartCard
 import ToolSupport
 
 package struct OutputOptions: ParsableArguments {
-    @Flag(help: "Print one JSON object instead of text.")
-    package var json = false
+    @OptionGroup var format: JSONOption
+
+    package var json: Bool { format.json }
 
     @Flag(
         help: """

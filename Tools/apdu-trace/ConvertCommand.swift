@@ -15,10 +15,7 @@ struct ConvertCommand: ParsableCommand {
     @Argument(help: .init("The file to read; - for standard input.", valueName: "file"))
     var input: String
 
-    @Option(
-        name: .shortAndLong,
-        help: .init("The file to write; - for standard output, which is the default.", valueName: "file"))
-    var output = "-"
+    @OptionGroup var file: OutputFile
 
     @Option(help: .init("What the file to read is. Default: what it looks like.", valueName: "format"))
     var from: String?
@@ -37,16 +34,13 @@ struct ConvertCommand: ParsableCommand {
     @Option(help: "apdu: take APDUs out of the CCID messages and frames that carry them.")
     var layer = Layer.asRecorded
 
-    @Flag(help: "Replace the file if it is there.")
-    var force = false
-
     func run() throws {
         guard slot >= 0 else { throw ToolError.usage("--slot takes 0 or more", "For example: --slot 1") }
         let source = try from.map { try known($0, "--from", \.canImport) }
         let format = try outputFormat()
         var log = try UnreadableTrace.naming(input) { try TraceImport(source, slot: slot, path: input) }
         // Half a file would be taken for a whole one.
-        let file = try NewFile(output, replacing: force)
+        let file = try NewFile(self.file.output, replacing: self.file.force)
         var export = try TraceExport(format) { try file.write($0) }
         try convert(&log, to: &export)
         try file.finish()
@@ -73,8 +67,8 @@ struct ConvertCommand: ParsableCommand {
     /// Returns the format of `--to`, or of the name; a name without an extension is a trace's.
     private func outputFormat() throws -> ForeignFormat {
         if let to { return try known(to, "--to", \.canExport) }
-        if let format = ForeignFormat(path: output) { return format }
-        let name = output.split(separator: "/").last ?? ""
+        if let format = ForeignFormat(path: file.output) { return format }
+        let name = file.output.split(separator: "/").last ?? ""
         guard let end = name.dropFirst().lastIndex(of: ".") else { return .apdu }
         let ends = ForeignFormat.all.filter(\.canExport).compactMap(\.fileExtension).map { ".\($0)" }
         throw ToolError.usage(

@@ -14,8 +14,7 @@ struct PayCommand: AsyncParsableCommand {
     @OptionGroup var payment: PaymentOptions
     @OptionGroup var readerOptions: ReaderOptions
 
-    @Flag(help: "Print one JSON object instead of text.")
-    var json = false
+    @OptionGroup var format: JSONOption
 
     func run() async throws {
         let run = try PaymentRun(payment)
@@ -34,7 +33,7 @@ struct PayCommand: AsyncParsableCommand {
         }
         if let failure = recorder.failure { throw failure }
         guard output.output != "-" else { return }
-        try OutcomeReport(report).print(json: json)
+        try OutcomeReport(report).print(json: format.json)
     }
 }
 
@@ -80,8 +79,7 @@ struct ReplayCommand: AsyncParsableCommand {
         help: .init("How long answers take: times as long as when recorded. Default: no time.", valueName: "factor"))
     var timing: Double?
 
-    @Flag(help: "Print one JSON object instead of text.")
-    var json = false
+    @OptionGroup var format: JSONOption
 
     private static let transactionOptions = [
         "--amount", "--cashback", "--currency", "--type", "--unpredictable-number",
@@ -120,7 +118,7 @@ struct ReplayCommand: AsyncParsableCommand {
             let terminal = ContactlessTerminal(try payment.entryPoint(configuration: batch.kernel ?? payment.config))
             return try await ReplayBatch(
                 options: batch, order: order, comparison: comparison, timing: timing, terminal: terminal,
-                configuration: batch.kernel ?? payment.config, json: json
+                configuration: batch.kernel ?? payment.config, json: format.json
             ).run(files)
         }
         guard files.count == 1, let file = files.first, batch.isUnused else {
@@ -129,7 +127,7 @@ struct ReplayCommand: AsyncParsableCommand {
         }
         let run = try PaymentRun(payment)
         let reader = ReplayReader(try Trace(named: file), order: order, comparison: comparison, timing: timing)
-        try OutcomeReport(try await run.perform(on: reader, patience: nil)).print(json: json)
+        try OutcomeReport(try await run.perform(on: reader, patience: nil)).print(json: format.json)
         try reader.checkPlayedThrough()
     }
 }

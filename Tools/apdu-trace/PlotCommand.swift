@@ -8,31 +8,25 @@ struct PlotCommand: ParsableCommand {
         commandName: "plot", abstract: "Draws where the time of a transaction went, as SVG or HTML.",
         discussion: """
             One bar for each exchange, colored by its purpose, and before it a thin line for the time that the \
-            program took. Only names of commands, applications and records are shown, and status words.
+            program took. Only names of commands, applications and records are shown, and status words. The drawing is HTML \
+            where the file's name ends in .html; it is SVG where it ends in .svg or in nothing.
             """)
 
     @OptionGroup var trace: TraceArgument
 
-    @Option(
-        name: .shortAndLong,
-        help: .init(
-            "Where the drawing goes: HTML if it ends in .html; SVG if it ends in .svg or in nothing. Default: standard output.",
-            valueName: "file"))
-    var output = "-"
+    @OptionGroup var file: OutputFile
 
     @Option(help: .init("Which connection of the trace, counted from 1.", valueName: "number"))
     var connection = 1
 
-    @Flag(help: "Replace the file if it is there.")
-    var force = false
-
     func run() throws {
+        let output = file.output
         let name = output.split(separator: "/").last ?? ""
         let end = name.dropFirst().lastIndex(of: ".").map { name[$0...] } ?? ""
         guard output == "-" || ["", ".svg", ".html"].contains(end) else {
             throw ToolError.usage("plot does not draw \(end)", "It draws .svg and .html.")
         }
-        try NewFile.check(output, replacing: force)
+        try NewFile.check(output, replacing: file.force)
         let trace = try trace.trace()
         let parts = Timeline.connections(of: trace)
         guard parts.indices.contains(connection - 1) else {
@@ -46,7 +40,7 @@ struct PlotCommand: ParsableCommand {
             throw ToolError.usage(
                 "the connection has more than \(Timeline.maximumRows) exchanges", "Use apdu-trace stats.")
         }
-        try NewFile.write(output.hasSuffix(".html") ? timeline.html : timeline.svg, to: output, replacing: force)
+        try NewFile.write(output.hasSuffix(".html") ? timeline.html : timeline.svg, to: output, replacing: file.force)
     }
 }
 

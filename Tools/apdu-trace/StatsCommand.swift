@@ -13,8 +13,7 @@ struct StatsCommand: ParsableCommand {
 
     @OptionGroup var trace: TraceArgument
 
-    @Flag(help: "Print one JSON object instead of text.")
-    var json = false
+    @OptionGroup var format: JSONOption
 
     /// Times in milliseconds.
     private struct Row: Encodable {
@@ -66,7 +65,7 @@ struct StatsCommand: ParsableCommand {
                 timing.phases[phase].map { Row(phase.name, $0) }
             },
             commands: timing.commands.map { Row($0, $1) }.sorted { ($1.total, $0.name) < ($0.total, $1.name) })
-        if json { return try Report.print(statistics) }
+        if format.json { return try Report.print(statistics) }
         let unanswered = statistics.unanswered > 0 ? ", \(statistics.unanswered) without an answer" : ""
         let failed = plural(statistics.failures, "exchange")
         Terminal.print("trace     \(milliseconds(statistics.duration)) ms, \(failed) failed\(unanswered)")

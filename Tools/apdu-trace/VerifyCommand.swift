@@ -23,8 +23,7 @@ struct VerifyCommand: AsyncParsableCommand {
     @Flag(help: "Application cryptograms and issuer application data must not be in it, either.")
     var cryptograms = false
 
-    @Flag(help: "Print one JSON object instead of text.")
-    var json = false
+    @OptionGroup var format: JSONOption
 
     private struct Verdict: Encodable {
         let events: Int
@@ -63,7 +62,7 @@ struct VerifyCommand: AsyncParsableCommand {
             }
         }
         let redaction = TraceRedaction(includingCryptograms: cryptograms)
-        var findings = Findings(isPrinted: !json)
+        var findings = Findings(isPrinted: !format.json)
         var exchangeCount = 0
         var hasFrames = false
         var isClear = false
@@ -97,7 +96,7 @@ struct VerifyCommand: AsyncParsableCommand {
                     ? "there is no exchange to replay, but frames: apdu-trace convert --layer apdu takes APDUs out of them"
                     : "there is no exchange to replay")
         }
-        if json {
+        if format.json {
             try Report.print(
                 Verdict(
                     events: read.eventCount, exchanges: exchangeCount, findings: findings.shown,

@@ -14,15 +14,14 @@ struct BeepCommand: AsyncParsableCommand {
 
     @OptionGroup var readerOptions: ReaderOptions
 
-    @Flag(help: "Print one JSON object instead of text.")
-    var json = false
+    @OptionGroup var format: JSONOption
 
     func validate() throws {
         guard (1...20).contains(times) else { throw ValidationError("--times takes 1 to 20") }
     }
 
     func run() async throws {
-        try await readerOptions.onEachReader(json: json) { try await $0.beep(times: times) }
+        try await readerOptions.onEachReader(json: format.json) { try await $0.beep(times: times) }
     }
 }
 

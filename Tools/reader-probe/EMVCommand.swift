@@ -31,12 +31,14 @@ struct Probe {
     let inspection: CardInspection
 
     init(_ options: ReaderOptions, onlyDirectory: Bool = false) async throws {
+        let inspector = CardInspector.withSystemValues
+        await inspector.rehearse()
         (reader, card, inspection) = try await options.withCard { reader, connection, channel in
             Terminal.progress("reading the card")
             defer { Terminal.endProgress() }
             let summary = try await CardSummary(atr: connection.atr, channel: channel)
             guard summary.speaksAPDU else { return (reader.identity, summary, CardInspection()) }
-            let inspection = try await CardInspector.withSystemValues.inspect(channel, onlyDirectory: onlyDirectory) {
+            let inspection = try await inspector.inspect(channel, onlyDirectory: onlyDirectory) {
                 Terminal.progress($0)
             }
             return (reader.identity, summary, inspection)

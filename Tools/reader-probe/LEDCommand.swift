@@ -24,8 +24,7 @@ struct LEDCommand: AsyncParsableCommand {
 
     @OptionGroup var readerOptions: ReaderOptions
 
-    @Flag(help: "Print one JSON object instead of text.")
-    var json = false
+    @OptionGroup var format: JSONOption
 
     func validate() throws {
         guard blink.map((1...20).contains) ?? true else { throw ValidationError("--blink takes 1 to 20") }
@@ -40,6 +39,6 @@ struct LEDCommand: AsyncParsableCommand {
             case .orange: [.red, .green]
             case .blue: [.blue]
             }
-        try await readerOptions.onEachReader(json: json) { try await $0.setLights(lights, blinking: blink ?? 0) }
+        try await readerOptions.onEachReader(json: format.json) { try await $0.setLights(lights, blinking: blink ?? 0) }
     }
 }

@@ -14,8 +14,7 @@ struct ReaderCommand: AsyncParsableCommand {
 
     @OptionGroup var readerOptions: ReaderOptions
 
-    @Flag(help: "Print one JSON object instead of text.")
-    var json = false
+    @OptionGroup var format: JSONOption
 
     func run() async throws {
         let machine = MachineFacts(FileTree(), environment: ProcessInfo.processInfo.environment)
@@ -23,7 +22,7 @@ struct ReaderCommand: AsyncParsableCommand {
         for reader in try await readerOptions.readers() {
             reports.append(try await withTimeLimit(.seconds(60)) { await ReaderReport(reader, machine.usb ?? []) })
         }
-        if json {
+        if format.json {
             try Report.print(["readers": reports])
         } else {
             Terminal.print(reports.map(\.text).joined(separator: "\n\n"))

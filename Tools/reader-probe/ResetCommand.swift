@@ -16,10 +16,9 @@ struct ResetCommand: AsyncParsableCommand {
 
     @OptionGroup var readerOptions: ReaderOptions
 
-    @Flag(help: "Print one JSON object instead of text.")
-    var json = false
+    @OptionGroup var format: JSONOption
 
     func run() async throws {
-        try await readerOptions.onEachReader(json: json) { try await $0.restoreDefaults() }
+        try await readerOptions.onEachReader(json: format.json) { try await $0.restoreDefaults() }
     }
 }

@@ -36,9 +36,6 @@ struct ExampleCommand: AsyncParsableCommand {
                 id: "pi_1", status: .succeeded, created: Date(timeIntervalSince1970: 1_795_352_709), amount: 1234,
                 currency: "eur", charges: [charge]),
             refund: nil, timeZone: "Europe/Berlin")
-        let encoder = JSONEncoder()
-        encoder.dateEncodingStrategy = .iso8601
-        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
-        Terminal.print(String(decoding: try encoder.encode(transaction), as: UTF8.self))
+        Terminal.print(try JSONEncoder.ofReceipts.text(of: transaction))
     }
 }

@@ -40,13 +40,27 @@ struct StatusCommand: AsyncParsableCommand {
         commandName: "status", abstract: "Asks a printer whether it can print.")
 
     @OptionGroup var printer: PrinterOptions
+    @OptionGroup var format: JSONOption
+
+    private struct Status: Encodable {
+        let printer: String
+        let isReady: Bool
+        /// What stands in the way; null if nothing does.
+        @OrNull var condition: String?
+    }
 
     func run() async throws {
         let service = try printer.service()
-        if let condition = await service.condition() {
+        let condition = await service.condition()
+        if format.json {
+            try Report.print(
+                Status(
+                    printer: printer.printer, isReady: condition == nil, condition: condition.map { "\($0)" }))
+        }
+        if let condition {
             throw ToolError(status: condition.exitStatus, summary: "\(condition)", hint: condition.hint)
         }
-        Terminal.print("ready")
+        if !format.json { Terminal.print("ready") }
     }
 }
 

@@ -19,11 +19,7 @@ struct RenderCommand: AsyncParsableCommand {
     @Option(help: "What is made.")
     var format = Format.text
 
-    @Option(name: .shortAndLong, help: .init("Where it goes; - for standard output.", valueName: "file"))
-    var output = "-"
-
-    @Flag(help: "Replace the file if it is there.")
-    var force = false
+    @OptionGroup var file: OutputFile
 
     func run() async throws {
         try refuseOtherOptions()
@@ -51,6 +47,7 @@ struct RenderCommand: AsyncParsableCommand {
     }
 
     private func write(_ data: Data) throws {
+        let output = file.output
         do {
             if output == "-" {
                 guard isatty(STDOUT_FILENO) == 0 || [.text, .html].contains(format) else {
@@ -60,7 +57,7 @@ struct RenderCommand: AsyncParsableCommand {
                 try FileHandle.standardOutput.write(contentsOf: data)
             } else {
                 try data.write(
-                    to: URL(fileURLWithPath: output), options: force ? .atomic : .withoutOverwriting)
+                    to: URL(fileURLWithPath: output), options: file.force ? .atomic : .withoutOverwriting)
             }
         } catch let error as CocoaError where error.code == .fileWriteFileExists {
             throw ToolError.usage("\(output) is there already", "Name another file, or replace it by --force.")

@@ -1,6 +1,18 @@
 import CardReceipts
 import Foundation
 
+extension JSONEncoder {
+    /// The encoder of transaction files and kept receipts.
+    static var ofReceipts: JSONEncoder {
+        let encoder = JSONEncoder()
+        encoder.dateEncodingStrategy = .iso8601
+        encoder.outputFormatting = [.prettyPrinted, .sortedKeys, .withoutEscapingSlashes]
+        return encoder
+    }
+
+    func text(of value: some Encodable) throws -> String { String(decoding: try encode(value), as: UTF8.self) }
+}
+
 /// The facts of a payment that its shop and its payment service know: the content of a receipt.
 struct TransactionFile: Codable {
     struct Refund: Codable {

@@ -114,6 +114,9 @@ struct VirtualReaderTool: ParsableCommand {
     @Flag(help: "Print the faults and exit.")
     var listFaults = false
 
+    @Flag(help: "With --list-cards or --list-faults: print one JSON object instead of text.")
+    var json = false
+
     @Argument(parsing: .postTerminator, help: .hidden)
     var command: [String] = []
 
@@ -137,7 +140,8 @@ struct VirtualReaderTool: ParsableCommand {
     /// The exit status.
     func result() throws -> Int32 {
         if listCards {
-            for card in VirtualCards.all { print(padded(card.name, 23), card.summary) }
+            try Listing.print(
+                "cards", VirtualCards.all.map { Listing(name: $0.name, summary: $0.summary) }, width: 23, json: json)
             return 0
         }
         if listFaults {
@@ -145,10 +149,12 @@ struct VirtualReaderTool: ParsableCommand {
                 host == .pty
                 ? PN532BoardFault.Kind.allCases.map { ($0.rawValue, $0.argument?.name, $0.summary) }
                 : ACR122UFault.Kind.allCases.map { ($0.rawValue, $0.argument?.name, $0.summary) }
-            for (name, argument, summary) in faults {
-                print(padded(name + (argument.map { "=\($0)" } ?? ""), 26), summary)
-            }
+            try Listing.print(
+                "faults", faults.map { Listing(name: $0.0, argument: $0.1, summary: $0.2) }, width: 26, json: json)
             return 0
+        }
+        guard !json else {
+            throw HostError("--json goes with --list-cards or --list-faults", hint: "Leave it out, or add one of them.")
         }
         let faults = host == .pty ? [] : try fault.map { try readFault($0) }
         let model = try readerModel()
@@ -242,10 +248,6 @@ func complain(_ error: HostError) {
 func say(_ text: String) {
     let line = "virtual-reader: \(text)\n"
     _ = write(STDERR_FILENO, line, line.utf8.count)
-}
-
-private func padded(_ text: String, _ width: Int) -> String {
-    text + String(repeating: " ", count: max(1, width - text.count))
 }
 
 /// A card by the name of a built-in one, or from a card file.

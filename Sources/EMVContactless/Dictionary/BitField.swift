@@ -70,7 +70,7 @@ public struct BitTable: Sendable {
     }
 
     init(length: ClosedRange<Int>, _ text: String) {
-        self.init(length: length, rows: text.split(separator: "\n").compactMap { Self.row($0) })
+        self.init(length: length, rows: text.columns(at: "\n").compactMap { Self.row($0) })
     }
 
     init(length: Int, _ text: String) { self.init(length: length...length, text) }
@@ -78,16 +78,16 @@ public struct BitTable: Sendable {
     init(length: Int, rows: [Row]) { self.init(length: length...length, rows: rows) }
 
     static func row(_ line: Substring) -> Row? {
-        let parts = line.split(separator: " ", maxSplits: 2)
+        let parts = line.utf8.split(separator: UInt8(ascii: " "), maxSplits: 2).map { Substring($0) }
         guard parts.count == 3, let content = content(parts[1]) else { return nil }
-        let bounds = parts[0].split(separator: "-").compactMap { Int($0) }
+        let bounds = parts[0].columns(at: "-").compactMap { Int($0) }
         guard let first = bounds.first, let last = bounds.last, first > 0, first <= last else { return nil }
         return Row(bytes: first...last, content: content, meaning: parts[2].trimmingSpaces)
     }
 
     private static func content(_ text: Substring) -> Row.Content? {
         if text == ".." { return .bytes }
-        let parts = text.split(separator: "=")
+        let parts = text.columns(at: "=")
         guard let mask = parts.first.flatMap({ UInt8($0, radix: 16) }), mask != 0 else { return nil }
         guard parts.count == 2 else { return parts.count == 1 ? .bits(mask: mask) : nil }
         if parts[1] == "#" { return .number(mask: mask) }

@@ -149,10 +149,11 @@ struct DataElementTable: Sendable {
     let document: String
     let rows: String
 
-    var elements: [DataElement] { rows.split(separator: "\n").compactMap { element(String($0)) } }
+    // Bytes, not characters: a process reads hundreds of rows before it shows its first line.
+    var elements: [DataElement] { rows.columns(at: "\n").compactMap { element($0) } }
 
-    func element(_ row: String) -> DataElement? {
-        let columns = row.split(separator: "|").map { $0.trimmingSpaces }
+    func element(_ row: some StringProtocol) -> DataElement? {
+        let columns = row.columns(at: "|").map { $0.trimmingSpaces }
         guard columns.count == 5, let tag = UInt32(columns[0], radix: 16),
             let format = DataElement.Format(rawValue: columns[2]), let length = Self.length(columns[3]),
             let source = DataElement.Source(rawValue: columns[4])
@@ -164,7 +165,7 @@ struct DataElementTable: Sendable {
 
     private static func length(_ text: String) -> ClosedRange<Int>? {
         guard text != "var" else { return 0...255 }
-        let bounds = text.split(separator: "-").compactMap { Int($0) }
+        let bounds = text.columns(at: "-").compactMap { Int($0) }
         guard let low = bounds.first, let high = bounds.last, low <= high else { return nil }
         return low...high
     }
@@ -173,8 +174,15 @@ struct DataElementTable: Sendable {
 extension Substring {
     /// The text without spaces at its ends.
     var trimmingSpaces: String {
-        let rest = drop { $0 == " " }
-        guard let last = rest.lastIndex(where: { $0 != " " }) else { return "" }
-        return String(rest[...last])
+        let rest = utf8.drop { $0 == UInt8(ascii: " ") }
+        guard let last = rest.lastIndex(where: { $0 != UInt8(ascii: " ") }) else { return "" }
+        return String(Substring(rest[...last]))
+    }
+}
+
+extension StringProtocol {
+    /// The pieces between separators of one byte, without empty ones.
+    func columns(at separator: Unicode.Scalar) -> [Substring] {
+        Substring(self).utf8.split(separator: UInt8(ascii: separator)).map { Substring($0) }
     }
 }

@@ -20,7 +20,7 @@ extension EntryPoint {
             for _ in 0..<5 {
                 switch rehearsal.next(event).action {
                 case .activateField: event = .cardPresent
-                case .send(let command): event = .response(Self.answer(to: command, of: aid), after: .zero)
+                case .send(let command): event = .response(RehearsalCard(aid: aid).answer(to: command), after: .zero)
                 case .exchange: event = .terminalData(DataRecord())
                 case .switchFieldOff: event = .fieldIsOff
                 case .finish: break
@@ -29,8 +29,24 @@ extension EntryPoint {
         }
     }
 
-    /// Returns the answer of a card with one application and a PDOL.
-    private static func answer(to command: CommandAPDU, of aid: AID) -> ResponseAPDU {
+}
+
+extension CardInspector {
+    /// Reads a card that is not there, for who waits for one: what a process reads once is read then, as with
+    /// ``EntryPoint/rehearse()``.  Nothing of it stays.
+    public func rehearse() async {
+        guard let aid = AID([0xA0, 0x00, 0x00, 0x00, 0x03, 0x10, 0x10]) else { return }
+        _ = try? await inspect(RehearsalCard(aid: aid))
+    }
+}
+
+/// A card that has one application, with a PDOL, and goes no further than that.
+private struct RehearsalCard: CardChannel {
+    let aid: AID
+
+    func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU { answer(to: command) }
+
+    func answer(to command: CommandAPDU) -> ResponseAPDU {
         func object(_ tag: [UInt8], _ value: [UInt8]) -> [UInt8] {
             tag + [UInt8(truncatingIfNeeded: value.count)] + value
         }

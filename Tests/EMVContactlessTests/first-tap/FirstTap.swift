@@ -4,17 +4,35 @@ import SmartCardSimulator
 import Synchronization
 
 /// Prints how long the host takes for a process's first card, and for the quickest of those after it, in microseconds:
-/// all between the card's activation and its GET PROCESSING OPTIONS but the card's own time.
+/// all between the card's activation and its GET PROCESSING OPTIONS but the card's own time; with `inspect`, where the card is
+/// read and not paid with.
 @main
 struct FirstTap {
     static func main() async throws {
         let terminal = ContactlessTerminal(
             EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
-        if !CommandLine.arguments.contains("cold") { terminal.rehearse() }
+        let inspector = CardInspector(unpredictableNumber: [1, 2, 3, 4], date: [0x26, 0x11, 0x21])
+        let isInspection = CommandLine.arguments.contains("inspect")
+        if !CommandLine.arguments.contains("cold") {
+            if isInspection { await inspector.rehearse() } else { terminal.rehearse() }
+        }
         var times: [Duration] = []
-        for number in 1...20 { times.append(try await tap(terminal, number: number)) }
+        for number in 1...20 {
+            times.append(try await isInspection ? inspect(inspector) : tap(terminal, number: number))
+        }
         let later = times.dropFirst().min() ?? .zero
         print(times[0] / .microseconds(1), later / .microseconds(1))
+    }
+
+    private static func inspect(_ inspector: CardInspector) async throws -> Duration {
+        let reader = VirtualReader(SoftwareACR122U())
+        guard let card = VirtualCards.named("visa") else { throw CardError(.other, "no card") }
+        reader.device.insert(card)
+        let connection = try await reader.connect()
+        let host = HostTime()
+        _ = try await inspector.inspect(host.measuring(connection))
+        await connection.disconnect(.powerOff)
+        return host.untilOptions
     }
 
     private static func tap(_ terminal: ContactlessTerminal, number: Int) async throws -> Duration {

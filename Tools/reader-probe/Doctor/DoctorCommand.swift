@@ -26,8 +26,7 @@ struct DoctorCommand: AsyncParsableCommand {
     @Option(help: "Wait this many seconds for a card. Default: 10 on a terminal, else 0.")
     var timeout: Double?
 
-    @Flag(help: "Print one JSON object instead of text.")
-    var json = false
+    @OptionGroup var format: JSONOption
 
     @Option(help: .hidden)
     var root = "/"
@@ -44,7 +43,7 @@ struct DoctorCommand: AsyncParsableCommand {
         // libpcsclite looks there when it is first used.
         if !files.root.isEmpty { setenv("PCSCLITE_CSOCK_NAME", machine.service.socketPath, 1) }
         let limit = timeout.map { Duration.milliseconds(Int($0 * 1000)) }
-        let patience = limit ?? (Terminal.errorIsTerminal && !json ? .seconds(10) : .zero)
+        let patience = limit ?? (Terminal.errorIsTerminal && !format.json ? .seconds(10) : .zero)
         if backend == .usb {
             machine.isWithoutService = true
         } else {
@@ -54,7 +53,7 @@ struct DoctorCommand: AsyncParsableCommand {
         let backends: Machine.Backends = backend == .usb ? .usb : backend == .pcsc || !files.root.isEmpty ? .pcsc : .all
         await machine.askReaders(of: Machine(backends), patience: patience)
         let diagnosis = Diagnosis(machine)
-        if json {
+        if format.json {
             try Report.print(diagnosis)
         } else {
             Terminal.print(diagnosis.text)
