@@ -290,7 +290,7 @@ import Testing
         let commands: [String]
         let kind: Outcome.Kind
         let cvm: Outcome.CVM
-        /// FF8105, in the order of AS350PLUS_SP, MPP_Function.c, MPP_CreateEMVDataRecord.  What neither card nor commands have
+        /// FF8105, in the order of Book C-2, table 4.7 (unchecked, see Rules/kernel2.txt).  What neither card nor commands have
         /// is the terminal's: 9F09, which is 0002 by default, and 9F33.
         let dataRecord: String
 

@@ -124,7 +124,7 @@ import Testing
         #expect(!"\(second.outcome)".contains("5413330089010434"))
     }
 
-    /// FF8101, in the order of AS350PLUS_SP, MPP_Kernel.c, MPP_S9_11: of a card that has given all that belongs to it, after
+    /// FF8101, in the order of Book C-2, table 4.2 (unchecked, see Rules/kernel2.txt): of a card that has given all that belongs to it, after
     /// relay resistance and with its data storage written.
     @Test func tornRecord() throws {
         var bench = try Kernel2Bench.signing

@@ -340,9 +340,9 @@ import Testing
         #expect(run.error == walk.error, "\(run.outcome.reason)")
     }
 
-    /// The arrows of the state machine, as AS350PLUS_SP draws them (ctls/LV2/MPP_Kernel.c, the functions MPP_State_...): from a
-    /// state, by a signal, to others, each with the step that leads there.  What several states have in common has no signal;
-    /// S456B is what follows S456.34, where S16 comes back to.
+    /// The arrows of the state machine (Book C-2, chapter 6), which no public source that Rules/kernel2.txt names draws whole:
+    /// from a state, by a signal, to others, each with the step that leads there.  What several states have in common has no
+    /// signal; S456B is what follows S456.34, where S16 comes back to.
     private static let arrows = """
         S1    ACT     S2 S1.23, S3 S1.21, end S1.8
         S1    STOP    end S1.3

@@ -39,7 +39,7 @@ import Testing
             (try? Trace(reading: TraceImport(format, bytes: file)).events.isEmpty) == false
         }
         #expect(!read.isEmpty)
-        let scripts = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../Fuzz/corpus")
+        let scripts = URL(filePath: #filePath).deletingLastPathComponent().appending(path: "../../../Fuzz/corpus")
         let list = try String(contentsOf: scripts, encoding: .utf8).split(separator: "\n").first {
             $0.hasPrefix("formats=(")
         }

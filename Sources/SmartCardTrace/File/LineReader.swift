@@ -1,5 +1,11 @@
 import Glibc
 
+/// Gives the next bytes of a file, as many as it likes; none at the end.
+public typealias TraceSource = () throws -> [UInt8]
+
+/// Takes the next bytes of a file.
+public typealias TraceSink = ([UInt8]) throws -> Void
+
 /// Cuts a stream of bytes into lines, of which it holds one at a time.
 struct LineReader {
     private let source: TraceSource
