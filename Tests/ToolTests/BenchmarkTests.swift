@@ -11,9 +11,9 @@ import Testing
     }
 
     @Test(
-        "wake-ups, and ratios to C and to a connection for each command at one and a half times their limit, are kept",
+        "wake-ups, and ratios to C at one and a half times their limit, are kept",
         .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"),
-        .timeLimit(.minutes(10)), arguments: ["usb", "pcsc", "link"])
+        .timeLimit(.minutes(10)), .serialized, arguments: ["usb", "pcsc"])
     func kept(_ name: String) async throws {
         let outcome = try await Program.run([Program.built("benchmarks"), name, "--gate"])
         #expect(outcome.status == 0 && outcome.output.contains("(limit "), "\(outcome)")
