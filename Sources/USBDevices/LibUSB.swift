@@ -17,12 +17,16 @@ package final class LibUSBBus: USBBus {
     /// Whether udev tells of devices that come and go.  Without it libusb's list stays as it was at first, and the bus is
     /// looked at on a timer.
     private let isTold: Bool
+    /// Whether libusb is asked to tell.
+    private let listens: Bool
     private let pause: Duration
 
     /// - Parameters:
     ///   - isTold: nil for what the system shows: events come from udevd, which containers do not have.
+    ///   - listens: false not even to ask libusb for what it is told.
     ///   - pause: between two looks where it is not.
-    package init(isTold: Bool? = nil, pause: Duration = .seconds(1)) {
+    package init(isTold: Bool? = nil, listens: Bool = true, pause: Duration = .seconds(1)) {
+        self.listens = listens
         self.isTold = isTold ?? (access("/run/udev/control", F_OK) == 0)
         self.pause = pause
     }
@@ -73,7 +77,7 @@ package final class LibUSBBus: USBBus {
     private func openContext() throws(USBError) -> LibUSBContext {
         try state.withLock { (state) throws(USBError) in
             if let context = state.context { return context }
-            let new = try LibUSBContext(watchers)
+            let new = try LibUSBContext(watchers, listens: listens)
             state.context = new
             return new
         }
@@ -81,7 +85,7 @@ package final class LibUSBBus: USBBus {
 
     /// One that has looked at the bus anew.  The one before goes with the last link over it.
     private func renewedContext() throws(USBError) -> LibUSBContext {
-        let new = try LibUSBContext(watchers)
+        let new = try LibUSBContext(watchers, listens: listens)
         state.withLock { $0.context = new }
         return new
     }
@@ -142,7 +146,7 @@ private final class LibUSBContext: @unchecked Sendable {
     }
 
     /// - Parameter watchers: outlive all contexts of a bus.
-    init(_ watchers: Watchers) throws(USBError) {
+    init(_ watchers: Watchers, listens: Bool) throws(USBError) {
         self.watchers = watchers
         var pointer: OpaquePointer?
         let status = libusb_init(&pointer)
@@ -154,7 +158,8 @@ private final class LibUSBContext: @unchecked Sendable {
             Int32(LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED.rawValue) | Int32(LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT.rawValue)
         let any = cusb_hotplug_match_any()
         isTold =
-            libusb_hotplug_register_callback(
+            listens
+            && libusb_hotplug_register_callback(
                 pointer, events, 0, any, any, any,
                 { _, _, _, watchers in
                     guard let watchers else { return 0 }
