@@ -197,7 +197,7 @@ struct VPCDProtocol {
 }
 
 extension VirtualCardRadio {
-    /// The ATR that a reader makes up for the card (PC/SC part 3, 3.1.3.2.3).
+    /// The ATR that a reader constructs for the card (PC/SC part 3, 3.1.3.2.3).
     var atr: [UInt8] {
         let historicalBytes: [UInt8] =
             switch self {

@@ -140,7 +140,7 @@ import Testing
             #expect(
                 outcome.error == """
                     apdu-trace: \(file): line 2: bytes of two digits each were due
-                      Mend that line, or take it out.
+                      Correct or remove that line.
 
                     """)
         }
@@ -176,7 +176,7 @@ import Testing
             for (command, name) in [("card", "x.card"), ("plot", "x.svg")] {
                 #expect(try await run(command, clear, "-o", "\(folder)/\(name)").status == 0)
                 let again = try await run(command, clear, "-o", "\(folder)/\(name)")
-                #expect(again.status == 2 && again.error.contains("is there already"), "\(again)")
+                #expect(again.status == 2 && again.error.contains("already exists"), "\(again)")
                 #expect(try await run(command, clear, "-o", "\(folder)/\(name)", "--force").status == 0)
             }
             let image = try await run("plot", clear, "-o", "\(folder)/p.png")

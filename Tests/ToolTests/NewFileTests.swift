@@ -113,7 +113,7 @@ import Testing
             try write("another's", to: "new.apdu")
             try pipe.close()
             let outcome = try await program.outcome()
-            #expect(outcome.status == 2 && outcome.error.contains("is there already"), "\(outcome)")
+            #expect(outcome.status == 2 && outcome.error.contains("already exists"), "\(outcome)")
             #expect(try text("new.apdu") == "another's" && names == ["new.apdu", "pipe", "x.apdu"])
         }
     }

@@ -76,7 +76,7 @@ struct VirtualReaderTests {
         try await program.wait(for: "departure") { $0.output.contains("Waiting for the first reader") }
         #expect(try control.send("plug") == "ok")
         try await program.wait(for: "arrival") { $0.output.contains("found one") }
-        #expect(try control.send("insert nothing").hasPrefix("error: no card is called 'nothing'"))
+        #expect(try control.send("insert nothing").hasPrefix("error: no card is named 'nothing'"))
         #expect(try control.send("fault slow 20") == "ok")
         #expect(try control.send("fault haste").hasPrefix("error: "))
         #expect(try control.send("fault none") == "ok")
@@ -326,7 +326,7 @@ struct VirtualReaderTests {
         #expect(outcome.status == 125)
         let lines = outcome.error.split(separator: "\n")
         #expect(lines.count == 2)
-        #expect(lines.first == "virtual-reader: no card is called 'vista'")
+        #expect(lines.first == "virtual-reader: no card is named 'vista'")
         #expect(lines.last?.contains("visa, mastercard, two-applications") == true)
     }
 

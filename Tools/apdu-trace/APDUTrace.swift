@@ -8,19 +8,19 @@ import ToolSupport
 struct APDUTrace: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "apdu-trace",
-        abstract: "Records what passes between a program and a card, shows it, takes card data out of it, plays it.",
+        abstract: "Records, shows, redacts and replays the traffic between a program and a card.",
         discussion: """
-            A trace is a text file of one event a line. Without hardware: apdu-trace record --virtual -o FILE
+            A trace is a text file with one event per line. Without hardware: apdu-trace record --virtual -o FILE
 
             EXIT STATUS
               0  done
-              1  traces differ, a trace does not stand verification, or a program departs from it
-              2  the command line or a trace is wrong, or something cannot be written
+              1  traces differ, a trace fails verification, or a program departs from it
+              2  the command line or a trace is invalid, or a file cannot be written
               3  no reader
               4  no card
               5  the card or the reader failed
               6  no permission, or no smart card service
-            record and replay with a program end with the program's status, or with 125 where apdu-trace fails.
+            record and replay with a program exit with the program's status, or with 125 if apdu-trace fails.
             """,
         version: "0.1.0",
         subcommands: [
@@ -58,7 +58,8 @@ struct APDUTrace: AsyncParsableCommand {
             return Terminal.report(
                 ToolError(
                     status: 1, summary: "\(error)",
-                    hint: "Record the trace again if the program is right; --order keyed lets calls change places."),
+                    hint:
+                        "Record the trace again if the program is right; --order keyed permits another order of calls."),
                 of: self)
         } catch {
             let status = Terminal.report(error, of: self)
@@ -84,7 +85,7 @@ enum CommandLineProgram {
         options.first { option in otherArguments.contains { $0 == option || $0.hasPrefix("\(option)=") } }
     }
 
-    /// - Throws: ``ToolError`` if there is `--` and nothing behind it, as of a shell's empty variable.
+    /// - Throws: ``ToolError`` if nothing follows `--`, as after an empty shell variable.
     static func check() throws {
         guard isGiven, command.isEmpty else { return }
         throw ToolError.usage("there is no program behind --", "For example: -- opensc-tool --atr")

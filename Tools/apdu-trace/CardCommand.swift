@@ -8,33 +8,32 @@ import ToolSupport
 
 struct CardCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "card", abstract: "Makes a virtual card of the payment card in a trace.",
+        commandName: "card", abstract: "Makes a virtual card from the payment card in a trace.",
         discussion: """
-            The card file has the directory, records and data objects of the trace, account numbers redacted, and test \
-            keys as long as the card's own. The card answers any amount and random number: reader-probe pay --card FILE. \
-            It approves, goes online or declines as it did in the trace. What the trace has not asked for, the card does \
-            not have.
+            The card file contains the directory, records and data objects of the trace, redacted account numbers, and \
+            test keys as long as the card's own. The card answers any amount and random number: reader-probe pay --card \
+            FILE. It approves, goes online or declines as in the trace. Data that the trace did not request are missing.
             """)
 
     @OptionGroup var trace: TraceArgument
 
-    @Option(name: .shortAndLong, help: .init("Where the card file goes; - for standard output.", valueName: "file"))
+    @Option(name: .shortAndLong, help: .init("The card file to write; - for standard output.", valueName: "file"))
     var output: String
 
-    @Flag(help: "Leave account numbers, tracks and names as they are.")
+    @Flag(help: "Leave account numbers, tracks and names unchanged.")
     var clear = false
 
     @Option(
         help: .init(
-            "Where the test authorities' public keys go, for --ca-keys. Needed for unusual lengths only.",
+            "The file for the test authorities' public keys, for --ca-keys. Only required for unusual lengths.",
             valueName: "file"))
     var authorities: String?
 
     @Option(
-        help: .init("Certification authority keys by which to tell whether signatures were right.", valueName: "file"))
+        help: .init("Certification authority keys that verify the signatures in the trace.", valueName: "file"))
     var caKeys: String?
 
-    @Flag(help: "Replace the file if it is there.")
+    @Flag(help: "Replace an existing file.")
     var force = false
 
     func run() throws {
@@ -78,7 +77,7 @@ private struct RecordedCard {
         guard !names.isEmpty else {
             throw ToolError.usage(
                 "no payment application is selected in the trace",
-                "A card is made of a recorded payment: apdu-trace pay")
+                "A card is made from a recorded payment: apdu-trace pay")
         }
         var lines = [
             "# Made of a trace by apdu-trace card.  The keys are TEST keys.", "", "card emv \"a card of a trace\" {",

@@ -4,9 +4,10 @@ import ToolSupport
 
 struct ConvertCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "convert", abstract: "Makes a trace of another program's log, or the other way round.",
+        commandName: "convert",
+        abstract: "Converts another program's log to a trace, or a trace to another program's format.",
         discussion: """
-            What the new file cannot hold is counted on standard error. Card data stays as it is: see apdu-trace redact.
+            Standard error counts the items that the new file cannot hold. Card data stay unchanged: see apdu-trace redact.
 
             FORMATS (r: can be read, w: can be written)
             \(formats)
@@ -17,13 +18,16 @@ struct ConvertCommand: ParsableCommand {
 
     @OptionGroup var file: OutputFile
 
-    @Option(help: .init("What the file to read is. Default: what it looks like.", valueName: "format"))
+    @Option(help: .init("The format of the input file. By default it is detected.", valueName: "format"))
     var from: String?
 
-    @Option(help: .init("What to write. Default: what the name's end says; without one, a trace.", valueName: "format"))
+    @Option(
+        help: .init(
+            "The format of the output file. Default: by the extension of its name; without one, a trace.",
+            valueName: "format"))
     var to: String?
 
-    @Option(help: "Which of the slots to read that the file tells of, from 0, in the order in which it does.")
+    @Option(help: "The slot to read, counted from 0 in the order in which the file mentions them.")
     var slot = 0
 
     enum Layer: String, ExpressibleByArgument, CaseIterable {
@@ -31,7 +35,7 @@ struct ConvertCommand: ParsableCommand {
         case asRecorded = "as-recorded"
     }
 
-    @Option(help: "apdu: take APDUs out of the CCID messages and frames that carry them.")
+    @Option(help: "apdu: extract APDUs from the CCID messages and frames that carry them.")
     var layer = Layer.asRecorded
 
     func run() throws {

@@ -5,9 +5,9 @@ import ToolSupport
 
 struct DiffCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "diff", abstract: "Shows two traces aligned; times do not count.",
+        commandName: "diff", abstract: "Shows two traces aligned, regardless of times.",
         discussion:
-            "The exit status is 1 if they differ. Without --reveal card data is masked, but compared all the same.")
+            "The exit status is 1 if they differ. Without --reveal, card data are masked but still compared.")
 
     @Argument(help: .init("The first trace.", valueName: "file"))
     var first: String

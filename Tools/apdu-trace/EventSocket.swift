@@ -53,7 +53,8 @@ final class EventSocket {
         guard isBound == 0, listen(listener, 128) == 0 else {
             let reason = String(cString: strerror(errno))
             close()
-            throw ToolError.usage("cannot listen in \(directory): \(reason)", "Set TMPDIR to a folder of a short name.")
+            throw ToolError.usage(
+                "cannot listen in \(directory): \(reason)", "Set TMPDIR to a folder with a short path.")
         }
     }
 
@@ -194,7 +195,7 @@ final class EventSocket {
         }
         throw ToolError.usage(
             "cannot make a folder in \(wanted): \(String(cString: strerror(errno)))",
-            "Set TMPDIR to a folder that may be written to.")
+            "Set TMPDIR to a writable folder.")
     }
 
     /// Returns the path of libpcsc-preload.so: next to this program, as built, or in ../lib, as installed.
@@ -205,8 +206,8 @@ final class EventSocket {
             .map { $0.appendingPathComponent("libpcsc-preload.so").path }
         guard let path = places.first(where: { access($0, R_OK) == 0 }) else {
             throw ToolError.usage(
-                "libpcsc-preload.so is neither beside this program nor in ../lib",
-                "Build all of the package, which makes it: swift build")
+                "libpcsc-preload.so is neither next to this program nor in ../lib",
+                "Build the whole package: swift build")
         }
         // What ld.so takes for the end of a name, or for a variable.
         guard !path.contains(where: { " :$\t\n".contains($0) }) else {

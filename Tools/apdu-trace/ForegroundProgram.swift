@@ -32,7 +32,7 @@ struct ForegroundProgram {
         case 0: break
         case ENOENT, ENOTDIR:
             throw ToolError(
-                status: 127, summary: "\(name) is not found", hint: "Check the name, or install the program.")
+                status: 127, summary: "\(name) was not found", hint: "Check the name, or install the program.")
         default:
             throw ToolError(
                 status: 126, summary: "\(name) cannot be executed: \(String(cString: strerror(error)))",

@@ -55,7 +55,7 @@ final class NewFile {
         do { try file.write(contentsOf: Data(bytes)) } catch { throw Self.notWritable(path) }
     }
 
-    /// The file is whole, and takes its name.  What is written later stands in it at once.
+    /// Gives the complete file its name.  Later writes go to it directly.
     ///
     /// - Throws: ``ToolError``, also where another file has come to be at its place and may not go.
     func finish() throws {
@@ -127,11 +127,11 @@ final class NewFile {
     }
 
     private static func isThere(_ path: String) -> ToolError {
-        .usage("\(path) is there already", "Name another file, or replace it by --force.")
+        .usage("\(path) already exists", "Name another file, or replace it with --force.")
     }
 
     private static func notWritable(_ path: String) -> ToolError {
         .usage(
-            "\(path) cannot be written", "Check that its folder is there and may be written to, and its disk has room.")
+            "\(path) cannot be written", "Check that its folder exists and is writable, and that its disk has room.")
     }
 }

@@ -8,7 +8,7 @@ import ToolSupport
 struct PayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pay", abstract: "Performs a contactless transaction, and records it.",
-        discussion: "The file holds card data in the clear, and only its owner may read it: see apdu-trace redact.")
+        discussion: "The file contains card data in the clear, and only its owner can read it: see apdu-trace redact.")
 
     @OptionGroup var output: TraceOutput
     @OptionGroup var payment: PaymentOptions
@@ -40,43 +40,45 @@ struct PayCommand: AsyncParsableCommand {
 struct ReplayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "replay",
-        abstract: "Performs transactions, or runs a program, with the cards of traces, and compares.",
+        abstract: "Performs transactions, or runs a program, with the cards of traces, and compares the results.",
         usage: """
             apdu-trace replay <file> ... [<options>]
             apdu-trace replay <file> [--order <order>] [--exact] [--timing <factor>] -- <program> [<argument> ...]
             """,
         discussion: """
-            Each trace's own transaction is performed; what comes of it must be what the trace says. Of folders, all \
-            files called *.apdu are replayed, those of folders in them, too. With --amount, one trace is replayed with the \
-            transaction of the command line, and what comes of it is told.
+            Each trace's own transaction is performed; its outcome must be the recorded one. In folders and their \
+            subfolders, all files named *.apdu are replayed. With --amount, one trace is replayed with the transaction \
+            of the command line, and its outcome is printed.
 
-            With a program: runs it with the card in a reader of vsmartcard's vpcd, behind a pcscd of its own; where \
-            that is not permitted, in the machine's own vpcd. It has the program's exit status if the calls were those \
-            of the trace. Resets and commands to the reader itself are not compared.
+            With a program: runs it with the card in a reader of vsmartcard's vpcd, behind a private pcscd; if that is \
+            not permitted, in the machine's own vpcd. The exit status is the program's if the calls were those of the \
+            trace. Resets and commands to the reader itself are not compared.
 
-            What is sent must be what the trace has, but for amounts, date, time, unpredictable number and \
-            transaction counter where the card has asked for them. Anything else is shown beside what was recorded, and \
-            the exit status is 1.
+            Commands must equal those of the trace, except amounts, date, time, unpredictable number and transaction \
+            counter where the card requests them. Any other difference is shown next to the recording, and the exit \
+            status is 1.
             """)
 
     enum Order: String, ExpressibleByArgument, CaseIterable {
         case strict, keyed
     }
 
-    @Argument(help: .init("Traces, and folders that hold some.", valueName: "file"))
+    @Argument(help: .init("Traces, and folders with traces.", valueName: "file"))
     var files: [String]
 
     @OptionGroup var batch: BatchOptions
     @OptionGroup var payment: PaymentOptions
 
-    @Option(help: "strict: the same commands in the same order. keyed: each command is looked up in the trace.")
+    @Option(help: "strict: require the same commands in the same order. keyed: look up each command in the trace.")
     var order = Order.strict
 
-    @Flag(help: "Amounts, date, time and random numbers must agree, and the outcome's reason, too.")
+    @Flag(help: "Require equal amounts, date, time and random numbers, and the same reason of the outcome.")
     var exact = false
 
     @Option(
-        help: .init("How long answers take: times as long as when recorded. Default: no time.", valueName: "factor"))
+        help: .init(
+            "Multiply the recorded durations of answers by this factor. By default, answers take no time.",
+            valueName: "factor"))
     var timing: Double?
 
     @OptionGroup var format: JSONOption
@@ -99,7 +101,7 @@ struct ReplayCommand: AsyncParsableCommand {
                 among: Self.transactionOptions + Self.terminalOptions + ["--json"])
             {
                 throw ToolError.usage(
-                    "\(option) is for transactions that apdu-trace performs itself", "With a program, leave it out.")
+                    "\(option) is for transactions that apdu-trace performs itself", "Omit it with a program.")
             }
             guard files.count == 1, let file = files.first, batch.isUnused else {
                 throw ToolError.usage(
@@ -110,7 +112,7 @@ struct ReplayCommand: AsyncParsableCommand {
         guard payment.amount != nil else {
             if let option = CommandLineProgram.option(among: Self.transactionOptions) {
                 throw ToolError.usage(
-                    "\(option) goes with --amount", "Without it each trace's own transaction is performed.")
+                    "\(option) requires --amount", "Without it each trace's own transaction is performed.")
             }
             guard batch.kernel == nil || payment.config == nil else {
                 throw ToolError.usage("--kernel and --config exclude each other", "Name one of them.")
@@ -175,7 +177,7 @@ private struct OutcomeReport: Encodable {
     init(_ report: ContactlessTerminal.Report) {
         outcome = report.outcome.kind.rawValue
         reason = report.outcome.reason
-        // What the card has put behind the reader's AID may be anything.
+        // The bytes that the card appends to the reader's AID are arbitrary.
         aid = report.final.name.map { SensitiveData.masked($0, of: 0x84) }
         kernel = report.final.kernel.map { Int($0.rawValue) }
         cvm = report.outcome.cvm?.rawValue

@@ -5,7 +5,7 @@ import ToolSupport
 
 struct PlotCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "plot", abstract: "Draws where the time of a transaction went, as SVG or HTML.",
+        commandName: "plot", abstract: "Draws the distribution of a transaction's time, as SVG or HTML.",
         discussion: """
             One bar for each exchange, colored by its purpose, and before it a thin line for the time that the \
             program took. Only names of commands, applications and records are shown, and status words. The drawing is HTML \
@@ -16,7 +16,7 @@ struct PlotCommand: ParsableCommand {
 
     @OptionGroup var file: OutputFile
 
-    @Option(help: .init("Which connection of the trace, counted from 1.", valueName: "number"))
+    @Option(help: .init("The connection of the trace, counted from 1.", valueName: "number"))
     var connection = 1
 
     func run() throws {
@@ -33,7 +33,7 @@ struct PlotCommand: ParsableCommand {
             throw ToolError.usage(
                 parts.isEmpty
                     ? "there is no exchange in the trace" : "--connection takes 1 to \(parts.count) for this trace",
-                "apdu-trace show shows what is in it.")
+                "apdu-trace show prints its contents.")
         }
         let timeline = parts[connection - 1]
         guard timeline.rows.count <= Timeline.maximumRows else {

@@ -8,10 +8,10 @@ import ToolReaders
 import ToolSupport
 
 struct TraceOutput: ParsableArguments {
-    @Option(name: .shortAndLong, help: .init("Where the trace goes; - for standard output.", valueName: "file"))
+    @Option(name: .shortAndLong, help: .init("The trace to write; - for standard output.", valueName: "file"))
     var output: String
 
-    @Flag(help: "Replace the file if it is there.")
+    @Flag(help: "Replace an existing file.")
     var force = false
 
     func writer() throws -> sending TraceWriter { try writer(to: output) }
@@ -44,30 +44,30 @@ struct TraceOutput: ParsableArguments {
 
 struct RecordCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "record", abstract: "Records what passes between a program and a card.",
+        commandName: "record", abstract: "Records the traffic between a program and a card.",
         usage: """
             apdu-trace record -o <file> [<reader options>] [--count <count>]
             apdu-trace record -o <file> -- <program> [<argument> ...]
             """,
         discussion: """
-            With a program: runs it, and records the PC/SC calls that it and the programs that it starts make, in \
-            whatever language they are written. The terminal, the signals and the exit status are the program's; 125 \
-            means that apdu-trace failed, 126 that the program cannot be executed, 127 that there is none. Each reader \
-            that it connects to has a trace of its own: the first in FILE.apdu, the others in FILE-2.apdu, FILE-3.apdu \
-            and so on, but for names that are taken. Programs without dynamic linking, and those that run with another user's rights, cannot be \
-            recorded.
+            With a program: runs it, and records its PC/SC calls and those of the programs that it starts, in any \
+            language. The terminal, the signals and the exit status are the program's; 125 means that apdu-trace failed, \
+            126 that the program cannot be executed, 127 that it was not found. Each reader that it connects to gets a \
+            separate trace: the first in FILE.apdu, the others in FILE-2.apdu, FILE-3.apdu and so on, except for names \
+            already in use. Programs without dynamic linking, and programs that run with another user's rights, cannot \
+            be recorded.
 
-            Without: waits for a card on every reader, then reads each card that is presented to the reader that got \
-            the first; ends when interrupted.
+            Without a program: waits for a card on every reader, then reads each card presented to the reader with the \
+            first card, until interrupted.
 
-            The file holds all that happened up to the end, whatever the end is. It holds card data in the clear, and \
-            only its owner may read it: see apdu-trace redact.
+            The file contains every event up to the end, even after a failure. It contains card data in the clear, and \
+            only its owner can read it: see apdu-trace redact.
             """)
 
     @OptionGroup var output: TraceOutput
     @OptionGroup var readerOptions: ReaderOptions
 
-    @Option(help: "End after so many cards, those that fail among them. Default: no limit; with --virtual: 1.")
+    @Option(help: "Exit after this number of cards, including those that fail. Default: no limit; with --virtual: 1.")
     var count: Int?
 
     func run() async throws {

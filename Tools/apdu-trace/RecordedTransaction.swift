@@ -39,8 +39,8 @@ enum RecordedTransaction {
             guard let text = meta["transaction.\(key)"] else {
                 if let absent { return absent }
                 throw ToolError.usage(
-                    "the trace does not tell its transaction: there is no “meta transaction.\(key)”",
-                    "apdu-trace pay writes it; with --amount the transaction is that of the command line.")
+                    "the trace does not contain its transaction: there is no “meta transaction.\(key)”",
+                    "apdu-trace pay writes it; with --amount, the transaction is that of the command line.")
             }
             guard let value = read(text) else {
                 throw ToolError.usage("transaction.\(key) is not one", "See TraceFileFormat.md.")

@@ -8,11 +8,11 @@ import ToolSupport
 
 struct RedactCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "redact", abstract: "Takes account numbers, tracks, names, PINs, keys and logs out of a trace.",
+        commandName: "redact", abstract: "Removes account numbers, tracks, names, PINs, keys and logs from a trace.",
         discussion: """
-            Each account number becomes another one of the same length, first digits and a right check digit, the same \
-            one wherever it stands. Certificates that hold it become zeros, so offline data authentication of the \
-            redacted trace fails, unless --reissue puts others in their place.
+            Each account number becomes another with the same length, the same first digits and a correct check digit, \
+            the same one everywhere. Certificates that reveal it become zeros, so offline data authentication of the \
+            redacted trace fails, unless --reissue replaces them.
             """)
 
     @OptionGroup var trace: TraceArgument
@@ -24,7 +24,7 @@ struct RedactCommand: AsyncParsableCommand {
             valueName: "hex"))
     var key: String?
 
-    @Option(help: .init("The same, in a file that holds nothing else: 32 digits, or 16 bytes.", valueName: "file"))
+    @Option(help: .init("The file that contains the key and nothing else: 32 digits, or 16 bytes.", valueName: "file"))
     var keyFile: String?
 
     @Flag(
@@ -36,14 +36,16 @@ struct RedactCommand: AsyncParsableCommand {
 
     @Option(
         help: .init(
-            "With --reissue: where the authorities' public keys go, for --ca-keys. Needed for unusual lengths only.",
+            "With --reissue: the file for the authorities' public keys, for --ca-keys. Only required for unusual lengths.",
             valueName: "file"))
     var authorities: String?
 
-    @Option(help: .init("Certification authority keys by which to tell what succeeded before.", valueName: "file"))
+    @Option(
+        help: .init(
+            "Certification authority keys that determine if authentication succeeded before.", valueName: "file"))
     var caKeys: String?
 
-    @Flag(help: "Take out application cryptograms and issuer application data, too.")
+    @Flag(help: "Remove application cryptograms and issuer application data, too.")
     var cryptograms = false
 
     func run() async throws {
@@ -107,7 +109,7 @@ struct RedactCommand: AsyncParsableCommand {
         }
         if let keyFile {
             guard let data = try FileHandle(forReadingAtPath: keyFile)?.read(upToCount: 64) else {
-                throw ToolError.usage("\(keyFile) cannot be read", "Check that the file is there and readable.")
+                throw ToolError.usage("\(keyFile) cannot be read", "Check that the file exists and is readable.")
             }
             let bytes = Array(data)
             if bytes.count == 16 { return bytes }

@@ -17,7 +17,7 @@ struct BatchOptions: ParsableArguments {
 
     @Option(
         help: .init(
-            "Replay only part i of n, counted from 1: each trace is in one part, whatever the machine.",
+            "Replay only part i of n, counted from 1: each trace is in one part, the same on every machine.",
             valueName: "i/n"),
         transform: Shard.init(parsing:))
     var shard: Shard?
@@ -25,10 +25,10 @@ struct BatchOptions: ParsableArguments {
     @Option(help: .init("Write the results as JUnit XML, for a CI system.", valueName: "file"))
     var junit: String?
 
-    @Flag(help: "Write what comes of each transaction into its trace, as what is expected from now on.")
+    @Flag(help: "Write the outcome of each transaction into its trace, as the expected outcome from then on.")
     var update = false
 
-    @Flag(name: .shortAndLong, help: "List the traces that are as recorded, too.")
+    @Flag(name: .shortAndLong, help: "List the traces without differences, too.")
     var verbose = false
 
     var isUnused: Bool { kernel == nil && shard == nil && junit == nil && !update && !verbose }
@@ -103,7 +103,7 @@ struct ReplayBatch {
     func run(_ arguments: [String]) async throws {
         let all = try arguments.flatMap(Self.files)
         guard !all.isEmpty else {
-            throw ToolError.usage("no trace in \(arguments.joined(separator: ", "))", "Traces are called *.apdu.")
+            throw ToolError.usage("no trace in \(arguments.joined(separator: ", "))", "Traces are named *.apdu.")
         }
         var known: Set<String> = []
         let files = all.filter { known.insert($0.path).inserted && options.shard?.contains($0.relativePath) ?? true }
@@ -142,7 +142,7 @@ struct ReplayBatch {
     }
 
     private static func notWritable(_ path: String) -> ToolError {
-        .usage("\(path) cannot be written", "Check that its folder is there and writable.")
+        .usage("\(path) cannot be written", "Check that its folder exists and is writable.")
     }
 
     private func summary(_ cases: [JUnitReport.Case]) -> Summary {
@@ -167,7 +167,7 @@ struct ReplayBatch {
     private static func files(at path: String) throws -> [File] {
         var isFolder: ObjCBool = false
         guard FileManager.default.fileExists(atPath: path, isDirectory: &isFolder) else {
-            throw ToolError.usage("\(path) is not there", "Name traces, or folders that hold some.")
+            throw ToolError.usage("\(path) does not exist", "Name traces, or folders with traces.")
         }
         guard isFolder.boolValue else {
             return [File(path: path, relativePath: path.split(separator: "/").last.map(String.init) ?? path)]
@@ -291,7 +291,7 @@ struct ReplayBatch {
         _ outcome: [TraceEvent.What], to path: String, after trace: Trace
     ) throws -> JUnitReport.Case.Result {
         guard let old = FileManager.default.contents(atPath: path) else {
-            throw ToolError.usage("\(path) cannot be read", "Check that the file is there and readable.")
+            throw ToolError.usage("\(path) cannot be read", "Check that the file exists and is readable.")
         }
         var lines = old.split(separator: 0x0A, omittingEmptySubsequences: false)
         // A line that a crash cut off does not count.

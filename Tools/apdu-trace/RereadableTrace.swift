@@ -50,7 +50,7 @@ final class RereadableTrace {
         let spool = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
         let source = path == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: path)
         guard let source else {
-            throw ToolError.usage("\(path) cannot be read", "Check that the file is there and readable.")
+            throw ToolError.usage("\(path) cannot be read", "Check that the file exists and is readable.")
         }
         do {
             while let bytes = try source.read(upToCount: 65_536), !bytes.isEmpty { try spool.write(contentsOf: bytes) }

@@ -6,8 +6,8 @@ struct ShowCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "show", abstract: "Shows a trace with times, decoded.",
         discussion: """
-            Without --reveal, account numbers, tracks, names and command data that may be a PIN are masked. On a terminal \
-            the text goes through the program that PAGER names, or less.
+            Without --reveal, account numbers, tracks, names and command data that may be a PIN are masked. On a terminal, \
+            the program named by PAGER, or less, shows the text.
             """)
 
     @OptionGroup var trace: TraceArgument
@@ -18,7 +18,7 @@ struct ShowCommand: AsyncParsableCommand {
     @Flag(help: "Show account numbers, tracks and names in full.")
     var reveal = false
 
-    @Flag(inversion: .prefixedNo, help: "Whether long text on a terminal goes through a pager.")
+    @Flag(inversion: .prefixedNo, help: "Show long text on a terminal through a pager.")
     var pager = true
 
     func run() async throws {

@@ -5,10 +5,10 @@ import ToolSupport
 
 struct StatsCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "stats", abstract: "Shows how long the exchanges of a trace took, by command and by phase.",
+        commandName: "stats", abstract: "Shows the durations of a trace's exchanges, by command and by phase.",
         discussion: """
-            Host time is that between an answer and the next command to the same card. Medians and percentiles are by \
-            nearest rank and within 1 %.
+            Host time is the time between an answer and the next command to the same card. Medians and percentiles use \
+            the nearest rank, within 1 %.
             """)
 
     @OptionGroup var trace: TraceArgument

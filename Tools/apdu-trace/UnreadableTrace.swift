@@ -41,10 +41,10 @@ extension TraceError {
             "apdu-trace record makes a trace; apdu-trace convert FILE -o trace.apdu makes one of another program's log."
         case (.unknownFormat, _): "Name its format with --from; apdu-trace convert --help lists them."
         case (.unknownVersion, _): "Use the apdu-trace that wrote it, or a newer one."
-        case (.file, _): "Check that the file is there and may be read, or that its folder may be written to."
+        case (.file, _): "Check that the file exists and is readable, or that its folder is writable."
         case (_, .offset):
-            "It is damaged, or of another format: --from names one; apdu-trace convert --help lists them."
-        case (.lineTooLong, _), (.malformed, _), (.timeGoesBack, _): "Mend that line, or take it out."
+            "The file is damaged or in another format: name it with --from; apdu-trace convert --help lists them."
+        case (.lineTooLong, _), (.malformed, _), (.timeGoesBack, _): "Correct or remove that line."
         }
     }
 }

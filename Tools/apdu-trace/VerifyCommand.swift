@@ -6,7 +6,7 @@ import ToolSupport
 struct VerifyCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "verify",
-        abstract: "Checks that a trace is whole, can be replayed, and holds nothing that redaction takes out.",
+        abstract: "Checks that a trace is complete, can be replayed, and contains nothing that redaction removes.",
         discussion: """
             What redaction would still change is named with its line: account numbers, found by the first digits of issuers \
             and the check digit, packed, as text, as hexadecimal text, in track data, and split across commands, answers and \
@@ -17,10 +17,10 @@ struct VerifyCommand: AsyncParsableCommand {
 
     @OptionGroup var trace: TraceArgument
 
-    @Flag(help: "Account numbers, names, PINs and keys may be in it.")
+    @Flag(help: "Permit account numbers, names, PINs and keys.")
     var clear = false
 
-    @Flag(help: "Application cryptograms and issuer application data must not be in it, either.")
+    @Flag(help: "Reject application cryptograms and issuer application data, too.")
     var cryptograms = false
 
     @OptionGroup var format: JSONOption

@@ -38,7 +38,7 @@ struct AmountRule: Sendable {
     /// The rule of a fault that declines.
     static let declined = AmountRule(ending: nil, responseCode: "05", message: "Do not honour")
 
-    /// For stored card data that have been opened, and are none.
+    /// The rule for stored data that open but are not card data.
     static let formatError = AmountRule(ending: nil, responseCode: "30", message: "Format error")
 
     static func forAmount(_ minorUnits: UInt64) -> AmountRule {
@@ -52,14 +52,14 @@ struct AmountRule: Sendable {
         table.map { rule in
             let outcome =
                 rule.isRefusal
-                ? "refused: the call does nothing, nor does the batch that it is in"
+                ? "refused: neither the call nor its batch has any effect"
                 : rule.isApproval ? "approved" : "declined, \(rule.responseCode) \(rule.message)"
             let delivery =
                 switch rule.delivery {
                 case .now: ""
-                case .late: "; the first answer comes late"
-                case .never: "; the connection is closed in place of the first answer"
-                case .crash: "; the sandbox ends in place of the first answer, also within a batch"
+                case .late: "; the first answer is late"
+                case .never: "; the connection is closed instead of the first answer"
+                case .crash: "; the sandbox exits instead of the first answer, also within a batch"
                 }
             return "  \(rule.ending.map { "…\($0)" } ?? "else")  \(outcome)\(delivery)"
         }.joined(separator: "\n")

@@ -56,7 +56,7 @@ struct Batch: Decodable, Sendable {
     private static let maximumCount = 10_000
 
     /// - Parameter trust: of the terminal; nil for one that is not enrolled: the last certificate is trusted as it comes.
-    /// - Throws: ``Sandbox/Refusal`` if a signature is not that of the leaf certificate, or that is not the terminal's.
+    /// - Throws: ``Sandbox/Refusal`` if a signature is not by the leaf certificate, or the certificate is not the terminal's.
     func verify(_ trust: Terminals.Trust?) async throws {
         do {
             let certificate = try Certificate(base64: leafCertificate)

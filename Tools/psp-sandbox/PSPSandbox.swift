@@ -9,15 +9,14 @@ import Glibc
 struct PSPSandbox: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "psp-sandbox",
-        abstract: "A payment service for development: issues reader tokens, opens card data, decides by amount.",
+        abstract: "A simulated payment service: issues reader tokens, opens card data, decides by amount.",
         discussion: """
-            No money moves. Everybody can sign as this service: its key is published, and trusted only by terminals \
-            without a configuration of their own. Account numbers are never printed but masked. What was decided it \
-            forgets when it ends, unless there are --books; card data that were sealed for it can be opened after that \
-            if there is a --card-data-key.
+            No money moves. Anyone can sign as this service: its key is published, and only terminals with the default \
+            configuration trust it. Account numbers are always printed masked. Decisions are lost at exit without \
+            --books; card data sealed for it can be opened afterwards only with a --card-data-key.
 
             REQUESTS
-              GET  /keys           what tokens are signed with: a JSON Web Key Set
+              GET  /keys           the keys that sign tokens: a JSON Web Key Set
               POST /reader-tokens  {"merchant": "…"} or {}
                                    {"token"}
               POST /payments       {"cardData", "amount": "12.34", "currency": "EUR",
@@ -25,56 +24,56 @@ struct PSPSandbox: AsyncParsableCommand {
                                    {"id", "kind", "status", "responseCode", "message",
                                    "amount", "currency", "card", "idempotencyKey",
                                    "time", "receiptFacts"}
-              POST /refunds        likewise, for a card that was read for a refund
-              GET  /decision       what was decided under a key, of a batch as well
+              POST /refunds        the same, for a card that was read for a refund
+              GET  /decision       the decision under a key, also in a batch
                                    {"payment": …} or {"payment": null}
-              POST /reversals      takes back what was approved under a key; where
-                                   nothing was, nothing will be: {"amount",
-                                   "currency"}, if they are known, are what is said
-                                   of that
+              POST /reversals      reverses the approval under a key; under an
+                                   unknown key, no payment will be approved:
+                                   {"amount", "currency"}, if given, then appear in
+                                   its decision
               POST /batches        a StoreAndForwardBatch
                                    {"deletionToken", "payments"}
-              POST /terminals      enrols a reader: {"certificateRequest"}, or
+              POST /terminals      enrolls a reader: {"certificateRequest"}, or
                                    {"leafCertificate", "intermediateCertificate": […]}
                                    {"leafCertificate", "intermediateCertificate": […]}
-              GET  /payments       everything that was decided so far
-              POST /faults         what goes wrong with the next calls:
+              GET  /payments       all decisions so far
+              POST /faults         a fault of the next calls:
                                    {"kind", "calls": 3, "status": 403}
-              GET  /faults         {"fault": …, "delayed"}: how many calls wait to be
-                                   carried out late
+              GET  /faults         {"fault": …, "delayed"}: the number of calls that
+                                   wait to be performed late
 
-            cardData is PaymentCardReadResult.paymentCardData, which must be a JWE: envelopes of DUKPT are not opened here. \
-            amount, currency and type must be what the card was read for. receiptFacts are what the kernel tells for a \
-            receipt, BER-TLV in hexadecimal digits; they come back as they came. status is "approved" or "declined". All that concerns a payment needs the header Idempotency-Key: a \
-            key that is known gets the answer of the first time, and nothing else is done. In a batch each payment's id \
-            is its key. What is refused is answered {"error": {"code", "message"}} with a status of 400 and above, and \
-            has done nothing; with 409 something was done before.
+            cardData is PaymentCardReadResult.paymentCardData, which must be a JWE: DUKPT envelopes are not opened here. \
+            amount, currency and type must be those for which the card was read. receiptFacts are the kernel's data for a \
+            receipt, BER-TLV in hexadecimal digits, and are returned unchanged. status is "approved" or "declined". Every \
+            request about a payment requires the header Idempotency-Key: a known key gets its first answer again, and \
+            nothing else happens. In a batch, each payment's id is its key. A refusal is {"error": {"code", "message"}} \
+            with a status of 400 or above, and has no effect; with 409, an earlier call had one.
 
             FAULTS
-              POST /faults replaces the fault before it; "calls": 0 ends it. kind is "refused": the merchant is, whatever it \
-            asks for, with that status, 403 if none is given, and nothing is done; "declined": payments are, whatever their \
-            amount; "late": answers come late; "delayed": the call is carried out late, also where its caller has left; \
-            "lost": the call is carried out, and the connection closed without an answer. The last four concern payments, refunds and batches alone.
+              POST /faults replaces the previous fault; "calls": 0 ends it. kind is "refused": every request of the merchant \
+            is refused, with that status or 403, and has no effect; "declined": payments are declined, regardless of their \
+            amount; "late": answers are late; "delayed": the call is performed late, even if its caller has left; "lost": \
+            the call is performed, and the connection is closed without an answer. The last four apply to payments, \
+            refunds and batches only.
 
             BATCHES
-              They need the header Reader-Identifier: which reader the deletion token is for. Each payment must be \
-            signed by the key of the leaf certificate, so must the batch, and the leaf certificate by the intermediate \
-            one. That is trusted as it comes where the reader is not enrolled, which a real service would not allow, nor does \
-            this one with --enrolled-only. Payments that can never be decided \
-            are missing in the answer and in the token: those that are sealed for another key, and those that came \
-            before with another id.
-              POST /terminals enrols the reader of the header Reader-Identifier: from then on its batches must be signed by the \
-            key of that leaf certificate, until this service ends. The certificates are those of the terminal's batches; or \
-            they are issued here, by a test authority whose key is published, for a PKCS #10 request in DER and Base64 such as \
-            openssl req -new makes.
+              They require the header Reader-Identifier: the reader that the deletion token is for. The key of the leaf \
+            certificate must sign each payment and the batch, and the intermediate certificate the leaf certificate. The \
+            intermediate certificate is trusted as received if the reader is not enrolled; a real service would not allow \
+            this, nor does this one with --enrolled-only. Payments that can never be decided are missing in the answer \
+            and in the token: those sealed for another key, and those received before with another id.
+              POST /terminals enrolls the reader in the header Reader-Identifier: until this service exits, the key of that \
+            leaf certificate must sign its batches. The certificates are those of the terminal's batches, or this service \
+            issues them, by a test authority whose key is published, for a PKCS #10 request in DER and Base64, such as \
+            that of openssl req -new.
               The deletion token is a JSON web token with iss, aud (the Reader-Identifier), jti, bid (the batch's id), \
-            cnt (its count), hash, iat, exp, and ids if not all may be deleted; another one each time. The hash is \
+            cnt (its count), hash, iat, exp, and ids if only some may be deleted; it differs each time. The hash is \
             SHA-256, in Base64url, of the batch's canonical form: the lines "swift-contactless batch 1", id, count, and \
             for each payment its id, a space, and the SHA-256 in hexadecimal digits of the lines \
             "swift-contactless payment 1", id, paymentCardData, generalCardData and attachment, if there is one.
 
             AMOUNTS
-              The last two digits of the amount in minor units decide:
+              The last two digits of the amount in minor units determine the decision:
             \(AmountRule.help)
 
             EXAMPLES
@@ -82,44 +81,44 @@ struct PSPSandbox: AsyncParsableCommand {
               curl -s -d '{}' http://127.0.0.1:8790/reader-tokens
             """)
 
-    @Option(help: "The port; 0 for any that is free.")
+    @Option(help: "The port; 0 selects a free one.")
     var port: UInt16 = 8790
 
     @Option(
         help: """
-            The address to listen on. Another one than 127.0.0.1 lets others in: everybody can ask for tokens, and a \
-            client that never ends its request is not cut off.
+            The address to listen on. Any address but 127.0.0.1 gives others access: anyone can request tokens, and a \
+            client that never ends its request is not disconnected.
             """)
     var address = "127.0.0.1"
 
-    @Option(help: .init("The merchant that tokens are for, where none is asked for.", valueName: "name"))
+    @Option(help: .init("The merchant for tokens, if a request names none.", valueName: "name"))
     var merchant = "sandbox-merchant"
 
-    @Option(help: .init("How long tokens are good.", valueName: "seconds"))
+    @Option(help: .init("The lifetime of tokens.", valueName: "seconds"))
     var tokenLifetime: Double = 48 * 3600
 
-    @Option(help: .init("How late answers are that come late.", valueName: "seconds"))
+    @Option(help: .init("The delay of late answers.", valueName: "seconds"))
     var late: Double = 30
 
     @Option(
         help: .init(
-            "Where the key that opens card data is kept, made if it is not there. Without it, a new one each time.",
+            "The file with the key that opens card data, created if missing. By default, each start makes a new key.",
             valueName: "file"))
     var cardDataKey: String?
 
     @Option(
         help: .init(
-            "Where every decision is written before it is answered, and read when this starts; made if it is not there. "
-                + "Without it, all is forgotten at the end.", valueName: "file"))
+            "The file to which every decision is written before it is answered, and from which it is read at start; created if missing. "
+                + "Without it, decisions are lost at exit.", valueName: "file"))
     var books: String?
 
-    @Flag(help: "Take batches only of readers that are enrolled.")
+    @Flag(help: "Accept batches from enrolled readers only.")
     var enrolledOnly = false
 
     @Flag(help: "Print the address and nothing else.")
     var quiet = false
 
-    @Flag(help: "End when standard input does: for programs that start this one.")
+    @Flag(help: "Exit at the end of standard input, for programs that start this one.")
     var endWithInput = false
 
     func validate() throws {

@@ -396,7 +396,7 @@ actor Sandbox {
         return UInt64(parts[0] + decimals + String(repeating: "0", count: exponent - decimals.count))
     }
 
-    /// SHA-256 of the texts, each behind its length, in hexadecimal digits.
+    /// SHA-256 of the texts, each preceded by its length, in hexadecimal digits.
     private static func hash(_ texts: String...) -> String {
         var hash = SHA256()
         for text in texts { hash.update(data: Data("\(text.utf8.count):\(text)".utf8)) }

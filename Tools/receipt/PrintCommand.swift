@@ -7,8 +7,7 @@ struct PrintCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "print", abstract: "Prints the receipt, once.",
         discussion: """
-            It never prints again by itself. Where something goes wrong, how many bytes had gone out is told: look whether \
-            there is something on paper before you print again.
+            It never retries by itself. A failure reports the number of bytes sent: check the paper before you print again.
             """)
 
     @OptionGroup var receipt: ReceiptFile
@@ -37,7 +36,7 @@ struct PrintCommand: AsyncParsableCommand {
 
 struct StatusCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "status", abstract: "Asks a printer whether it can print.")
+        commandName: "status", abstract: "Asks a printer if it can print.")
 
     @OptionGroup var printer: PrinterOptions
     @OptionGroup var format: JSONOption
@@ -72,7 +71,7 @@ struct PrinterOptions: ParsableArguments {
             valueName: "address"))
     var printer: String
 
-    @Option(help: "What a receipt printer can be asked. (default: all)")
+    @Option(help: "The answers of a receipt printer. (default: all)")
     var answers: ESCPOSPrinter.Answers?
 
     /// - Parameter ofESCPOS: the options given that are for receipt printers alone; `ofIPP`: for printers of IPP alone.
@@ -82,8 +81,8 @@ struct PrinterOptions: ParsableArguments {
     ) throws -> any ReceiptPrinterService {
         if let ipp = IPPPrinter(printer, language: language, paper: page) {
             try refuse(
-                ofESCPOS + (answers == nil ? [] : ["--answers"]), for: "a printer of IPP",
-                "It is for receipt printers: tcp:, /dev/usb/lp0 or usb:. A printer of IPP takes --page.")
+                ofESCPOS + (answers == nil ? [] : ["--answers"]), for: "an IPP printer",
+                "It is for receipt printers: tcp:, /dev/usb/lp0 or usb:. An IPP printer takes --page.")
             return ipp
         }
         guard let address = ESCPOSPrinter.Address(printer) else {
@@ -93,7 +92,7 @@ struct PrinterOptions: ParsableArguments {
         }
         try refuse(
             ofIPP, for: "a receipt printer",
-            "It is for printers of IPP; say how wide the paper is by --columns, 32 on 58 mm and 48 on 80 mm.")
+            "It is for IPP printers; set the width of the paper with --columns, 32 on 58 mm and 48 on 80 mm.")
         return ESCPOSPrinter(address, renderer: renderer, language: language, answers: answers ?? .all)
     }
 }
@@ -108,7 +107,7 @@ extension ESCPOSPrinter.Address {
             guard let parts = URLComponents(string: text), let host = parts.host, !host.isEmpty, parts.path.isEmpty,
                 let port = UInt16(exactly: parts.port ?? 9100)
             else { return nil }
-            // An address of IPv6 stands in brackets.
+            // An IPv6 address is in brackets.
             self = .tcp(host: host.trimmingCharacters(in: ["[", "]"]), port: port)
         } else if text.hasPrefix("usb:") {
             let numbers = text.dropFirst(4).split(separator: ":", omittingEmptySubsequences: false)

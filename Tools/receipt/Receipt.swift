@@ -9,15 +9,15 @@ struct Receipt: AsyncParsableCommand {
         commandName: "receipt",
         abstract: "Shows, renders and prints the receipt of a card payment.",
         discussion: """
-            It begins with a transaction file: JSON, with the merchant, the order and the payment intent; receipt(1) has its \
-            fields. Without one: receipt example > transaction.json && receipt show transaction.json
+            It takes a transaction file: JSON with the merchant, the order and the payment intent; receipt(1) lists its \
+            fields. To try it: receipt example > transaction.json && receipt show transaction.json
 
             EXIT STATUS
               0  done
-              2  the command line or the receipt is wrong, or something cannot be written
+              2  the command line or the receipt is invalid, or a file cannot be written
               3  no printer
-              4  the printer needs a person: paper, cover, a jam
-              5  the printer is busy or does not answer, or it or a program failed
+              4  the printer needs attention: paper, cover, a jam
+              5  the printer is busy or does not answer, or the printer or a program failed
               6  no permission
             """,
         version: "0.1.0",

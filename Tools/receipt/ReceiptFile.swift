@@ -5,7 +5,7 @@ import ToolSupport
 
 /// The receipt that a subcommand is about, and the language that it is in.
 struct ReceiptFile: ParsableArguments {
-    @Argument(help: "A transaction file, or a receipt that was kept, in JSON; - for standard input.")
+    @Argument(help: "A transaction file, or a stored receipt, in JSON; - for standard input.")
     var file: String
 
     @Option(help: .init("The receipt's language.", valueName: "code"))
@@ -25,7 +25,7 @@ struct ReceiptFile: ParsableArguments {
         } catch let error as DecodingError {
             throw ToolError.usage(
                 "\(name) is no transaction: \(error.place)",
-                "See receipt(1) for what it has, or begin with one that is right: receipt example")
+                "See receipt(1) for its fields, or begin with a valid one: receipt example")
         }
     }
 
@@ -55,7 +55,7 @@ extension DecodingError {
 
 /// The width of the paper, in characters per line.
 struct Paper: ParsableArguments {
-    @Option(help: .init("Characters a line: 32, 42, 48, or what the printer has. (default: 48)", valueName: "count"))
+    @Option(help: .init("Characters per line: 32, 42, 48, or the printer's width. (default: 48)", valueName: "count"))
     var columns: Int?
 
     func validate() throws {
@@ -68,7 +68,7 @@ struct Paper: ParsableArguments {
 /// The page of forms that have pages.
 struct Page: ParsableArguments {
     @Option(
-        help: .init("The page of HTML, PDF and printers of IPP. (default: roll)", valueName: "paper")
+        help: .init("The page of HTML, PDF and IPP printers. (default: roll)", valueName: "paper")
     )
     var page: HTMLRenderer.Paper?
 
@@ -83,10 +83,10 @@ struct Press: ParsableArguments {
         case partial, full, none
     }
 
-    @Option(help: "How a receipt printer cuts the paper. (default: partial)")
+    @Option(help: "The cut of a receipt printer. (default: partial)")
     var cut: CutOption?
 
-    @Flag(help: "Open the cash drawer at the receipt printer, by pin 2 of its connector.")
+    @Flag(help: "Open the cash drawer of the receipt printer, by pin 2 of its connector.")
     var drawer = false
 
     @Option(
@@ -131,8 +131,8 @@ extension CodePage: ExpressibleByArgument {
     public var defaultValueDescription: String { name.lowercased() }
 }
 
-/// Refuses options that mean nothing for `what`, rather than leave them out.
+/// Refuses options without an effect on `what`, rather than ignore them.
 func refuse(_ options: [String], for what: String, _ hint: String) throws {
     guard let first = options.first else { return }
-    throw ToolError.usage("\(first) means nothing for \(what)", hint)
+    throw ToolError.usage("\(first) has no effect on \(what)", hint)
 }

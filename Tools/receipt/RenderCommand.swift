@@ -5,7 +5,7 @@ import ToolSupport
 
 struct RenderCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "render", abstract: "Makes text, HTML, PDF or bytes for a receipt printer of the receipt.")
+        commandName: "render", abstract: "Renders the receipt as text, HTML, PDF or bytes for a receipt printer.")
 
     enum Format: String, CaseIterable, ExpressibleByArgument {
         case text, html, escpos, pdf
@@ -16,7 +16,7 @@ struct RenderCommand: AsyncParsableCommand {
     @OptionGroup var page: Page
     @OptionGroup var press: Press
 
-    @Option(help: "What is made.")
+    @Option(help: "The format of the output.")
     var format = Format.text
 
     @OptionGroup var file: OutputFile
@@ -60,13 +60,13 @@ struct RenderCommand: AsyncParsableCommand {
                     to: URL(fileURLWithPath: output), options: file.force ? .atomic : .withoutOverwriting)
             }
         } catch let error as CocoaError where error.code == .fileWriteFileExists {
-            throw ToolError.usage("\(output) is there already", "Name another file, or replace it by --force.")
+            throw ToolError.usage("\(output) already exists", "Name another file, or replace it with --force.")
         } catch let error as ToolError {
             throw error
         } catch {
             throw ToolError.usage(
                 "\(output) cannot be written",
-                "Check that its folder is there and may be written to, and its disk has room.")
+                "Check that its folder exists and is writable, and that its disk has room.")
         }
     }
 }

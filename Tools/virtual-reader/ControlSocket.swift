@@ -59,7 +59,7 @@ final class ControlSocket: Sendable {
         case ("quit", nil): kill(getpid(), SIGTERM)
         default:
             throw HostError(
-                "not a command: '\(line)'", hint: "There are plug, unplug, insert CARD, remove, fault NAME [ARG], quit."
+                "not a command: '\(line)'", hint: "Commands: plug, unplug, insert CARD, remove, fault NAME [ARG], quit."
             )
         }
     }

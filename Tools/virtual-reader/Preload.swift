@@ -15,7 +15,7 @@ enum Preload {
         var arguments: [UnsafeMutablePointer<CChar>?] = CommandLine.arguments.map { strdup($0) } + [nil]
         execv("/proc/self/exe", &arguments)
         throw HostError(
-            "cannot start anew with \(UMockdevHost.preloadLibrary): \(String(cString: strerror(errno)))",
+            "cannot restart with \(UMockdevHost.preloadLibrary): \(String(cString: strerror(errno)))",
             hint: "Check that /proc is mounted.")
     }
 

@@ -18,7 +18,7 @@ protocol Setup: Sendable {
     func unplug() throws
     func insert(_ card: any VirtualCard) throws
     func remove() throws
-    /// `NAME` or `NAME=ARGUMENT`; nil mends everything.
+    /// `NAME` or `NAME=ARGUMENT`; nil deactivates all faults.
     func fail(_ fault: String?) throws
     /// Ends it all.
     func stop()
@@ -105,7 +105,7 @@ final class BoardSetup: Setup {
     var usbEnvironment: [String: String] { [:] }
 
     func plug() throws {
-        throw HostError("a line that is gone does not come back", hint: "Start virtual-reader anew.")
+        throw HostError("the board cannot be plugged in again", hint: "Restart virtual-reader.")
     }
     func unplug() { board.unplug() }
     func insert(_ card: any VirtualCard) { board.insert(card) }
@@ -214,7 +214,7 @@ final class VPCDSetup: Setup {
     init(faults: [ACR122UFault], cards: [any VirtualCard], log: String?) throws {
         guard faults.isEmpty else { throw Self.noReader("fail") }
         guard cards.count <= 1 else {
-            throw HostError("vpcd's reader holds one card", hint: "Give one --card, or take --host umockdev.")
+            throw HostError("vpcd's reader holds one card", hint: "Give one --card, or use --host umockdev.")
         }
         let port = try VPCDHost.freePort()
         host = VPCDHost(port: port)
@@ -242,6 +242,6 @@ final class VPCDSetup: Setup {
     }
 
     private static func noReader(_ what: String) -> HostError {
-        HostError("behind vpcd there is no reader that could \(what)", hint: "Take --host umockdev.")
+        HostError("with vpcd there is no reader that can \(what)", hint: "Use --host umockdev.")
     }
 }

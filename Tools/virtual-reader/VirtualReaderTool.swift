@@ -7,12 +7,12 @@ import SmartCardSimulatorHosts
 struct VirtualReaderTool: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "virtual-reader",
-        abstract: "Run a program with a virtual card reader plugged in.",
+        abstract: "Run a program with a software card reader plugged in.",
         usage: "virtual-reader [OPTION]... [-- COMMAND [ARGUMENT]...]",
         discussion: """
-            COMMAND sees an ACS ACR122U with the cards on it, through a pcscd of its own; the machine's pcscd, its readers \
-            and other programs are left alone. Standard input, output and error are COMMAND's; its signals are passed on. \
-            Without COMMAND the reader stays until it is interrupted, and the line to set up another terminal is printed.
+            COMMAND sees an ACS ACR122U with the cards on it, through a private pcscd; the machine's pcscd, its readers and \
+            other programs are unaffected. Standard input, output and error are COMMAND's; signals are passed on to it. \
+            Without COMMAND, the reader stays until interrupted, and the line to set up another terminal is printed.
 
             EXAMPLES
               virtual-reader --card visa -- opensc-tool --atr
@@ -22,33 +22,33 @@ struct VirtualReaderTool: ParsableCommand {
               virtual-reader --card ntag213 --host pty -- nfc-list
 
             USB
-              By default COMMAND finds the reader through PC/SC alone, which needs nothing in COMMAND's process. With \
-              --usb it sees the mock USB bus too, by a library preloaded into it and its children (libumockdev-preload). \
-              Programs built with a sanitizer do not start with it.
+              By default, COMMAND finds the reader through PC/SC alone, with no change to COMMAND's process. With --usb, it \
+              also sees the mock USB bus, through a library preloaded into it and its children (libumockdev-preload). \
+              Programs built with a sanitizer do not start with the library.
 
             USB/IP
-              With --host usbip the reader is offered to this machine's kernel, and there is no pcscd of its own. The \
-              printed line, run as root after 'modprobe vhci-hcd', attaches it: it then is a true USB device, with \
+              With --host usbip, the reader is exported to this machine's kernel, and there is no private pcscd. The printed \
+              line, run as root after 'modprobe vhci-hcd', attaches the reader, which is then a true USB device with \
               drivers, udev rules and the machine's pcscd. COMMAND gets the port in VIRTUAL_READER_PORT.
 
             PSEUDO-TERMINAL
-              With --host pty the reader is a PN532 board on a serial line, and there is neither USB nor pcscd. COMMAND \
-            gets the line's device in VIRTUAL_READER_DEVICE, and for programs on libnfc in LIBNFC_DEVICE.
+              With --host pty, the reader is a PN532 board on a serial line, and there is neither USB nor pcscd. COMMAND \
+              gets the line's device in VIRTUAL_READER_DEVICE, and, for programs that use libnfc, in LIBNFC_DEVICE.
 
             CONTROL SOCKET
               With --control, a line sent to the socket is answered by 'ok' or 'error: ...':
                 plug              plug the reader in, with the cards that were on it
-                unplug            pull it out
-                insert CARD       put a card on it: a name or a file, as with --card
-                remove            take all cards away
-                fault NAME [ARG]  let something go wrong from now on; 'fault none' mends all
+                unplug            unplug the reader
+                insert CARD       put a card on the reader: a name or a file, as with --card
+                remove            remove all cards
+                fault NAME [ARG]  activate a fault; 'fault none' deactivates all faults
                 quit              end COMMAND and virtual-reader
 
             EXIT STATUS
-              that of COMMAND, or 128 and the number of the signal that ended it; without COMMAND 0
-              125  virtual-reader itself failed: wrong usage, or the reader could not be set up
+              that of COMMAND, or 128 plus the number of the signal that ended it; without COMMAND 0
+              125  virtual-reader itself failed: incorrect usage, or the setup of the reader failed
               126  COMMAND cannot be executed
-              127  COMMAND is not found
+              127  COMMAND was not found
             """)
 
     enum HostKind: String, ExpressibleByArgument, CaseIterable {
@@ -64,14 +64,14 @@ struct VirtualReaderTool: ParsableCommand {
     @Option(
         help: .init(
             "umockdev: an ACR122U on a mock USB bus. vpcd: a bare card in vsmartcard's reader, without USB. "
-                + "usbip: an ACR122U that 'usbip attach' brings into this machine's kernel. "
+                + "usbip: an ACR122U that 'usbip attach' attaches to this machine's kernel. "
                 + "pty: a PN532 board on a pseudo-terminal.",
             valueName: "umockdev|vpcd|usbip|pty"))
     var host = HostKind.umockdev
 
     @Option(
         help: .init(
-            "The TCP port of --host usbip, on 127.0.0.1; 0 takes one that is free. (default: \(USBIPHost.usualPort))",
+            "The TCP port of --host usbip, on 127.0.0.1; 0 selects a free one. (default: \(USBIPHost.usualPort))",
             valueName: "number"))
     var port: UInt16?
 
@@ -91,21 +91,21 @@ struct VirtualReaderTool: ParsableCommand {
     var firmware: String?
 
     @Option(
-        name: .long, help: .init("Something that goes wrong, of --list-faults. Repeatable.", valueName: "name[=arg]"))
+        name: .long, help: .init("A fault from --list-faults. Repeatable.", valueName: "name[=arg]"))
     var fault: [String] = []
 
-    @Flag(help: "Let COMMAND see the mock USB bus as well.")
+    @Flag(help: "Give COMMAND access to the mock USB bus.")
     var usb = false
 
     @Flag(
         name: .customLong("no-pcscd"),
-        help: "Nobody holds the reader on the mock USB bus, which COMMAND sees as with --usb.")
+        help: "Start no pcscd; COMMAND sees the mock USB bus as with --usb.")
     var leavesOutPCSCD = false
 
     @Option(help: .init("Listen for commands on a Unix socket.", valueName: "socket"))
     var control: String?
 
-    @Option(help: .init("Write pcscd's debug log, APDUs included, to a file.", valueName: "file"))
+    @Option(help: .init("Write pcscd's debug log, including APDUs, to a file.", valueName: "file"))
     var pcscdLog: String?
 
     @Flag(help: "Print the built-in cards and exit.")
@@ -160,16 +160,16 @@ struct VirtualReaderTool: ParsableCommand {
         let model = try readerModel()
         let cards = try card.map { try readCard($0) }
         if usb, host != .umockdev {
-            throw HostError("--usb needs a USB reader", hint: "Leave --usb out, or take --host umockdev.")
+            throw HostError("--usb needs a USB reader", hint: "Omit --usb, or use --host umockdev.")
         }
         if port != nil, host != .usbip {
-            throw HostError("--port is for USB/IP", hint: "Leave --port out, or take --host usbip.")
+            throw HostError("--port is for USB/IP", hint: "Omit --port, or use --host usbip.")
         }
         if pcscdLog != nil, host == .usbip || host == .pty || leavesOutPCSCD {
-            throw HostError("no pcscd is started", hint: "Leave --pcscd-log out, or take --host umockdev.")
+            throw HostError("no pcscd is started", hint: "Omit --pcscd-log, or use --host umockdev.")
         }
         if leavesOutPCSCD, host != .umockdev {
-            throw HostError("--no-pcscd is for the mock USB bus", hint: "Leave it out, or take --host umockdev.")
+            throw HostError("--no-pcscd is for the mock USB bus", hint: "Omit it, or use --host umockdev.")
         }
         let program = try command.first.map { try find($0) }
         if host == .umockdev { try Preload.ensure() }
@@ -211,11 +211,11 @@ struct VirtualReaderTool: ParsableCommand {
 
     private func readerModel() throws -> ReaderModel {
         if model != nil, host != .umockdev, host != .usbip {
-            throw HostError("--model needs a USB reader", hint: "Leave it out, or take --host umockdev.")
+            throw HostError("--model needs a USB reader", hint: "Omit it, or use --host umockdev.")
         }
         if model == .acr1252u {
             guard firmware == nil else {
-                throw HostError("--firmware is for the ACR122U", hint: "Leave it out, or take --model acr122u.")
+                throw HostError("--firmware is for the ACR122U", hint: "Omit it, or use --model acr122u.")
             }
             return .acr1252u
         }
@@ -233,7 +233,7 @@ struct VirtualReaderTool: ParsableCommand {
         complain(
             exists
                 ? HostError("\(name) cannot be executed", hint: "Check its permissions: chmod +x \(name)")
-                : HostError("\(name) is not found", hint: "Check the name, or install the program."))
+                : HostError("\(name) was not found", hint: "Check the name, or install the program."))
         throw ExitCode(exists ? 126 : 127)
     }
 }
@@ -255,7 +255,7 @@ func readCard(_ name: String) throws -> any VirtualCard {
     if let card = VirtualCards.named(name) { return card }
     guard name.contains("/") || name.contains(".") || access(name, F_OK) == 0 else {
         throw HostError(
-            "no card is called '\(name)'",
+            "no card is named '\(name)'",
             hint: "Name a card file, or one of \(VirtualCards.all.map(\.name).joined(separator: ", ")).")
     }
     let file = open(name, O_RDONLY | O_CLOEXEC)

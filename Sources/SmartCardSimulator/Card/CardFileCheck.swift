@@ -5,9 +5,9 @@ struct CardFileCheck {
     typealias Statement = CardFileSyntax.Statement
 
     private let application: EMVApplication
-    /// Every named value that there is, as long as it will be.
+    /// Every available named value, with its final length.
     private let named: [NamedValue: [UInt8]]
-    /// Values as long as those that the terminal will send.
+    /// Values with the lengths that the terminal will send.
     private let options: [TLVTag: [UInt8]]
     private let both: [TLVTag: [UInt8]]
 

@@ -273,7 +273,7 @@ final class EMVCard: VirtualCard {
         guard var transaction = state.transaction, !transaction.isDone else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }
-        // What stands behind the values for CDOL1 is for DSDOL.
+        // The bytes after the values for CDOL1 are for DSDOL.
         let head = command.data.prefix(application.cdol1.length)
         let tail = command.data.dropFirst(head.count)
         guard let values = application.cdol1.values(in: head) else { return ResponseAPDU(status: 0x6700) }

@@ -60,7 +60,7 @@ struct MIFAREClassicMemory: Sendable {
         TrailerRights(writeKeyA: .none, readAccess: .ab, writeAccess: .none, readKeyB: .none, writeKeyB: .none),  // 111
     ]
 
-    /// All blocks, one behind the other.
+    /// All blocks, one after the other.
     private var bytes: [UInt8]
 
     /// Delivery state, with a manufacturer block that begins with `manufacturer`.
@@ -93,7 +93,7 @@ struct MIFAREClassicMemory: Sendable {
     }
 
     /// C1 C2 C3 of the block `index` in the sector, as a number; nil if the bits and their complements disagree, which
-    /// blocks the sector for ever (8.7.1).
+    /// blocks the sector forever (8.7.1).
     private func accessBits(sector: Int, index: Int) -> Int? {
         let trailer = self[sector * 4 + 3]
         guard trailer.count == Self.blockSize, (0..<4).contains(index) else { return nil }

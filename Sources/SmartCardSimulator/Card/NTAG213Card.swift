@@ -85,7 +85,7 @@ final class NTAG213Card: VirtualCard {
         }
     }
 
-    /// Four pages; behind the last that can be read comes page 0 (10.2).
+    /// Returns four pages; page 0 follows the last readable page (10.2).
     private func read(_ page: Int, _ state: inout State) -> [UInt8]? {
         let count = state.readablePages
         guard page < count else { return nil }

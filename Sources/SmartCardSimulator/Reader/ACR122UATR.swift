@@ -1,5 +1,5 @@
 extension ACR122UFirmware {
-    /// The ATR that the reader makes up (PC/SC part 3, 3.1.3.2.3; ACS API v2.04, 3.1).
+    /// The ATR that the reader constructs (PC/SC part 3, 3.1.3.2.3; ACS API v2.04, 3.1).
     static func atr(_ target: SoftwarePN532.Target, style: ACR122UProfile.ATRStyle) -> [UInt8] {
         let historicalBytes: [UInt8] =
             switch target.radio {

@@ -184,7 +184,7 @@ struct ACR122UFirmware {
             lastError = CCIDError.mute
             return []
         }
-        // A native response of one byte gets a status word, longer ones are left alone (7.2); that of FeliCa gets one
+        // A native response of one byte gets a status word, longer ones stay unchanged (7.2); a FeliCa response gets one
         // (7.3).
         let isShort = response.count == 1 && !faults[.oneByteAnswers]
         return target.isFeliCa || isShort ? response + Status.success : response

@@ -52,7 +52,7 @@ struct ACR1252UFirmware {
         case .iccPowerOn:
             (gathered, pending) = ([], [])
             let answer = hasField ? picc.answer(command).answer : picc.failure(command, CCIDError.mute)
-            // Without a card it fails, whereas an ACR122U makes up an ATR.
+            // Without a card it fails, whereas an ACR122U constructs an ATR.
             return (answer.data == [0x3B, 0x00] ? picc.failure(command, CCIDError.mute) : answer, .zero)
         case .xfrBlock: return transfer(command)
         case .escape:

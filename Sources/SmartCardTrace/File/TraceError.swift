@@ -1,7 +1,7 @@
 /// A trace that cannot be read or written.
 public struct TraceError: Error, Hashable, Sendable {
     public enum Reason: Hashable, Sendable {
-        /// The first line is not that of a trace.
+        /// The first line is not the first line of a trace.
         case notATrace
         /// None of the formats that can be read (``ForeignFormat``) looks like this.
         case unknownFormat

@@ -28,7 +28,7 @@ public struct TraceEvent: Hashable, Sendable {
         case sent(Layer, [UInt8])
         /// Bytes from the card towards the program; on the layer ``Layer/apdu`` the status word is among them.
         case received(Layer, [UInt8])
-        /// Something came to no result.  On a layer it stands in place of the answer.
+        /// An operation failed.  On a layer, the failure replaces the answer.
         case failed(Operation, Failure)
         /// A note for people who read the trace.
         case note(String)

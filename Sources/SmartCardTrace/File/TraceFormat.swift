@@ -86,7 +86,7 @@ extension [UInt8] {
         }
     }
 
-    /// A space, then the digits of `bytes`, or `-` where there are none.
+    /// A space, then the digits of `bytes`, or `-` for no bytes.
     fileprivate mutating func append(bytes: [UInt8]) {
         append(0x20)
         append(text: bytes.isEmpty ? "-" : bytes.hex)
@@ -259,7 +259,7 @@ private struct Fields {
         }
     }
 
-    /// Takes exactly one space and the word behind it.
+    /// Takes exactly one space and the word after it.
     mutating func word(_ due: String) throws(TraceError) -> String {
         guard rest.first == 0x20 else { throw TraceError(.malformed("\(due) was due")) }
         let word = rest.dropFirst().prefix { $0 != 0x20 }

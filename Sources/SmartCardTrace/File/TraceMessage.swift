@@ -169,7 +169,7 @@ package struct TraceMessage: Sendable {
             var message = messages.count
             if succession.add(command) {
                 message = lastCommand
-                // What is behind the data field of the earlier command goes, so that data follow data.
+                // The bytes after the data field of the earlier command are dropped, so that data follow data.
                 messages[message].cutBehindData()
                 messages[message].append(bytes[data], Part(event: event, place: data))
                 messages[message].data = messages[message].data.lowerBound..<messages[message].bytes.count

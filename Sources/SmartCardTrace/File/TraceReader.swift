@@ -7,7 +7,7 @@ public struct TraceReader {
     private var lastTime = Duration.zero
     private var isBegun = false
 
-    /// The number of the line that the last event stands on, from one.
+    /// The line number of the last event, from one.
     public var lineNumber: Int { lines.lineNumber }
     /// True if the trace ends within a line, as after a crash of the program that wrote it.  Such a line is not read.
     /// Valid after ``next()`` has returned nil.
@@ -18,7 +18,7 @@ public struct TraceReader {
         lines = LineReader(maximumLength: TraceFormat.maximumLineLength, source: source)
     }
 
-    /// Reads the file at `path`; `-` stands for standard input.
+    /// Reads the file at `path`; `-` is standard input.
     public init(path: String) throws(TraceError) {
         let file = try TraceFile(reading: path)
         self.init { try file.read() }

@@ -295,7 +295,7 @@ struct CaptureReader {
     }
 }
 
-/// The notes that are to stand at the next packet, as many as its block has room for.
+/// The notes for the next packet, as many as fit its block.
 struct CaptureComments {
     /// So many are read of a block.
     static let maximumCount = 1_024

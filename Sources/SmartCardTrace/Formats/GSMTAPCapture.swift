@@ -99,7 +99,7 @@ struct GSMTAPDecoder {
         let network = data.dropFirst(headerCount)
         switch type {
         case 0x0800, 0x86DD: return network
-        // A tag of IEEE 802.1Q, and the type behind it.
+        // An IEEE 802.1Q tag, and the type after it.
         case 0x8100 where network.count >= 4: return network.dropFirst(4)
         default: return nil
         }

@@ -28,7 +28,7 @@ private struct LedgerLogImporter: FormatImporter {
             if !line.isEmpty { events.omit("lines without APDU") }
             return true
         }
-        // In JSON the words end with a quotation mark, and the time may stand behind them.
+        // In JSON the words end with a quotation mark, and the time may follow them.
         let end = text.bytes.firstIndex(of: UInt8(ascii: "\"")) ?? text.bytes.endIndex
         guard let bytes = try lines.bytes(TextLine(text.bytes[..<end]), &events) else { return true }
         let time = line.timeOfDay.map { midnights.time($0) } ?? .zero

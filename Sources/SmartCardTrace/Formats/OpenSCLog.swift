@@ -8,7 +8,7 @@ extension ForeignFormat {
 }
 
 /// A line `Outgoing APDU (12 bytes):` or `Incoming APDU (2 bytes):`, of older versions `Outgoing APDU data [   12 bytes]
-/// ====`, and rows of sixteen bytes with their characters behind them.
+/// ====`, and rows of sixteen bytes followed by their characters.
 private struct OpenSCLogImporter: FormatImporter {
     private var lines: LogReader
     private var midnights = Midnights()
@@ -80,7 +80,7 @@ private struct OpenSCLogImporter: FormatImporter {
 
     private mutating func tell(_ line: TextLine, _ events: inout ImportedEvents) {
         guard let text = line.after("] ")?.after(": ") else {
-            // The end of the rows, and an empty line behind them.
+            // The end of the rows, and an empty line after them.
             if !line.isEmpty, !line.starts(with: "=====") { events.omit("lines that are not of OpenSC") }
             return
         }

@@ -318,6 +318,6 @@ private struct PCSCDLogExporter: FormatExporter {
         isNamed = true
     }
 
-    /// Each byte with a space behind it, the last one, too.
+    /// Each byte with a space after it, including the last one.
     private static func spaced(_ bytes: [UInt8]) -> String { bytes.map { "\([$0].hex) " }.joined() }
 }

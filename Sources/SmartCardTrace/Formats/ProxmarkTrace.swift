@@ -25,7 +25,7 @@ private struct ProxmarkImporter: FormatImporter {
 
     init(_ source: @escaping TraceSource) { bytes = ByteReader(source) }
 
-    /// Nothing tells such a file; records that fit, one behind the other, with times that do not go back.
+    /// Recognizes a file by consecutive valid records with rising times, because the format has no signature.
     static func recognizes(_ start: [UInt8]) -> Bool {
         var rest = start[...]
         var count = 0

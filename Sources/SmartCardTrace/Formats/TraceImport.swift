@@ -48,7 +48,7 @@ public struct TraceImport {
         found = ImportedEvents(wantedSlot: slot)
     }
 
-    /// Reads the file at `path`; `-` stands for standard input.
+    /// Reads the file at `path`; `-` is standard input.
     public init(_ format: ForeignFormat? = nil, slot: Int = 0, path: String) throws {
         let file = try TraceFile(reading: path)
         try self.init(format, slot: slot) { try file.read() }

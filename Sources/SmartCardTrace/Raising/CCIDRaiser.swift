@@ -322,7 +322,7 @@ struct T1Raiser: Sendable {
         return bytes.suffix(checkSize).elementsEqual(check(of: bytes.dropLast(checkSize), count: checkSize))
     }
 
-    /// The LRC, or the two bytes of CRC, behind `body`.
+    /// The LRC, or the two bytes of CRC, after `body`.
     static func check(of body: ArraySlice<UInt8>, count: Int) -> [UInt8] {
         guard count == 2 else { return [body.reduce(0, ^)] }
         // Most significant byte first, and not inverted.
@@ -342,7 +342,7 @@ enum FrameChecksum {
         }
     }
 
-    /// The two bytes that stand behind `bytes`, least significant byte first.
+    /// The two bytes after `bytes`, least significant byte first.
     func bytes(of bytes: some Sequence<UInt8>) -> [UInt8] {
         let crc =
             switch self {
@@ -352,7 +352,7 @@ enum FrameChecksum {
         return [UInt8(crc & 0xFF), UInt8(crc >> 8)]
     }
 
-    /// The checksum that stands at the end of `frame`; nil if none does.
+    /// The checksum at the end of `frame`; nil if there is none.
     static func found(in frame: [UInt8]) -> FrameChecksum? {
         guard frame.count >= 3 else { return nil }
         return [.a, .b].first { $0.bytes(of: frame.dropLast(2)).elementsEqual(frame.suffix(2)) }

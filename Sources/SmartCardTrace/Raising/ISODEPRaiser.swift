@@ -174,7 +174,7 @@ struct ISODEPRaiser: Sendable {
 }
 
 extension ATR {
-    /// The ATR that a reader makes up for a card of type A: the historical bytes of its ATS, fifteen at the most (PC/SC
+    /// The ATR that a reader constructs for a card of type A: the historical bytes of its ATS, fifteen at the most (PC/SC
     /// part 3, 3.1.3.2.3.1).
     init(_ ats: ATS) { self.init(contactlessHistory: ats.historicalBytes) }
 

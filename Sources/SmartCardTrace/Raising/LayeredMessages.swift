@@ -145,7 +145,7 @@ struct LayeredMessages {
 }
 
 extension TraceMessage {
-    /// INS 6X and 9X are none (ISO/IEC 7816-4, 5.4.2), and a response has a status word.
+    /// INS 6X and 9X are invalid (ISO/IEC 7816-4, 5.4.2), and a response has a status word.
     fileprivate var isAPDU: Bool {
         switch kind {
         case .command(let command), .response(let command, .some):

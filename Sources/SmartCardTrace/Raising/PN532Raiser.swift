@@ -114,7 +114,7 @@ struct PN532Raiser: Sendable {
         // Only to such a card more is to come (PN532 user manual, 7.3.8).
         if number & 0x40 != 0 { return true }
         guard let command = try? CommandAPDU(data) else { return false }
-        // INS 6X and 9X are none (ISO/IEC 7816-4, 5.4.2).
+        // INS 6X and 9X are invalid (ISO/IEC 7816-4, 5.4.2).
         return command.cla != 0xFF && command.ins & 0xF0 != 0x60 && command.ins & 0xF0 != 0x90
     }
 

@@ -10,7 +10,7 @@ public import SmartCard
 public struct TracePieces {
     public struct Piece: Sendable {
         public let trace: Trace
-        /// The line of the file that each event stands on, from one.
+        /// The line number of each event in the file, from one.
         public let lines: [Int]
         /// The connections that are open when the piece begins, the oldest first; of very many the last.
         public let connections: [(atr: ATR, transmissionProtocol: TransmissionProtocol)]

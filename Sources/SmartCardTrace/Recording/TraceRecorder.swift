@@ -201,7 +201,7 @@ private final class RecordedConnection: CardConnection {
 
     func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
         guard isOpen.withLock({ $0 }) else { return try await base.transmit(command) }
-        // One after the other, so that each answer stands behind its own command.
+        // One after the other, so that each answer follows its own command.
         try await turn.take()
         defer { turn.pass() }
         return try await channel.transmit(command)

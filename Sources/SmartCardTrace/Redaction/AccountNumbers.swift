@@ -175,12 +175,12 @@ enum AccountNumbers {
     struct Track {
         /// Between two `^`, the second one included.
         fileprivate(set) var name: [Form.Unit] = []
-        /// The digits behind that, or behind `=` or D: four of the expiry, three of the service code, and more.
+        /// The digits after it, or after `=` or D: four of the expiry, three of the service code, and more.
         fileprivate(set) var digits: [Form.Unit] = []
 
         fileprivate init() {}
 
-        /// - Parameter place: that of the last digit of the number.
+        /// - Parameter place: the place of the last digit of the number.
         fileprivate init(behind place: Int, _ form: Form, in bytes: [UInt8]) {
             guard let separator = form.unit(behind: place, in: bytes) else { return }
             var last = separator.place
@@ -369,7 +369,7 @@ enum AccountNumbers {
             return (kept, free - following, following)
         }
 
-        /// - Parameter digits: 8 to 19.  Of more, those behind become zeros.
+        /// - Parameter digits: 8 to 19.  Further digits become zeros.
         static func digits(for digits: [UInt8], key: SipHash) -> [UInt8] {
             guard digits.count >= 8 else { return digits.map { _ in 0 } }
             guard digits.count <= 19 else {

@@ -68,7 +68,7 @@ struct DataObjectPlaces: Sendable {
     private func varyingPlaces(in command: CommandAPDU) -> [Range<Int>] {
         switch (command.cla, command.ins) {
         case (0x80, 0xA8):
-            // The list's values stand in a template 83 (EMV Book 3, 6.5.8.2).
+            // The list's values are in a template 83 (EMV Book 3, 6.5.8.2).
             guard let list = try? TLVList(command.data, padding: []), let template = list[0x83] else { return [] }
             return places(of: pdol, in: template.value.count, from: template.value.startIndex)
         case (0x80, 0xAE): return places(of: hasGeneratedAC ? cdol2 : cdol1, in: command.data.count)

@@ -48,7 +48,7 @@ struct NumberSeams: Sendable {
 
     init() {}
 
-    /// The window around the place where `message` follows the one before it of its kind; nil where no number can stand on
+    /// The window around the place where `message` follows the one before it of its kind; nil if no number can span
     /// both sides.
     mutating func add(_ message: TraceMessage, on layer: TraceEvent.Layer?) -> Window? {
         guard let (stream, place) = Self.stream(of: message, layer) else { return nil }

@@ -1,6 +1,6 @@
 /// The replacement of numbers and names in bytes of any kind.
 extension RedactionWork {
-    /// Replaces the numbers that stand in two messages; see ``NumberSeams``.  What has been changed before stays.
+    /// Replaces the numbers that span two messages; see ``NumberSeams``.  Earlier replacements stay.
     mutating func redact(_ window: NumberSeams.Window, in events: inout [TraceEvent]) {
         let findings = window.findings(search).filter { !$0.isReplacement }
         guard !findings.isEmpty else { return }
@@ -29,7 +29,7 @@ extension RedactionWork {
         items.insert(.name)
     }
 
-    /// Replaces the numbers that stand in `bytes` in base64.
+    /// Replaces the numbers in the base64 text of `bytes`.
     mutating func replaceEncodedNumbers(in bytes: inout [UInt8]) {
         for text in Base64Text.all(in: bytes) {
             var text = text
@@ -65,7 +65,7 @@ extension RedactionWork {
         }
     }
 
-    /// Masks the name, and the digits behind expiry and service code.
+    /// Masks the name, and the digits after expiry and service code.
     private mutating func mask(
         _ track: AccountNumbers.Track, _ form: AccountNumbers.Form, in bytes: inout [UInt8]
     ) {

@@ -121,7 +121,7 @@ struct RedactionWork {
         _ layer: TraceEvent.Layer?
     ) {
         guard let command else {
-            // Where Lc is wrong, anything behind the header may be the PIN or the key.
+            // If Lc is wrong, anything after the header may be the PIN or the key.
             guard bytes.count > 4 else { return }
             if let secret = SecretCommands.item(of: Array(bytes.prefix(4))) {
                 return blank(&bytes, 4..<bytes.count, secret)
@@ -134,7 +134,7 @@ struct RedactionWork {
             return
         }
         if let secret = SecretCommands.item(of: command) {
-            // What Lc leaves out is taken for Le.  One byte behind the header can be nothing else.
+            // Bytes beyond Lc are taken for Le.  A single byte after the header can be nothing else.
             let start = data.isEmpty ? 5 : data.lowerBound
             if start < bytes.count { blank(&bytes, start..<bytes.count, secret) }
             return

@@ -132,6 +132,6 @@ extension ReplayScript.Exchange {
 }
 
 extension CommandAPDU {
-    /// CLA, INS, P1 and P2 as hexadecimal digits, with `*` for each digit behind them.
+    /// CLA, INS, P1 and P2 as hexadecimal digits, with `*` for each digit after them.
     package var headerHex: String { [cla, ins, p1, p2].hex + String(repeating: "*", count: 2 * (bytes.count - 4)) }
 }
