@@ -95,10 +95,10 @@ public final class PrivatePCSCD: Sendable {
     /// Waits until the service lists a reader and, if asked, a card is on it.
     ///
     /// - Returns: the reader's name.
-    /// - Throws: ``HostError`` with pcscd's last words, when it ends, the reader leaves or `timeout` has passed.  A card
+    /// - Throws: ``HostError`` with pcscd's last words, when it ends, the reader leaves or `limit` has passed.  A card
     ///   that is not seen within three seconds is no error: it may be mute.
     @discardableResult
-    public func waitForReader(withCard: Bool = false, timeout: Duration = .seconds(60)) throws -> String {
+    public func waitForReader(withCard: Bool = false, limit: Duration = .seconds(60)) throws -> String {
         let start = ContinuousClock.now
         var listed: ContinuousClock.Instant?
         while true {
@@ -110,7 +110,7 @@ public final class PrivatePCSCD: Sendable {
             }
             if case .usb(let host) = hardware, !host.isPlugged { throw failure("the reader has left the bus") }
             guard isRunning else { throw failure("pcscd ended before it listed the reader") }
-            guard start + timeout > .now else { throw failure("pcscd lists no reader after \(timeout)") }
+            guard start + limit > .now else { throw failure("pcscd lists no reader after \(limit)") }
             usleep(5000)
         }
     }

@@ -89,5 +89,5 @@ func virtualReader(_ cards: (any VirtualCard)?..., profile: ACR122UProfile = .fi
     profile.detectionDelay = .zero
     let device = SoftwareACR122U(profile: profile)
     for card in cards { if let card { device.insert(card) } }
-    return VirtualReader(device, timeout: .seconds(60))
+    return VirtualReader(device, limit: .seconds(60))
 }

@@ -12,7 +12,7 @@ import Testing
         profile.detectionDelay = .zero
         let device = SoftwareACR122U(profile: profile, faults: faults)
         if let card { device.insert(card) }
-        return VirtualReader(device, timeout: .milliseconds(100))
+        return VirtualReader(device, limit: .milliseconds(100))
     }
 
     static let readBinary = CommandAPDU(unchecked: (0x00, 0xB0, 0x00, 0x00), ne: 256)

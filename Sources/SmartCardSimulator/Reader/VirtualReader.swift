@@ -15,12 +15,12 @@ public final class VirtualReader: CardReader {
     private let slot: VirtualSlot
     private let watch: Task<Void, Never>
 
-    /// - Parameter timeout: the limit for an answer, and for each extension that the reader requests.
-    public init(_ device: SoftwareACR122U, timeout: Duration = .seconds(3)) {
+    /// - Parameter limit: the longest wait for an answer, and for each extension that the reader requests.
+    public init(_ device: SoftwareACR122U, limit: Duration = .seconds(3)) {
         self.device = device
         identity = ReaderIdentity(
             name: "ACS ACR122U PICC Interface 00 00", backend: .virtual, vendor: "ACS")
-        let slot = VirtualSlot(device, timeout: timeout)
+        let slot = VirtualSlot(device, limit: limit)
         self.slot = slot
         watch = Task { await slot.watch() }
     }
@@ -100,15 +100,15 @@ private final class VirtualSlot: Sendable {
     }
 
     private let device: SoftwareACR122U
-    private let timeout: Duration
+    private let limit: Duration
     private let bulkIn = Inbox()
     private let interruptIn = Inbox()
     private let turn = ExchangeTurn()
     private let state = Mutex(State())
 
-    init(_ device: SoftwareACR122U, timeout: Duration) {
+    init(_ device: SoftwareACR122U, limit: Duration) {
         self.device = device
-        self.timeout = timeout
+        self.limit = limit
         device.observe { [bulkIn, interruptIn] event in
             switch event {
             case .ready(SoftwareACR122U.Endpoint.bulkIn, let bytes, let delay): bulkIn.put(bytes, after: delay)
@@ -193,12 +193,12 @@ private final class VirtualSlot: Sendable {
         }
         try await turn.take()
         defer { turn.pass() }
-        var timeout = timeout
+        var limit = limit
         if command.starts(with: [0xFF, 0x00, 0x40]), command.count >= 9 {
             // Lights and buzzer are answered when they are done (ACS API v2.04, 6.2).
-            timeout += .milliseconds(100 * Int(command[7]) * (Int(command[5]) + Int(command[6])))
+            limit += .milliseconds(100 * Int(command[7]) * (Int(command[5]) + Int(command[6])))
         }
-        let answer = try await exchange(.xfrBlock, data: command, timeout: timeout)
+        let answer = try await exchange(.xfrBlock, data: command, limit: limit)
         guard answer.commandStatus == .done else {
             throw CardError(.notTransacted, "CCID error \([answer.error].hex)")
         }
@@ -298,9 +298,9 @@ private final class VirtualSlot: Sendable {
 
     /// Sends one command and returns its answer.  Ignores answers to other commands.
     private func exchange(
-        _ kind: CCIDCommand.Kind, data: [UInt8] = [], timeout: Duration? = nil
+        _ kind: CCIDCommand.Kind, data: [UInt8] = [], limit: Duration? = nil
     ) async throws -> CCIDAnswer {
-        let timeout = timeout ?? self.timeout
+        let limit = limit ?? self.limit
         bulkIn.drain()
         let sequence = state.withLock { state in
             state.sequence &+= 1
@@ -310,8 +310,8 @@ private final class VirtualSlot: Sendable {
         let start = ContinuousClock.now
         device.transferOut(endpoint: SoftwareACR122U.Endpoint.bulkOut, command)
 
-        let limit = ContinuousClock.now + timeout * 10
-        var deadline = ContinuousClock.now + timeout
+        let end = ContinuousClock.now + limit * 10
+        var deadline = ContinuousClock.now + limit
         var strangers = 0
         while strangers < 10 {
             device.willTransferIn(endpoint: SoftwareACR122U.Endpoint.bulkIn)
@@ -332,7 +332,7 @@ private final class VirtualSlot: Sendable {
                 ExchangeStopwatch.current?.add(frame.due - start)
                 return answer
             }
-            deadline = min(ContinuousClock.now + timeout * max(Int(answer.error), 1), limit)
+            deadline = min(ContinuousClock.now + limit * max(Int(answer.error), 1), end)
         }
         throw strangers > 0 ? CardError(.malformedAnswer, "an answer to another command") : CardError(.readerTimeout)
     }
