@@ -151,7 +151,7 @@ import Testing
         let binary = try await run("convert", "--from", "proxmark", "\(directory.path)/x.bin")
         #expect(
             binary.error.hasPrefix("apdu-trace: \(directory.path)/x.bin: byte 0: ")
-                && !binary.error.contains("Mend that line"), "\(binary)")
+                && !binary.error.contains("Correct or remove that line"), "\(binary)")
         let there = try await run("record", "--virtual", "-o", file)
         #expect(there.status == 2 && there.error.contains("--force"), "\(there)")
     }
