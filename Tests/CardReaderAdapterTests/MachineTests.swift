@@ -21,10 +21,11 @@ import USBTestSupport
         let service: ContactlessReaderService
         let folder = FileManager.default.temporaryDirectory.appending(path: "adapter-\(UUID().uuidString)")
 
-        init() throws {
+        /// - Parameter abilities: what the terminal has beside its antenna.
+        init(abilities: Set<ReaderConfiguration.Ability> = []) throws {
             shop = try SigningShop()
             let configuration = try ProximityReaderSystem.ValidatedConfiguration.forVirtualCards(
-                in: folder, tokenKeys: shop.keySet)
+                in: folder, tokenKeys: shop.keySet, abilities: abilities)
             var limits = ContactlessReaderService.TimeLimits()
             limits.reconnectionPauses = Array(repeating: .milliseconds(50), count: 20)
             service = ContactlessReaderService(
@@ -48,7 +49,7 @@ import USBTestSupport
 
     @Test("a card that wants another interface has declined nothing, and the customer is told")
     func anotherInterface() async throws {
-        let bench = try Bench()
+        let bench = try Bench(abilities: [.contacts])
         defer { bench.remove() }
         bench.bus.plug(bench.device)
         _ = try await bench.connect()
@@ -176,11 +177,13 @@ import USBTestSupport
 extension ProximityReaderSystem.ValidatedConfiguration {
     /// That trusts the authorities of the virtual cards.
     static func forVirtualCards(
-        in folder: URL, tokenKeys: String, storing policy: ProximityReaderSystem.StoreAndForwardPolicy? = nil
+        in folder: URL, tokenKeys: String, abilities: Set<ReaderConfiguration.Ability> = [],
+        storing policy: ProximityReaderSystem.StoreAndForwardPolicy? = nil
     ) throws -> Self {
         var configuration = ProximityReaderSystem.Configuration()
         configuration.folder = folder
         configuration.tokenKeys = tokenKeys
+        configuration.terminal.abilities = abilities
         configuration.storeAndForward = policy
         for key in VirtualCards.certificationAuthorityKeys {
             configuration.certificationAuthorityKeys.insert(

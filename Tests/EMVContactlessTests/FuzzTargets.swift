@@ -95,13 +95,16 @@ public enum FuzzTargets {
             card = Self.cards[Int(choice[1] >> 3) % Self.cards.count].flatMap { VirtualCards.named($0) }
             if isATM {
                 configuration.terminal[0x9F35] = [0x14]
-                configuration.terminal[0x9F40] = [0xE0, 0x00, 0xF0, 0xA0, 0x01]
+                configuration.terminal[0x9F40] = [0xE0, 0x00, 0xF0, 0x50, 0x01]
             }
             let changed = TerminalTransactionQualifiers(rawValue: UInt32(choice[3] & 0x5F) << 24)
             if changed.contains(.onlinePIN) { configuration.abilities.remove(.pinPad) }
             if changed.contains(.signature) { configuration.abilities.remove(.paper) }
-            // It follows from what is left.
-            if !changed.isEmpty { configuration.terminal[0x9F33] = nil }
+            if changed.contains(.emvContactChip) { configuration.abilities.remove(.contacts) }
+            if changed.contains(.offlineOnlyReader) { configuration.terminal[0x9F35] = [isATM ? 0x16 : 0x23] }
+            // They follow from what is left.
+            if !changed.isEmpty || isATM { configuration.terminal[0x9F33] = nil }
+            if changed.contains(.signature) { configuration.terminal[0x9F40]?[3] &= 0x30 }
             for index in configuration.combinations.indices {
                 configuration.combinations[index].floorLimit = Self.floorLimits[Int(choice[2] & 0x03)]
                 configuration.combinations[index].kernel3.checksUsageAtATM = isATM
@@ -110,8 +113,15 @@ public enum FuzzTargets {
                 }
                 // Kernel 3 has EMV mode, and no mag-stripe mode.
                 if changed.isEmpty { continue }
-                configuration.combinations[index].terminalTransactionQualifiers?.formUnion([.onlinePIN, .signature])
+                var qualifiers: TerminalTransactionQualifiers = [.emvContactChip, .onlinePIN, .signature]
+                // Nobody looks at a signature at an ATM; who never goes online sends no PIN there.
+                if isATM { qualifiers.remove(.signature) }
+                configuration.combinations[index].terminalTransactionQualifiers?.formUnion(qualifiers)
                 configuration.combinations[index].terminalTransactionQualifiers?.formSymmetricDifference(changed)
+                if isATM { configuration.combinations[index].terminalTransactionQualifiers?.remove(.signature) }
+                if changed.contains(.offlineOnlyReader) {
+                    configuration.combinations[index].terminalTransactionQualifiers?.remove(.onlinePIN)
+                }
             }
         }
     }

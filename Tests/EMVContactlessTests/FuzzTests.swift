@@ -44,7 +44,7 @@ import Testing
         #expect(other.configuration.terminal[0x9F35] == [0x14])
         #expect(other.configuration.combinations[0].floorLimit == 10_000_00)
         #expect(other.configuration.combinations[0].kernel3.checksUsageAtATM)
-        #expect(other.configuration.combinations[0].terminalTransactionQualifiers?.bytes.first == 0x37)
+        #expect(other.configuration.combinations[0].terminalTransactionQualifiers?.bytes.first == 0x35)
         #expect(Set((0...3).map { FuzzTargets.Bench([$0]).kind }) == Set(Transaction.Kind.allCases))
         #expect((1...20).allSatisfy { FuzzTargets.Bench([0, $0 << 3]).card != nil })
     }

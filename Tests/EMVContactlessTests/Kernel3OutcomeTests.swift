@@ -261,7 +261,7 @@ import Testing
         let activation = try Kernel3Bench().activation()
         var entryPoint = EntryPoint(
             configuration: try ReaderConfiguration(
-                environment: .test, abilities: [.pinPad, .paper],
+                environment: .test, abilities: [.pinPad, .paper, .contacts, .magneticStripe, .manualKeyEntry],
                 terminal: activation.terminalData.filter { [0x9F1A, 0x9F33].contains($0.key) },
                 combinations: [activation.combination]), kernels: Kernels.all)
         func respond(_ response: String) throws -> EntryPoint.Step {

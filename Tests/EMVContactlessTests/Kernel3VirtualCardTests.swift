@@ -138,7 +138,10 @@ import Testing
     private struct Play {
         private static func abilities(_ qualifiers: String) throws -> Set<ReaderConfiguration.Ability> {
             let bits = try wire(qualifiers)[0]
-            return Set((bits & 0x04 != 0 ? [.pinPad] : []) + (bits & 0x02 != 0 ? [.screen] : []))
+            let abilities: [(UInt8, ReaderConfiguration.Ability)] = [
+                (0x10, .contacts), (0x04, .pinPad), (0x02, .screen),
+            ]
+            return Set(abilities.filter { bits & $0.0 != 0 }.map(\.1))
         }
 
         let final: FinalOutcome

@@ -16,7 +16,8 @@ import Testing
         let name = more.prefix { $0 != ":" }
         let members = sound.filter { !$0.hasPrefix(name) } + [more]
         return """
-            {"environment": "test", "abilities": ["pinPad", "screen"], "terminal": {"9F1A": "0276", "9F33": "E0F8C8"},
+            {"environment": "test", "terminal": {"9F1A": "0276", "9F33": "E0F8C8"},
+             "abilities": ["pinPad", "screen", "contacts", "magneticStripe", "manualKeyEntry"],
              "combinations": [{\(members.joined(separator: ", "))}]}
             """
     }
@@ -25,7 +26,7 @@ import Testing
         let configuration = try decode(
             """
             {
-              "environment": "live", "abilities": ["paper", "pinPad"],
+              "environment": "live", "abilities": ["paper", "pinPad", "contacts", "magneticStripe", "manualKeyEntry"],
               "terminal": { "9F1A": "0276", "9F33": "E0F8C8", "9F35": "22", "DF8117": "60" },
               "combinations": [
                 { "aid": "a0000000031010", "kernel": "03", "transactionTypes": ["purchase", "refund"],
@@ -36,7 +37,9 @@ import Testing
               ]
             }
             """)
-        #expect(configuration.environment == .live && configuration.abilities == [.pinPad, .paper])
+        #expect(
+            configuration.environment == .live
+                && configuration.abilities == [.pinPad, .paper, .contacts, .magneticStripe, .manualKeyEntry])
         #expect(
             configuration.terminal == [
                 0x9F1A: [0x02, 0x76], 0x9F33: [0xE0, 0xF8, 0xC8], 0x9F35: [0x22], 0xDF8117: [0x60],
@@ -157,9 +160,9 @@ import Testing
         #expect(found?.path == "combinations[0].terminalTransactionQualifiers")
     }
 
-    /// Terminal Country Code, and for Kernel 2 Terminal Type and Additional Terminal Capabilities; EMV Book 3, table 33, has
+    /// Terminal Country Code, and for Kernel 2 Terminal Type; EMV Book 3, table 33, has
     /// them for every terminal.
-    @Test(arguments: [(3, 0x9F1A), (2, 0x9F1A), (2, 0x9F35), (2, 0x9F40)] as [(KernelIdentifier, TLVTag)])
+    @Test(arguments: [(3, 0x9F1A), (2, 0x9F1A), (2, 0x9F35)] as [(KernelIdentifier, TLVTag)])
     func kernelsNeedTheTerminalsData(_ kernel: KernelIdentifier, _ tag: TLVTag) throws {
         var configuration = ReaderConfiguration.test
         configuration.combinations.removeAll { $0.kernel != kernel }

@@ -99,7 +99,8 @@ import Testing
         var options = PaymentCardReader.Options()
         options.includeErrorInReadResult = inResult
         let bench = try await KioskBench(options: options) { configuration in
-            // No amount has to go online.
+            // Cards can be inserted; no amount has to go online.
+            configuration.terminal.abilities.insert(.contacts)
             for index in configuration.terminal.combinations.indices {
                 configuration.terminal.combinations[index].floorLimit = nil
             }

@@ -27,7 +27,8 @@ import Testing
 
     /// A reader with a floor limit of 1,000.00.
     private static let offline = """
-        {"environment": "test", "abilities": ["pinPad", "paper"], "terminal": {"9F1A": "0276", "9F33": "E0F8C8", "9F35": "22"},
+        {"environment": "test", "abilities": ["pinPad", "paper", "contacts", "magneticStripe", "manualKeyEntry"],
+         "terminal": {"9F1A": "0276", "9F33": "E0F8C8", "9F35": "22"},
          "combinations": [{"aid": "A0000000031010", "kernel": "03", "floorLimit": 100000, "cvmRequiredLimit": 5000,
                            "terminalTransactionQualifiers": "36004000"}]}
         """

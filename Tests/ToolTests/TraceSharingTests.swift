@@ -24,12 +24,14 @@ import Testing
     /// Readers that let the card approve offline, and that authenticate it for an online authorisation.
     private static let configurations = [
         "offline": """
-        {"environment": "test", "abilities": ["pinPad", "paper"], "terminal": {"9F1A": "0276", "9F33": "E0F8C8", "9F35": "22"},
+        {"environment": "test", "abilities": ["pinPad", "paper", "contacts", "magneticStripe", "manualKeyEntry"],
+         "terminal": {"9F1A": "0276", "9F33": "E0F8C8", "9F35": "22"},
          "combinations": [{"aid": "A0000000031010", "kernel": "03", "floorLimit": 100000,
                            "cvmRequiredLimit": 5000, "terminalTransactionQualifiers": "36004000"}]}
         """,
         "online": """
-        {"environment": "test", "abilities": ["pinPad", "paper"], "terminal": {"9F1A": "0276", "9F33": "E0F8C8", "9F35": "22"},
+        {"environment": "test", "abilities": ["pinPad", "paper", "contacts", "magneticStripe", "manualKeyEntry"],
+         "terminal": {"9F1A": "0276", "9F33": "E0F8C8", "9F35": "22"},
          "combinations": [{"aid": "A0000000031010", "kernel": "03", "floorLimit": 1,
                            "cvmRequiredLimit": 5000, "terminalTransactionQualifiers": "37004000"}]}
         """,

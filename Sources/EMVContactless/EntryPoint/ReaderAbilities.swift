@@ -1,7 +1,7 @@
 import SmartCard
 
 extension ReaderConfiguration {
-    /// A means by which a reader can verify cardholders.  On-device verification needs none.
+    /// A piece of equipment of a reader.  A reader without any has only its antenna, and consumer devices verify cardholders.
     public enum Ability: String, Hashable, Sendable, CaseIterable, Codable {
         /// A PIN can be entered, for the issuer to verify.
         case pinPad
@@ -9,97 +9,237 @@ extension ReaderConfiguration {
         case paper
         /// The cardholder can sign on a screen.
         case screen
+        /// A display for the attendant or the cardholder.
+        case display
+        /// Letters, digits and functions can be entered.
+        case keyboard
+        /// Chip cards can be inserted.
+        case contacts
+        /// Magnetic stripes are read.
+        case magneticStripe
+        /// Account numbers can be keyed in.
+        case manualKeyEntry
     }
 }
 
-extension Set<ReaderConfiguration.Ability> {
-    private var takesSignatures: Bool { contains(.paper) || contains(.screen) }
+/// Some bits of a data object of the terminal's, and what a reader needs to advertise them.
+private struct Advertisement: Sendable {
+    enum Need: Hashable, Sendable {
+        case ability(ReaderConfiguration.Ability)
+        /// By the Terminal Type, 9F35 (EMV Book 4, Annex A1).
+        case attended, online, offline
 
-    /// Bits of tag 9F33, byte 2, and of DF8118.
-    fileprivate var methods: CVMCapability {
-        var methods: CVMCapability = []
-        if contains(.pinPad) { methods.insert(.onlinePIN) }
-        if takesSignatures { methods.insert(.signature) }
-        return methods
+        init(_ name: Substring) {
+            switch name {
+            case "attended": self = .attended
+            case "online": self = .online
+            case "offline": self = .offline
+            default:
+                guard let ability = ReaderConfiguration.Ability(rawValue: String(name)) else {
+                    preconditionFailure("no ability")
+                }
+                self = .ability(ability)
+            }
+        }
+
+        func isMet(by abilities: Set<ReaderConfiguration.Ability>, type: UInt8) -> Bool {
+            switch self {
+            case .ability(let ability): abilities.contains(ability)
+            case .attended: (1...3).contains(type & 0x0F)
+            case .online: TerminalActionAnalysis.OnlineCapability(terminalType: type) != .offlineOnly
+            case .offline: TerminalActionAnalysis.OnlineCapability(terminalType: type) == .offlineOnly
+            }
+        }
+
+        /// What meets it.
+        var remedy: String {
+            switch self {
+            case .ability(let ability): "add “\(ability.rawValue)” to the abilities"
+            case .attended: "let the Terminal Type, 9F35, be an attended one"
+            case .online: "let the Terminal Type, 9F35, be one that goes online"
+            case .offline: "let the Terminal Type, 9F35, be one that never goes online"
+            }
+        }
     }
 
-    fileprivate var qualifiers: TerminalTransactionQualifiers {
-        var qualifiers: TerminalTransactionQualifiers = []
-        if contains(.pinPad) { qualifiers.insert(.onlinePIN) }
-        if takesSignatures { qualifiers.insert(.signature) }
-        return qualifiers
+    enum Following: Substring, Sendable {
+        case whereMet = "+"
+        case unattended = "u"
+        case never = "-"
     }
 
-    /// The value of DF811E; F0: not applicable.
-    fileprivate var magStripeMethod: UInt8 { takesSignatures ? 0x10 : contains(.pinPad) ? 0x20 : 0xF0 }
+    let tag: TLVTag
+    /// From 0 on.
+    let byte: Int
+    let mask: UInt8
+    let value: UInt8
+    /// One of each.
+    let needs: [[Need]]
+    /// Where it is advertised unless the configuration says otherwise.
+    let following: Following
 
-    /// Returns the ability that an advertised value lacks; nil if none is missing.
-    fileprivate func missing(for methods: CVMCapability) -> String? {
-        let pins: CVMCapability = [.plaintextOfflinePIN, .onlinePIN, .encipheredOfflinePIN]
-        if !contains(.pinPad), !methods.isDisjoint(with: pins) {
-            return "a PIN needs a PIN pad: add “pinPad” to the abilities, or leave the PIN out"
+    /// Tag, byte, bits or what they are; needs, of which one of several will do; where it follows from them.
+    ///
+    /// 9F33: EMV Book 4, Annex A2, where a signature has an attendant.  9F40: Annex A3; what a terminal prints and shows is for its
+    /// attendant, where it has one.  9F66: EMV Contactless Book A, table 5-4.  DF8117 to DF812C: Book C-2, A.1; a signature goes
+    /// before a PIN, and F0 is “not applicable”.
+    private static let text = """
+        9F33   1 80    manualKeyEntry                  +
+        9F33   1 40    magneticStripe                  +
+        9F33   1 20    contacts                        +
+        9F33   2 80    pinPad,contacts                 -
+        9F33   2 40    pinPad,online                   +
+        9F33   2 20    paper/screen,attended           +
+        9F33   2 10    pinPad,contacts                 -
+        9F33   2 08    -                               +
+        9F40   3 80    pinPad/keyboard/manualKeyEntry  +
+        9F40   3 40    keyboard                        +
+        9F40   3 20    pinPad/keyboard                 +
+        9F40   3 10    keyboard                        +
+        9F40   4 80    paper/screen,attended           +
+        9F40   4 40    paper/screen                    u
+        9F40   4 20    display/screen,attended         +
+        9F40   4 10    display/screen                  u
+        9F66   1 10    contacts                        +
+        9F66   1 08    offline                         +
+        9F66   1 04    pinPad,online                   +
+        9F66   1 02    paper/screen,attended           +
+        9F66   2 20    pinPad,contacts                 -
+        DF8117 1 80    manualKeyEntry                  +
+        DF8117 1 40    magneticStripe                  +
+        DF8117 1 20    contacts                        +
+        DF8118 1 80    pinPad,contacts                 -
+        DF8118 1 40    pinPad,online                   +
+        DF8118 1 20    paper/screen,attended           +
+        DF8118 1 10    pinPad,contacts                 -
+        DF8119 1 80    pinPad,contacts                 -
+        DF8119 1 40    pinPad,online                   -
+        DF8119 1 20    paper/screen,attended           -
+        DF8119 1 10    pinPad,contacts                 -
+        DF8119 1 08    -                               +
+        DF811E 1 F0=10 paper/screen,attended           +
+        DF811E 1 F0=20 pinPad,online                   +
+        DF811E 1 F0=F0 -                               +
+        DF812C 1 F0=10 paper/screen,attended           -
+        DF812C 1 F0=20 pinPad,online                   -
+        """
+
+    static let byTag = Dictionary(grouping: text.split(separator: "\n").map { Advertisement($0) }, by: \.tag)
+
+    private init(_ line: Substring) {
+        let columns = line.split(separator: " ")
+        guard columns.count == 5, let tag = UInt32(columns[0], radix: 16), let byte = Int(columns[1]),
+            let mask = UInt8(columns[2].prefix(2), radix: 16), let value = UInt8(columns[2].suffix(2), radix: 16),
+            let following = Following(rawValue: columns[4])
+        else { preconditionFailure("five columns") }
+        (self.tag, self.byte, self.mask, self.value) = (TLVTag(rawValue: tag), byte - 1, mask, value)
+        needs =
+            columns[3] == "-" ? [] : columns[3].split(separator: ",").map { $0.split(separator: "/").map { Need($0) } }
+        self.following = following
+    }
+}
+
+/// A reader, by what it can advertise.
+private struct Advertiser {
+    let abilities: Set<ReaderConfiguration.Ability>
+    let type: UInt8
+
+    /// - Parameter type: 9F35; without one a terminal is attended, and can go online.
+    init(_ abilities: Set<ReaderConfiguration.Ability>, type: [UInt8]?) {
+        self.abilities = abilities
+        self.type = type?.first ?? 0x22
+    }
+
+    private func missing(for row: Advertisement) -> [Advertisement.Need]? {
+        row.needs.first { !$0.contains { $0.isMet(by: abilities, type: type) } }
+    }
+
+    /// The values that follow, by tag.
+    var values: [TLVTag: [UInt8]] {
+        let lengths: [TLVTag: Int] = [0x9F33: 3, 0x9F40: 5, 0x9F66: 4]
+        let isAttended = Advertisement.Need.attended.isMet(by: abilities, type: type)
+        var values: [TLVTag: [UInt8]] = [:]
+        for (tag, rows) in Advertisement.byTag {
+            var value = [UInt8](repeating: 0, count: lengths[tag] ?? 1)
+            for row in rows where value[row.byte] & row.mask == 0 && missing(for: row) == nil {
+                switch row.following {
+                case .whereMet: value[row.byte] |= row.value
+                case .unattended: value[row.byte] |= isAttended ? 0 : row.value
+                case .never: break
+                }
+            }
+            values[tag] = value
         }
-        if !takesSignatures, methods.contains(.signature) {
-            return "a signature needs paper or a screen: add “paper” or “screen” to the abilities, or leave it out"
+        return values
+    }
+
+    /// - Throws: ``ConfigurationError`` for the first bit that says more than the reader has, by its tag, its place and its name.
+    func check(_ data: [TLVTag: [UInt8]], _ path: String) throws(ConfigurationError) {
+        for (tag, value) in data.sorted(by: { $0.key < $1.key }) {
+            for row in Advertisement.byTag[tag] ?? []
+            where value.indices.contains(row.byte) && value[row.byte] & row.mask == row.value {
+                guard let missing = missing(for: row) else { continue }
+                var bit = [UInt8](repeating: 0, count: value.count)
+                bit[row.byte] = row.value
+                let meaning = BitTable[tag, tag == 0x9F66 ? .common : .mastercard]?.decode(bit).last {
+                    $0.byte > row.byte
+                }
+                throw ConfigurationError(
+                    path: path + (tag == 0x9F66 ? "" : ".\(tag)"),
+                    reason: "\(tag) \(meaning.map { "\($0)" } ?? ""): "
+                        + missing.map(\.remedy).joined(separator: ", or ") + "; or leave it out")
+            }
         }
-        return nil
     }
 }
 
 extension ReaderConfiguration {
-    /// The configuration, completed with the values that its abilities imply: the TTQ (Book A, table 5-4), and 9F33,
-    /// DF8118, DF8119, DF811E and DF812C (EMV Book 4, Annex A2; Book C-2, A.1).
+    /// The configuration with what its abilities advertise, where it has no values of its own; the TTQ have both.  Byte 1 of 9F40
+    /// are the combination's types of transactions, byte 3 of 9F33 is DF811F (Book C-2, 7.5).
     var advertised: ReaderConfiguration {
         var configuration = self
-        for index in combinations.indices {
-            func set(_ tag: TLVTag) -> [UInt8]? { combinations[index].data[tag] ?? terminal[tag] }
-            func derive(_ tag: TLVTag, _ value: @autoclosure () -> [UInt8]) {
-                if set(tag) == nil { configuration.combinations[index].data[tag] = value() }
+        let common = Advertiser(abilities, type: terminal[0x9F35]).values
+        for (index, combination) in combinations.enumerated() {
+            func set(_ tag: TLVTag) -> [UInt8]? { combination.data[tag] ?? terminal[tag] }
+            let own = combination.data[0x9F35]
+            var values = own == nil ? common : Advertiser(abilities, type: own).values
+            if let qualifiers = values.removeValue(forKey: 0x9F66).flatMap({ TerminalTransactionQualifiers($0) }) {
+                configuration.combinations[index].terminalTransactionQualifiers?.formUnion(qualifiers)
             }
-            derive(
-                0x9F33,
-                [set(0xDF8117)?.first ?? 0, abilities.methods.union(.noCVM).rawValue, set(0xDF811F)?.first ?? 0])
-            if combinations[index].kernel == 2 {
-                derive(0xDF8118, [abilities.methods.rawValue])
-                derive(0xDF8119, [CVMCapability.noCVM.rawValue])
-                derive(0xDF811E, [abilities.magStripeMethod])
-                derive(0xDF812C, [0x00])
+            if let input = set(0xDF8117)?.first { values[0x9F33]?[0] = input }
+            values[0x9F33]?[2] = set(0xDF811F)?.first ?? 0
+            values[0x9F40]?[0] = combination.transactionTypes.reduce(0) { $0 | $1.capability }
+            for (tag, value) in values where set(tag) == nil && (tag.length == 2 || combination.kernel == 2) {
+                configuration.combinations[index].data[tag] = value
             }
-            configuration.combinations[index].terminalTransactionQualifiers?.formUnion(abilities.qualifiers)
         }
         return configuration
     }
 
-    /// Checks the values against the abilities.
-    ///
     /// - Throws: ``ConfigurationError`` for a value that advertises more than the abilities.
     func validateAbilities() throws(ConfigurationError) {
-        func check(_ methods: CVMCapability, _ path: String) throws(ConfigurationError) {
-            if let reason = abilities.missing(for: methods) { throw ConfigurationError(path: path, reason: reason) }
-        }
-        func check(_ data: [TLVTag: [UInt8]], _ path: String) throws(ConfigurationError) {
-            for tag in [0x9F33, 0xDF8118, 0xDF8119, 0xDF811E, 0xDF812C] as [TLVTag] {
-                guard let value = data[tag], let first = value.first else { continue }
-                let methods: CVMCapability =
-                    switch tag {
-                    case 0x9F33: CVMCapability(terminalCapabilities: value) ?? []
-                    case 0xDF8118, 0xDF8119: CVMCapability(rawValue: first)
-                    // Mag-stripe mode: the upper half is the outcome's method.
-                    default: first & 0xF0 == 0x10 ? .signature : first & 0xF0 == 0x20 ? .onlinePIN : []
-                    }
-                try check(methods, "\(path).\(tag)")
-            }
-        }
-        try check(terminal, "terminal")
+        try Advertiser(abilities, type: terminal[0x9F35]).check(terminal, "terminal")
         for (index, combination) in combinations.enumerated() {
             let path = "combinations[\(index)]"
-            try check(combination.data, "\(path).data")
+            let own = combination.data[0x9F35]
+            let advertiser = Advertiser(abilities, type: own ?? terminal[0x9F35])
+            // The terminal's values count with the combination's terminal type.
+            try advertiser.check(
+                own == nil ? combination.data : terminal.merging(combination.data) { $1 }, "\(path).data")
             let qualifiers = combination.terminalTransactionQualifiers ?? []
-            var methods: CVMCapability = []
-            if qualifiers.contains(.onlinePIN) { methods.insert(.onlinePIN) }
-            if qualifiers.contains(.contactChipOfflinePIN) { methods.insert(.encipheredOfflinePIN) }
-            if qualifiers.contains(.signature) { methods.insert(.signature) }
-            try check(methods, "\(path).terminalTransactionQualifiers")
+            try advertiser.check([0x9F66: qualifiers.bytes], "\(path).terminalTransactionQualifiers")
+        }
+    }
+}
+
+extension Transaction.Kind {
+    /// Of tag 9F40, byte 1 (EMV Book 4, Annex A3); a refund has no bit there.
+    fileprivate var capability: UInt8 {
+        switch self {
+        case .purchase: 0x60
+        case .cash: 0x80
+        case .purchaseWithCashback: 0x70
+        case .refund: 0
         }
     }
 }

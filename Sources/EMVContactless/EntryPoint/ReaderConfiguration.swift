@@ -8,8 +8,8 @@ public import SmartCard
 ///
 ///     {
 ///       "environment": "test",
-///       "abilities": ["pinPad", "paper"],
-///       "terminal": { "9F1A": "0276", "9F35": "22", "9F40": "6000F0A001" },
+///       "abilities": ["pinPad", "paper", "contacts"],
+///       "terminal": { "9F1A": "0276", "9F35": "22" },
 ///       "combinations": [
 ///         { "aid": "A0000000031010", "kernel": "03", "transactionTypes": ["purchase", "refund"],
 ///           "transactionLimit": 100000, "cvmRequiredLimit": 5000, "floorLimit": 0,
@@ -24,21 +24,22 @@ public import SmartCard
 /// of ``Kernel3/Options`` and ``Kernel3/DynamicReaderLimits``, with their initializers' defaults.  An unknown key is an
 /// error.
 ///
-/// `abilities` (``Ability``) lists the reader's means of cardholder verification.  They imply bits 3 and 2 of byte 1 of
-/// the TTQ, byte 2 of the Terminal Capabilities, 9F33, and for Kernel 2 DF8118, DF8119, DF811E and DF812C.  These values
-/// may be set to less, except for the TTQ; setting more is an error.  Without `abilities` consumer devices verify their
-/// cardholders, or nobody does.
+/// `abilities` (``Ability``) lists what the reader has.  With the Terminal Type, 9F35, they imply bits 5 to 2 of byte 1 of the TTQ,
+/// the Terminal Capabilities, 9F33, the Additional Terminal Capabilities, 9F40, and for Kernel 2 DF8117 to DF8119, DF811E and
+/// DF812C.  A signature and an attendant's display or printer require an attended terminal type; an online PIN requires one that
+/// goes online.  These values may be set to less, except for the TTQ; setting more is an error, which names tag and bit.  Without
+/// `abilities` the reader has only its antenna: consumer devices verify their cardholders, or nobody does.  The code tables of 9F40
+/// are advertised only if they are set.
 ///
-/// Kernel 3 requires the Terminal Country Code, 9F1A.  Kernel 2 also requires the Terminal Type, 9F35, and the
-/// Additional Terminal Capabilities, 9F40.  Set them in `terminal`, or in the `data` of each combination of the kernel.
-/// Data that a card or an issuer sends cannot be set.
+/// Kernel 3 requires the Terminal Country Code, 9F1A.  Kernel 2 also requires the Terminal Type, 9F35.  Set them in `terminal`,
+/// or in the `data` of each combination of the kernel.  Data that a card or an issuer sends cannot be set.
 ///
 /// A repeated key in an object is not detected: the decoder uses one of the two, `JSONDecoder` the first.  Bits of the
 /// TTQ without a name in ``TerminalTransactionQualifiers`` are sent to the card unchanged, since a scheme may use them.
 public struct ReaderConfiguration: Hashable, Sendable {
     /// The environment of the trusted certification authority keys.
     public var environment: CAPublicKey.Environment
-    /// The reader's means of cardholder verification.
+    /// The equipment of the reader, which limits what it advertises.
     public var abilities: Set<Ability>
     /// The terminal's data objects, by tag.
     public var terminal: [TLVTag: [UInt8]]
@@ -180,6 +181,9 @@ extension ReaderConfiguration {
                 throw ConfigurationError(
                     path: path, reason: "\(value.count) bytes, where \(element.name) has \(element.length.text)")
             }
+            if tag == 0x9F35, BitTable[tag]?.decode(value).first?.kind != .known {
+                throw ConfigurationError(path: path, reason: "none of EMV Book 4, Annex A1")
+            }
             if element.format == .numeric, value.hex.contains(where: { !$0.isNumber }) {
                 throw ConfigurationError(path: path, reason: "\(element.name) has decimal digits only")
             }
@@ -188,11 +192,11 @@ extension ReaderConfiguration {
 }
 
 extension Combination {
-    /// The terminal's mandatory data for the kernel, besides 9F33, which is always present.  Both kernels compare 9F1A
-    /// with the issuer's country (Book C-3, 5.5.1; Book C-2, 7.7); Kernel 2 uses 9F35 and 9F40 (7.7 and 7.8).
+    /// The mandatory data that must be set for the kernel: 9F33 and 9F40 follow from the abilities.  Both kernels compare 9F1A
+    /// with the issuer's country (Book C-3, 5.5.1; Book C-2, 7.7); Kernel 2 uses 9F35 (7.7 and 7.8).
     fileprivate var mandatoryData: [TLVTag] {
         switch kernel {
-        case 2: Kernel2.mandatoryData.filter { $0 != 0x9F33 }
+        case 2: Kernel2.mandatoryData.filter { ![0x9F33, 0x9F40].contains($0) }
         case 3: [0x9F1A]
         default: []
         }

@@ -1,20 +1,24 @@
 import SmartCard
 
 extension ReaderConfiguration {
-    /// An attended online test terminal in Germany, with a PIN pad and a printer, for the applications of every scheme
+    /// An attended online test terminal in Germany, with all the equipment of a till, for the applications of every scheme
     /// that has a contactless kernel.  It accepts only cards of test environments, and so can take no money.
     ///
     /// Limits: 10,000.00 for a transaction, no offline floor limit, cardholder verification from 50.00 on.
     public static let test = Self(
-        unchecked: .test, abilities: [.pinPad, .paper], terminal: testTerminal, combinations: testCombinations)
+        unchecked: .test,
+        abilities: [.pinPad, .paper, .display, .keyboard, .contacts, .magneticStripe, .manualKeyEntry],
+        terminal: testTerminal.merging([
+            0x9F33: [0xE0, 0xF8, 0xC8],  // terminal capabilities: offline PINs, too
+            0x9F40: [0x60, 0x00, 0xF0, 0xA0, 0x01],  // additional terminal capabilities: code table 1
+        ]) { $1 }, combinations: testCombinations)
 
     /// The same terminal, unattended, with an antenna and nothing else.  From 50.00 on the consumer device verifies
     /// the cardholder, or the transaction ends by the kernel's rules.
     public static let unattendedTest = Self(
         unchecked: .test, abilities: [],
-        terminal: testTerminal.filter { $0.key != 0x9F33 }.merging([
-            0x9F35: [0x25],  // terminal type: unattended, offline with online capability
-            0x9F40: [0x60, 0x00, 0x00, 0x00, 0x01],  // additional terminal capabilities: no keys, no printer
+        terminal: testTerminal.merging([
+            0x9F35: [0x25]  // terminal type: unattended, offline with online capability
         ]) { $1 }, combinations: testCombinations)
 
     private static let testCombinations = testApplications.flatMap { kernel, aids in
@@ -34,8 +38,6 @@ extension ReaderConfiguration {
     private static let testTerminal: [TLVTag: [UInt8]] = [
         0x9F1A: [0x02, 0x76],  // terminal country code: Germany
         0x9F35: [0x22],  // terminal type: attended, offline with online capability
-        0x9F33: [0xE0, 0xF8, 0xC8],  // terminal capabilities
-        0x9F40: [0x60, 0x00, 0xF0, 0xA0, 0x01],  // additional terminal capabilities
         0x9F15: [0x59, 0x99],  // merchant category code
         0x9F16: Array("TEST MERCHANT  ".utf8),  // merchant identifier
         0x9F1C: Array("TESTTERM".utf8),  // terminal identification
@@ -72,7 +74,7 @@ extension ReaderConfiguration {
         Combination(
             aid: aid, kernel: kernel, transactionLimit: 1_000_000, floorLimit: 0, cvmRequiredLimit: 5_000,
             terminalTransactionQualifiers: kernel == 3
-                ? [.emvMode, .emvContactChip, .issuerUpdateProcessing, .consumerDeviceCVM]
+                ? [.emvMode, .issuerUpdateProcessing, .consumerDeviceCVM]
                 : nil,
             statusCheck: false, zeroAmountAllowed: true, data: kernel == 2 ? kernel2Data(aid) : [:])
     }
@@ -82,7 +84,6 @@ extension ReaderConfiguration {
     private static func kernel2Data(_ aid: AID) -> [TLVTag: [UInt8]] {
         let isMaestro = aid.bytes.starts(with: [0xA0, 0x00, 0x00, 0x00, 0x04, 0x30, 0x60])
         return [
-            0xDF8117: [0xE0],  // card data input capability
             0xDF811B: [isMaestro ? 0xB0 : 0x30],  // kernel configuration: on-device verification, relay resistance
             0xDF811D: [0x02],  // torn transactions
             0xDF811F: [0x08],  // security capability: CDA

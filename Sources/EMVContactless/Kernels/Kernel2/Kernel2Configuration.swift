@@ -3,7 +3,7 @@ import SmartCard
 /// The configuration of Kernel 2: data objects, set in the combination's data or the terminal's, with defaults from
 /// Book C-2, table 4.3.
 ///
-/// Unless DF811D is set, two torn transactions are kept, where the book's default is none.  The objects in
+/// Unless DF811D is set, two torn transactions are kept, where the book's default is 00, none.  The objects in
 /// ``mandatoryData`` have no default.
 ///
 /// Three limits have another source: if DF8123 to DF8126 are not set, those of the ``Combination`` apply.
