@@ -105,6 +105,19 @@ struct JournalDiskTests {
         #expect(left.map(\.state) == [.asked] && first.state == .settled)
     }
 
+    @Test("what a program that was ended has left without its name is no payment, and is gone at the next start")
+    func withoutItsName() async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "journal-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: folder) }
+        _ = try await PaymentJournal(folder: folder).begin(Self.payment)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.path)
+        let name = try #require(names.first)
+        let half = folder.appending(path: "other.new")
+        try FileManager.default.copyItem(at: folder.appending(path: name), to: half)
+        #expect(try await Self.leftovers(in: folder).map(\.payment.id) == ["payment-1"])
+        #expect(names.count == 1 && !FileManager.default.fileExists(atPath: half.path))
+    }
+
     /// What another run of the program finds, as soon as the journal's thread has let go of what is over.
     private static func leftovers(in folder: URL) async throws -> [OpenPayment] {
         let end = ContinuousClock.now + .seconds(30)

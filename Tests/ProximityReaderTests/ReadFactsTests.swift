@@ -37,6 +37,24 @@ import Testing
         try await read(card, "12.34", configuration, outcome, error)
     }
 
+    /// EMV Contactless Book B, 3.1.1.5 and 3.1.1.13: 10,000.00 is the limit of every combination.
+    @Test("a payment that Start A refuses asks for no card")
+    func refusedBeforeACard() async throws {
+        let bench = try await Bench()
+        let session = try await bench.reader.prepare(using: bench.token())
+        let log = await EventLog(bench.reader)
+        await expect("cardNotSupported") {
+            _ = try await session.readPaymentCard(PaymentCardTransactionRequest(amount: 10_000, currencyCode: "EUR"))
+        }
+        await expect("readCancelled") {
+            let next = Task { try await session.readPaymentCard(purchase) }
+            try await log.wait(for: "readyForTap")
+            #expect(try await session.cancelRead())
+            _ = try await next.value
+        }
+        #expect(await log.names.count { $0 == "readyForTap" } == 1, "the next one's")
+    }
+
     /// Reads a card twice: with its error in the result, and thrown.
     private func read(
         _ card: String, _ amount: String, _ configuration: ReaderConfiguration,

@@ -40,6 +40,34 @@ import Testing
         _ = try await bench.reader.prepareStoreAndForward()
     }
 
+    @Test(
+        "where the configuration names neither issuer nor audience, payments are stored only after a token that names both"
+    )
+    func storingForSomebody() async throws {
+        let bench = try await Bench {
+            $0.storeAndForward = .init(limits: ["EUR": .init(perPayment: 50, total: 100)])
+            ($0.tokenIssuer, $0.tokenAudience) = (nil, nil)
+        }
+        let claims = try claims(bench)
+        for (claim, value) in [("aud", nil), ("aud", "[]"), ("iss", #""""#)] as [(String, String?)] {
+            var short = claims
+            short[claim] = value
+            let token = try token(short, header: reader, bench)
+            if try await !bench.reader.isAccountLinked(using: token) {
+                try await bench.reader.linkAccount(using: token)
+            }
+            _ = try await bench.reader.prepare(using: token)
+            await expect("storeAndForwardNotAllowed") { _ = try await bench.reader.prepareStoreAndForward() }
+        }
+        var none = claims
+        none["iss"] = nil
+        await expect("invalidReaderToken") {
+            _ = try await bench.reader.prepare(using: token(none, header: reader, bench))
+        }
+        _ = try await bench.reader.prepare(using: token(claims, header: reader, bench))
+        _ = try await bench.reader.prepareStoreAndForward()
+    }
+
     @Test("a token in which a member stands twice names no key, whichever of the two is good")
     func duplicates() async throws {
         let bench = try await Bench()

@@ -57,7 +57,7 @@ public struct ContactlessTerminal: Sendable {
     /// Performs Start A alone, with pre-processing, before the wait for a card (Book B, 3.1).
     ///
     /// - Returns: the report of a transaction that pre-processing refuses; nil if a card is to be presented, in which
-    ///   case ``perform(_:in:preProcessing:layers:authorise:exchange:show:)`` follows.
+    ///   case ``perform(_:in:layers:authorise:exchange:show:)`` follows.
     public func refusal(of transaction: Transaction, show: (UserInterfaceRequest) -> Void = { _ in }) -> Report? {
         var entryPoint = entryPoint
         let step = entryPoint.next(.startA(transaction))
@@ -76,7 +76,6 @@ public struct ContactlessTerminal: Sendable {
     ///
     /// - Parameters:
     ///   - field: is left on, with the card in it.
-    ///   - preProcessing: false to begin at Start B, for a reader that does not know the amount in advance.
     ///   - layers: wraps the channel between the kernel and the card, such as with a traffic log or a recorder.
     ///   - exchange: receives a kernel's data for the terminal while the card is present, and returns the data objects
     ///     that the kernel requests, or none; the card waits.  Without it the answer is empty.
@@ -88,7 +87,7 @@ public struct ContactlessTerminal: Sendable {
     /// - Throws: `CardError` if the reader fails, or no card is presented, before the issuer has answered;
     ///   `CancellationError`; errors of `authorise`.
     public func perform(
-        _ transaction: Transaction, in field: some ContactlessField, preProcessing: Bool = true,
+        _ transaction: Transaction, in field: some ContactlessField,
         layers: (any CardChannel) -> any CardChannel = { $0 },
         authorise: (@Sendable (FinalOutcome) async throws -> OnlineResponse?)? = nil,
         exchange: (@Sendable (DataExchange) async throws -> DataRecord)? = nil,
@@ -100,7 +99,7 @@ public struct ContactlessTerminal: Sendable {
         var notes: [String] = []
         var channel: (any CardChannel)?
         var onlineRequest: FinalOutcome?
-        var event = preProcessing ? EntryPoint.Event.startA(transaction) : .startB(transaction)
+        var event = EntryPoint.Event.startA(transaction)
         func report(_ final: FinalOutcome) -> Report {
             Report(
                 final: final, onlineRequest: onlineRequest, exchanges: exchanges, notes: notes,

@@ -80,7 +80,9 @@ struct ReaderToken: Sendable {
         issuer = claims.iss
         merchant = claims.mid
         terminalProfile = claims.tpid
-        isForStoring = verified.purpose == .reading && claims.iat != nil && claims.aud?.values.isEmpty == false
+        isForStoring =
+            verified.purpose == .reading && claims.iat != nil && !claims.iss.isEmpty
+            && claims.aud?.values.isEmpty == false
     }
 
     /// Restores the token with which the reader was prepared.
