@@ -108,6 +108,16 @@ public struct Model: Hashable, Sendable {
         return byID ?? all.first(where: isNamed)
     }
 
+    /// The longest command APDU in bytes that gets through; nil where the card alone limits it.
+    public var longestCommand: Int? {
+        switch extendedAPDUs {
+        // Header, Lc, 255 bytes and Le (ISO/IEC 7816-3, 12.1).
+        case .no: 261
+        case .yes: nil
+        case .failBeyond(let count): count
+        }
+    }
+
     /// - Throws: `CardError` of kind `unsupported` for firmware that cannot be used.
     public func check(firmware: String) throws {
         guard unusableFirmware.contains(where: firmware.hasPrefix) else { return }

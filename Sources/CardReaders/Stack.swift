@@ -1,8 +1,8 @@
 public import Logging
 public import SmartCard
 
-/// The layers over a card's channel, in their one order: time limit, GET RESPONSE (61xx), wrong Le (6Cxx), traffic log,
-/// recorder.
+/// The layers over a card's channel, in their one order: time limit, command chaining where the reader needs it, GET RESPONSE
+/// (61xx), wrong Le (6Cxx), traffic log, recorder.
 ///
 ///     let channel = Stack(logger: logger).over(card)
 public struct Stack: Sendable {
@@ -19,24 +19,28 @@ public struct Stack: Sendable {
     public static let longestExchange = Duration.seconds(60)
 
     private let statusWords: StatusWords
+    private let longestCommand: Int?
     private let timeLimit: Duration?
     private let logger: Logger?
     private let record: RecorderLayer.Record?
 
     /// - Parameters:
+    ///   - model: the reader's, whose ``Model/longestCommand`` counts; nil: every command is sent as it is.
     ///   - timeLimit: of an exchange at the transport; nil: none but the driver's.
     ///   - logger: where exchanges go at trace level, masked; see `TrafficLogLayer`.
     ///   - record: sees each exchange in the clear, as the caller sees it.
     public init(
-        _ statusWords: StatusWords = .ofISO7816, timeLimit: Duration? = Stack.longestExchange, logger: Logger? = nil,
-        record: RecorderLayer.Record? = nil
+        _ statusWords: StatusWords = .ofISO7816, for model: Model? = nil,
+        timeLimit: Duration? = Stack.longestExchange, logger: Logger? = nil, record: RecorderLayer.Record? = nil
     ) {
+        longestCommand = model?.longestCommand
         (self.statusWords, self.timeLimit, self.logger, self.record) = (statusWords, timeLimit, logger, record)
     }
 
     public func over(_ transport: any CardChannel) -> any CardChannel {
         var channel = transport
         if let timeLimit { channel = TimeLimitLayer(channel, limit: timeLimit) }
+        if let longestCommand { channel = CommandChainingLayer(channel, longestCommand: longestCommand) }
         if statusWords == .ofISO7816 { channel = WrongLeLayer(GetResponseLayer(channel)) }
         if let logger { channel = TrafficLogLayer(channel, logger: logger) }
         if let record { channel = RecorderLayer(channel, record: record) }

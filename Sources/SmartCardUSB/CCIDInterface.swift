@@ -6,6 +6,7 @@ import Waiting
 ///
 /// It is given back when the last reference to it goes.
 final class CCIDInterface: Sendable {
+    /// That of the first slot.
     let pipe: CCIDPipe
     let slots: [CCIDSlot]
     /// Why it is over; nil while it is open.
@@ -16,10 +17,11 @@ final class CCIDInterface: Sendable {
     /// Has a reader that hangs reset, and returns what to tell of it.
     typealias HangAction = @Sendable () async -> CardError
 
-    private init(_ pipe: CCIDPipe) {
-        self.pipe = pipe
-        slots = (0..<pipe.function.descriptor.slotCount).map { CCIDSlot(pipe, number: UInt8(clamping: $0)) }
-        pipe.readerIsGone = { [weak self] in self?.end() }
+    private init(_ opened: CCIDPipe) {
+        let pipes = opened.pipesOfSlots()
+        pipe = pipes.first ?? opened
+        slots = pipes.enumerated().map { CCIDSlot($1, number: UInt8(clamping: $0)) }
+        for pipe in pipes { pipe.readerIsGone = { [weak self] in self?.end() } }
         for slot in slots { slot.explain = { [weak self] error in await self?.explain(error) ?? error } }
     }
 

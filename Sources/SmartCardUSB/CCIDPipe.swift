@@ -10,7 +10,6 @@ import Waiting
 /// end, unseen.  Either way the next one goes out after it.
 final class CCIDPipe: Sendable {
     private struct State {
-        var sequence: UInt8
         var running: Job?
         var waiting: [Job] = []
         /// Endpoints that have to be cleared before the next command.
@@ -97,7 +96,9 @@ final class CCIDPipe: Sendable {
     /// Where the interfaces of a device take turns, theirs.
     private let deviceTurn: USBTurn?
     private let readSize: Int
-    private let state: Lock<State>
+    /// bSeq, which counts the messages of all slots.
+    private let sequence: Lock<UInt8>
+    private let state = Lock(State())
     private let goneAction = Lock<(@Sendable () -> Void)?>(nil)
 
     /// - Parameter sequence: the bSeq to begin with.  Two sessions should not begin alike: an answer that the last one
@@ -111,7 +112,33 @@ final class CCIDPipe: Sendable {
         (self.link, self.function, self.quirks, self.timeouts) = (link, function, quirks, timeouts)
         let packets = function.descriptor.maximumAnswer / function.packetSize + 1
         readSize = packets * function.packetSize
-        state = Lock(State(sequence: sequence))
+        self.sequence = Lock(sequence)
+    }
+
+    /// A pipe for one slot of several that take commands at once.
+    private init(_ pipe: CCIDPipe, over link: any USBLink, places: USBTurn) {
+        (self.link, deviceTurn, sequence) = (link, places, pipe.sequence)
+        (function, quirks, timeouts, readSize) = (pipe.function, pipe.quirks, pipe.timeouts, pipe.readSize)
+    }
+
+    /// A pipe for each slot: the same one, unless the reader takes commands for several slots at once (bMaxCCIDBusySlots, USB
+    /// CCID 1.10, 5.1).  This one is used no more then.
+    func pipesOfSlots() -> [CCIDPipe] {
+        let descriptor = function.descriptor
+        let busySlots = min(Int(descriptor.maximumBusySlots), descriptor.slotCount)
+        guard busySlots > 1, deviceTurn == nil else { return Array(repeating: self, count: descriptor.slotCount) }
+        let endpoints = SharedEndpoints(link, function, readSize: readSize)
+        let places = USBTurn(places: busySlots)
+        return (0..<descriptor.slotCount).map { slot in
+            CCIDPipe(self, over: endpoints.link(for: UInt8(clamping: slot)), places: places)
+        }
+    }
+
+    private func nextSequence() -> UInt8 {
+        sequence.withLock { sequence in
+            sequence &+= 1
+            return sequence
+        }
     }
 
     /// Called when a command finds the reader gone.
@@ -231,10 +258,9 @@ final class CCIDPipe: Sendable {
     /// Begins what is next in a job.
     private func begin(_ job: Job, _ state: inout State) -> Action {
         guard var command = job.next else { return .none }
-        state.sequence &+= 1
         command.slot = job.slot
         let exchange = CCIDExchange(
-            command, sequence: state.sequence, packetSize: function.packetSize,
+            command, sequence: nextSequence(), packetSize: function.packetSize,
             maximumAnswer: function.descriptor.maximumAnswer, quirks: quirks)
         let now = ContinuousClock.now
         let timeout = job.timeout * command.waitingTimes
@@ -341,9 +367,8 @@ final class CCIDPipe: Sendable {
     /// ABORT on the control endpoint and PC_to_RDR_Abort on the bulk endpoint belong together: same slot, same bSeq, and
     /// after the first the reader fails every command but the second (USB CCID 1.10, 5.3.1).
     private func requestAbort(_ job: Job, _ state: inout State) -> Action {
-        state.sequence &+= 1
         job.abort = .requested
-        return .requestAbort(sequence: state.sequence)
+        return .requestAbort(sequence: nextSequence())
     }
 
     private func abortIsRequested(_ result: Result<[UInt8], USBStatus>, _ sequence: UInt8, _ job: Job) {
@@ -425,29 +450,32 @@ func toTheEnd<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) asy
     }
 }
 
-/// Lets tasks through one after the other, in the order in which they came.
+/// Lets so many tasks through at once, in the order in which they came.
 final class USBTurn: Sendable {
     private struct State {
-        var isTaken = false
+        var free: Int
         var waiting: [Delivery<Void>] = []
+
+        mutating func take() -> Bool {
+            guard free > 0 else { return false }
+            free -= 1
+            return true
+        }
     }
 
-    private let state = Lock(State())
+    private let state: Lock<State>
+
+    init(places: Int = 1) { state = Lock(State(free: places)) }
 
     /// - Throws: `CancellationError`, at once, when the task is cancelled; the turn is not taken then.
     nonisolated(nonsending) func take() async throws {
-        if state.withLock({ state in
-            defer { state.isTaken = true }
-            return !state.isTaken
-        }) {
-            return
-        }
+        if state.withLock({ $0.take() }) { return }
         let delivery = Delivery<Void>()
         try await delivery.receive {
             let isFree = state.withLock { state in
-                if state.isTaken { state.waiting.append(delivery) }
-                defer { state.isTaken = true }
-                return !state.isTaken
+                let isFree = state.take()
+                if !isFree { state.waiting.append(delivery) }
+                return isFree
             }
             if isFree { hand(to: delivery) }
         }
@@ -468,9 +496,10 @@ final class USBTurn: Sendable {
     }
 
     func pass() {
-        let next = state.withLock { state in
-            state.isTaken = !state.waiting.isEmpty
-            return state.isTaken ? state.waiting.removeFirst() : nil
+        let next: Delivery<Void>? = state.withLock { state in
+            if !state.waiting.isEmpty { return state.waiting.removeFirst() }
+            state.free += 1
+            return nil
         }
         if let next { hand(to: next) }
     }
