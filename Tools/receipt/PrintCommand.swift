@@ -44,7 +44,7 @@ struct StatusCommand: AsyncParsableCommand {
     private struct Status: Encodable {
         let printer: String
         let isReady: Bool
-        /// What stands in the way; null if nothing does.
+        /// The condition that prevents printing; null if there is none.
         @OrNull var condition: String?
     }
 
