@@ -14,7 +14,7 @@ import Testing
 
     private static let table: [Row] = {
         let article = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../Sources/CardReaderAdapter/CardReaderAdapter.docc/Faults.md")
+            .appending(path: "../../Sources/CardReaderAdapter/Documentation.docc/Faults.md")
         let text = (try? String(contentsOf: article, encoding: .utf8)) ?? ""
         return text.split(separator: "\n").filter { $0.hasPrefix("| ") }.dropFirst().map { line in
             let cells = line.split(separator: "|").map { $0.trimmingCharacters(in: .whitespaces) }

@@ -17,7 +17,7 @@ import Testing
 
     static let rows: [Row] = {
         let page = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../Sources/KioskKit/KioskKit.docc/Answers.md")
+            .appending(path: "../../Sources/KioskKit/Documentation.docc/Answers.md")
         let lines = ((try? String(contentsOf: page, encoding: .utf8)) ?? "").split(separator: "\n")
         return lines.filter { $0.hasPrefix("|") }.dropFirst(2).map { line in
             let cells = line.split(separator: "|", omittingEmptySubsequences: false)

@@ -243,7 +243,7 @@ private final class FailingReader: CardReader {
         let result = try await session.readPaymentCard(purchase)
         let data = try #require(result.generalCardData.flatMap { Data(base64Encoded: $0) })
         let page = URL(filePath: #filePath).deletingLastPathComponent()
-            .appending(path: "../../Sources/ProximityReader/ProximityReader.docc/ProximityReader.md")
+            .appending(path: "../../Sources/ProximityReader/Documentation.docc/ProximityReader.md")
         let text = try String(contentsOf: page, encoding: .utf8)
         let sentence = try #require(text.firstRange(of: "data that is not secret: ")).upperBound
         let tags = text[sentence...].prefix { $0 != ":" }.prefix(while: { $0 != "(" }).split(separator: "\n\n")[0]
