@@ -1,4 +1,4 @@
-package import ArgumentParser
+import ArgumentParser
 
 /// `--json`, wherever something is shown.
 package struct JSONOption: ParsableArguments {
