@@ -34,6 +34,8 @@ extension PCSCTests {
         }
 
         let echo = CommandAPDU(unchecked: (0x00, 0xB0, 0x00, 0x00), ne: 256)
+        /// The same in the class of PC/SC part 3, for the reader.
+        let readerEcho: [UInt8] = [0xFF, 0xB0, 0x00, 0x00, 0x00]
 
         @Test func listsAndMonitors() async throws {
             defer { daemon.stop() }
@@ -111,7 +113,7 @@ extension PCSCTests {
                 await #expect(throws: CancellationError.self) { _ = try await late.value }
                 #expect(ContinuousClock.now - start < .promptly)
                 // The reader is reached all the same, over the connection that holds it.
-                #expect(try await reader.transmitToReaderWithRoute(echo.bytes).route == .cardConnection)
+                #expect(try await reader.transmitToReaderWithRoute(readerEcho).route == .cardConnection)
             }
             #expect(try await hasty.withTransaction { try await hasty.transmit(echo).status } == 0x9000)
             // Both at once: one waits for the other.
@@ -158,9 +160,11 @@ extension PCSCTests {
             #expect(try await direct.features() == [:])
             #expect(await cardError { _ = try await direct.control(0x4200_0001, echo.bytes) }?.kind == .unsupported)
             await direct.disconnect(.leave)
-            let (answer, route) = try await reader.transmitToReaderWithRoute(echo.bytes)
+            let (answer, route) = try await reader.transmitToReaderWithRoute(readerEcho)
             #expect(answer == [0x00, 0x05, 0x90, 0x00])
             #expect(route == .directConnection)
+            // One of another class would reach the card; it goes by escape, which this driver has not.
+            #expect(await cardError { _ = try await reader.transmitToReader(echo.bytes) }?.kind == .unsupported)
             // The direct connection has not made RAW the card's protocol.
             #expect(try await reader.connect(sharing: .shared).transmissionProtocol == .t1)
         }

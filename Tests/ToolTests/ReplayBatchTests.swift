@@ -205,7 +205,7 @@ import Testing
         try await withTraces {
             try FileManager.default.createDirectory(atPath: "\(folder)/empty", withIntermediateDirectories: true)
             for (arguments, words) in [
-                (["\(folder)/empty"], "no trace in"), (["\(folder)/none.apdu"], "is not there"), ([], "file"),
+                (["\(folder)/empty"], "no trace in"), (["\(folder)/none.apdu"], "does not exist"), ([], "file"),
                 ([folder, "--amount", "1.00"], "is a directory"),
                 ([folder, folder, "--amount", "1.00"], "for one trace"),
                 (["\(folder)/visa.apdu", "--amount", "1.00", "--junit", "x"], "for one trace"),
