@@ -394,7 +394,7 @@ final class CCIDPipe: Sendable {
 final class Delivery<T: Sendable>: Sendable {
     private enum Phase {
         case new
-        case awaited(UnsafeContinuation<T, any Error>)
+        case awaited(CheckedContinuation<T, any Error>)
         case over
     }
 
@@ -408,8 +408,7 @@ final class Delivery<T: Sendable>: Sendable {
         _ start: () -> Void, onCancel: @Sendable () -> Void = {}
     ) async throws -> T {
         try await withTaskCancellationHandler {
-            // Resumed once, for ``phase`` gives it away once: nothing is left for a check to find.
-            try await withUnsafeThrowingContinuation { continuation in
+            try await withCheckedThrowingContinuation { continuation in
                 let isWanted = phase.withLock { phase in
                     guard case .new = phase else { return false }
                     phase = .awaited(continuation)
@@ -429,7 +428,7 @@ final class Delivery<T: Sendable>: Sendable {
 
     /// - Returns: whether anybody still waited for it.
     @discardableResult func deliver(_ result: Result<T, any Error>) -> Bool {
-        let continuation: UnsafeContinuation<T, any Error>? = phase.withLock { phase in
+        let continuation: CheckedContinuation<T, any Error>? = phase.withLock { phase in
             defer { phase = .over }
             return if case .awaited(let continuation) = phase { continuation } else { nil }
         }
