@@ -111,7 +111,7 @@ import Testing
 
     @Test(
         "B6: the bytes are those of python-escpos",
-        .enabled(if: hasReference, "python-escpos is not installed"), arguments: ReceiptLanguage.allCases)
+        .enabled(if: hasReference, "python-escpos is not installed from PyPI"), arguments: ReceiptLanguage.allCases)
     func b6(_ language: ReceiptLanguage) async throws {
         let content = try Sample.content(
             lineItems: Sample.items + [ReceiptLineItem(title: "Käse für 5 €, ½ Pfund", amount: 500)],
