@@ -70,6 +70,7 @@ struct JWELibraryTests {
     func jwcryptoAgrees(algorithm: JWEAlgorithm) async throws { try await check(.jwcrypto, algorithm) }
 
     @Test(
-        .enabled(if: installed.contains(.joserfc), "joserfc is not installed from PyPI"), arguments: JWEAlgorithm.allCases)
+        .enabled(if: installed.contains(.joserfc), "joserfc is not installed from PyPI"),
+        arguments: JWEAlgorithm.allCases)
     func joserfcAgrees(algorithm: JWEAlgorithm) async throws { try await check(.joserfc, algorithm) }
 }

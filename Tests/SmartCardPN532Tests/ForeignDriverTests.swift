@@ -11,7 +11,8 @@ import Testing
         .appendingPathComponent("Judges/nfcpy-read.py").path
 
     private static let nfcpyObstacle =
-        FileManager.default.fileExists(atPath: nfcpy + "/nfc") ? nil : "nfcpy is not installed from PyPI; Tests/run does that"
+        FileManager.default.fileExists(atPath: nfcpy + "/nfc")
+        ? nil : "nfcpy is not installed from PyPI"
     private static let umockdevObstacle =
         ["/usr/lib/x86_64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/usr/lib"].contains {
             FileManager.default.fileExists(atPath: $0 + "/libumockdev-preload.so.0")
