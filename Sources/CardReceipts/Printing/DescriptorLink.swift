@@ -123,31 +123,38 @@ final class DescriptorLink: PrinterLink {
                     return (count, PrinterCondition(using: errno))
                 }
             }
-            let (pending, condition) = drain(limit)
-            return (max(0, count - pending), condition)
+            let condition = drain(limit)
+            return (max(0, count - unsent), condition)
         }
     }
 
     /// Waits until the printer has taken the data that the kernel still holds.
-    private func drain(_ limit: Duration) -> (pending: Int, condition: PrinterCondition?) {
+    private func drain(_ limit: Duration) -> PrinterCondition? {
         var pending = outgoing
         var end = ContinuousClock.now + limit
         while true {
             // usblp is writable when its last transfer has ended.  Closing it cancels a transfer.
-            if let condition = wait(for: POLLOUT, until: end) { return (pending, condition) }
+            if let condition = wait(for: POLLOUT, until: end) { return condition }
             let now = outgoing
-            guard now > 0 else { return (0, nil) }
+            guard now > 0 else { return nil }
             if now < pending { end = .now + limit }
             pending = now
-            guard ContinuousClock.now < end else { return (pending, .silent) }
+            guard ContinuousClock.now < end else { return .silent }
             usleep(10_000)
         }
     }
 
-    /// The number of bytes that have not left the machine; 0 if the kernel does not report it.
-    private var outgoing: Int {
+    /// The number of bytes that the printer has not acknowledged (TCP) or that have not left the machine; 0 if the
+    /// kernel does not report it.
+    private var outgoing: Int { queued(UInt(TIOCOUTQ)) ?? 0 }
+
+    /// The number of bytes that have not left the machine.  A network printer may hold bytes that it has not
+    /// acknowledged yet (Linux's SIOCOUTQNSD does not count those).
+    private var unsent: Int { queued(0x894B) ?? outgoing }
+
+    private func queued(_ request: UInt) -> Int? {
         var count: Int32 = 0
-        return ioctl(descriptor, UInt(TIOCOUTQ), &count) == 0 ? Int(count) : 0
+        return ioctl(descriptor, request, &count) == 0 ? Int(count) : nil
     }
 
     private func write(_ bytes: UnsafeRawBufferPointer) -> Int {
