@@ -163,24 +163,6 @@ package struct PaymentOptions: ParsableArguments {
     }
 }
 
-extension TerminalTime {
-    /// This machine's, in its time zone; a clock that has no such date gives the first of January 2000.
-    package static var now: TerminalTime {
-        let parts = Calendar(identifier: .gregorian).dateComponents(
-            [.year, .month, .day, .hour, .minute, .second], from: Date())
-        return CalendarDate(year: parts.year ?? 0, month: parts.month ?? 0, day: parts.day ?? 0).flatMap {
-            TerminalTime($0, hour: parts.hour ?? 0, minute: parts.minute ?? 0, second: min(parts.second ?? 0, 59))
-        } ?? .epoch
-    }
-
-    private static var epoch: TerminalTime {
-        guard let date = CalendarDate(year: 2000, month: 1, day: 1), let time = TerminalTime(date) else {
-            preconditionFailure("a day of the calendar")
-        }
-        return time
-    }
-}
-
 extension DecodingError {
     /// Where in the JSON, and what is wrong there.
     fileprivate var place: String {

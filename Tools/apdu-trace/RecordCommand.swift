@@ -89,7 +89,7 @@ struct RecordCommand: AsyncParsableCommand {
             let found = try await readerOptions.waitForCard(on: [reader])
             do {
                 let card = try await found.connect()
-                _ = try await CardInspector(unpredictableNumber: random(4), date: TerminalTime.now.packedDate)
+                _ = try await CardInspector.withSystemValues
                     .inspect(
                         Stack { event in
                             if case .command = event { exchanges.withLock { $0 += 1 } }
@@ -123,15 +123,5 @@ struct RecordCommand: AsyncParsableCommand {
         let output = output
         let status = try await onOwnThread { try ProgramRun(CommandLineProgram.command).record(to: output) }
         throw ExitCode(status)
-    }
-}
-
-/// Returns `count` unpredictable bytes.
-private func random(_ count: Int) -> [UInt8] { (0..<count).map { _ in UInt8.random(in: 0...255) } }
-
-extension TerminalTime {
-    /// `YYMMDD` in 3 bytes, as tag 9A has it.
-    fileprivate var packedDate: [UInt8] {
-        [date.year % 100, date.month, date.day].map { UInt8($0 / 10 << 4 | $0 % 10) }
     }
 }

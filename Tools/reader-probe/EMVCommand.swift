@@ -76,16 +76,3 @@ extension CardSummary {
     /// Whether the card takes APDUs at all; storage cards know only the reader's own commands.
     var speaksAPDU: Bool { type != "storage" && type != "none" }
 }
-
-extension CardInspector {
-    /// With the unpredictable number and the date of this machine.
-    static var withSystemValues: CardInspector {
-        var random = SystemRandomNumberGenerator()
-        let number = (0..<4).map { _ in UInt8.random(in: 0...255, using: &random) }
-        let today = Calendar(identifier: .gregorian).dateComponents([.year, .month, .day], from: Date())
-        let date = [(today.year ?? 2000) % 100, today.month ?? 1, today.day ?? 1].map {
-            UInt8(truncatingIfNeeded: $0 / 10 << 4 | $0 % 10)
-        }
-        return CardInspector(unpredictableNumber: number, date: date)
-    }
-}

@@ -22,15 +22,14 @@ public struct Currency: Hashable, Sendable {
     /// Finds a currency.
     ///
     /// - Parameter code: three digits, or three letters in upper case.
-    public static subscript(code: some StringProtocol) -> Currency? { byCode[String(code)] }
+    public static subscript(code: some StringProtocol) -> Currency? {
+        all.first { $0.numericCode == code || $0.code == code }
+    }
 
     /// Finds a currency by its code in format n 3, two bytes, as in tag 5F2A.
     public static subscript(packed bytes: some Collection<UInt8>) -> Currency? {
-        threeDigits(bytes).flatMap { byCode[$0] }
+        threeDigits(bytes).flatMap { self[$0] }
     }
-
-    private static let byCode = Dictionary(
-        all.flatMap { [($0.numericCode, $0), ($0.code, $0)] }, uniquingKeysWith: { first, _ in first })
 
     /// Formats an amount in this currency's minor unit: `12.34 USD`.
     ///
@@ -70,16 +69,14 @@ public struct Country: Hashable, Sendable {
     /// Finds a country.
     ///
     /// - Parameter code: three digits, or two or three letters in upper case.
-    public static subscript(code: some StringProtocol) -> Country? { byCode[String(code)] }
+    public static subscript(code: some StringProtocol) -> Country? {
+        all.first { $0.numericCode == code || $0.alpha2 == code || $0.alpha3 == code }
+    }
 
     /// Finds a country by its code in format n 3, two bytes, as in tag 5F28.
     public static subscript(packed bytes: some Collection<UInt8>) -> Country? {
-        threeDigits(bytes).flatMap { byCode[$0] }
+        threeDigits(bytes).flatMap { self[$0] }
     }
-
-    private static let byCode = Dictionary(
-        all.flatMap { [($0.numericCode, $0), ($0.alpha2, $0), ($0.alpha3, $0)] },
-        uniquingKeysWith: { first, _ in first })
 }
 
 /// A language of ISO 639-1.
@@ -97,9 +94,10 @@ public struct Language: Hashable, Sendable {
     /// Finds a language.
     ///
     /// - Parameter code: two letters in either case, since cards use both.
-    public static subscript(code: some StringProtocol) -> Language? { byCode[code.lowercased()] }
-
-    private static let byCode = Dictionary(all.map { ($0.code, $0) }, uniquingKeysWith: { first, _ in first })
+    public static subscript(code: some StringProtocol) -> Language? {
+        let code = code.lowercased()
+        return all.first { $0.code == code }
+    }
 }
 
 /// Returns the three digits of format n 3 from two packed bytes, whose first digit is a padding zero.

@@ -1,3 +1,4 @@
+import Glibc
 public import SmartCard
 
 /// A transaction: the data that differs from one transaction to the next (EMV Contactless Book A, 5.2 and table 5-6).
@@ -83,6 +84,29 @@ public struct TerminalTime: Hashable, Sendable {
         guard (0..<24).contains(hour), (0..<60).contains(minute), (0..<60).contains(second) else { return nil }
         (self.date, self.hour, self.minute, self.second) = (date, hour, minute, second)
     }
+
+    /// Creates a time in this machine's time zone; 1 January 2000 if ``CalendarDate`` cannot represent its day.
+    ///
+    /// - Parameter seconds: seconds since 1 January 1970, UTC.
+    public init(secondsSince1970 seconds: Double) {
+        var time = time_t(seconds.isFinite ? max(-1e12, min(seconds.rounded(.down), 1e12)) : 0)
+        var parts = tm()
+        tzset()
+        localtime_r(&time, &parts)
+        let date = CalendarDate(year: 1900 + Int(parts.tm_year), month: 1 + Int(parts.tm_mon), day: Int(parts.tm_mday))
+        // A leap second counts as the one before it.
+        let second = min(Int(parts.tm_sec), 59)
+        self =
+            date.flatMap { TerminalTime($0, hour: Int(parts.tm_hour), minute: Int(parts.tm_min), second: second) }
+            ?? .epoch
+    }
+
+    private static let epoch: TerminalTime = {
+        guard let date = CalendarDate(year: 2000, month: 1, day: 1), let time = TerminalTime(date) else {
+            preconditionFailure("a day of the calendar")
+        }
+        return time
+    }()
 
     /// The time of day, `HHMMSS` in 3 bytes.
     var bytes: [UInt8] { packed(UInt64(hour * 10_000 + minute * 100 + second), bytes: 3) }

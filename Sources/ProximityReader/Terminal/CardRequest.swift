@@ -30,7 +30,7 @@ enum CardRequest: Sendable {
         _ = try preferredAIDs()
         guard let units = Self.minorUnits(amount, exponent: currency.exponent ?? 0),
             let transaction = Transaction(
-                kind, amount: units, currency: currency, time: TerminalTime(date),
+                kind, amount: units, currency: currency, time: TerminalTime(secondsSince1970: date.timeIntervalSince1970),
                 unpredictableNumber: unpredictableNumber, sequenceCounter: sequenceCounter)
         else { throw .invalidAmount }
         return transaction
@@ -54,26 +54,5 @@ enum CardRequest: Sendable {
         NSDecimalRound(&whole, &shifted, 0, .plain)
         guard whole == shifted, whole >= 0, whole <= Decimal(Transaction.maximumAmount) else { return nil }
         return UInt64(whole.description)
-    }
-}
-
-extension TerminalTime {
-    /// Creates the day of `date` in this machine's time zone; the first of January 2000 if EMV's format cannot
-    /// represent the day.
-    init(_ date: Date) {
-        let parts = Calendar(identifier: .gregorian).dateComponents(
-            [.year, .month, .day, .hour, .minute, .second], from: date)
-        let day = CalendarDate(year: parts.year ?? 0, month: parts.month ?? 0, day: parts.day ?? 0)
-        self =
-            day.flatMap {
-                TerminalTime($0, hour: parts.hour ?? 0, minute: parts.minute ?? 0, second: min(parts.second ?? 0, 59))
-            } ?? .epoch
-    }
-
-    private static var epoch: TerminalTime {
-        guard let date = CalendarDate(year: 2000, month: 1, day: 1), let time = TerminalTime(date) else {
-            preconditionFailure("a day of the calendar")
-        }
-        return time
     }
 }
