@@ -6,14 +6,14 @@ import Testing
 @Suite struct BenchmarkTests {
     @Test(arguments: ["kernel", "terminal"]) func ends(_ name: String) async throws {
         let outcome = try await Program.run([Program.built("benchmarks"), name])
-        // 1: a limit is not kept, as in a build that is not optimised.
+        // 1: a limit is not kept, as in a build that is not optimized.
         #expect([0, 1].contains(outcome.status) && outcome.output.hasPrefix("\(name): "), "\(outcome)")
     }
 
     @Test(
-        "wake-ups, and ratios to C at one and a half times their limit, are kept",
+        "wake-ups, and ratios at one and a half times their limit, are kept",
         .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"),
-        .timeLimit(.minutes(10)), .serialized, arguments: ["usb", "pcsc"])
+        .timeLimit(.minutes(10)), .serialized, arguments: ["usb", "pcsc", "link"])
     func kept(_ name: String) async throws {
         let outcome = try await Program.run([Program.built("benchmarks"), name, "--gate"])
         #expect(outcome.status == 0 && outcome.output.contains("(limit "), "\(outcome)")
