@@ -75,9 +75,9 @@ let package = Package(
         .target(name: "Waiting", swiftSettings: settings),
         .target(name: "SmartCard", dependencies: ["Waiting", logging], swiftSettings: settings),
         .target(
-            name: "SmartCardPCSC", dependencies: ["SmartCard", "CSmartCardPCSC"], swiftSettings: settings),
-        .target(name: "SmartCardPN532", dependencies: ["SmartCard"], swiftSettings: settings),
-        .target(name: "SmartCardTrace", dependencies: ["SmartCard"], swiftSettings: settings),
+            name: "SmartCardPCSC", dependencies: ["SmartCard", "Waiting", "CSmartCardPCSC"], swiftSettings: settings),
+        .target(name: "SmartCardPN532", dependencies: ["SmartCard", "Waiting"], swiftSettings: settings),
+        .target(name: "SmartCardTrace", dependencies: ["SmartCard", "Waiting"], swiftSettings: settings),
         .target(name: "USBDevices", dependencies: ["CSmartCardUSB", "Waiting"], swiftSettings: settings),
         .target(
             name: "SmartCardUSB", dependencies: ["SmartCard", "USBDevices", "Waiting", logging],
@@ -87,7 +87,7 @@ let package = Package(
             dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "USBDevices", logging],
             swiftSettings: settings),
         .target(
-            name: "SmartCardSimulator", dependencies: ["SmartCard", "CCryptoLegacy"],
+            name: "SmartCardSimulator", dependencies: ["SmartCard", "Waiting", "CCryptoLegacy"],
             resources: [.embedInCode("Cards")], swiftSettings: settings),
         .target(
             name: "SmartCardSimulatorHosts",
@@ -97,7 +97,8 @@ let package = Package(
             name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
             resources: [.embedInCode("OfflineAuthentication/Published")], swiftSettings: settings),
         .target(
-            name: "CardEncryption", dependencies: ["CCryptoLegacy", crypto, cryptoExtras], swiftSettings: settings),
+            name: "CardEncryption", dependencies: ["Waiting", "CCryptoLegacy", crypto, cryptoExtras],
+            swiftSettings: settings),
 
         .systemLibrary(name: "CSystemBus", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // For executables: a program that links it has its heap wiped as it is freed.  No library depends on it.
@@ -119,7 +120,7 @@ let package = Package(
             swiftSettings: settings),
         .systemLibrary(name: "CCUPS", providers: [.apt(["libcups2-dev"])]),
         .target(
-            name: "CardReceipts", dependencies: ["CCUPS", "EMVContactless", "SmartCard", "USBDevices"],
+            name: "CardReceipts", dependencies: ["CCUPS", "EMVContactless", "SmartCard", "USBDevices", "Waiting"],
             swiftSettings: settings),
         .target(
             name: "CardReaderAdapter",

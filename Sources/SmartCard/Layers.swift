@@ -1,4 +1,3 @@
-import Synchronization
 import Waiting
 
 /// Fetches what a card holds back behind 61xx by GET RESPONSE, and joins it to one response
@@ -103,20 +102,7 @@ public struct TimeLimitLayer: CardChannel {
 public func withTimeLimit<Result: Sendable>(
     _ limit: Duration, _ body: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
-    let isLate = Mutex(false)
-    let work = Task { try await body() }
-    let deadline = Deadlines.ofThisProcess.set(limit) {
-        isLate.withLock { $0 = true }
-        work.cancel()
-    }
-    defer { Deadlines.ofThisProcess.lift(deadline) }
-    let result = await withTaskCancellationHandler {
-        await work.result
-    } onCancel: {
-        work.cancel()
-    }
-    guard !isLate.withLock({ $0 }) else { throw CardError(.readerTimeout, "no answer within \(limit)") }
-    return try result.get()
+    try await withTimeLimit(limit, or: CardError(.readerTimeout, "no answer within \(limit)"), body)
 }
 
 extension StatusWord {

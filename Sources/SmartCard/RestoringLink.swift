@@ -1,4 +1,5 @@
 import Synchronization
+import Waiting
 
 /// A state of a reader that outlives a connection to it, such as its automatic polling: how it is read, and put back.
 package struct ReaderSetting: Sendable {
@@ -68,8 +69,7 @@ package final class RestoringLink: ReaderLink {
     ///
     /// - Throws: the first error in putting back; the rest is done nevertheless.
     package func end() async throws {
-        // Also for a task that is cancelled.
-        try await Task { [work] in try await work.end() }.value
+        try await toTheEnd { [work] in try await work.end() }
     }
 
     /// Reads what these commands would change, and has it put back in the end, whether or not they are sent.
@@ -111,7 +111,7 @@ package final class RestoringLink: ReaderLink {
 
         private let link: any ReaderLink
         private let settings: [ReaderSetting]
-        private let turn = ExchangeTurn()
+        private let turn = Turn()
         private let state = Mutex(State())
 
         init(_ link: any ReaderLink, _ settings: [ReaderSetting]) {

@@ -1,6 +1,6 @@
 import Glibc
 import SmartCard
-import Synchronization
+import Waiting
 
 /// A thread of its own for calls that block, and the state that nothing else touches.
 ///
@@ -33,25 +33,15 @@ final class BlockingThread<State: ~Copyable>: Sendable {
         abandoned: @escaping @Sendable (inout State, T) -> Void = { _, _ in }
     ) async throws -> T {
         let delivery = Delivery<T>()
-        let timer = timeout.map { timeout in
-            Task {
-                try await Task.sleep(for: timeout.after)
-                _ = delivery.deliver(.failure(timeout.error))
+        return try await delivery.receive(
+            within: timeout?.after, or: timeout?.error ?? CardError(.readerTimeout)
+        ) {
+            let accepted = jobs.append { state in
+                guard delivery.isAwaited else { return }
+                let result = Result { try job(&state) }
+                if !delivery.deliver(result), case .success(let value) = result { abandoned(&state, value) }
             }
-        }
-        defer { timer?.cancel() }
-        return try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                guard delivery.awaited(by: continuation) else { return }
-                let accepted = jobs.append { state in
-                    guard delivery.isAwaited else { return }
-                    let result = Result { try job(&state) }
-                    if !delivery.deliver(result), case .success(let value) = result { abandoned(&state, value) }
-                }
-                if !accepted { _ = delivery.deliver(.failure(CardError(.other, "the system starts no more threads"))) }
-            }
-        } onCancel: {
-            _ = delivery.deliver(.failure(CancellationError()))
+            if !accepted { delivery.deliver(.failure(CardError(.other, "the system starts no more threads"))) }
         }
     }
 
@@ -116,46 +106,6 @@ private final class JobQueue<State: ~Copyable>: Sendable {
         content.wait { content in
             if !content.jobs.isEmpty { return .some(content.jobs.removeFirst()) }
             return content.isClosed ? .some(nil) : nil
-        }
-    }
-}
-
-/// Where a result, a cancellation and a timeout meet: whichever is first resumes the continuation, the other does nothing.
-private final class Delivery<T: Sendable>: Sendable {
-    private enum Phase {
-        case new
-        case awaited(CheckedContinuation<T, any Error>)
-        case over
-    }
-
-    private let phase = Mutex(Phase.new)
-
-    /// False, with the continuation resumed, if the task has been cancelled before.
-    func awaited(by continuation: CheckedContinuation<T, any Error>) -> Bool {
-        let accepted = phase.withLock { phase in
-            guard case .new = phase else { return false }
-            phase = .awaited(continuation)
-            return true
-        }
-        if !accepted { continuation.resume(throwing: CancellationError()) }
-        return accepted
-    }
-
-    var isAwaited: Bool {
-        phase.withLock { if case .awaited = $0 { true } else { false } }
-    }
-
-    /// True if somebody still waited for it.
-    func deliver(_ result: Result<T, any Error>) -> Bool {
-        guard let continuation = end() else { return false }
-        continuation.resume(with: result)
-        return true
-    }
-
-    private func end() -> CheckedContinuation<T, any Error>? {
-        phase.withLock { phase in
-            defer { phase = .over }
-            return if case .awaited(let continuation) = phase { continuation } else { nil }
         }
     }
 }

@@ -1,6 +1,7 @@
 import CSmartCardPCSC
 public import SmartCard
 import Synchronization
+import Waiting
 
 /// A reader that pcscd drives, by its name.
 ///
@@ -115,7 +116,7 @@ package actor PCSCReaderLink: ReaderLink {
     private var isClosed = false
     private var isExclusive = false
     /// Of those who would connect.
-    private let turn = ExchangeTurn()
+    private let turn = Turn()
 
     package init(_ reader: PCSCReader) { self.reader = reader }
 

@@ -1,4 +1,5 @@
 public import SmartCard
+import Waiting
 
 /// A PN532 (NXP UM0701-02), behind a reader's direct transmit or on a serial line: its commands as an initiator.
 ///
@@ -179,7 +180,7 @@ public struct PN532: Sendable {
         try await configure(.field(isOn: false))
         let wait: Result<Void, any Error>
         do { wait = .success(try await Task.sleep(for: pause)) } catch { wait = .failure(error) }
-        try await unlessCancelled { try await configure(.field(isOn: true)) }
+        try await toTheEnd { try await configure(.field(isOn: true)) }
         try wait.get()
     }
 
@@ -296,9 +297,4 @@ private struct TargetChannel: CardChannel {
 
 extension UInt16 {
     var bigEndianBytes: [UInt8] { [UInt8(truncatingIfNeeded: self >> 8), UInt8(truncatingIfNeeded: self)] }
-}
-
-/// Does `body` to the end, whether or not the task that waits for it is cancelled.
-func unlessCancelled<R: Sendable>(_ body: @escaping @Sendable () async throws -> R) async throws -> R {
-    try await Task { try await body() }.value
 }

@@ -1,4 +1,5 @@
 import SmartCard
+import Waiting
 
 extension ACR122U {
     /// Keeps the reader's firmware from the PN532 while `body` uses it, and puts the reader back as it was: operating
@@ -49,7 +50,7 @@ extension ACR122U {
         var first: (any Error)?
         for setting in Self.settings {
             do {
-                try await unlessCancelled { try await setting.putBack(nil, over: link) }
+                try await toTheEnd { try await setting.putBack(nil, over: link) }
             } catch {
                 first = first ?? error
             }
@@ -192,7 +193,7 @@ private struct PollingRounds {
     private mutating func end() async {
         isOver = true
         let chip = chip
-        try? await unlessCancelled { try await chip.configure(.field(isOn: false)) }
+        try? await toTheEnd { try await chip.configure(.field(isOn: false)) }
     }
 
     private mutating func round() async throws -> PollingEvent? {

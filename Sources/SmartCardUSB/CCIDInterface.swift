@@ -32,7 +32,7 @@ final class CCIDInterface: Sendable {
     /// - Throws: `CardError` of kind `readerBusy`, `permissionDenied`, `readerGone`, `readerTimeout`, ….
     static func open(
         _ device: USBDevice, _ function: CCIDFunction, on bus: any USBBus, timeouts: CCIDTimeouts,
-        deviceTurn: USBTurn
+        deviceTurn: Turn
     ) async throws -> CCIDInterface {
         let link = try await bus.open(device, as: function)
         let quirks = KnownReader.quirks(

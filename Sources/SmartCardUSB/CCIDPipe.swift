@@ -24,7 +24,7 @@ final class CCIDPipe: Sendable {
         /// That of the task that sends the command.
         let stopwatch = ExchangeStopwatch.current
         /// Held until the job is over or forgotten.
-        var deviceTurn: USBTurn.Hold?
+        var deviceTurn: Turn.Hold?
 
         /// The command that goes out next, when both endpoints are free.
         var next: CCIDCommand?
@@ -44,7 +44,7 @@ final class CCIDPipe: Sendable {
         var abort = Abort.none
         var result: Result<CCIDAnswer, CardError>?
 
-        init(_ command: CCIDCommand, _ apdu: APDUExchange?, timeout: Duration, deviceTurn: USBTurn.Hold?) {
+        init(_ command: CCIDCommand, _ apdu: APDUExchange?, timeout: Duration, deviceTurn: Turn.Hold?) {
             (next, self.apdu, slot) = (command, apdu, command.slot)
             (self.timeout, self.deviceTurn) = (timeout, deviceTurn)
             let now = ContinuousClock.now
@@ -94,7 +94,7 @@ final class CCIDPipe: Sendable {
     let quirks: Set<ReaderQuirk>
     let timeouts: CCIDTimeouts
     /// Where the interfaces of a device take turns, theirs.
-    private let deviceTurn: USBTurn?
+    private let deviceTurn: Turn?
     private let readSize: Int
     /// bSeq, which counts the messages of all slots.
     private let sequence: Lock<UInt8>
@@ -106,7 +106,7 @@ final class CCIDPipe: Sendable {
     /// - Parameter deviceTurn: shared by the interfaces of a device that cannot take commands at the same time.
     init(
         _ link: any USBLink, _ function: CCIDFunction, quirks: Set<ReaderQuirk>, timeouts: CCIDTimeouts,
-        sequence: UInt8, deviceTurn: USBTurn? = nil
+        sequence: UInt8, deviceTurn: Turn? = nil
     ) {
         self.deviceTurn = deviceTurn
         (self.link, self.function, self.quirks, self.timeouts) = (link, function, quirks, timeouts)
@@ -116,7 +116,7 @@ final class CCIDPipe: Sendable {
     }
 
     /// A pipe for one slot of several that take commands at once.
-    private init(_ pipe: CCIDPipe, over link: any USBLink, places: USBTurn) {
+    private init(_ pipe: CCIDPipe, over link: any USBLink, places: Turn) {
         (self.link, deviceTurn, sequence) = (link, places, pipe.sequence)
         (function, quirks, timeouts, readSize) = (pipe.function, pipe.quirks, pipe.timeouts, pipe.readSize)
     }
@@ -128,7 +128,7 @@ final class CCIDPipe: Sendable {
         let busySlots = min(Int(descriptor.maximumBusySlots), descriptor.slotCount)
         guard busySlots > 1, deviceTurn == nil else { return Array(repeating: self, count: descriptor.slotCount) }
         let endpoints = SharedEndpoints(link, function, readSize: readSize)
-        let places = USBTurn(places: busySlots)
+        let places = Turn(places: busySlots)
         return (0..<descriptor.slotCount).map { slot in
             CCIDPipe(self, over: endpoints.link(for: UInt8(clamping: slot)), places: places)
         }
@@ -387,124 +387,5 @@ final class CCIDPipe: Sendable {
             (job.isWriting, job.isReading) = (true, true)
             return .write(job.exchange?.message ?? [], isReading ? nil : timeouts.abort)
         }
-    }
-}
-
-/// Where a result and a cancellation meet: whichever is first resumes the task, the other does nothing.
-final class Delivery<T: Sendable>: Sendable {
-    private enum Phase {
-        case new
-        case awaited(CheckedContinuation<T, any Error>)
-        case over
-    }
-
-    private let phase = Lock(Phase.new)
-
-    /// Calls `start` and waits for what it, or somebody later, delivers.  To be called once.
-    ///
-    /// - Parameter onCancel: called when the task is cancelled, after it has been resumed.
-    /// - Throws: `CancellationError`, at once, when the task is cancelled; `start` may not have been called then.
-    nonisolated(nonsending) func receive(
-        _ start: () -> Void, onCancel: @Sendable () -> Void = {}
-    ) async throws -> T {
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let isWanted = phase.withLock { phase in
-                    guard case .new = phase else { return false }
-                    phase = .awaited(continuation)
-                    return true
-                }
-                if isWanted { start() } else { continuation.resume(throwing: CancellationError()) }
-            }
-        } onCancel: {
-            deliver(.failure(CancellationError()))
-            onCancel()
-        }
-    }
-
-    var isAwaited: Bool {
-        phase.withLock { if case .awaited = $0 { true } else { false } }
-    }
-
-    /// - Returns: whether anybody still waited for it.
-    @discardableResult func deliver(_ result: Result<T, any Error>) -> Bool {
-        let continuation: CheckedContinuation<T, any Error>? = phase.withLock { phase in
-            defer { phase = .over }
-            return if case .awaited(let continuation) = phase { continuation } else { nil }
-        }
-        continuation?.resume(with: result)
-        return continuation != nil
-    }
-}
-
-/// Runs `body` to its end, whether or not the task that waits for it is cancelled.
-///
-/// - Throws: what `body` throws; `CancellationError`, at once, when the task is cancelled.
-func toTheEnd<T: Sendable>(_ body: @escaping @Sendable () async throws -> T) async throws -> T {
-    let delivery = Delivery<T>()
-    return try await delivery.receive {
-        Task {
-            do { delivery.deliver(.success(try await body())) } catch { delivery.deliver(.failure(error)) }
-        }
-    }
-}
-
-/// Lets so many tasks through at once, in the order in which they came.
-final class USBTurn: Sendable {
-    private struct State {
-        var free: Int
-        var waiting: [Delivery<Void>] = []
-
-        mutating func take() -> Bool {
-            guard free > 0 else { return false }
-            free -= 1
-            return true
-        }
-    }
-
-    private let state: Lock<State>
-
-    init(places: Int = 1) { state = Lock(State(free: places)) }
-
-    /// - Throws: `CancellationError`, at once, when the task is cancelled; the turn is not taken then.
-    nonisolated(nonsending) func take() async throws {
-        if state.withLock({ $0.take() }) { return }
-        let delivery = Delivery<Void>()
-        try await delivery.receive {
-            let isFree = state.withLock { state in
-                let isFree = state.take()
-                if !isFree { state.waiting.append(delivery) }
-                return isFree
-            }
-            if isFree { hand(to: delivery) }
-        }
-    }
-
-    /// As ``take()``; passed when what is returned has been let go.
-    nonisolated(nonsending) func hold() async throws -> Hold {
-        try await take()
-        return Hold(turn: self)
-    }
-
-    final class Hold: Sendable {
-        private let turn: USBTurn
-
-        fileprivate init(turn: USBTurn) { self.turn = turn }
-
-        deinit { turn.pass() }
-    }
-
-    func pass() {
-        let next: Delivery<Void>? = state.withLock { state in
-            if !state.waiting.isEmpty { return state.waiting.removeFirst() }
-            state.free += 1
-            return nil
-        }
-        if let next { hand(to: next) }
-    }
-
-    /// Whoever was cancelled while he waited has no use for the turn.
-    private func hand(to delivery: Delivery<Void>) {
-        if !delivery.deliver(.success(())) { pass() }
     }
 }

@@ -35,7 +35,7 @@ final class CCIDSlot: Sendable {
 
     let number: UInt8
     private let pipe: CCIDPipe
-    private let turn = USBTurn()
+    private let turn = Turn()
     private let state = Lock(State())
     private let explanation = Lock<Explanation?>(nil)
 
@@ -78,7 +78,7 @@ final class CCIDSlot: Sendable {
     ///
     /// - Parameter insteadOf: a session that must still be going on.
     func connect(insteadOf old: Int? = nil) async throws -> Session {
-        try await toTheEnd { [self] in
+        try await runningOn { [self] in
             try await turn.take()
             defer { turn.pass() }
             if let old {
@@ -91,7 +91,7 @@ final class CCIDSlot: Sendable {
 
     /// Ends a session.
     func disconnect(_ session: Int, _ disposition: CardDisposition) async {
-        _ = try? await toTheEnd { [self] in
+        _ = try? await runningOn { [self] in
             try await turn.take()
             defer { turn.pass() }
             guard disposition != .leave, (try? check(session)) != nil else { return }
@@ -108,7 +108,7 @@ final class CCIDSlot: Sendable {
     nonisolated(nonsending) func transmit(_ command: [UInt8], session: Int) async throws -> [UInt8] {
         // T=1 counts its blocks: what it remembers has to be kept, whether or not anybody waits for the response.
         guard state.withLock({ $0.exchange?.t1 == nil }) else {
-            return try await toTheEnd { [self] in try await transmitInTurn(command, session: session) }
+            return try await runningOn { [self] in try await transmitInTurn(command, session: session) }
         }
         return try await transmitInTurn(command, session: session)
     }

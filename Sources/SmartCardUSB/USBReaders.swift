@@ -143,7 +143,7 @@ final class InterfaceClaims: Sendable {
 
     let bus: any USBBus
     private let timeouts: CCIDTimeouts
-    private let turn = USBTurn()
+    private let turn = Turn()
     private let open = Lock<[Key: Entry]>([:])
     /// Readers that were reset in mid-session, as long as they are plugged in.
     private let wereReset = Lock<Set<Key>>([])
@@ -163,7 +163,7 @@ final class InterfaceClaims: Sendable {
         /// Of the interface, and after it as long as it is being given back.
         let link: any USBLink
         /// Shared by the interfaces of a device.
-        let deviceTurn: USBTurn
+        let deviceTurn: Turn
     }
 
     init(_ bus: any USBBus, timeouts: CCIDTimeouts) {
@@ -212,7 +212,7 @@ final class InterfaceClaims: Sendable {
             open.withLock { open in
                 open = open.filter { $0.value.interface != nil }
                 return open.first { $0.key.bus == key.bus && $0.key.address == key.address }?.value.deviceTurn
-            } ?? USBTurn()
+            } ?? Turn()
         func attempt(_ found: FoundReader) async throws -> CCIDInterface {
             try await CCIDInterface.open(
                 found.device, found.function, on: bus, timeouts: timeouts, deviceTurn: deviceTurn)
@@ -249,7 +249,7 @@ final class InterfaceClaims: Sendable {
         let givenUp = CardError(
             .readerTimeout, "it hangs again after a reset over USB", hint: "Pull the reader out and plug it in again.")
         do {
-            return try await toTheEnd { [self] in
+            return try await runningOn { [self] in
                 try await turn.take()
                 defer { turn.pass() }
                 await interface?.close()
@@ -302,7 +302,7 @@ final class InterfaceClaims: Sendable {
 
     /// Gives back the interface that `id` is a slot of, if it is open.
     func close(_ id: USBReaderID) async {
-        _ = try? await toTheEnd { [self] in
+        _ = try? await runningOn { [self] in
             try await turn.take()
             defer { turn.pass() }
             guard let found = try await readers().first(where: { $0.id == id }) else { return }
@@ -312,7 +312,7 @@ final class InterfaceClaims: Sendable {
 
     /// Gives back everything.
     func close() async {
-        _ = try? await toTheEnd { [self] in
+        _ = try? await runningOn { [self] in
             try await turn.take()
             defer { turn.pass() }
             for entry in open.withLock({ Array($0.values) }) {

@@ -13,7 +13,7 @@ package final class LibUSBBus: USBBus {
     }
 
     private let state = Lock(State())
-    private let watchers = Watchers()
+    private let watchers = Watchers(keeping: .newest(1))
     /// Whether udev tells of devices that come and go.  Without it libusb's list stays as it was at first, and the bus is
     /// looked at on a timer.
     private let isTold: Bool
@@ -33,22 +33,22 @@ package final class LibUSBBus: USBBus {
 
     package func devices() async throws(USBError) -> [USBDevice] {
         let context = try openContext()
-        let devices = try await context.blocking { () throws(USBError) in try context.devices() }
+        let devices = try await context.queue.blocking { () throws(USBError) in try context.devices() }
         guard !isTold || !context.isTold, isStale(devices) else { return devices }
         let new = try renewedContext()
-        return try await new.blocking { () throws(USBError) in try new.devices() }
+        return try await new.queue.blocking { () throws(USBError) in try new.devices() }
     }
 
     package func open(_ device: USBDevice, interface: UInt8) async throws(USBError) -> any USBLink {
         let context = try openContext()
-        return try await context.blocking { () throws(USBError) in
+        return try await context.queue.blocking { () throws(USBError) in
             try LibUSBLink(context, device, interface: interface)
         }
     }
 
     package func changes() throws(USBError) -> AsyncStream<Void> {
         let context = try openContext()
-        let changes = watchers.changes()
+        let changes = watchers.stream()
         guard !isTold || !context.isTold else { return changes }
         return AsyncStream(bufferingPolicy: .bufferingNewest(1)) { [pause] continuation in
             // Perhaps somebody tells after all.
@@ -91,25 +91,8 @@ package final class LibUSBBus: USBBus {
     }
 }
 
-/// Who wants to know that devices have come or gone.
-private final class Watchers: Sendable {
-    private let continuations = Lock<[Int: AsyncStream<Void>.Continuation]>([:])
-    private let count = Atomic(0)
-
-    func changes() -> AsyncStream<Void> {
-        let id = count.add(1, ordering: .relaxed).newValue
-        let (stream, continuation) = AsyncStream<Void>.makeStream(bufferingPolicy: .bufferingNewest(1))
-        continuations.withLock { $0[id] = continuation }
-        continuation.onTermination = { [weak self] _ in
-            _ = self?.continuations.withLock { $0.removeValue(forKey: id) }
-        }
-        return stream
-    }
-
-    func announce() {
-        for continuation in continuations.withLock({ Array($0.values) }) { continuation.yield() }
-    }
-}
+/// Sends when devices have come or gone.
+private typealias Watchers = Multicast<Void>
 
 /// A libusb context, the thread that waits for its events, and a queue for its calls that block.
 private final class LibUSBContext: @unchecked Sendable {
@@ -163,7 +146,7 @@ private final class LibUSBContext: @unchecked Sendable {
                 pointer, events, 0, any, any, any,
                 { _, _, _, watchers in
                     guard let watchers else { return 0 }
-                    Unmanaged<Watchers>.fromOpaque(watchers).takeUnretainedValue().announce()
+                    Unmanaged<Watchers>.fromOpaque(watchers).takeUnretainedValue().send(())
                     return 0
                 }, Unmanaged.passUnretained(watchers).toOpaque(), &callback) == 0
         var thread = pthread_t()
@@ -181,20 +164,6 @@ private final class LibUSBContext: @unchecked Sendable {
         if isTold { libusb_hotplug_deregister_callback(pointer, callback) }
         isOver.value.store(true, ordering: .releasing)
         libusb_interrupt_event_handler(pointer)
-    }
-
-    /// Runs what may block, away from Swift's threads, one after the other.
-    func blocking<R: Sendable, E: Error>(_ body: @escaping @Sendable () throws(E) -> R) async throws(E) -> R {
-        let result: Result<R, E> = await withCheckedContinuation { continuation in
-            queue.async {
-                do throws(E) {
-                    continuation.resume(returning: .success(try body()))
-                } catch {
-                    continuation.resume(returning: .failure(error))
-                }
-            }
-        }
-        return try result.get()
     }
 
     // MARK: Devices
@@ -340,7 +309,7 @@ private final class LibUSBLink: USBLink {
     }
 
     func clearHalt(_ endpoint: UInt8) async throws(USBStatus) {
-        try await context.blocking { [self] () throws(USBStatus) in
+        try await context.queue.blocking { [self] () throws(USBStatus) in
             // Only the queue closes the handle.
             guard let handle = state.withLock({ $0.isClosing ? nil : $0.handle }) else { throw .noDevice }
             let status = USBStatus(rawValue: libusb_clear_halt(handle, endpoint))
@@ -349,7 +318,7 @@ private final class LibUSBLink: USBLink {
     }
 
     func reset() async throws(USBStatus) {
-        try await context.blocking { [self] () throws(USBStatus) in
+        try await context.queue.blocking { [self] () throws(USBStatus) in
             guard let handle = state.withLock({ $0.isClosing ? nil : $0.handle }) else { throw .noDevice }
             let status = USBStatus(rawValue: libusb_reset_device(handle))
             guard status.rawValue == 0 else { throw status }

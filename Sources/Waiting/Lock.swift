@@ -1,4 +1,4 @@
-import Glibc
+package import Glibc
 
 /// A value behind a lock.
 ///
@@ -6,7 +6,7 @@ import Glibc
 /// which a C library's thread and Swift's meet, where nothing else puts them in order.  Copies are the same lock.
 package struct Lock<Value>: @unchecked Sendable {
     // Unchecked: the value is only touched with the mutex held.  Both lie in one piece of memory.
-    private let storage: ManagedBuffer<Value, pthread_mutex_t>
+    @usableFromInline let storage: ManagedBuffer<Value, pthread_mutex_t>
 
     private final class Storage: ManagedBuffer<Value, pthread_mutex_t> {
         deinit { withUnsafeMutablePointerToElements { _ = pthread_mutex_destroy($0) } }
@@ -20,7 +20,7 @@ package struct Lock<Value>: @unchecked Sendable {
         }
     }
 
-    package func withLock<R, E: Error>(_ body: (inout Value) throws(E) -> R) throws(E) -> R {
+    @inlinable package func withLock<R, E: Error>(_ body: (inout Value) throws(E) -> R) throws(E) -> R {
         try storage.withUnsafeMutablePointers { value, mutex throws(E) in
             pthread_mutex_lock(mutex)
             defer { pthread_mutex_unlock(mutex) }

@@ -1,51 +1,42 @@
-/// Nothing has come in time.
+import Synchronization
+
+/// The time limit has passed.
 package struct TimeLimitPassed: Error { package init() {} }
 
-/// Waits for `body`, and when `limit` is over or the task is cancelled no longer: also one that does not hear that it is
-/// cancelled keeps nobody.  SmartCard's `withTimeLimit` is for commands to a reader, of which the next must not begin before
-/// the last has ended.
+/// Runs `body`, cancels it when `limit` has passed, and waits for its end: for commands to a device, of which the next must not
+/// begin before the last has ended.
 ///
-/// - Throws: `late`, `CancellationError`, or what `body` throws.
-package func waiting<Result: Sendable>(
-    atMost limit: Duration, or late: any Error = TimeLimitPassed(),
-    _ body: @escaping @Sendable () async throws -> Result
-) async throws -> Result {
-    let (stream, continuation) = AsyncThrowingStream.makeStream(of: Result.self, throwing: (any Error).self)
-    let work = Task {
-        do {
-            continuation.yield(try await body())
-            continuation.finish()
-        } catch {
-            continuation.finish(throwing: error)
-        }
-    }
-    let timer = Task {
-        try await Task.sleep(for: limit)
-        continuation.finish(throwing: late)
-    }
-    defer {
+/// - Throws: `late` if the time had passed before the end; else the error of `body`.
+package func withTimeLimit<Value: Sendable>(
+    _ limit: Duration, or late: @autoclosure () -> any Error,
+    _ body: @escaping @Sendable () async throws -> Value
+) async throws -> Value {
+    let isLate = Atomic(false)
+    let work = Task { try await body() }
+    let deadline = Deadlines.ofThisProcess.set(limit) {
+        isLate.store(true, ordering: .releasing)
         work.cancel()
-        timer.cancel()
     }
-    for try await result in stream { return result }
-    throw CancellationError()
+    defer { Deadlines.ofThisProcess.lift(deadline) }
+    let result = await withTaskCancellationHandler {
+        await work.result
+    } onCancel: {
+        work.cancel()
+    }
+    guard !isLate.load(ordering: .acquiring) else { throw late() }
+    return try result.get()
 }
 
-/// Waits for the first call of the closure that `body` is handed.  Later calls change nothing; if none comes, see `limit`.
-package func answer<Result: Sendable>(
-    within limit: Duration, to body: (@escaping @Sendable (Swift.Result<Result, any Error>) -> Void) -> Void
-) async throws -> Result {
-    let (stream, continuation) = AsyncThrowingStream.makeStream(of: Result.self, throwing: (any Error).self)
-    body { answer in
-        switch answer {
-        case .success(let value):
-            continuation.yield(value)
-            continuation.finish()
-        case .failure(let error): continuation.finish(throwing: error)
-        }
-    }
-    return try await waiting(atMost: limit) {
-        for try await value in stream { return value }
-        throw CancellationError()
-    }
+/// Waits for `body` until `limit` has passed or the task is canceled, and no longer: `body` is canceled then, but one that
+/// does not notice keeps nobody.
+///
+/// - Throws: `late`; `CancellationError`; the error of `body`.
+package func waiting<Value: Sendable>(
+    atMost limit: Duration, or late: @autoclosure () -> any Error = TimeLimitPassed(),
+    _ body: @escaping @Sendable () async throws -> Value
+) async throws -> Value {
+    let delivery = Delivery<Value>()
+    let work = Task { await delivery.deliver(body) }
+    defer { work.cancel() }
+    return try await delivery.receive(within: limit, or: late())
 }

@@ -122,7 +122,7 @@ struct JournalDiskTests {
     private static func leftovers(in folder: URL) async throws -> [OpenPayment] {
         let end = ContinuousClock.now + .seconds(30)
         while true {
-            let left = try await PaymentJournal(folder: folder).leftovers()
+            let left = await PaymentJournal(folder: folder).leftovers()
             guard left.isEmpty, .now < end else { return left }
             try await Task.sleep(for: .milliseconds(10))
         }

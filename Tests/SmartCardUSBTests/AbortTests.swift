@@ -3,6 +3,7 @@ import SmartCardSimulator
 import Synchronization
 import Testing
 import USBDevices
+import Waiting
 import USBTestSupport
 
 @testable import SmartCardUSB
@@ -272,7 +273,7 @@ extension CCIDTimeouts {
     }
 
     private func pipe(
-        _ link: HeldLink, quirks: Set<ReaderQuirk> = [], deviceTurn: USBTurn? = nil
+        _ link: HeldLink, quirks: Set<ReaderQuirk> = [], deviceTurn: Turn? = nil
     ) throws -> CCIDPipe {
         let function = CCIDFunction(
             USBInterface(
@@ -339,7 +340,7 @@ extension CCIDTimeouts {
     }
 
     @Test func theOtherInterfaceWaitsForACancelledCommand() async throws {
-        let (links, turn) = ([HeldLink(), HeldLink()], USBTurn())
+        let (links, turn) = ([HeldLink(), HeldLink()], Turn())
         let pipes = try links.map { try pipe($0, quirks: [.noAbort], deviceTurn: turn) }
         let call = Task { try await pipes[0].perform(.xfrBlock([1])) }
         let (command, written) = try await links[0].write()

@@ -56,36 +56,32 @@ import Waiting
         #expect(await deaf.end() == true)
     }
 
-    @Test("Of several answers the first counts; none in time is none")
-    func answers() async throws {
-        #expect(
-            try await answer(within: .seconds(60)) { (give: (Result<Int, any Error>) -> Void) in
-                give(.success(1))
-                give(.success(2))
-                give(.failure(Wrong()))
-            } == 1)
-        await #expect(throws: Wrong()) {
-            try await answer(within: .seconds(60)) { (give: (Result<Int, any Error>) -> Void) in
-                give(.failure(Wrong()))
-                give(.success(2))
+    @Test("A body over its time is canceled and waited for: the next thing begins after its end")
+    func waitedFor() async throws {
+        let steps = Lock<[String]>([])
+        await #expect(throws: Late()) {
+            try await withTimeLimit(.milliseconds(10), or: Late()) {
+                try? await Task.sleep(for: .seconds(600))
+                steps.withLock { $0.append(Task.isCancelled ? "canceled" : "slept") }
             }
         }
-        let kept = Mutex<(@Sendable (Result<Int, any Error>) -> Void)?>(nil)
-        await #expect(throws: TimeLimitPassed.self) {
-            try await answer(within: .zero) { give in kept.withLock { $0 = give } }
-        }
-        kept.withLock { $0 }?(.success(1))
+        steps.withLock { $0.append("next") }
+        #expect(steps.withLock { $0 } == ["canceled", "next"])
     }
 
-    @Test("A result is taken once it is claimed, whether that is waited for before or after")
-    func claim() {
-        let told = Mutex(0)
-        let claim = ResultClaim()
-        claim.whenTaken { told.withLock { $0 += 1 } }
-        #expect(!claim.isTaken && told.withLock { $0 } == 0)
-        claim.take()
-        #expect(claim.isTaken && told.withLock { $0 } == 1)
-        claim.whenTaken { told.withLock { $0 += 1 } }
-        #expect(told.withLock { $0 } == 2)
+    @Test("Within its time, a body's result and error are the caller's, and so is the caller's cancellation the body's")
+    func withinTime() async throws {
+        #expect(try await withTimeLimit(.seconds(60), or: Late()) { 1 } == 1)
+        await #expect(throws: Wrong()) { try await withTimeLimit(.seconds(60), or: Late()) { throw Wrong() } }
+        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
+        let caller = Task {
+            try await withTimeLimit(.seconds(600), or: Late()) {
+                begin.finish()
+                try await Task.sleep(for: .seconds(600))
+            }
+        }
+        for await _ in begun {}
+        caller.cancel()
+        await #expect(throws: CancellationError.self) { try await caller.value }
     }
 }

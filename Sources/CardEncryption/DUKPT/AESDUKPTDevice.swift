@@ -1,3 +1,6 @@
+import Dispatch
+import Waiting
+
 /// The device side of AES DUKPT (ANSI X9.24-3:2017): a new key for each transaction, destroyed after it.
 ///
 /// The keys are in wiped storage, and in a ``KeyFile``.  No counter is used twice, however the process ends: the disk
@@ -33,7 +36,7 @@ public final class AESDUKPTDevice: Sendable {
         }
         guard initialKeyID.count == 8 else { throw DUKPTError.initialKeyIDLength(initialKeyID.count) }
         let scheme = AESDUKPTScheme(initialKeyID: initialKeyID, length: length)
-        state = try await onQueue {
+        state = try await DispatchQueue(label: "card-encryption").blocking {
             try DUKPTState(
                 loading: DerivationRegisters(scheme: scheme, initialKey: initialKey), into: file, kind: .aesDUKPT)
         }
@@ -43,7 +46,7 @@ public final class AESDUKPTDevice: Sendable {
     ///
     /// - Throws: ``KeyFileError``.
     public init(resuming file: KeyFile) async throws {
-        state = try await onQueue {
+        state = try await DispatchQueue(label: "card-encryption").blocking {
             try DUKPTState(resuming: file, kind: .aesDUKPT, headerLength: 9) { header in
                 AESKeyLength(byteCount: Int(header[8])).map {
                     AESDUKPTScheme(initialKeyID: Array(header.prefix(8)), length: $0)

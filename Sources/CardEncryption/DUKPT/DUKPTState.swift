@@ -1,4 +1,5 @@
 import Dispatch
+import Waiting
 
 /// The state of a transaction-originating device: registers in wiped storage, and their copy on the disk.
 ///
@@ -58,9 +59,7 @@ final class DUKPTState<Scheme: DUKPTScheme>: @unchecked Sendable {
     /// The number of remaining transactions.
     var transactionsLeft: Int {
         get async {
-            await withCheckedContinuation { continuation in
-                queue.async { continuation.resume(returning: Scheme.count(from: self.registers.counter)) }
-            }
+            await queue.blocking { Scheme.count(from: self.registers.counter) }
         }
     }
 
@@ -68,19 +67,10 @@ final class DUKPTState<Scheme: DUKPTScheme>: @unchecked Sendable {
     func transact<Result: Sendable>(
         _ use: @escaping @Sendable (Scheme, UInt32, SecretKey) throws -> Result
     ) async throws -> Result {
-        try await onQueue(queue) { [self] in
+        try await queue.blocking { [self] in
             let (counter, key) = try registers.take()
             try write(file.replace)
             return try use(registers.scheme, counter, key)
         }
-    }
-}
-
-/// Runs blocking code on a thread of `queue`, not on one that tasks share.
-func onQueue<Result: Sendable>(
-    _ queue: DispatchQueue = DispatchQueue(label: "card-encryption"), _ body: @escaping @Sendable () throws -> Result
-) async throws -> Result {
-    try await withCheckedThrowingContinuation { continuation in
-        queue.async { continuation.resume(with: Swift.Result { try body() }) }
     }
 }

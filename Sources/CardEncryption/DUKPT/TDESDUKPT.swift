@@ -1,3 +1,6 @@
+import Dispatch
+import Waiting
+
 /// A TDES DUKPT key serial number (X9.24-1:2009, A.1.1): 10 bytes, whose last 21 bits are the transaction counter.
 public struct TDESKeySerialNumber: Hashable, Sendable {
     /// The 10 bytes of the key serial number.
@@ -186,7 +189,7 @@ public final class TDESDUKPTDevice: Sendable {
     public init(loading initialKey: SecretKey, initialKeyID: [UInt8], into file: KeyFile) async throws {
         guard initialKeyID.count == 10 else { throw DUKPTError.initialKeyIDLength(initialKeyID.count) }
         let scheme = TDESDUKPTScheme(initialKeyID: TDESKeySerialNumber.withoutCounter(initialKeyID))
-        state = try await onQueue {
+        state = try await DispatchQueue(label: "card-encryption").blocking {
             try DUKPTState(
                 loading: DerivationRegisters(scheme: scheme, initialKey: initialKey), into: file, kind: .tdesDUKPT)
         }
@@ -196,7 +199,7 @@ public final class TDESDUKPTDevice: Sendable {
     ///
     /// - Throws: ``KeyFileError``.
     public init(resuming file: KeyFile) async throws {
-        state = try await onQueue {
+        state = try await DispatchQueue(label: "card-encryption").blocking {
             try DUKPTState(resuming: file, kind: .tdesDUKPT, headerLength: 10) { header in
                 let identifier = TDESKeySerialNumber.withoutCounter(Array(header))
                 return header.elementsEqual(identifier) ? TDESDUKPTScheme(initialKeyID: identifier) : nil

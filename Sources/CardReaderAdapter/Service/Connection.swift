@@ -99,13 +99,21 @@ extension ContactlessReaderService {
         _ configProvider: any CardReaderConfigProvider, while isWanted: () -> Bool
     ) async throws -> Credentials {
         do {
-            let locationId = try await answer(within: limits.token, to: configProvider.fetchDefaultLocationID)
-            let token = try await answer(within: limits.token, to: configProvider.fetchToken)
+            let locationId = try await answer(to: configProvider.fetchDefaultLocationID)
+            let token = try await answer(to: configProvider.fetchToken)
             return Credentials(token: token, locationId: locationId)
         } catch {
             let cause = isWanted() ? noted(error) : .connectionAttemptInvalidated
             throw CardReaderServiceError.connection(underlyingError: cause)
         }
+    }
+
+    /// Waits for the first call of the completion that `fetch` is handed.
+    private func answer(
+        to fetch: (@escaping @Sendable (Result<String, any Error>) -> Void) -> Void
+    ) async throws -> String {
+        let delivery = Delivery<String>()
+        return try await delivery.receive(within: limits.token) { fetch { delivery.deliver($0) } }
     }
 
     /// Opens the reader.

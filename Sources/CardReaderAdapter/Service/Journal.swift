@@ -50,11 +50,7 @@ extension ContactlessReaderService {
         let restoration =
             restoration
             ?? Task {
-                do {
-                    for open in try await journal.leftovers() { await take(open) }
-                } catch {
-                    Self.logger.error("payments of an earlier run cannot be looked for: \(type(of: error))")
-                }
+                for open in await journal.leftovers() { await take(open) }
                 takeNextLeftover()
             }
         self.restoration = restoration

@@ -1,6 +1,7 @@
 import CCUPS
 import Dispatch
 import Foundation
+import Waiting
 
 /// A client for IPP requests to one printer, through libcups.  Only this file calls libcups.
 ///
@@ -83,20 +84,12 @@ struct CUPSClient: Sendable {
         _ operation: Operation, _ attributes: [Attribute], document: [UInt8]? = nil, within limit: Duration,
         sent: @escaping @Sendable (Int) -> Void = { _ in }
     ) async throws(PrinterCondition) -> Answer {
-        let result: Result<Answer, PrinterCondition> = await withCheckedContinuation { continuation in
-            queue.async {
-                do throws(PrinterCondition) {
-                    continuation.resume(
-                        returning: .success(try blocking(operation, attributes, document, limit / .seconds(1), sent)))
-                } catch {
-                    continuation.resume(returning: .failure(error))
-                }
-            }
+        try await queue.blocking { () throws(PrinterCondition) in
+            try request(operation, attributes, document, limit / .seconds(1), sent)
         }
-        return try result.get()
     }
 
-    private func blocking(
+    private func request(
         _ operation: Operation, _ attributes: [Attribute], _ document: [UInt8]?, _ seconds: Double,
         _ sent: (Int) -> Void
     ) throws(PrinterCondition) -> Answer {

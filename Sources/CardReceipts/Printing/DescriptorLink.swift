@@ -1,5 +1,6 @@
 import Dispatch
 import Foundation
+import Waiting
 
 /// A device file: `/dev/usb/lp0` of the kernel's usblp, or a serial line.
 struct DevicePort: PrinterPort {
@@ -57,12 +58,11 @@ struct TCPPort: PrinterPort {
 
     /// Resolves the host name on its own thread, for as long as the resolver takes.
     private func addresses(within limit: Duration) async -> [Address] {
-        let (answers, answer) = AsyncStream<[Address]>.makeStream()
-        Thread.detachNewThread { [self] in
-            answer.yield(resolve())
-            answer.finish()
+        let answer = Delivery<[Address]>()
+        let addresses = try? await answer.receive(within: limit) {
+            Thread.detachNewThread { [self] in answer.deliver(.success(resolve())) }
         }
-        return await CardReceipts.within(limit) { await answers.first { _ in true } } ?? []
+        return addresses ?? []
     }
 
     private func resolve() -> [Address] {
@@ -229,7 +229,7 @@ final class DescriptorLink: PrinterLink {
     /// Runs a blocking call outside Swift's threads.
     private func blocking<R: Sendable>(_ body: @escaping @Sendable () -> R) async -> R {
         await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in queue.async { continuation.resume(returning: body()) } }
+            await queue.blocking(body)
         } onCancel: {
             var byte: UInt8 = 1
             _ = Foundation.write(cancelled.writing, &byte, 1)

@@ -23,17 +23,3 @@ protocol PrinterLink: Sendable {
 
     func close() async
 }
-
-/// Returns the result of `operation`; nil if the time is over first, or the task is canceled.  The operation must end
-/// when it is canceled.
-func within<R: Sendable>(_ limit: Duration, _ operation: @escaping @Sendable () async -> R?) async -> R? {
-    await withTaskGroup(of: R?.self) { group in
-        group.addTask { await operation() }
-        group.addTask {
-            try? await Task.sleep(for: limit)
-            return nil
-        }
-        defer { group.cancelAll() }
-        return await group.next() ?? nil
-    }
-}

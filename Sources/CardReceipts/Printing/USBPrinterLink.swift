@@ -107,7 +107,7 @@ private final class USBPrinterLink: PrinterLink {
 
     private static let statusLimit = Duration.seconds(5)
 
-    func close() async { await withCheckedContinuation { done in link.close { done.resume() } } }
+    func close() async { await link.close() }
 
     private func transfer(
         _ endpoint: UInt8, _ start: (@escaping USBLink.Completion) -> Void

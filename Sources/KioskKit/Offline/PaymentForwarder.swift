@@ -1,6 +1,7 @@
 public import Foundation
 import Logging
 public import ProximityReader
+import Waiting
 
 /// A forwarder that sends stored payments to their payment service, and deletes them with its permission.
 ///
@@ -387,8 +388,8 @@ public actor PaymentForwarder {
         try Task.checkCancellation()
         interval = clock.timer(pace.interval)
         do {
-            // In its own task: a call that moves money is not interrupted.
-            return try await Task { [psp] in try await body(psp) }.value
+            // A call that moves money is not interrupted.
+            return try await toTheEnd { [psp] in try await body(psp) }
         } catch let error as PaymentServiceError {
             throw error
         } catch {

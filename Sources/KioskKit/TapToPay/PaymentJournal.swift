@@ -60,7 +60,7 @@ package final class PaymentJournal: Sendable {
     fileprivate let folder: String?
     fileprivate let disk: Disk
     /// A queue for blocking disk calls.
-    private let queue = DispatchQueue(label: "swift-contactless.journal")
+    fileprivate let queue = DispatchQueue(label: "swift-contactless.journal")
     /// Each element is the whole list, so only the last one is buffered.
     private let allAlarms = Multicast<[JournalAlarm]>([], keeping: .newest(1))
 
@@ -108,7 +108,7 @@ package final class PaymentJournal: Sendable {
     /// - Throws: ``Failure``; nothing is recorded then.
     package func begin(_ payment: UnsettledPayment, note: Data? = nil) async throws -> OpenPayment {
         let open = OpenPayment(payment, .asked, note: note, in: self)
-        try await onQueue { try open.create() }
+        try await queue.blocking { try open.create() }
         return open
     }
 
@@ -122,8 +122,8 @@ package final class PaymentJournal: Sendable {
     /// Takes over the entries of ended processes, the oldest first.
     ///
     /// Settled entries are removed.  An unreadable one stays, and raises an alarm (``alarms``).
-    package func leftovers() async throws -> [OpenPayment] {
-        try await onQueue { [self] in
+    package func leftovers() async -> [OpenPayment] {
+        await queue.blocking { [self] in
             guard let folder else { return [] }
             let names = (try? FileManager.default.contentsOfDirectory(atPath: folder)) ?? []
             let found = names.sorted().map { ($0, takeOver("\(folder)/\($0)")) }
@@ -265,15 +265,6 @@ package final class PaymentJournal: Sendable {
         guard fsync(descriptor) == 0 else { throw Failure(errno, folder) }
     }
 
-    /// Starts at once: calls keep their order.
-    fileprivate nonisolated(nonsending) func onQueue<Value: Sendable>(
-        _ body: @escaping @Sendable () throws -> Value
-    ) async throws -> Value {
-        try await withCheckedThrowingContinuation { waiter in
-            queue.async { waiter.resume(with: Result { try body() }) }
-        }
-    }
-
     /// An entry as stored in the file.
     fileprivate struct Record: Codable {
         let key: String
@@ -348,7 +339,7 @@ package final class OpenPayment: Sendable {
     ///
     /// - Throws: ``PaymentJournal/Failure``; the entry is then unchanged.  ``TapToPayError/takenBack``.
     package func decide(_ result: PaymentResult) async throws {
-        try await journal.onQueue { [self] in
+        try await journal.queue.blocking { [self] in
             guard !isReversal else { throw TapToPayError.takenBack }
             try write(.decided(result))
             stand.withLock { $0.state = .decided(result) }
@@ -362,7 +353,7 @@ package final class OpenPayment: Sendable {
     ///   payment.
     package func willReverse() async throws {
         do {
-            try await journal.onQueue { [self] in
+            try await journal.queue.blocking { [self] in
                 guard state != .settled else { return }
                 stand.withLock { $0.state = .reversal }
                 guard isUnwritten else { return }
@@ -379,7 +370,7 @@ package final class OpenPayment: Sendable {
     ///
     /// - Throws: ``PaymentJournal/Failure``; the entry is then unchanged.
     package func keep() async throws {
-        try await journal.onQueue { [self] in
+        try await journal.queue.blocking { [self] in
             guard state == .reversal else { return }
             try write(.asked)
             stand.withLock { ($0.state, $0.isReversal) = (.asked, false) }
@@ -392,7 +383,7 @@ package final class OpenPayment: Sendable {
     /// An entry of the same key that begins after this call finds its name free.
     package nonisolated(nonsending) func settle() async {
         do {
-            try await journal.onQueue { [self] in
+            try await journal.queue.blocking { [self] in
                 guard state != .settled else { return }
                 stand.withLock { $0.state = .settled }
                 guard file.withLock({ $0 != nil }), let folder = journal.folder else { return }

@@ -300,11 +300,11 @@ extension TapToPayService {
     private func answer<Answer: Sendable>(
         _ question: @escaping @Sendable (any PaymentServiceProvider) async throws -> Answer
     ) async throws -> Answer {
-        try await Task { [psp, answerTime] in
+        try await toTheEnd { [psp, answerTime] in
             try await waiting(atMost: answerTime, or: PaymentServiceError.noAnswer("nothing within \(answerTime)")) {
                 try await question(psp)
             }
-        }.value
+        }
     }
 
     // MARK: Leftovers
@@ -312,13 +312,9 @@ extension TapToPayService {
     /// Settles the entries of ended runs of the program: as far as the payment service answers in time, and then in
     /// the background.
     func settleLeftovers() async {
-        do {
-            for open in try await journal.leftovers() {
-                logger.notice("payment \(open.payment.id) of an earlier run is not settled")
-                unsettled[open.payment.id] = open
-            }
-        } catch {
-            logger.error("payments of an earlier run cannot be looked for: \(type(of: error))")
+        for open in await journal.leftovers() {
+            logger.notice("payment \(open.payment.id) of an earlier run is not settled")
+            unsettled[open.payment.id] = open
         }
         guard unsettled.values.contains(where: Self.isSwept) else { return }
         let (firstLook, look) = AsyncStream.makeStream(of: Void.self)

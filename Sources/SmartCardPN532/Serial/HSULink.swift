@@ -1,10 +1,11 @@
 import SmartCard
+import Waiting
 
 /// A PN532 at the other end of a serial line: commands from `D4` on, responses from `D5` on.
 final class HSULink: Sendable {
     private let line: SerialLine
     private let limits: HSUExchange.Limits
-    private let turn = ExchangeTurn()
+    private let turn = Turn()
 
     init(_ line: SerialLine, limits: HSUExchange.Limits) {
         self.line = line
@@ -47,7 +48,7 @@ final class HSULink: Sendable {
         try await chip.setSerialRate(rate)
         line.send(HSUFrame.acknowledgementBytes)
         try line.setRate(rate)
-        try await unlessCancelled { try await Task.sleep(for: .milliseconds(2)) }
+        try await toTheEnd { try await Task.sleep(for: .milliseconds(2)) }
     }
 
     /// - Parameters:

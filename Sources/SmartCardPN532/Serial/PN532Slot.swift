@@ -1,5 +1,6 @@
 import SmartCard
 import Synchronization
+import Waiting
 
 /// The one slot of a board: what lies in its field, who listens, and who uses the chip.
 final class PN532Slot: Sendable {
@@ -29,7 +30,7 @@ final class PN532Slot: Sendable {
     private let link: HSULink
     private let chip: PN532
     private let rate = Mutex(SerialRate.baud115200)
-    private let turn = ExchangeTurn()
+    private let turn = Turn()
     private let state = Mutex(State())
 
     init(_ line: SerialLine, limits: HSUExchange.Limits) {
@@ -72,7 +73,7 @@ final class PN532Slot: Sendable {
 
     func close() async {
         // Whoever uses the chip is waited for.
-        try? await unlessCancelled {
+        try? await toTheEnd {
             guard (try? await self.turn.take()) != nil else { return }
             defer { self.turn.pass() }
             try? await self.chip.configure(.field(isOn: false))
@@ -154,7 +155,7 @@ final class PN532Slot: Sendable {
     private static let mayBeGone: Set<CardError.Kind> = [.noAnswer, .notTransacted, .cardRemoved]
 
     func release(session: Int, _ disposition: CardDisposition) async {
-        try? await unlessCancelled {
+        try? await toTheEnd {
             try await self.turn.take()
             defer { self.turn.pass() }
             guard (try? self.check(session)) != nil else { return }
@@ -184,7 +185,7 @@ final class PN532Slot: Sendable {
         do { result = .success(try await body(chip)) } catch { result = .failure(error) }
         // However it has left the field, the next look begins from a cold start.
         state.withLock { $0.isFieldOn = false }
-        try? await unlessCancelled { [chip] in
+        try? await toTheEnd { [chip] in
             _ = try? await chip.release()
             try await chip.setParameters(.initial)
             try await chip.configure(.retries(atr: 0x01, psl: 0x01, passiveActivation: 0x01))

@@ -1,5 +1,6 @@
 public import SmartCard
 import Synchronization
+import Waiting
 
 /// A ``SoftwareACR122U`` with its own host in this process: no bus, no driver, no service.
 ///
@@ -103,7 +104,7 @@ private final class VirtualSlot: Sendable {
     private let limit: Duration
     private let bulkIn = Inbox()
     private let interruptIn = Inbox()
-    private let turn = ExchangeTurn()
+    private let turn = Turn()
     private let state = Mutex(State())
 
     init(_ device: SoftwareACR122U, limit: Duration) {

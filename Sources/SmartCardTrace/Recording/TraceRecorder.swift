@@ -1,5 +1,6 @@
 public import SmartCard
 import Synchronization
+import Waiting
 
 /// A recorder of the traffic between a program and a reader, which it does not change.
 ///
@@ -115,7 +116,7 @@ extension TraceEvent.Failure {
 private struct RecordedReader: CardReader {
     let base: any CardReader
     let recorder: TraceRecorder
-    private let turn = ExchangeTurn()
+    private let turn = Turn()
 
     init(base: any CardReader, recorder: TraceRecorder) {
         self.base = base
@@ -187,7 +188,7 @@ private final class RecordedConnection: CardConnection {
     private let base: any CardConnection
     private let channel: any CardChannel
     private let recorder: TraceRecorder
-    private let turn = ExchangeTurn()
+    private let turn = Turn()
     private let isOpen = Mutex(true)
 
     init(_ base: any CardConnection, recorder: TraceRecorder) {
