@@ -291,9 +291,9 @@ let package = Package(
         .testTarget(
             name: "ProximityReaderTests",
             dependencies: [
-                "tainted-terminal", "store-worker", "virtual-reader", "ProximityReader", "CardEncryption",
-                "EMVContactless", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport", crypto,
-                jwtKit, .product(name: "GRDB", package: "GRDB.swift"),
+                "tainted-terminal", "store-worker", "virtual-reader", "ProximityReader", "CardEncryption", "CardReaders",
+                "EMVContactless", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "SmartCardUSB", "TestSupport",
+                "USBTestSupport", crypto, jwtKit, .product(name: "GRDB", package: "GRDB.swift"),
             ],
             exclude: ["AppleSurface.txt", "tainted-terminal", "store-worker"], swiftSettings: settings),
         // Source as others write it, and so without our settings.

@@ -71,9 +71,10 @@ struct Benchmarks {
     static func layers() async throws {
         let channel = InstantChannel()
         let added = try await added(
-            to: { _ = try await channel.transmit(readRecord) }, by: Stack(timeLimit: nil).over(channel))
+            to: { _ = try await channel.transmit(readRecord) },
+            by: Stack(for: VirtualReader(SoftwareACR122U()), timeLimit: nil).over(channel))
         print(
-            "layers: GET RESPONSE and wrong Le add \(microseconds(added)) an APDU"
+            "layers: chaining, GET RESPONSE and wrong Le add \(microseconds(added)) an APDU"
                 + Limit.verdict(.microseconds(3), added))
         try await usbLayers("short APDU level", vendorID: 0x072F, productID: 0x2200, features: [0x40, 0, 2, 0])
         try await usbLayers("extended APDU level", vendorID: 0x076B, productID: 0x5022, features: [0xBA, 4, 4, 0])
@@ -88,7 +89,7 @@ struct Benchmarks {
             to: {
                 link.write(message, to: 0x02, timeout: .zero) { _ in }
                 link.read(320, from: 0x82, timeout: .zero) { _ in }
-            }, by: Stack(timeLimit: nil).over(try await reader.connect()))
+            }, by: Stack(for: reader, timeLimit: nil).over(try await reader.connect()))
         print(
             "layers: with those of SmartCardUSB, \(name), \(microseconds(added)) an APDU"
                 + Limit.verdict(.nanoseconds(2_500), added))

@@ -57,7 +57,7 @@ extension Benchmarks {
         reader.device.insert(card)
         return try await ACR122U(over: reader).withChip { chip in
             guard case .card(let card) = try await PN532Field(chip).activate() else { throw CardError(.cardAbsent) }
-            let channel = Stack(.ofEMVContactless, timeLimit: nil).over(card)
+            let channel = Stack(.ofEMVContactless, for: reader, timeLimit: nil).over(card)
             var times: [[RelayTime]] = []
             for _ in 0..<cards {
                 _ = try await channel.transmit(.select([0xA0, 0x00, 0x00, 0x00, 0x04, 0x10, 0x10]))

@@ -12,7 +12,7 @@ struct FirstProgram {
         print("ATR \(atr)")
 
         let card = try await reader.connect()
-        let directory = try await Stack().over(card).transmit(.select(Array("2PAY.SYS.DDF01".utf8)))
+        let directory = try await Stack(for: reader).over(card).transmit(.select(Array("2PAY.SYS.DDF01".utf8)))
         for object in try TLVList(directory.data).flattened {
             let name = DataElement[object.tag]?.name ?? "?"
             print(object.tag, name, object.tag.isConstructed ? "" : SensitiveData.masked(object.value, of: object.tag))

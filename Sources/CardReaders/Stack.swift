@@ -4,7 +4,7 @@ public import SmartCard
 /// The layers over a card's channel, in their one order: time limit, command chaining where the reader needs it, GET RESPONSE
 /// (61xx), wrong Le (6Cxx), traffic log, recorder.
 ///
-///     let channel = Stack(logger: logger).over(card)
+///     let channel = Stack(for: reader, logger: logger).over(card)
 public struct Stack: Sendable {
     /// Whether 61xx and 6Cxx are what a card may answer.
     public enum StatusWords: Hashable, Sendable {
@@ -25,15 +25,15 @@ public struct Stack: Sendable {
     private let record: RecorderLayer.Record?
 
     /// - Parameters:
-    ///   - model: the reader's, whose ``Model/longestCommand`` counts; nil: every command is sent as it is.
+    ///   - reader: has the card; the ``Model/longestCommand`` of its model counts, and of an unknown reader none.
     ///   - timeLimit: of an exchange at the transport; nil: none but the driver's.
     ///   - logger: where exchanges go at trace level, masked; see `TrafficLogLayer`.
     ///   - record: sees each exchange in the clear, as the caller sees it.
     public init(
-        _ statusWords: StatusWords = .ofISO7816, for model: Model? = nil,
+        _ statusWords: StatusWords = .ofISO7816, for reader: any CardReader,
         timeLimit: Duration? = Stack.longestExchange, logger: Logger? = nil, record: RecorderLayer.Record? = nil
     ) {
-        longestCommand = model?.longestCommand
+        longestCommand = reader.model?.longestCommand
         (self.statusWords, self.timeLimit, self.logger, self.record) = (statusWords, timeLimit, logger, record)
     }
 

@@ -103,6 +103,8 @@ final class CCIDInterface: Sendable {
         }
         guard isNews else { return false }
         for slot in slots { slot.end(reason) }
+        // Those of a reader that hangs end when it is known what has become of it.
+        if reason.kind != .readerTimeout { for slot in slots { slot.endStreams(reason) } }
         pipe.link.close {}
         return true
     }
@@ -117,8 +119,10 @@ final class CCIDInterface: Sendable {
         do {
             try await Self.resynchronise(pipe)
         } catch let silence as CardError where silence.kind == .readerTimeout {
-            guard end(error), let readerHangs else { return error }
-            return await readerHangs()
+            guard end(error) else { return error }
+            let end = await readerHangs?() ?? error
+            for slot in slots { slot.endStreams(end) }
+            return end
         } catch {}
         return error
     }

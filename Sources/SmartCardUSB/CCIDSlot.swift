@@ -366,13 +366,21 @@ final class CCIDSlot: Sendable {
 
     /// The reader has left, is let go, or hangs.
     func end(_ reason: CardError) {
-        let (streams, poll) = state.withLock { state in
+        let poll = state.withLock { state in
             state.isGone = true
             state.end = state.end ?? (reason.kind == .readerGone ? .readerGone : .disconnected)
-            defer { (state.streams, state.poll) = ([:], nil) }
-            return (state.streams.values, state.poll)
+            defer { state.poll = nil }
+            return state.poll
         }
         poll?.cancel()
+    }
+
+    /// Tells who watches the slot why there is no more to see.
+    func endStreams(_ reason: CardError) {
+        let streams = state.withLock { state in
+            defer { state.streams = [:] }
+            return state.streams.values
+        }
         for stream in streams { stream.finish(throwing: reason.kind == .readerGone ? nil : reason) }
     }
 

@@ -12,7 +12,7 @@ import Waiting
 ///
 /// One that hangs, so that it does not even tell its slot's status, is reset over USB, once for as long as it is plugged in, and
 /// unless another of its interfaces is in use.  The command throws `CardError` of kind `readerTimeout` that says so, and is not
-/// sent again; cards and streams of the reader end; the next call opens it anew.
+/// sent again; the streams of its slots end with the same error, its cards with them; the next call opens it anew.
 public final class USBReader: CardReader {
     public let id: USBReaderID
     public let identity: ReaderIdentity

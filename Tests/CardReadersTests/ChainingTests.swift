@@ -26,8 +26,8 @@ import USBTestSupport
         let connection = try await reader.connect()
         let command = try Self.command(1000)
         // What it is without.
-        await #expect(throws: CardError.self) { try await Stack().over(connection).transmit(command) }
-        let response = try await Stack(for: reader.model).over(connection).transmit(command)
+        await #expect(throws: CardError.self) { try await connection.transmit(command) }
+        let response = try await Stack(for: reader).over(connection).transmit(command)
         #expect(response.status == .success && response.data == command.data)
         // ISO/IEC 7816-4, 5.3.3: bit 5 of CLA in all parts but the last; three of 255 bytes, and 235.
         #expect(card.headers.withLock { $0.suffix(4) } == ["10DA0102FF", "10DA0102FF", "10DA0102FF", "00DA0102EB"])
@@ -40,7 +40,7 @@ import USBTestSupport
         device.insert(card)
         let reader = try await reader(device)
         let command = try Self.command(300)
-        let response = try await Stack(for: reader.model).over(try await reader.connect()).transmit(command)
+        let response = try await Stack(for: reader).over(try await reader.connect()).transmit(command)
         #expect(response.status == .success && response.data == command.data)
         await reader.close()
     }
@@ -50,7 +50,7 @@ import USBTestSupport
         let (device, card) = (SoftwareACR1252U(), Chained())
         device.insert(card)
         let reader = try await reader(device)
-        let response = try await Stack(for: reader.model).over(try await reader.connect()).transmit(Self.command(400))
+        let response = try await Stack(for: reader).over(try await reader.connect()).transmit(Self.command(400))
         #expect(response.data.count == 400)
         // Lc of three bytes.
         #expect(card.headers.withLock { $0 } == ["00DA010200"])
@@ -62,7 +62,7 @@ import USBTestSupport
         let (device, card) = (SoftwareACR1252U(), Chained(refusing: 0x6A84))
         device.insert(card)
         let reader = try await reader(device)
-        let response = try await Stack(for: reader.model).over(try await reader.connect()).transmit(Self.command(1000))
+        let response = try await Stack(for: reader).over(try await reader.connect()).transmit(Self.command(1000))
         #expect(response.status == 0x6A84 && card.headers.withLock { $0.count } == 1)
         await reader.close()
     }

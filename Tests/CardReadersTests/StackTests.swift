@@ -28,6 +28,19 @@ private final class Transport: CardChannel {
     }
 }
 
+/// A reader of a name, and no more.
+private struct Named: CardReader {
+    let identity: ReaderIdentity
+
+    init(_ name: String = "Some Reader 00 00") { identity = ReaderIdentity(name: name, backend: .virtual) }
+
+    func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable {
+        AsyncThrowingStream<SlotState, any Error> { $0.finish() }
+    }
+    func connect() async throws -> any CardConnection { throw CardError(.cardAbsent) }
+    func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] { throw CardError(.unsupported) }
+}
+
 /// Writes down what is logged.
 private struct Lines: LogHandler {
     let lines: Mutexed
@@ -62,7 +75,7 @@ private final class Mutexed: Sendable {
         let transport = Transport("6C 04", "61 04", "70 02 5A 00 90 00")
         let (logged, recorded) = (Mutexed(), Mutexed())
         let logger = Logger(label: "test") { _ in Lines(lines: logged) }
-        let channel = Stack(logger: logger, record: record(into: recorded)).over(transport)
+        let channel = Stack(for: Named(), logger: logger, record: record(into: recorded)).over(transport)
         #expect(try await channel.transmit(.readRecord(1, sfi: 1)).data == [0x70, 0x02, 0x5A, 0x00])
         #expect(transport.commands == ["00B2010C00", "00B2010C04", "00C0000004"])
         #expect(recorded.all.withLock { $0 } == ["> 00B2010C00", "< 70025A009000"])
@@ -75,7 +88,7 @@ private final class Mutexed: Sendable {
         arguments: ["61 04", "6C 04"])
     func payment(_ answer: String) async throws {
         let transport = Transport(answer, "70 02 5A 00 90 00")
-        let response = try await Stack(.ofEMVContactless).over(transport).transmit(.readRecord(1, sfi: 1))
+        let response = try await Stack(.ofEMVContactless, for: Named()).over(transport).transmit(.readRecord(1, sfi: 1))
         #expect([response.status.sw1, response.status.sw2].hex == answer.filter { $0 != " " })
         #expect(transport.commands == ["00B2010C00"])
     }
@@ -83,7 +96,7 @@ private final class Mutexed: Sendable {
     @Test("the time limit is that of each exchange at the transport, and recorded when it has passed")
     func timeLimit() async throws {
         let recorded = Mutexed()
-        let stack = Stack(timeLimit: .milliseconds(20), record: record(into: recorded))
+        let stack = Stack(for: Named(), timeLimit: .milliseconds(20), record: record(into: recorded))
         await #expect { try await stack.over(Transport("61 04")).transmit(.readRecord(1, sfi: 1)) } throws: {
             ($0 as? CardError)?.kind == .readerTimeout
         }
@@ -93,7 +106,21 @@ private final class Mutexed: Sendable {
     @Test("what is held back and then fetched has the time limit twice, for two exchanges")
     func timeOfEach() async throws {
         let transport = Transport("61 04", "70 02 5A 00 90 00", after: .milliseconds(1200))
-        let response = try await Stack(timeLimit: .seconds(2)).over(transport).transmit(.readRecord(1, sfi: 1))
+        let response = try await Stack(for: Named(), timeLimit: .seconds(2)).over(transport).transmit(
+            .readRecord(1, sfi: 1))
         #expect(response.data == [0x70, 0x02, 0x5A, 0x00])
+    }
+
+    /// Chaining is below GET RESPONSE: the last part's 61xx is fetched, as any other's (ISO/IEC 7816-4, 5.3.3 and 5.3.4).
+    @Test("the reader that the card lies on decides what is sent in parts, whoever calls")
+    func parts() async throws {
+        let command = try CommandAPDU(
+            cla: 0x00, ins: 0xDA, p1: 0x01, p2: 0x02, data: [UInt8](repeating: 0xAB, count: 300), ne: 256)
+        let (known, unknown) = (Transport("90 00", "61 02", "70 00 90 00"), Transport("90 00"))
+        let channel = Stack(for: Named("ACS ACR122U PICC Interface 00 00")).over(known)
+        #expect(try await channel.transmit(command).data == [0x70, 0x00])
+        #expect(known.commands.map { $0.prefix(10) } == ["10DA0102FF", "00DA01022D", "00C0000002"])
+        _ = try await Stack(for: Named()).over(unknown).transmit(command)
+        #expect(unknown.commands == [command.bytes.hex])
     }
 }

@@ -310,7 +310,7 @@ private final class Desk: CardReader {
         let bench = try await Bench()
         let session = try await bench.reader.prepare(using: bench.token())
         let log = await EventLog(bench.reader)
-        bench.device.faults = [ACR122UFault(.fieldLoss, 2)]
+        bench.device.faults = [SoftwareReaderFault(.fieldLoss, 2)]
         try bench.insert("visa")
         let read = Task { try await session.readPaymentCard(purchase) }
         try await log.wait(for: "readyForTap", 2)

@@ -108,7 +108,7 @@ import Testing
 
     /// A card that goes in the middle is a card that goes, and no fault of the reader's.
     @Test func aCardThatGoes() async throws {
-        let reader = VirtualReader(SoftwareACR122U(faults: [ACR122UFault(.fieldLoss, 2)]))
+        let reader = VirtualReader(SoftwareACR122U(faults: [SoftwareReaderFault(.fieldLoss, 2)]))
         reader.device.insert(try #require(VirtualCards.named("visa")))
         let transaction = try transaction()
         let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))

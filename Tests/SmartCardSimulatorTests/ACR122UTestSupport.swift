@@ -15,7 +15,7 @@ final class ACR122UBus: Sendable {
     }
 
     convenience init(
-        _ profile: ACR122UProfile = .firmware216, card: (any VirtualCard)? = nil, faults: [ACR122UFault] = []
+        _ profile: ACR122UProfile = .firmware216, card: (any VirtualCard)? = nil, faults: [SoftwareReaderFault] = []
     ) {
         let reader = SoftwareACR122U(profile: profile, faults: faults)
         if let card { reader.insert(card) }

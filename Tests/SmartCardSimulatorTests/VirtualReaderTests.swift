@@ -7,7 +7,8 @@ import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct VirtualReaderTests {
     /// A reader that reports at once, and a host with little patience.
-    static func reader(_ faults: ACR122UFault..., card: (any VirtualCard)? = TableCard.desfire) -> VirtualReader {
+    static func reader(_ faults: SoftwareReaderFault..., card: (any VirtualCard)? = TableCard.desfire) -> VirtualReader
+    {
         var profile = ACR122UProfile.firmware216
         profile.detectionDelay = .zero
         let device = SoftwareACR122U(profile: profile, faults: faults)
@@ -53,8 +54,8 @@ import Testing
     }
 
     /// By the time when the answer was due: the host has seen it a second later.
-    @Test(arguments: [[], [ACR122UFault(.timeExtension)]])
-    func theTimeOfAnExchange(_ faults: [ACR122UFault]) async throws {
+    @Test(arguments: [[], [SoftwareReaderFault(.timeExtension)]])
+    func theTimeOfAnExchange(_ faults: [SoftwareReaderFault]) async throws {
         let host = HeldUpHost()
         let device = SoftwareACR122U(faults: faults)
         device.insert(LateCard(TableCard.desfire, instruction: 0xB0, takes: 20) { host.holdUp(for: 1000) })
@@ -166,7 +167,7 @@ import Testing
     @Test func exchangeIsCancelled() async throws {
         let reader = Self.reader()
         let card = try await reader.connect()
-        reader.device.faults = [ACR122UFault(.slow, 60_000)]
+        reader.device.faults = [SoftwareReaderFault(.slow, 60_000)]
         let task = Task { try await card.transmit(Self.readBinary) }
         try await Task.sleep(for: .milliseconds(20))
         task.cancel()
@@ -192,14 +193,16 @@ import Testing
     // MARK: Faults
 
     @Test(arguments: [
-        (ACR122UFault(.emptyAnswers), CardError.Kind.noAnswer), (ACR122UFault(.oneByteAnswers), .malformedAnswer),
-        (ACR122UFault(.truncatedAnswers), .malformedAnswer), (ACR122UFault(.oversizedLength), .malformedAnswer),
-        (ACR122UFault(.garbage), .malformedAnswer), (ACR122UFault(.fieldLoss), .cardRemoved),
-        (ACR122UFault(.wrongSequence), .malformedAnswer), (ACR122UFault(.slow, 60_000), .readerTimeout),
-        (ACR122UFault(.timeExtension, 1000), .readerTimeout), (ACR122UFault(.unplug), .readerGone),
-        (ACR122UFault(.muteCard), .noAnswer),
+        (SoftwareReaderFault(.emptyAnswers), CardError.Kind.noAnswer),
+        (SoftwareReaderFault(.oneByteAnswers), .malformedAnswer),
+        (SoftwareReaderFault(.truncatedAnswers), .malformedAnswer),
+        (SoftwareReaderFault(.oversizedLength), .malformedAnswer),
+        (SoftwareReaderFault(.garbage), .malformedAnswer), (SoftwareReaderFault(.fieldLoss), .cardRemoved),
+        (SoftwareReaderFault(.wrongSequence), .malformedAnswer), (SoftwareReaderFault(.slow, 60_000), .readerTimeout),
+        (SoftwareReaderFault(.timeExtension, 1000), .readerTimeout), (SoftwareReaderFault(.unplug), .readerGone),
+        (SoftwareReaderFault(.muteCard), .noAnswer),
     ])
-    func faultsDuringAnExchange(fault: ACR122UFault, kind: CardError.Kind) async throws {
+    func faultsDuringAnExchange(fault: SoftwareReaderFault, kind: CardError.Kind) async throws {
         let reader = Self.reader()
         let card = try await reader.connect()
         reader.device.faults = [fault]
@@ -211,10 +214,10 @@ import Testing
     }
 
     @Test(arguments: [
-        ACR122UFault(.staleFrame), ACR122UFault(.sequenceBehind), ACR122UFault(.timeExtension, 2),
-        ACR122UFault(.slow, 20),
+        SoftwareReaderFault(.staleFrame), SoftwareReaderFault(.sequenceBehind), SoftwareReaderFault(.timeExtension, 2),
+        SoftwareReaderFault(.slow, 20),
     ])
-    func faultsThatAreBorne(fault: ACR122UFault) async throws {
+    func faultsThatAreBorne(fault: SoftwareReaderFault) async throws {
         let reader = Self.reader(fault)
         let card = try await reader.connect()
         let long = CommandAPDU(unchecked: (0x00, 0xD6, 0x00, 0x00), data: [UInt8](repeating: 0, count: 100))
@@ -225,7 +228,7 @@ import Testing
     }
 
     @Test func muteCard() async throws {
-        let reader = Self.reader(ACR122UFault(.muteCard))
+        let reader = Self.reader(SoftwareReaderFault(.muteCard))
         #expect(await Self.kind { _ = try await reader.connect() } == .cardMute)
         for try await state in reader.slotStates() {
             #expect(state == .muteCard)
@@ -234,7 +237,7 @@ import Testing
     }
 
     @Test func brokenATR() async throws {
-        let card = try await Self.reader(ACR122UFault(.brokenATR)).connect()
+        let card = try await Self.reader(SoftwareReaderFault(.brokenATR)).connect()
         #expect(card.atr.bytes == [UInt8](repeating: 0xFF, count: 33))
         #expect(!card.atr.defects.isEmpty)
     }
@@ -242,7 +245,7 @@ import Testing
     /// Wherever the plug is pulled, the caller learns it, and at once.
     @Test func unplugAnywhere() async throws {
         for transfer in 1...12 {
-            let reader = Self.reader(ACR122UFault(.unplug, transfer))
+            let reader = Self.reader(SoftwareReaderFault(.unplug, transfer))
             let kind = await Self.kind {
                 let card = try await reader.connect()
                 for _ in 0..<20 { _ = try await card.transmit(Self.readBinary) }

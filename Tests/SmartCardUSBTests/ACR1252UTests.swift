@@ -85,7 +85,7 @@ struct ACR1252UTests {
         device.insert(Echo())
         let (cards, sam) = try await readers(of: device)
         #expect(await kind { try await sam.connect() } == .cardAbsent)
-        device.faults = [ACR122UFault(.hung)]
+        device.faults = [SoftwareReaderFault(.hung)]
         #expect(await kind { try await cards.connect() } == .readerTimeout)
         await sam.close()
         #expect(await kind { try await cards.connect() } == nil)

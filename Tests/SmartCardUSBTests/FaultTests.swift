@@ -26,7 +26,7 @@ import USBTestSupport
     }
 
     @Test func aReaderThatHangsIsResetOnce() async throws {
-        let device = SoftwareACR122U(faults: [ACR122UFault(.hung)])
+        let device = SoftwareACR122U(faults: [SoftwareReaderFault(.hung)])
         device.insert(try #require(VirtualCards.named("visa")))
         let bus = SoftwareUSBBus(device)
         let reader = try await firstReader(on: bus, timeouts: .short)
@@ -36,7 +36,7 @@ import USBTestSupport
     }
 
     @Test func aReaderThatHangsAfterAResetIsGivenUp() async throws {
-        let bus = SoftwareUSBBus(SoftwareACR122U(faults: [ACR122UFault(.hung, 2)]))
+        let bus = SoftwareUSBBus(SoftwareACR122U(faults: [SoftwareReaderFault(.hung, 2)]))
         let reader = try await firstReader(on: bus, timeouts: .short)
         let error = await #expect(throws: CardError.self) { try await reader.connect() }
         #expect(error?.kind == .readerTimeout && error?.description.contains("reset over USB") == true)
@@ -58,18 +58,20 @@ import USBTestSupport
         #expect(try await first.transmit(selectPPSE).status == .success)
         #expect(try await states.next()?.hasCard == true)
 
-        device.faults = [ACR122UFault(.hung)]
+        device.faults = [SoftwareReaderFault(.hung)]
         let error = await #expect(throws: CardError.self) { try await first.transmit(selectPPSE) }
         #expect(error?.kind == .readerTimeout && error?.description.contains("was reset over USB") == true)
         #expect(error?.hint.contains("Try again") == true)
         #expect(card.exchanges.count == 1)
         #expect(await kind { try await first.transmit(selectPPSE) } == .disconnected)
-        await #expect(throws: CardError.self) { while try await states.next() != nil {} }
+        // Whoever watches is told what has happened, not only that it is over.
+        let told = await #expect(throws: CardError.self) { while try await states.next() != nil {} }
+        #expect(told?.description == error?.description)
 
         let second = try await reader.connect()
         #expect(try await second.transmit(selectPPSE).status == .success)
         #expect(card.exchanges.count == 2)
-        device.faults = [ACR122UFault(.hung)]
+        device.faults = [SoftwareReaderFault(.hung)]
         let last = await #expect(throws: CardError.self) { try await second.transmit(selectPPSE) }
         #expect(last?.kind == .readerTimeout && last?.description.contains("hangs again") == true)
         #expect(last?.hint.contains("Pull the reader out") == true)
@@ -79,7 +81,7 @@ import USBTestSupport
         device.faults = []
         bus.plug(device)
         let third = try await reader.connect()
-        device.faults = [ACR122UFault(.hung)]
+        device.faults = [SoftwareReaderFault(.hung)]
         let again = await #expect(throws: CardError.self) { try await third.transmit(selectPPSE) }
         #expect(again?.description.contains("was reset over USB") == true)
         #expect(try await reader.connect().transmit(selectPPSE).status == .success)
@@ -104,7 +106,7 @@ import USBTestSupport
                     count += 1
                     return count == answers
                 }
-                if isLast { device.faults = [ACR122UFault(.hung)] }
+                if isLast { device.faults = [SoftwareReaderFault(.hung)] }
                 return bytes
             }
         }
@@ -123,7 +125,7 @@ import USBTestSupport
     @Test func unpluggedAtEveryTransfer() async throws {
         var transfer = 1
         while true {
-            let device = SoftwareACR122U(faults: [ACR122UFault(.unplug, transfer)])
+            let device = SoftwareACR122U(faults: [SoftwareReaderFault(.unplug, transfer)])
             device.insert(try #require(VirtualCards.named("two-applications")))
             let bus = SoftwareUSBBus(device)
             let reader = try await firstReader(on: bus)
@@ -149,7 +151,7 @@ import USBTestSupport
     @Test func removedAtEveryAPDU() async throws {
         var apdu = 0
         while true {
-            let device = SoftwareACR122U(faults: [ACR122UFault(.fieldLoss, apdu)])
+            let device = SoftwareACR122U(faults: [SoftwareReaderFault(.fieldLoss, apdu)])
             device.insert(try #require(VirtualCards.named("two-applications")))
             let reader = try await firstReader(on: SoftwareUSBBus(device))
             guard let error = try await Self.read(reader) else { break }
@@ -165,15 +167,15 @@ import USBTestSupport
     }
 
     @Test(arguments: [
-        (ACR122UFault(.truncatedAnswers, 1), [CardError.Kind.malformedAnswer]),
-        (ACR122UFault(.truncatedAnswers, 1000), [.readerTimeout]),  // an empty transfer, and nothing after it
-        (ACR122UFault(.oversizedLength), [.malformedAnswer]),
-        (ACR122UFault(.oversizedLength, 262), [.malformedAnswer]),
-        (ACR122UFault(.garbage, 1), [.malformedAnswer]), (ACR122UFault(.garbage, 7), [.malformedAnswer]),
-        (ACR122UFault(.emptyAnswers), [.noAnswer]), (ACR122UFault(.oneByteAnswers), [.malformedAnswer]),
-        (ACR122UFault(.wrongSequence), [.malformedAnswer]),
+        (SoftwareReaderFault(.truncatedAnswers, 1), [CardError.Kind.malformedAnswer]),
+        (SoftwareReaderFault(.truncatedAnswers, 1000), [.readerTimeout]),  // an empty transfer, and nothing after it
+        (SoftwareReaderFault(.oversizedLength), [.malformedAnswer]),
+        (SoftwareReaderFault(.oversizedLength, 262), [.malformedAnswer]),
+        (SoftwareReaderFault(.garbage, 1), [.malformedAnswer]), (SoftwareReaderFault(.garbage, 7), [.malformedAnswer]),
+        (SoftwareReaderFault(.emptyAnswers), [.noAnswer]), (SoftwareReaderFault(.oneByteAnswers), [.malformedAnswer]),
+        (SoftwareReaderFault(.wrongSequence), [.malformedAnswer]),
     ])
-    func answersThatAreNone(_ fault: ACR122UFault, _ kinds: [CardError.Kind]) async throws {
+    func answersThatAreNone(_ fault: SoftwareReaderFault, _ kinds: [CardError.Kind]) async throws {
         let device = SoftwareACR122U()
         device.insert(try #require(VirtualCards.named("visa")))
         let bus = SoftwareUSBBus(device)
@@ -190,10 +192,10 @@ import USBTestSupport
     }
 
     @Test(arguments: [
-        ACR122UFault(.staleFrame), ACR122UFault(.sequenceBehind), ACR122UFault(.slow, 30),
-        ACR122UFault(.timeExtension, 3),
+        SoftwareReaderFault(.staleFrame), SoftwareReaderFault(.sequenceBehind), SoftwareReaderFault(.slow, 30),
+        SoftwareReaderFault(.timeExtension, 3),
     ])
-    func whatAReaderMayDo(_ fault: ACR122UFault) async throws {
+    func whatAReaderMayDo(_ fault: SoftwareReaderFault) async throws {
         let device = SoftwareACR122U(faults: [fault])
         device.insert(try #require(VirtualCards.named("visa")))
         let reader = try await firstReader(on: SoftwareUSBBus(device))
@@ -222,7 +224,7 @@ import USBTestSupport
     }
 
     @Test func aMuteCard() async throws {
-        let device = SoftwareACR122U(faults: [ACR122UFault(.muteCard)])
+        let device = SoftwareACR122U(faults: [SoftwareReaderFault(.muteCard)])
         device.insert(try #require(VirtualCards.named("visa")))
         let reader = try await firstReader(on: SoftwareUSBBus(device))
         #expect(await kind { try await reader.connect() } == .cardMute)
@@ -231,7 +233,7 @@ import USBTestSupport
     }
 
     @Test func anATRThatIsNoneDoesNotKeepAnybodyOut() async throws {
-        let device = SoftwareACR122U(faults: [ACR122UFault(.brokenATR)])
+        let device = SoftwareACR122U(faults: [SoftwareReaderFault(.brokenATR)])
         device.insert(try #require(VirtualCards.named("visa")))
         let card = try await firstReader(on: SoftwareUSBBus(device)).connect()
         #expect(!card.atr.defects.isEmpty)

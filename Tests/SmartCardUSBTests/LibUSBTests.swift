@@ -41,7 +41,7 @@ struct LibUSBTests {
 
     @Test func aReaderThatHangsIsResetOnce() async throws {
         device.insert(try visa())
-        device.faults = [ACR122UFault(.hung)]
+        device.faults = [SoftwareReaderFault(.hung)]
         #expect(try await reader.connect().transmit(selectPPSE).status == .success)
         await reader.close()
         #expect(USBUse.now == (0, 0))
@@ -52,7 +52,7 @@ struct LibUSBTests {
         let reader = try #require(try await USBReaders(on: LibUSBBus(), timeouts: .short).readers().first)
         let card = try await reader.connect()
         #expect(try await card.transmit(selectPPSE).status == .success)
-        device.faults = [ACR122UFault(.hung)]
+        device.faults = [SoftwareReaderFault(.hung)]
         let error = await #expect(throws: CardError.self) { try await card.transmit(selectPPSE) }
         #expect(error?.description.contains("was reset over USB") == true)
         #expect(try await reader.connect().transmit(selectPPSE).status == .success)
@@ -117,7 +117,7 @@ struct LibUSBTests {
     @Test func unpluggedAtEveryTransfer() async throws {
         var transfer = 1
         while true {
-            let device = SoftwareACR122U(faults: [ACR122UFault(.unplug, transfer)])
+            let device = SoftwareACR122U(faults: [SoftwareReaderFault(.unplug, transfer)])
             device.insert(try visa())
             let error = try await FaultTests.read(try await bus.replug(device))
             if device.isPluggedIn {

@@ -88,7 +88,7 @@ struct BackendTests {
     @Test func aReaderThatAnswersNothingIsListed() async throws {
         let host = try UMockdevHost()
         defer { host.close() }
-        try host.plug(SoftwareACR122U(faults: [ACR122UFault(.wrongSequence)]))
+        try host.plug(SoftwareACR122U(faults: [SoftwareReaderFault(.wrongSequence)]))
         let outcome = try await probe(["list", "--backend", "usb"])
         #expect(outcome.status == 5 && outcome.output.hasPrefix(Self.name), "\(outcome)")
         #expect(outcome.output.contains("\n  ! "), "\(outcome)")
@@ -153,7 +153,7 @@ struct BackendTests {
         let host = try UMockdevHost()
         defer { host.close() }
         // It answers the commands of `led` too late.
-        let device = SoftwareACR122U(faults: command.hasPrefix("led") ? [ACR122UFault(.slow, 600_000)] : [])
+        let device = SoftwareACR122U(faults: command.hasPrefix("led") ? [SoftwareReaderFault(.slow, 600_000)] : [])
         try host.plug(device)
         let line = "\(Program.built("reader-probe")) \(command) --backend usb"
         let program = try Program(

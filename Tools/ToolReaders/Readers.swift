@@ -122,7 +122,7 @@ extension ReaderOptions {
         let reader = try await waitForCard(on: try await readers())
         let card = try await withTimeLimit(Stack.longestExchange) { try await reader.connect() }
         do {
-            let result = try await body(reader, card, Stack(for: reader.model, logger: logger).over(card))
+            let result = try await body(reader, card, Stack(for: reader, logger: logger).over(card))
             await card.disconnect(.leave)
             return result
         } catch {

@@ -91,7 +91,7 @@ struct RecordCommand: AsyncParsableCommand {
                 let card = try await found.connect()
                 _ = try await CardInspector.withSystemValues
                     .inspect(
-                        Stack { event in
+                        Stack(for: base) { event in
                             if case .command = event { exchanges.withLock { $0 += 1 } }
                         }.over(card))
                 await card.disconnect(.leave)

@@ -52,7 +52,7 @@ struct PayCommand: AsyncParsableCommand {
         func perform(in field: any ContactlessField) async throws -> ContactlessTerminal.Report {
             defer { Terminal.endProgress() }
             return try await terminal.perform(
-                transaction, in: field, layers: { Stack(.ofEMVContactless, logger: logger).over($0) },
+                transaction, in: field, layers: { Stack(.ofEMVContactless, for: reader, logger: logger).over($0) },
                 authorise: { _ in issuer }
             ) { request in
                 messages.append(request)

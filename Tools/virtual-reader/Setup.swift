@@ -40,7 +40,7 @@ enum ReaderModel: Sendable {
         }
     }
 
-    func makeReader(faults: [ACR122UFault]) -> any SoftwareReader {
+    func makeReader(faults: [SoftwareReaderFault]) -> any SoftwareReader {
         switch self {
         case .acr122u(let profile): SoftwareACR122U(profile: profile, faults: faults)
         case .acr1252u: SoftwareACR1252U(faults: faults)
@@ -55,7 +55,7 @@ final class USBSetup: ReaderSetup {
     private let host: UMockdevHost
     private let service: PrivatePCSCD
 
-    init(model: ReaderModel, faults: [ACR122UFault], cards: [any VirtualCard], log: String?) throws {
+    init(model: ReaderModel, faults: [SoftwareReaderFault], cards: [any VirtualCard], log: String?) throws {
         host = try UMockdevHost()
         reader = try PluggedReader(into: host, model: model, faults: faults, cards: cards)
         service = try PrivatePCSCD(.usb(host), log: log)
@@ -74,7 +74,7 @@ final class FreeUSBSetup: ReaderSetup {
     let reader: PluggedReader
     private let host: UMockdevHost
 
-    init(model: ReaderModel, faults: [ACR122UFault], cards: [any VirtualCard]) throws {
+    init(model: ReaderModel, faults: [SoftwareReaderFault], cards: [any VirtualCard]) throws {
         readerName = model.name
         host = try UMockdevHost()
         reader = try PluggedReader(into: host, model: model, faults: faults, cards: cards)
@@ -125,7 +125,7 @@ final class USBIPSetup: ReaderSetup {
     let reader: PluggedReader
     private let host: USBIPHost
 
-    init(port: UInt16, model: ReaderModel, faults: [ACR122UFault], cards: [any VirtualCard]) throws {
+    init(port: UInt16, model: ReaderModel, faults: [SoftwareReaderFault], cards: [any VirtualCard]) throws {
         readerName = model.name
         host = try USBIPHost(port: port)
         reader = try PluggedReader(into: host, model: model, faults: faults, cards: cards)
@@ -179,7 +179,7 @@ final class PluggedReader: Sendable {
     private let model: ReaderModel
 
     init(
-        into host: any USBHost, model: ReaderModel, faults: [ACR122UFault], cards: [any VirtualCard]
+        into host: any USBHost, model: ReaderModel, faults: [SoftwareReaderFault], cards: [any VirtualCard]
     ) throws {
         self.host = host
         self.model = model
@@ -211,7 +211,7 @@ final class VPCDSetup: Setup {
     private let host: VPCDHost
     private let service: PrivatePCSCD
 
-    init(faults: [ACR122UFault], cards: [any VirtualCard], log: String?) throws {
+    init(faults: [SoftwareReaderFault], cards: [any VirtualCard], log: String?) throws {
         guard faults.isEmpty else { throw Self.noReader("fail") }
         guard cards.count <= 1 else {
             throw HostError("vpcd's reader holds one card", hint: "Give one --card, or use --host umockdev.")

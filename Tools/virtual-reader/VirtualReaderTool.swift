@@ -148,7 +148,7 @@ struct VirtualReaderTool: ParsableCommand {
             let faults =
                 host == .pty
                 ? PN532BoardFault.Kind.allCases.map { ($0.rawValue, $0.argument?.name, $0.summary) }
-                : ACR122UFault.Kind.allCases.map { ($0.rawValue, $0.argument?.name, $0.summary) }
+                : SoftwareReaderFault.Kind.allCases.map { ($0.rawValue, $0.argument?.name, $0.summary) }
             try Listing.print(
                 "faults", faults.map { Listing(name: $0.0, argument: $0.1, summary: $0.2) }, width: 26, json: json)
             return 0
@@ -288,9 +288,9 @@ func readBoardFault(_ text: String) throws -> PN532BoardFault {
 }
 
 /// `slow` or `slow=250`.
-func readFault(_ text: String) throws -> ACR122UFault {
+func readFault(_ text: String) throws -> SoftwareReaderFault {
     do {
-        return try ACR122UFault(text)
+        return try SoftwareReaderFault(text)
     } catch {
         throw HostError("\(error)", hint: "virtual-reader --list-faults explains them.")
     }

@@ -10,6 +10,8 @@ final class AttachedReader: Sendable {
     let id = UUID()
     /// The reader's identity, with its serial number if it has one and the driver reports it.
     let identity: ReaderIdentity
+    /// The layers over its cards.
+    let stack: Stack
     private let reader: any CardReader
     /// True if its PN532 finds the cards: the chip reports more than one card.
     private let hasChip: Bool
@@ -21,6 +23,7 @@ final class AttachedReader: Sendable {
     /// - Throws: `CardError` if it is already gone, or cannot be used.
     init(_ reader: any CardReader, answersWithin answerTime: Duration) async throws {
         (self.reader, self.answerTime) = (reader, answerTime)
+        stack = Stack(.ofEMVContactless, for: reader, timeLimit: answerTime)
         hasChip = try await withTimeLimit(answerTime) { try await reader.reachesChip() }
         try await Self.check(reader, hasChip: hasChip, within: answerTime)
         identity = await reader.details()

@@ -165,7 +165,7 @@ extension PaymentTerminal {
             let reader = try await attachedReader()
             try await reader.withField { field in
                 let field = EventfulField(field) { try await self.proceed(.field($0), in: request.id) }
-                await self.perform(transaction, request, reader.identity, field)
+                await self.perform(transaction, request, reader, field)
             }
         } catch {
             // A read that has ended stands, even if the reader's state could not be restored.
@@ -174,7 +174,7 @@ extension PaymentTerminal {
     }
 
     private func perform(
-        _ transaction: Transaction, _ request: ReadRequest, _ reader: ReaderIdentity, _ field: EventfulField
+        _ transaction: Transaction, _ request: ReadRequest, _ reader: AttachedReader, _ field: EventfulField
     ) async {
         do {
             let result = try await pay(transaction, request, reader, field)
@@ -188,15 +188,14 @@ extension PaymentTerminal {
 
     /// Runs a transaction and seals its data.  The clear data is gone when this returns, however long the card stays.
     private func pay(
-        _ transaction: Transaction, _ request: ReadRequest, _ reader: ReaderIdentity, _ field: EventfulField
+        _ transaction: Transaction, _ request: ReadRequest, _ reader: AttachedReader, _ field: EventfulField
     ) async throws -> PaymentCardReadResult {
         // Start A comes before the wait for a card (EMV Contactless Book B, 3.1).
         let entryPoint = EntryPoint(
             configuration: configuration.terminal, kernels: Kernels.all,
             keys: configuration.certificationAuthorityKeys, preferredApplications: try request.card.preferredAIDs())
-        let stack = Stack(.ofEMVContactless, timeLimit: configuration.answerTime)
         let report = try await ContactlessTerminal(entryPoint, tornTransactions: tornTransactions).perform(
-            transaction, in: field, layers: { [stack] in stack.over($0) },
+            transaction, in: field, layers: { reader.stack.over($0) },
             show: { [messages] in messages.send($0) })
         let card = CardRead(
             report, transaction, id: request.id.uuidString,
@@ -204,7 +203,7 @@ extension PaymentTerminal {
         if let error = card.error, !request.options.includeErrorInReadResult {
             throw card.needsAnotherInterface ? AnotherInterfaceNeeded() : error
         }
-        let result = card.result(try await sealed(card, in: request.session, reader))
+        let result = card.result(try await sealed(card, in: request.session, reader.identity))
         try proceed(.sealed, in: request.id)
         if card.error == nil { try await keep(result, card, of: request) }
         return result

@@ -9,7 +9,7 @@ struct ACR122UFirmware {
     /// The longest response APDU that reaches the host.
     var maximumResponse = maximumData
     var chip: SoftwarePN532
-    var faults = ACR122UFaults()
+    var faults = SoftwareReaderFaults()
     /// The PICC operating parameter (ACS API v2.04, 6.5).
     var operatingParameter: UInt8
 

@@ -78,7 +78,7 @@ extension PN532BoardFault.Kind {
     }
 
     /// The corresponding card fault of an ACR122U, which contains the same chip.
-    var ofCard: ACR122UFault.Kind? {
+    var ofCard: SoftwareReaderFault.Kind? {
         switch self {
         case .muteCard: .muteCard
         case .emptyAnswers: .emptyAnswers

@@ -35,7 +35,7 @@ public final class SoftwareACR122U: SoftwareReader {
 
     private let state: Mutex<State>
 
-    public init(profile: ACR122UProfile = .firmware216, faults: [ACR122UFault] = []) {
+    public init(profile: ACR122UProfile = .firmware216, faults: [SoftwareReaderFault] = []) {
         self.profile = profile
         var firmware = ACR122UFirmware(profile: profile)
         firmware.faults.list = faults
@@ -72,7 +72,7 @@ public final class SoftwareACR122U: SoftwareReader {
     public var isPluggedIn: Bool { state.withLock { $0.isPluggedIn } }
 
     /// The active faults.  Setting them restarts their counts.
-    public var faults: [ACR122UFault] {
+    public var faults: [SoftwareReaderFault] {
         get { state.withLock { $0.firmware.faults.list } }
         set { state.withLock { $0.firmware.faults.list = newValue } }
     }
@@ -204,7 +204,7 @@ extension SoftwareACR122U.State {
         events.append(.unplugged)
     }
 
-    /// Unplugs the reader if the fault ``ACR122UFault/Kind/unplug`` strikes at this transfer; returns true if it does.
+    /// Unplugs the reader if the fault ``SoftwareReaderFault/Kind/unplug`` strikes at this transfer; returns true if it does.
     mutating func unplugIfDue() -> Bool {
         guard firmware.faults.unplugsAtThisTransfer() else { return false }
         unplug()

@@ -34,7 +34,7 @@ public final class SoftwareACR1252U: SoftwareReader {
     ///   - refusesLongAPDUs: true if commands longer than one CCID message, 512 bytes, fail with bError C3, as
     ///     observed.
     public init(
-        firmware: String = "ACR1252U_V101.0", refusesLongAPDUs: Bool = false, faults: [ACR122UFault] = []
+        firmware: String = "ACR1252U_V101.0", refusesLongAPDUs: Bool = false, faults: [SoftwareReaderFault] = []
     ) {
         var firmware = ACR1252UFirmware(firmwareString: firmware, refusesLongAPDUs: refusesLongAPDUs)
         firmware.picc.faults.list = faults
@@ -45,7 +45,7 @@ public final class SoftwareACR1252U: SoftwareReader {
 
     public var cards: [any VirtualCard] { state.withLock { $0.firmware.picc.chip.cards } }
 
-    public var faults: [ACR122UFault] {
+    public var faults: [SoftwareReaderFault] {
         get { state.withLock { $0.firmware.picc.faults.list } }
         set { state.withLock { $0.firmware.picc.faults.list = newValue } }
     }
@@ -196,7 +196,7 @@ extension SoftwareACR1252U.State {
                 delay: firmware.picc.detectionDelay))
     }
 
-    /// Unplugs the reader if the fault ``ACR122UFault/Kind/unplug`` strikes at this transfer; returns true if it does.
+    /// Unplugs the reader if the fault ``SoftwareReaderFault/Kind/unplug`` strikes at this transfer; returns true if it does.
     mutating func unplugIfDue() -> Bool {
         guard firmware.picc.faults.unplugsAtThisTransfer() else { return false }
         isPluggedIn = false

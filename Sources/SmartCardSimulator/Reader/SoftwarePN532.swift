@@ -77,13 +77,13 @@ struct SoftwarePN532 {
     ///
     /// - Returns: the response from its code on, without `D5`; nil for an error frame, the chip's word for a command
     ///   it does not know or cannot read.
-    mutating func execute(_ command: ArraySlice<UInt8>, faults: inout ACR122UFaults) -> [UInt8]? {
+    mutating func execute(_ command: ArraySlice<UInt8>, faults: inout SoftwareReaderFaults) -> [UInt8]? {
         guard let code = command.first else { return nil }
         let input = Array(command.dropFirst())
         return respond(code, input, &faults).map { [code &+ 1] + $0 }
     }
 
-    private mutating func respond(_ code: UInt8, _ input: [UInt8], _ faults: inout ACR122UFaults) -> [UInt8]? {
+    private mutating func respond(_ code: UInt8, _ input: [UInt8], _ faults: inout SoftwareReaderFaults) -> [UInt8]? {
         switch code {
         case 0x00: diagnose(input)
         case 0x02: [0x32, 0x01, revision, 0x07]
@@ -227,7 +227,7 @@ struct SoftwarePN532 {
     private static let receiveMode: UInt16 = 0x6303
 
     /// InListPassiveTarget (7.3.5): `MaxTg BrTy [initiator data]`.
-    private mutating func listPassiveTargets(_ input: [UInt8], _ faults: inout ACR122UFaults) -> [UInt8]? {
+    private mutating func listPassiveTargets(_ input: [UInt8], _ faults: inout SoftwareReaderFaults) -> [UInt8]? {
         guard input.count >= 2, (1...2).contains(input[0]), let request = Request(input[1], Array(input.dropFirst(2)))
         else { return nil }
         // It switches the field on itself, as nfcpy counts on.
@@ -243,7 +243,7 @@ struct SoftwarePN532 {
     ///
     /// The response is `NbTg`, then for each target its type, and with its length the target data of
     /// InListPassiveTarget.
-    private mutating func autoPoll(_ input: [UInt8], _ faults: inout ACR122UFaults) -> [UInt8]? {
+    private mutating func autoPoll(_ input: [UInt8], _ faults: inout SoftwareReaderFaults) -> [UInt8]? {
         guard (3...17).contains(input.count), input[0] > 0, (1...15).contains(input[1]) else { return nil }
         switchField(on: true)
         var found: [(type: UInt8, target: Target)] = []
@@ -275,7 +275,7 @@ struct SoftwarePN532 {
 
     /// Forgets all targets, then asks for cards, one request after the other, and selects up to `most` of them.
     mutating func activate(
-        _ requests: [Request], automaticRATS: Bool, most: Int = 1, _ faults: ACR122UFaults
+        _ requests: [Request], automaticRATS: Bool, most: Int = 1, _ faults: SoftwareReaderFaults
     ) {
         targets = []
         registers[Self.receiveMode] = 0x80
@@ -346,7 +346,7 @@ struct SoftwarePN532 {
     /// InDataExchange (7.3.8): `Tg data`.  Bit 6 of Tg: more of the command follows; of the status: more of the
     /// response is there, fetched by commands without data.
     private mutating func dataExchange(
-        _ input: [UInt8], _ faults: inout ACR122UFaults
+        _ input: [UInt8], _ faults: inout SoftwareReaderFaults
     ) throws(Failure) -> [UInt8] {
         let tg = input[0]
         let data = input.dropFirst()
@@ -368,14 +368,14 @@ struct SoftwarePN532 {
     }
 
     /// Performs a whole exchange with target 1, of any length.
-    mutating func exchangeWithFirst(_ command: [UInt8], faults: inout ACR122UFaults) throws(Failure) -> [UInt8] {
+    mutating func exchangeWithFirst(_ command: [UInt8], faults: inout SoftwareReaderFaults) throws(Failure) -> [UInt8] {
         guard !targets.isEmpty else { throw .wrongContext }
         return try exchange(0, command, &faults)
     }
 
     /// The one place where cards are spoken to.
     private mutating func exchange(
-        _ index: Int, _ command: [UInt8], _ faults: inout ACR122UFaults
+        _ index: Int, _ command: [UInt8], _ faults: inout SoftwareReaderFaults
     ) throws(Failure) -> [UInt8] {
         let target = targets[index]
         guard !target.isHalted else { throw .timeout }
@@ -398,7 +398,7 @@ struct SoftwarePN532 {
 
     /// InCommunicateThru (7.3.9): a frame as it is, to the first target.
     private mutating func communicateThrough(
-        _ input: [UInt8], _ faults: inout ACR122UFaults
+        _ input: [UInt8], _ faults: inout SoftwareReaderFaults
     ) throws(Failure) -> [UInt8] {
         // Without data it only listens, for tags that talk first; there are none here.
         guard !targets.isEmpty, !input.isEmpty else { throw .timeout }
@@ -424,7 +424,7 @@ struct SoftwarePN532 {
 
     /// Handles the blocks of ISO/IEC 14443-4, 7.1 that a host sends itself: an I-block with a whole APDU, R(NAK) as a
     /// presence check, DESELECT, and RATS.  Nil for any other block, and for a card without ISO-DEP.
-    private mutating func rawBlock(_ input: [UInt8], _ faults: inout ACR122UFaults) throws(Failure) -> [UInt8]? {
+    private mutating func rawBlock(_ input: [UInt8], _ faults: inout SoftwareReaderFaults) throws(Failure) -> [UInt8]? {
         if let answer = rawActivation(input, faults) { return answer }
         guard let target = targets.first, !target.isHalted, isPresent(target), !faults[.muteCard] else {
             throw .timeout
@@ -455,7 +455,7 @@ struct SoftwarePN532 {
     }
 
     /// WUPB and ATTRIB (ISO/IEC 14443-3, 7.7 and 7.10), with which nfcpy activates cards of type B itself.
-    private mutating func rawActivation(_ input: [UInt8], _ faults: ACR122UFaults) -> [UInt8]? {
+    private mutating func rawActivation(_ input: [UInt8], _ faults: SoftwareReaderFaults) -> [UInt8]? {
         guard let target = targets.first, isPresent(target), !faults[.muteCard], case .typeB(let atqb) = target.radio
         else { return nil }
         if input.count == 3, input[0] == 0x05, input[2] & 0x08 != 0 {

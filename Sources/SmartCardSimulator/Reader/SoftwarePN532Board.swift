@@ -124,12 +124,14 @@ private struct State {
     var faults: [PN532BoardFault] = [] {
         didSet {
             arguments = Dictionary(faults.map { ($0.kind, $0.argument) }, uniquingKeysWith: { $1 })
-            cardFaults.list = faults.compactMap { fault in fault.kind.ofCard.map { ACR122UFault($0, fault.argument) } }
+            cardFaults.list = faults.compactMap { fault in
+                fault.kind.ofCard.map { SoftwareReaderFault($0, fault.argument) }
+            }
             (frames, damaged, generator) = (0, 0, 0)
         }
     }
     private var arguments: [PN532BoardFault.Kind: Int] = [:]
-    private var cardFaults = ACR122UFaults()
+    private var cardFaults = SoftwareReaderFaults()
     private var frames = 0
     private var damaged = 0
     private var generator: UInt64 = 0

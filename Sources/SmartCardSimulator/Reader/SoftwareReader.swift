@@ -5,7 +5,7 @@ public protocol SoftwareReader: SoftwareUSBDevice {
     /// The cards on the reader, in the order in which they came.
     var cards: [any VirtualCard] { get }
     /// The active faults.  Setting them restarts their counts.
-    var faults: [ACR122UFault] { get nonmutating set }
+    var faults: [SoftwareReaderFault] { get nonmutating set }
 
     /// Puts a card on the reader, next to any cards already there.  Does nothing if the card is already there.
     func insert(_ card: any VirtualCard)

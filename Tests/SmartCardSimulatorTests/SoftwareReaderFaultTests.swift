@@ -144,32 +144,34 @@ extension SplitMix {
     fileprivate mutating func byte() -> UInt8 { UInt8(truncatingIfNeeded: next()) }
 }
 
-@Suite struct ACR122UFaultTests {
-    func powered(_ fault: ACR122UFault.Kind, _ argument: Int? = nil) -> ACR122UBus {
+@Suite struct SoftwareReaderFaultTests {
+    func powered(_ fault: SoftwareReaderFault.Kind, _ argument: Int? = nil) -> ACR122UBus {
         let bus = ACR122UBus(.firmware214, card: TableCard.desfire)
         bus.powerOn()
-        bus.reader.faults = [ACR122UFault(fault, argument)]
+        bus.reader.faults = [SoftwareReaderFault(fault, argument)]
         return bus
     }
 
     let readBinary = "6F 05000000 00 07 00 0000 00 B0 00 00 00"
 
     @Test func names() throws {
-        for kind in ACR122UFault.Kind.allCases {
-            let fault = try ACR122UFault(kind.rawValue)
-            #expect(fault == ACR122UFault(kind))
-            #expect(try ACR122UFault(fault.description) == fault)
+        for kind in SoftwareReaderFault.Kind.allCases {
+            let fault = try SoftwareReaderFault(kind.rawValue)
+            #expect(fault == SoftwareReaderFault(kind))
+            #expect(try SoftwareReaderFault(fault.description) == fault)
             #expect(!kind.summary.isEmpty)
         }
-        #expect(try ACR122UFault("slow=250") == ACR122UFault(.slow, 250))
-        #expect(throws: ACR122UFaultError.unknownName("fast")) { try ACR122UFault("fast=1") }
-        #expect(throws: ACR122UFaultError.unexpectedArgument(.muteCard)) { try ACR122UFault("mute-card=1") }
-        #expect(throws: ACR122UFaultError.badArgument(.slow, "-1")) { try ACR122UFault("slow=-1") }
-        #expect(throws: ACR122UFaultError.badArgument(.slow, "")) { try ACR122UFault("slow=") }
+        #expect(try SoftwareReaderFault("slow=250") == SoftwareReaderFault(.slow, 250))
+        #expect(throws: SoftwareReaderFaultError.unknownName("fast")) { try SoftwareReaderFault("fast=1") }
+        #expect(throws: SoftwareReaderFaultError.unexpectedArgument(.muteCard)) {
+            try SoftwareReaderFault("mute-card=1")
+        }
+        #expect(throws: SoftwareReaderFaultError.badArgument(.slow, "-1")) { try SoftwareReaderFault("slow=-1") }
+        #expect(throws: SoftwareReaderFaultError.badArgument(.slow, "")) { try SoftwareReaderFault("slow=") }
     }
 
     @Test func none() {
-        #expect(powered(.garbage).reader.faults == [ACR122UFault(.garbage)])
+        #expect(powered(.garbage).reader.faults == [SoftwareReaderFault(.garbage)])
         let bus = powered(.garbage)
         bus.reader.faults = []
         #expect(bus.send(readBinary) == ["80 02 00 00 00 00 07 00 81 00 90 00"])
@@ -201,7 +203,7 @@ extension SplitMix {
         let card = TableCard(
             .typeA(uid: bytes("01 02 03 04"), atqa: [0x00, 0x04], sak: 0x20, ats: bytes("02 00")),
             otherwise: "01 02 03 90 00")
-        let bus = ACR122UBus(.firmware214, card: card, faults: [ACR122UFault(.statusOnlyAnswers)])
+        let bus = ACR122UBus(.firmware214, card: card, faults: [SoftwareReaderFault(.statusOnlyAnswers)])
         bus.powerOn()
         #expect(bus.apdu("00 B0 00 00 00") == "90 00")
     }

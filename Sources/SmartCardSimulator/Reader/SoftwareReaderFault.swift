@@ -1,7 +1,7 @@
 /// A fault of a reader or its card, which can be switched on and off at any time.
 ///
 /// It is written as `NAME` or `NAME=ARGUMENT`, as on a command line: `slow=250`.
-public struct ACR122UFault: Hashable, Sendable {
+public struct SoftwareReaderFault: Hashable, Sendable {
     /// The kinds of fault.  The raw value is the name on command lines and does not change.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
         case muteCard = "mute-card"
@@ -34,8 +34,8 @@ public struct ACR122UFault: Hashable, Sendable {
 
     /// Parses `NAME` or `NAME=ARGUMENT`.
     ///
-    /// - Throws: ``ACR122UFaultError`` for an unknown name, or an invalid or unexpected argument.
-    public init(_ text: some StringProtocol) throws(ACR122UFaultError) {
+    /// - Throws: ``SoftwareReaderFaultError`` for an unknown name, or an invalid or unexpected argument.
+    public init(_ text: some StringProtocol) throws(SoftwareReaderFaultError) {
         let parts = text.split(separator: "=", maxSplits: 1, omittingEmptySubsequences: false)
         let name = String(parts.first ?? "")
         guard let kind = Kind(rawValue: name) else { throw .unknownName(name) }
@@ -49,12 +49,12 @@ public struct ACR122UFault: Hashable, Sendable {
     }
 }
 
-extension ACR122UFault: CustomStringConvertible {
+extension SoftwareReaderFault: CustomStringConvertible {
     /// The command-line spelling: `slow=250`.
     public var description: String { kind.rawValue + (kind.argument == nil ? "" : "=\(argument)") }
 }
 
-extension ACR122UFault.Kind {
+extension SoftwareReaderFault.Kind {
     /// The name of the argument and its default; nil for kinds without an argument.
     public var argument: (name: String, usual: Int)? { entry.argument }
     /// One line for a list of all faults.
@@ -84,18 +84,18 @@ extension ACR122UFault.Kind {
 }
 
 /// Text that does not name a fault.
-public enum ACR122UFaultError: Error, Hashable, Sendable {
+public enum SoftwareReaderFaultError: Error, Hashable, Sendable {
     case unknownName(String)
-    case unexpectedArgument(ACR122UFault.Kind)
-    case badArgument(ACR122UFault.Kind, String)
+    case unexpectedArgument(SoftwareReaderFault.Kind)
+    case badArgument(SoftwareReaderFault.Kind, String)
 }
 
-extension ACR122UFaultError: CustomStringConvertible {
+extension SoftwareReaderFaultError: CustomStringConvertible {
     public var description: String {
         switch self {
         case .unknownName(let name):
             "no fault is called '\(name)'; there are "
-                + ACR122UFault.Kind.allCases.map(\.rawValue).joined(separator: ", ")
+                + SoftwareReaderFault.Kind.allCases.map(\.rawValue).joined(separator: ", ")
         case .unexpectedArgument(let kind): "\(kind.rawValue) takes no argument"
         case .badArgument(let kind, let text):
             "\(kind.rawValue) takes \(kind.argument?.name ?? "no argument"), a number from 0 on, not '\(text)'"
@@ -104,22 +104,22 @@ extension ACR122UFaultError: CustomStringConvertible {
 }
 
 /// The active faults and their progress.
-struct ACR122UFaults {
+struct SoftwareReaderFaults {
     /// The active faults.  Setting them restarts their counts.
-    var list: [ACR122UFault] = [] {
+    var list: [SoftwareReaderFault] = [] {
         didSet {
             arguments = Dictionary(list.map { ($0.kind, $0.argument) }, uniquingKeysWith: { $1 })
             (apdus, transfers, firstAnswerSent) = (0, 0, false)
             generator = UInt64(truncatingIfNeeded: arguments[.garbage] ?? 0)
         }
     }
-    private var arguments: [ACR122UFault.Kind: Int] = [:]
+    private var arguments: [SoftwareReaderFault.Kind: Int] = [:]
     private var apdus = 0
     private var transfers = 0
     private var firstAnswerSent = false
     private var generator: UInt64 = 0
 
-    subscript(kind: ACR122UFault.Kind) -> Bool { arguments[kind] != nil }
+    subscript(kind: SoftwareReaderFault.Kind) -> Bool { arguments[kind] != nil }
 
     /// Resets the reader over USB.  A reader that hangs may then answer.
     mutating func reset() {
