@@ -291,6 +291,40 @@ import Testing
 
     // MARK: Kernel activation (3.4)
 
+    /// 3.4, and the Restart Flag: from Start A on, after Try Again from B on, after Select Next from C on, and where an
+    /// online request says.
+    @Test(arguments: [
+        ([], "A false 3"), (["tryAgain"], "B true 3"), (["selectNext"], "C true 3"),
+        (["selectNext", "tryAgain"], "B true 3"), (["A"], "A true 3"), (["B"], "B true 3"), (["D"], "D true 3"),
+    ])
+    func startOfAnActivation(_ outcomes: [String], _ expected: String) throws {
+        var play = Play([.visa()])
+        _ = play.next(.startA(try purchase(1)))
+        func told(_ answer: String) throws -> EntryPoint.Step { play.next(try EMVContactlessTests.answer(answer)) }
+        let entries = ppse(String(repeating: "61 09 4F 07 A0 00 00 00 03 10 10", count: 2)) + "90 00"
+        /// Leads to an active kernel.
+        func activate(_ step: EntryPoint.Step) throws {
+            switch step.command {
+            case "off 1300": try activate(play.next(.fieldIsOff))
+            case "field": try activate(play.next(.cardPresent))
+            case let command where command.hasPrefix("00A404000E"): try activate(try told(entries))
+            case let command where command.hasPrefix("00A40400"): try activate(try told(visaFCI + "90 00"))
+            default: #expect(step.command == Obedient.command)
+            }
+        }
+        try activate(play.next(.cardPresent))
+        for outcome in outcomes {
+            if let kind = Outcome.Kind(rawValue: outcome) {
+                try activate(try told([Obedient.code(of: kind)].hex + "90 00"))
+            } else {
+                #expect(try told(Obedient.onlineRequest(outcome)).final?.outcome.kind == .onlineRequest)
+                try activate(play.next(.onlineResponse(OnlineResponse(authorisationResponseCode: [0x30, 0x30]))))
+            }
+        }
+        let final = try #require(try told([Obedient.code(of: .declined)].hex + "90 00").final)
+        #expect(final.outcome.dataRecord?[0xDF02].map { String(decoding: $0, as: UTF8.self) } == expected)
+    }
+
     /// 3.4.1.1: a kernel that the reader does not have is named, and the next one is taken.
     @Test func kernelsThatAreMissing() throws {
         var play = Play([.visa(), .mastercard()], kernels: [3: Obedient.self])
@@ -672,6 +706,8 @@ private struct Obedient: Kernel {
         }
         var record = DataRecord(activation.terminalData.map { .init($0, $1) })
         record[0x84] = activation.name
+        let (start, kernel) = (activation.start.rawValue, activation.kernel.rawValue)
+        record[0xDF02] = Array("\(start) \(activation.isRestart) \(kernel)".utf8)
         record[0x8A] = activation.onlineResponse?.authorisationResponseCode
         record[0x91] = activation.onlineResponse?.issuerAuthenticationData
         outcome.dataRecord = record

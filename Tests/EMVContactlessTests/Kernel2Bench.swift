@@ -83,7 +83,7 @@ struct Kernel2Bench {
         return KernelActivation(
             combination: combination, indicators: PreProcessingIndicators(combination, transaction), name: name,
             selectResponse: ResponseAPDU(data: template, status: .success), transaction: transaction,
-            furtherUnpredictableNumbers: try furtherUnpredictableNumbers.map { try wire($0) },
+            unpredictableNumbers: UnpredictableNumbers(try furtherUnpredictableNumbers.map { try wire($0) }),
             terminalData: terminalData,
             offlineDataAuthentication: OfflineDataAuthentication(keys: keys, environment: .test, aid: aid, date: day),
             tornTransactions: tornTransactions)

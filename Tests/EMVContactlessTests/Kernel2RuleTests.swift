@@ -18,15 +18,7 @@ import Testing
         #expect(run.outcome.kind == .declined)
     }
 
-    /// Without numbers that no card was told there is no transaction: it does not begin.
-    @Test func withoutNumbers() throws {
-        var bench = Kernel2Bench()
-        bench.furtherUnpredictableNumbers.removeLast()
-        let run = try bench.run()
-        #expect(run.outcome.kind == .endApplication && run.outcome.start == nil && run.commands.isEmpty)
-    }
-
-    /// Nor without what the terminal has to say of itself.
+    /// Without what the terminal has to say of itself there is no transaction: it does not begin.
     @Test(arguments: ["9F1A", "9F33", "9F35", "9F40"]) func withoutTheTerminalsData(_ tag: String) throws {
         var bench = Kernel2Bench()
         bench.data[tag] = .some(nil)

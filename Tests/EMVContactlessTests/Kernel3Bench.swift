@@ -54,7 +54,7 @@ struct Kernel3Bench {
         return KernelActivation(
             combination: combination, indicators: PreProcessingIndicators(combination, transaction), name: aid.bytes,
             selectResponse: ResponseAPDU(data: try wire(fci), status: .success), transaction: transaction,
-            furtherUnpredictableNumbers: [], terminalData: data,
+            terminalData: data,
             offlineDataAuthentication: OfflineDataAuthentication(
                 keys: keys, environment: .test, aid: aid, date: day),
             exceptionFile: exceptionFile, onlineResponse: onlineResponse)

@@ -51,25 +51,25 @@ import Testing
         }
     }
 
-    /// 9F37 of the first activation is the transaction's; the next one is drawn, behind three that Kernel 2 may need.
+    /// 9F37 of the first activation is the transaction's; the next one is drawn.
     @Test(arguments: [
         ("A0 00 00 00 04 10 10", "9F 37 04", "8304"), ("A0 00 00 00 03 10 10", "9F 37 04  9F 66 04", "8308"),
     ])
     func secondTap(_ aid: String, _ pdol: String, _ header: String) throws {
         let taps = try commands(aid, pdol: pdol, [:], lostAt: 0xA8, random: Counting()).filter { $0.ins == 0xA8 }
-        #expect(taps.map { String($0.data.hex.prefix(12)) } == [header + "01020304", header + "04040404"])
+        #expect(taps.map { String($0.data.hex.prefix(12)) } == [header + "01020304", header + "01010101"])
         let random = try commands(aid, pdol: pdol, [:], lostAt: 0xA8, random: SystemRandomNumberGenerator())
             .filter { $0.ins == 0xA8 }
         #expect(random.count == 2 && random.first?.data != random.last?.data)
     }
 
-    /// 9F6A is drawn for each tap as well: 01010101 is 16843009, and 05050505 84215045.
+    /// 9F6A is drawn for each tap, behind 9F37: 01010101 is 16843009, and 03030303 50529027.
     @Test func secondTapOfMagStripe() throws {
         let card = MagStripeCard()
         let taps = try commands(
             "A0 00 00 00 04 10 10", pdol: "9F 37 04", [0xA8: card.processingOptions, 0xB2: card.record], lostAt: 0x2A,
             random: Counting()
         ).filter { $0.ins == 0x2A }
-        #expect(taps.map(\.data.hex) == ["00000009", "00000045"])
+        #expect(taps.map(\.data.hex) == ["00000009", "00000027"])
     }
 }

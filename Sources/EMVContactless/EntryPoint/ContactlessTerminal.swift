@@ -29,8 +29,7 @@ public struct ContactlessTerminal: Sendable {
         public fileprivate(set) var exchanges: [Exchange] = []
         /// Explanations for the log: sentences without card data.
         public fileprivate(set) var notes: [String] = []
-        /// The unpredictable numbers drawn after the transaction's own, in order: 4 bytes each; not all of them are
-        /// sent.
+        /// The unpredictable numbers drawn after the transaction's own, in order: 4 bytes each.
         public fileprivate(set) var furtherUnpredictableNumbers: [[UInt8]] = []
 
         /// The outcome of ``final``.
@@ -103,7 +102,7 @@ public struct ContactlessTerminal: Sendable {
         func report(_ final: FinalOutcome) -> Report {
             Report(
                 final: final, onlineRequest: onlineRequest, exchanges: exchanges, notes: notes,
-                furtherUnpredictableNumbers: entryPoint.furtherUnpredictableNumbers)
+                furtherUnpredictableNumbers: entryPoint.unpredictableNumbers.drawn)
         }
         while true {
             try Task.checkCancellation()

@@ -66,7 +66,8 @@ public struct EntryPoint: Sendable {
     private let keys: CAPublicKeys
     private let exceptionFile: any ExceptionFile
     private let preferredApplications: [AID]
-    private var random: any RandomNumberGenerator & Sendable
+    /// The source of the transaction's unpredictable numbers after its first.
+    private(set) var unpredictableNumbers: UnpredictableNumbers
 
     private enum State: Sendable {
         case idle
@@ -83,8 +84,9 @@ public struct EntryPoint: Sendable {
     private var transaction: Transaction?
     /// The transaction's unpredictable number, until it has been used.
     private var unpredictableNumber: [UInt8]?
-    /// The further unpredictable numbers, in order.
-    private(set) var furtherUnpredictableNumbers: [[UInt8]] = []
+    /// The start that led to the present state, and whether it followed an outcome.
+    private var start = Outcome.Start.a
+    private var isRestart = false
     /// The combinations for the transaction, with their pre-processing indicators.
     private var combinations: [(combination: Combination, indicators: PreProcessingIndicators)] = []
     private var candidates = CandidateList()
@@ -125,7 +127,7 @@ public struct EntryPoint: Sendable {
         self.keys = keys
         self.exceptionFile = exceptionFile
         self.preferredApplications = preferredApplications
-        self.random = random
+        unpredictableNumbers = UnpredictableNumbers(then: random)
     }
 
     /// Handles an event.
@@ -141,10 +143,10 @@ public struct EntryPoint: Sendable {
     private mutating func act(on event: Event) -> Step.Action {
         switch (state, event) {
         case (.idle, .startA(let transaction)), (.finished, .startA(let transaction)):
-            begin(transaction)
+            begin(transaction, at: .a)
             return preProcess(transaction)
         case (.idle, .startB(let transaction)), (.finished, .startB(let transaction)):
-            begin(transaction)
+            begin(transaction, at: .b)
             // 3.2.1.1
             combinations = combinations(for: transaction).map {
                 ($0, PreProcessingIndicators(withoutPreProcessing: $0))
@@ -165,6 +167,7 @@ public struct EntryPoint: Sendable {
         // 3.3.3.7
         case (.polling, .communicationError), (.selectingPPSE, .communicationError), (.selecting, .communicationError):
             notes.append("communication error in combination selection")
+            start = .b
             return activateProtocol(after: nil)
         case (.selectingPPSE, .response(let response, _)):
             readDirectory(response)
@@ -188,10 +191,12 @@ public struct EntryPoint: Sendable {
 // MARK: - Pre-processing (Book B, 3.1)
 
 extension EntryPoint {
-    private mutating func begin(_ transaction: Transaction) {
+    private mutating func begin(_ transaction: Transaction, at start: Outcome.Start) {
         self.transaction = transaction
         unpredictableNumber = transaction.unpredictableNumber
-        furtherUnpredictableNumbers = []
+        unpredictableNumbers = UnpredictableNumbers(
+            transaction.furtherUnpredictableNumbers, then: unpredictableNumbers.generator)
+        (self.start, isRestart) = (start, false)
         candidates = CandidateList()
         selected = nil
         onlineResponse = nil
@@ -332,29 +337,21 @@ extension EntryPoint {
         }
         let combination = selected.candidate.combination
         // A number that one card has received is no secret from the next.
-        transaction.unpredictableNumber = unpredictableNumber ?? drawUnpredictableNumber()
+        transaction.unpredictableNumber = unpredictableNumber ?? unpredictableNumbers.next()
         unpredictableNumber = nil
         var data = configuration.terminal.merging(combination.data) { $1 }.merging(transaction.dataObjects) { $1 }
         data[0x9F06] = combination.aid.bytes
         data[0x9F66] = indicators.terminalTransactionQualifiers?.bytes
         // 3.4.1.2, 3.4.1.3
         let activation = KernelActivation(
-            combination: combination, indicators: indicators, name: selected.candidate.name,
-            selectResponse: selected.response, transaction: transaction,
-            furtherUnpredictableNumbers: (0..<3).map { _ in drawUnpredictableNumber() }, terminalData: data,
+            combination: combination, kernel: selected.kernel, start: start, isRestart: isRestart,
+            indicators: indicators, name: selected.candidate.name, selectResponse: selected.response,
+            transaction: transaction, unpredictableNumbers: unpredictableNumbers, terminalData: data,
             offlineDataAuthentication: OfflineDataAuthentication(
                 keys: keys, environment: configuration.environment, aid: combination.aid, date: transaction.time.date),
             exceptionFile: exceptionFile, onlineResponse: onlineResponse, tornTransactions: tornTransactions)
         self.kernel = kernel.init(activation)
         return tellKernel(.start, 0)
-    }
-
-    private mutating func drawUnpredictableNumber() -> [UInt8] {
-        let given = transaction?.furtherUnpredictableNumbers.dropFirst(furtherUnpredictableNumbers.count).first
-        let drawn = withUnsafeBytes(of: UInt32(truncatingIfNeeded: random.next() >> 32).bigEndian) { Array($0) }
-        let number = given.flatMap { $0.count == 4 ? $0 : nil } ?? drawn
-        furtherUnpredictableNumbers.append(number)
-        return number
     }
 
     private mutating func tellKernel(_ event: KernelEvent, _ commands: Int) -> Step.Action {
@@ -395,15 +392,18 @@ extension EntryPoint {
         case .tryAgain:
             // 3.5.1.3
             notes.append("try again: \(outcome.reason)")
+            (start, isRestart) = (.b, true)
             return activateProtocol(after: outcome)
         case .endApplication where outcome.start == .b:
             // Kernel 2 uses this to have a card presented again (Book C-2, A.1, Outcome Parameter Set; Book A, table
             // 6-1, Start).
             notes.append("once more: \(outcome.reason)")
+            (start, isRestart) = (.b, true)
             return activateProtocol(after: outcome)
         case .selectNext:
             // 3.5.1.4
             notes.append("select next: \(outcome.reason)")
+            (start, isRestart) = (.c, true)
             return selectNext()
         default:
             // 3.5.1.5
@@ -429,6 +429,7 @@ extension EntryPoint {
         onlineResponse = response
         resumed = outcome.start == .b && response.hasDataForCard ? selected?.candidate : nil
         activations = 0
+        (start, isRestart) = (outcome.start ?? start, true)
         switch (outcome.start, transaction) {
         case (.a, let transaction?): return preProcess(transaction, after: outcome)
         case (.b, _): return activateProtocol(after: outcome)

@@ -1,7 +1,7 @@
 public import SmartCard
 
-/// A contactless kernel, as a value: events go in, steps come out.  It does no I/O, and has neither a clock nor a
-/// random number generator, so that a table, a trace or a fuzzer can play card and terminal.
+/// A contactless kernel, as a value: events go in, steps come out.  It does no I/O and has no clock, and
+/// its unpredictable numbers come with its activation, so that a table, a trace or a fuzzer can play card and terminal.
 ///
 /// Entry Point creates a kernel for each activation (EMV Contactless Book B, 3.4), and passes events to it until it
 /// has an outcome.
@@ -48,6 +48,12 @@ public struct KernelStep: Sendable {
 /// The data that a kernel receives when it is activated (Book B, 3.4.1).
 public struct KernelActivation: Sendable {
     public let combination: Combination
+    /// The kernel that is activated: the combination's, or Kernel 1 for a card that does not request the TTQ (Book B, 3.3.3.6).
+    public let kernel: KernelIdentifier
+    /// The start of Entry Point that led to this activation (Book B, 3).
+    public let start: Outcome.Start
+    /// True if Entry Point has started again in this transaction, after an outcome (Book B, 3: the Restart Flag).
+    public let isRestart: Bool
     /// The pre-processing indicators of the combination.
     public let indicators: PreProcessingIndicators
     /// The name by which the application was selected: the ADF name, with the extended selection if that was appended.
@@ -56,9 +62,8 @@ public struct KernelActivation: Sendable {
     public let selectResponse: ResponseAPDU
     /// The transaction, with the unpredictable number of this activation.
     public let transaction: Transaction
-    /// Further unpredictable numbers that no card has received, 4 bytes each.  Kernel 2 uses up to three, and ends the
-    /// application without them.
-    public let furtherUnpredictableNumbers: [[UInt8]]
+    /// The source of further unpredictable numbers, which no card has received.
+    public let unpredictableNumbers: UnpredictableNumbers
     /// The terminal's data for a card that requests it, by tag: the data of the terminal, the combination and the
     /// transaction, and the TTQ after pre-processing.
     public let terminalData: [TLVTag: [UInt8]]
@@ -72,17 +77,21 @@ public struct KernelActivation: Sendable {
     public let tornTransactions: TornTransactionLog
 
     public init(
-        combination: Combination, indicators: PreProcessingIndicators, name: [UInt8], selectResponse: ResponseAPDU,
-        transaction: Transaction, furtherUnpredictableNumbers: [[UInt8]], terminalData: [TLVTag: [UInt8]],
+        combination: Combination, kernel: KernelIdentifier? = nil, start: Outcome.Start = .a, isRestart: Bool = false,
+        indicators: PreProcessingIndicators, name: [UInt8], selectResponse: ResponseAPDU, transaction: Transaction,
+        unpredictableNumbers: UnpredictableNumbers = UnpredictableNumbers(), terminalData: [TLVTag: [UInt8]],
         offlineDataAuthentication: OfflineDataAuthentication, exceptionFile: any ExceptionFile = NoExceptionFile(),
         onlineResponse: OnlineResponse? = nil, tornTransactions: TornTransactionLog = TornTransactionLog()
     ) {
         self.combination = combination
+        self.kernel = kernel ?? combination.kernel
+        self.start = start
+        self.isRestart = isRestart
         self.indicators = indicators
         self.name = name
         self.selectResponse = selectResponse
         self.transaction = transaction
-        self.furtherUnpredictableNumbers = furtherUnpredictableNumbers
+        self.unpredictableNumbers = unpredictableNumbers
         self.terminalData = terminalData
         self.offlineDataAuthentication = offlineDataAuthentication
         self.exceptionFile = exceptionFile
@@ -91,9 +100,9 @@ public struct KernelActivation: Sendable {
     }
 }
 
-/// The response to SELECT may contain account data: an activation prints as its combination, `activation of Kernel 2`.
+/// The response to SELECT may contain account data: an activation prints as its combination, `activation of Kernel 2, start A`.
 extension KernelActivation: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    public var description: String { "activation of \(combination.kernel)" }
+    public var description: String { "activation of \(kernel), start \(start.rawValue)" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
 }

@@ -66,9 +66,6 @@ public struct Kernel2: Kernel {
     var isExchangeDue = false
     /// The command to send after the terminal's answer.
     var pendingCommand: CommandAPDU?
-    /// Unpredictable numbers that the card has not received: for the attempts of the relay resistance protocol, or
-    /// 9F6A.
-    var furtherUnpredictableNumbers: [[UInt8]]
 
     /// Reader Contactless Transaction Limit: DF8124 or DF8125.
     var transactionLimit: UInt64 = 0
@@ -96,7 +93,6 @@ public struct Kernel2: Kernel {
     public init(_ activation: KernelActivation) {
         self.activation = activation
         tornTransactions = activation.tornTransactions
-        furtherUnpredictableNumbers = activation.furtherUnpredictableNumbers
         data = Kernel2Data(activation)
     }
 

@@ -3,9 +3,6 @@ import SmartCard
 /// Kernel activation, GET PROCESSING OPTIONS and the choice of the mode (EMV Contactless Book C-2, 6: S1, S2 and S3).
 extension Kernel2 {
     mutating func initiate() throws(Termination) -> KernelStep {
-        guard furtherUnpredictableNumbers.count >= 3 else {
-            throw Termination(outcome: outcome(.endApplication, reason: "there are no unpredictable numbers"))
-        }
         if let tag = Self.mandatoryData.first(where: { data[$0] == nil }) {
             throw Termination(outcome: outcome(.endApplication, reason: "the terminal has no \(tag)"))
         }

@@ -59,7 +59,7 @@ extension Kernel2 {
         // S78.12 to S78.14
         collectAllReadTags()
         // S78.15 and 8.1: a separate number, with as many digits as there are positions.
-        let random = furtherUnpredictableNumbers.removeFirst().reduce(0) { $0 << 8 | UInt64($1) }
+        let random = activation.unpredictableNumbers.next().reduce(0) { $0 << 8 | UInt64($1) }
         let modulus = (0..<unpredictableDigits).reduce(1 as UInt64) { product, _ in product * 10 }
         data[0x9F6A] = packed(random % modulus, bytes: 4)
         // S78.16 to S78.22

@@ -6,7 +6,7 @@ extension Kernel2 {
     /// S3.61 to S3.64, and SR1.23 to SR1.27: each attempt uses a number that the card has not received, in the PDOL or
     /// before, so that nobody can have asked a distant card in advance.
     mutating func exchangeRelayResistanceData() -> KernelStep {
-        let entropy = furtherUnpredictableNumbers.removeFirst()
+        let entropy = activation.unpredictableNumbers.next()
         data[0x9F37] = entropy
         data[0xDF8301] = entropy
         return send(.exchangeRelayResistanceData(entropy), then: .waitingForRelayResistanceData)
