@@ -10,10 +10,10 @@ public struct AID: Hashable, Sendable {
 
     /// The registered application provider identifier: the first five bytes.
     public var rid: ArraySlice<UInt8> { bytes.prefix(5) }
-    /// The proprietary application identifier extension: what follows the RID, possibly nothing.
+    /// The proprietary application identifier extension: the bytes after the RID, possibly none.
     public var pix: ArraySlice<UInt8> { bytes.dropFirst(5) }
 
-    /// Whether this AID begins with all the bytes of `other`, as partial selection has it (EMV Book 1, 12.3.1).
+    /// True if this AID begins with all bytes of `other`: partial selection (EMV Book 1, 12.3.1).
     public func matches(prefix other: AID) -> Bool { bytes.starts(with: other.bytes) }
 }
 

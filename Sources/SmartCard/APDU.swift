@@ -3,7 +3,7 @@
 /// The value remembers whether its lengths are coded short or extended, so a command read from bytes gives exactly
 /// those bytes back.
 public struct CommandAPDU: Hashable, Sendable {
-    /// How Lc and Le are coded (ISO/IEC 7816-4, 5.1).
+    /// The coding of Lc and Le (ISO/IEC 7816-4, 5.1).
     public enum LengthCoding: Hashable, Sendable {
         /// One byte each: Nc up to 255, Ne up to 256.
         case short
@@ -11,7 +11,7 @@ public struct CommandAPDU: Hashable, Sendable {
         case extended
     }
 
-    /// The four cases of ISO/IEC 7816-3, 12.1: whether a data field goes out and whether one is expected back.
+    /// The four cases of ISO/IEC 7816-3, 12.1: with or without a data field, with or without an expected response.
     public enum Case: Int, Hashable, Sendable {
         case noData = 1
         case dataExpected, dataSent, dataSentAndExpected
@@ -43,7 +43,8 @@ public struct CommandAPDU: Hashable, Sendable {
             lengthCoding: data.count > 255 || ne ?? 0 > 256 ? .extended : lengthCoding)
     }
 
-    /// For commands that are right by construction.  `data` at most 255 bytes and `ne` at most 256 when short.
+    /// Creates a command that is correct by construction.  `data` is at most 255 bytes and `ne` at most 256 in short
+    /// coding.
     package init(
         unchecked header: (UInt8, UInt8, UInt8, UInt8), data: [UInt8] = [], ne: Int? = nil,
         lengthCoding: LengthCoding = .short
@@ -54,7 +55,7 @@ public struct CommandAPDU: Hashable, Sendable {
         self.lengthCoding = lengthCoding
     }
 
-    /// Reads a command from its bytes, all of them.
+    /// Parses a complete command.
     ///
     /// - Throws: ``APDUError`` with the offset of the first byte that does not fit a case of ISO/IEC 7816-3, 12.1.3.
     public init(_ bytes: some Collection<UInt8>) throws(APDUError) {
@@ -101,7 +102,7 @@ public struct CommandAPDU: Hashable, Sendable {
         }
     }
 
-    /// The command as it is sent.
+    /// The encoded command.
     public var bytes: [UInt8] {
         var out = [cla, ins, p1, p2]
         out.reserveCapacity(data.count + 9)
@@ -121,7 +122,7 @@ public struct CommandAPDU: Hashable, Sendable {
 
     /// The same command with another Ne; extended if `ne` or the data needs it.
     ///
-    /// Values outside 1...65,536 are brought to the nearest bound.
+    /// Values outside 1...65,536 become the nearest bound.
     public func with(ne: Int?) -> CommandAPDU {
         let ne = ne.map { min(max($0, 1), 65_536) }
         return CommandAPDU(
@@ -177,7 +178,7 @@ public struct ResponseAPDU: Hashable, Sendable {
         self.status = status
     }
 
-    /// Reads a response from its bytes: any data, then SW1 SW2.
+    /// Parses a response: any data, then SW1 SW2.
     ///
     /// - Throws: ``APDUError/truncated(offset:)`` for fewer than two bytes.
     public init(_ bytes: some BidirectionalCollection<UInt8>) throws(APDUError) {
@@ -187,7 +188,7 @@ public struct ResponseAPDU: Hashable, Sendable {
         self.init(data: data, status: StatusWord(sw1, sw2))
     }
 
-    /// The response as it was received.
+    /// The encoded response.
     public var bytes: [UInt8] { data + [status.sw1, status.sw2] }
 }
 
@@ -202,9 +203,9 @@ public enum APDUError: Error, Hashable, Sendable {
     case truncated(offset: Int)
     /// The command is complete and bytes follow from `offset` on.
     case trailingBytes(offset: Int)
-    /// An extended Lc of zero, which ISO/IEC 7816-3 does not admit.
+    /// An extended Lc of zero, which ISO/IEC 7816-3 does not allow.
     case emptyExtendedData(offset: Int)
-    /// More command data than an APDU holds.
+    /// More command data than an APDU can carry.
     case dataTooLong(Int)
     /// An Ne that no Le can express.
     case neOutOfRange(Int)

@@ -1,26 +1,26 @@
 /// An answer to reset (ISO/IEC 7816-3, 8.2), decoded.
 ///
-/// For contactless cards the reader makes it up (PC/SC part 3, 3.1.3.2.3); ``contactless`` tells what it made it from,
-/// with the ways of the ACR122U put right.
+/// For a contactless card, the reader makes up the ATR (PC/SC part 3, 3.1.3.2.3).  ``contactless`` decodes what the
+/// reader says about the card, including the ACR122U's departures from the standard.
 ///
-/// Cards and readers give anything as an ATR.  So every sequence of bytes is one, and what is wrong with it stands in
-/// ``defects``.
+/// Cards and readers send any bytes as an ATR.  Every sequence of bytes is therefore accepted, and ``defects`` lists
+/// what is wrong with it.
 public struct ATR: Hashable, Sendable {
-    /// As it was received.
+    /// The bytes as received.
     public let bytes: [UInt8]
-    /// How bits are sent; nil if TS is neither 3B nor 3F.
+    /// The bit convention; nil if TS is neither 3B nor 3F.
     public let convention: Convention?
-    /// The groups of interface bytes, the first being that of T0.
+    /// The groups of interface bytes, beginning with the group of T0.
     public let interfaceGroups: [InterfaceGroup]
     public let historicalBytes: [UInt8]
     /// The check byte TCK; absent where only T=0 is offered.
     public let tck: UInt8?
-    /// Where the bytes depart from ISO/IEC 7816-3.
+    /// Departures from ISO/IEC 7816-3.
     public let defects: [Defect]
 
     public enum Convention: Hashable, Sendable { case direct, inverse }
 
-    /// TAi, TBi, TCi, and the protocol they are about.
+    /// TAi, TBi, TCi, and the protocol that they describe.
     public struct InterfaceGroup: Hashable, Sendable {
         /// T as in T=0, T=1; 15 for global interface bytes; nil for the first group, which is global.
         public let t: UInt8?
@@ -34,11 +34,11 @@ public struct ATR: Hashable, Sendable {
     }
 
     public enum Defect: Hashable, Sendable {
-        /// No byte at all.
+        /// No bytes.
         case empty
         /// TS is neither 3B nor 3F.
         case unknownConvention(UInt8)
-        /// More than the 33 bytes that ISO/IEC 7816-3 admits.
+        /// More than the 33 bytes that ISO/IEC 7816-3 allows.
         case tooLong(Int)
         /// The bytes end at `offset` while interface bytes or historical bytes are still due.
         case truncated(offset: Int)
@@ -81,7 +81,7 @@ public struct ATR: Hashable, Sendable {
             historicalCount = Int(t0 & 0x0F)
             var indicator = t0 >> 4
             var protocolNumber: UInt8?
-            // Each TD needs a byte of its own, so this ends with the bytes.
+            // Each TD consumes a byte, so the loop ends with the bytes.
             while true {
                 let ta = indicator & 1 != 0 ? take() : nil
                 let tb = indicator & 2 != 0 ? take() : nil
@@ -101,7 +101,7 @@ public struct ATR: Hashable, Sendable {
         i += available
         interfaceGroups = groups
 
-        // TCK is there unless T=0 is the only protocol indicated (ISO/IEC 7816-3, 8.2.5).
+        // TCK is present unless T=0 is the only protocol indicated (ISO/IEC 7816-3, 8.2.5).
         let tckDue = groups.contains { $0.t ?? 0 != 0 }
         if tckDue && !truncated {
             tck = i < b.count ? b[i] : nil
@@ -119,8 +119,7 @@ public struct ATR: Hashable, Sendable {
         self.defects = defects
     }
 
-    /// The protocols offered, in the order of the TD bytes, T=15 left out; T=0 where nothing is said
-    /// (ISO/IEC 7816-3, 8.2.3).
+    /// The protocols offered, in the order of the TD bytes, without T=15; T=0 if none is named (ISO/IEC 7816-3, 8.2.3).
     public var protocols: [UInt8] {
         var found: [UInt8] = []
         for case let t? in interfaceGroups.map(\.t) where t != 15 && !found.contains(t) { found.append(t) }

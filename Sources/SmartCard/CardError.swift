@@ -1,16 +1,16 @@
-/// A reader, a card or the link to them failed.  The same few kinds over every transport.
+/// A failure of a reader, a card or the link to them.  All transports use the same few kinds.
 public struct CardError: Error, Sendable {
-    /// What went wrong, as far as a program has to tell the cases apart.
+    /// The kind of failure, as far as programs need to tell failures apart.
     public enum Kind: String, Hashable, Sendable, CaseIterable {
-        /// No service that owns the readers: pcscd is not installed, not running, or stopped.
+        /// No service manages the readers: pcscd is not installed, not running, or stopped.
         case noService
-        /// The service and this library do not speak the same protocol version.
+        /// The service and this library use different protocol versions.
         case versionMismatch
         /// The service or the device refuses this user.
         case permissionDenied
         /// No reader is attached.
         case noReader
-        /// The reader has been unplugged, or never was there.
+        /// The reader has been unplugged, or was never attached.
         case readerGone
         /// Another program or a kernel driver holds the reader.
         case readerBusy
@@ -18,50 +18,50 @@ public struct CardError: Error, Sendable {
         case sharing
         /// No card in the slot.
         case cardAbsent
-        /// The card left during the exchange, or since.
+        /// The card left during the exchange or earlier.
         case cardRemoved
-        /// Another program reset the card; what was selected is forgotten.
+        /// Another program reset the card.  The selection is lost.
         case cardReset
-        /// A card is there and does not answer its reset.
+        /// A card is present and does not answer its reset.
         case cardMute
         /// The card did not answer a command.
         case noAnswer
-        /// The link failed during an exchange: the card left the field, or the driver met an error.
+        /// The link failed during an exchange: the card left the field, or the driver reported an error.
         case notTransacted
         /// The reader did not answer in time.
         case readerTimeout
-        /// An answer that is none: too short, too long, or to another command.
+        /// A malformed answer: too short, too long, or to another command.
         case malformedAnswer
         /// The reader or its driver cannot do this.
         case unsupported
-        /// Longer than the reader or the driver takes.
+        /// The command is longer than the reader or the driver accepts.
         case tooLong
-        /// The card speaks none of the protocols asked for.
+        /// The card supports none of the requested protocols.
         case protocolMismatch
-        /// The connection was closed before.
+        /// The connection is closed.
         case disconnected
-        /// None of the above; the cause tells.
+        /// None of the above; see the cause.
         case other
     }
 
-    /// What a program can do about it.
+    /// The action that may help.
     public enum Recovery: Hashable, Sendable {
         /// The same call may succeed now.
         case retry
-        /// Connect again and start over: the card has forgotten everything.
+        /// Connect again and start over: the card has lost its state.
         case reconnect
-        /// A person has to present a card, or this one again.
+        /// A person must present a card, or present this one again.
         case presentCard
-        /// A person has to change the machine: plug in, install, permit, start.
+        /// A person must change the setup: plug in, install, permit, start.
         case repairSetup
-        /// Asking for the same again will not help.
+        /// Repeating the call will not help.
         case none
     }
 
     public let kind: Kind
-    /// What was being done or seen, when that tells more than the kind.
+    /// The operation or observation, if it says more than the kind.
     public let detail: String?
-    /// The error underneath, such as a PC/SC status.
+    /// The underlying error, such as a PC/SC status.
     public let cause: (any Error)?
     private let ownHint: String?
 
@@ -72,13 +72,13 @@ public struct CardError: Error, Sendable {
         ownHint = hint
     }
 
-    /// One sentence for a person: what to do next.
+    /// One sentence for a person: the next step.
     public var hint: String { ownHint ?? Self.advice(kind).hint }
     public var recovery: Recovery { Self.advice(kind).recovery }
 }
 
 extension CardError: CustomStringConvertible {
-    /// One line that says what is wrong: `the card was removed (SCARD_W_REMOVED_CARD 0x80100069)`.
+    /// One line that describes the failure: `the card was removed (SCARD_W_REMOVED_CARD 0x80100069)`.
     public var description: String {
         let advice = Self.advice(kind)
         return (detail.map { kind == .other ? $0 : "\(advice.summary): \($0)" } ?? advice.summary)

@@ -1,21 +1,22 @@
-/// Sends a command that is too long for the reader in parts, by command chaining (ISO/IEC 7816-4, 5.3.3), and asks for the
-/// response in short length, so that a card answers 61xx where there is more.
+/// Splits a command that is too long for the reader, by command chaining (ISO/IEC 7816-4, 5.3.3).
 ///
-/// Each part but the last has bit 5 of CLA set and data of 255 bytes.  The chain ends with the first part that a card answers by
-/// anything but 9000, and that is the response.
+/// It requests the response in short length, so that the card answers 61xx if there is more.  Each part but the last
+/// has bit 5 of CLA set and 255 bytes of data.  The chain ends early at a part that the card answers with a status
+/// other than 9000; that answer is the response.
 public struct CommandChainingLayer: CardChannel {
     private let base: any CardChannel
     private let longestCommand: Int
 
-    /// - Parameter longestCommand: in bytes, all of them; what is no longer is sent as it is.
+    /// - Parameter longestCommand: the longest encoded command in bytes.  Commands up to this length pass unchanged.
     public init(_ base: any CardChannel, longestCommand: Int) {
         (self.base, self.longestCommand) = (base, longestCommand)
     }
 
-    /// - Throws: `CardError`, of kind `tooLong` for a long command of a class that is not interindustry, which has no chaining.
+    /// - Throws: `CardError`, of kind `tooLong` for a long command of a proprietary class: only interindustry classes
+    ///   have chaining.
     public func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
         guard command.bytes.count > longestCommand else { return try await base.transmit(command) }
-        // First and further interindustry classes both have it as bit 5 (5.4.1, tables 2 and 3).
+        // The first and the further interindustry classes both use bit 5 (5.4.1, tables 2 and 3).
         guard command.cla & 0x80 == 0 else {
             throw CardError(
                 .tooLong, "\(command.bytes.count) bytes; this reader takes \(longestCommand)",

@@ -1,22 +1,22 @@
 extension ATR {
-    /// What a reader says about a contactless card by the ATR it makes up (PC/SC part 3, 3.1.3.2.3).
+    /// The facts about a contactless card in the ATR that the reader makes up (PC/SC part 3, 3.1.3.2.3).
     public enum Contactless: Hashable, Sendable {
         /// A storage card, by the standard it follows and its registered name.
         case storageCard(standard: StorageStandard, name: StorageCardName)
-        /// An ISO/IEC 14443-4 type A card.  `historicalBytes` are those of its ATS; the whole ATS is known only where
-        /// the reader passes it on, as the ACR122U does.
+        /// An ISO/IEC 14443-4 type A card.  `historicalBytes` come from its ATS.  The whole ATS is known only if the
+        /// reader passes it on, as the ACR122U does.
         case typeA(historicalBytes: [UInt8], ats: ATS?)
-        /// An ISO/IEC 14443-4 type B card: four bytes of application data, three of protocol info from its ATQB, and
-        /// the PUPI where the reader passes on the whole ATQB, as the ACR122U does.
+        /// An ISO/IEC 14443-4 type B card: four bytes of application data and three of protocol info from its ATQB, and
+        /// the PUPI if the reader passes on the whole ATQB, as the ACR122U does.
         case typeB(applicationData: [UInt8], protocolInfo: [UInt8], pupi: [UInt8]?)
         /// The ACR122U's `3B 00`: no card at all.
         case noCard
     }
 
-    /// Nil for the ATR of a contact card, or one that says nothing of the card's radio side.
+    /// The decoded facts; nil for a contact card's ATR, or one without information about the radio interface.
     public var contactless: Contactless? {
         if bytes == [0x3B, 0x00] { return .noCard }
-        // PC/SC part 3: no interface bytes but TD1 = 80 and TD2 = 01.
+        // PC/SC part 3: the only interface bytes are TD1 = 80 and TD2 = 01.
         guard bytes.count >= 4, bytes[0] == 0x3B, bytes[1] & 0xF0 == 0x80, bytes[2] == 0x80, bytes[3] == 0x01 else {
             return nil
         }
@@ -39,13 +39,13 @@ extension ATR {
             name: StorageCardName(rawValue: UInt16(h[9]) << 8 | UInt16(h[10])))
     }
 
-    /// Either the eight bytes of PC/SC part 3, which end in the MBLI and four zero bits, or the ATQB of an ACR122U.
+    /// Parses the eight bytes of PC/SC part 3, which end in the MBLI and four zero bits, or the ATQB of an ACR122U.
     private static func typeB(_ h: [UInt8]) -> Contactless? {
         if h.count == 12, h[0] == 0x50 {
             return .typeB(applicationData: Array(h[5..<9]), protocolInfo: Array(h[9..<12]), pupi: Array(h[1..<5]))
         }
-        // Seven bytes of history and a type A card look alike; protocol info that an ATQB may carry tells them apart:
-        // the maximum frame size is at most 8, and bit 4 of its byte is zero (ISO/IEC 14443-3, 7.9.4.4).
+        // Seven historical bytes and a type A card look alike.  Protocol info that is valid in an ATQB tells them
+        // apart: the maximum frame size code is at most 8, and bit 4 of its byte is zero (ISO/IEC 14443-3, 7.9.4.4).
         if h.count == 8, h[7] & 0x0F == 0, h[5] >> 4 <= 8, h[5] & 0x08 == 0, h[5] & 0x01 != 0 {
             return .typeB(applicationData: Array(h[0..<4]), protocolInfo: Array(h[4..<7]), pupi: nil)
         }
@@ -89,7 +89,7 @@ extension ATR.StorageCardName: CustomStringConvertible {
         [UInt8(truncatingIfNeeded: rawValue >> 8), UInt8(truncatingIfNeeded: rawValue)].hex
     }
 
-    /// PC/SC part 3 supplement; F0xx are those of the ACR122U (ACS API v2.04, 3.1.1).
+    /// PC/SC part 3 supplement; the F0xx names are the ACR122U's (ACS API v2.04, 3.1.1).
     private static let names: [UInt16: String] = [
         0x0000: "card name not given", 0x0001: "MIFARE Classic 1K", 0x0002: "MIFARE Classic 4K",
         0x0003: "MIFARE Ultralight or NTAG",
@@ -116,17 +116,17 @@ extension ATR.StorageCardName: CustomStringConvertible {
 
 /// An answer to select (ISO/IEC 14443-4, 5.2).
 public struct ATS: Hashable, Sendable {
-    /// As it was received, the length byte TL first.
+    /// The bytes as received, beginning with the length byte TL.
     public let bytes: [UInt8]
     /// TA(1), the bit rates of both directions; nil if absent.
     public let ta: UInt8?
     /// TB(1), frame waiting time and start-up frame guard time; nil if absent.
     public let tb: UInt8?
-    /// TC(1), whether NAD (bit 1) and CID (bit 2) are supported; nil if absent.
+    /// TC(1): support of NAD (bit 1) and CID (bit 2); nil if absent.
     public let tc: UInt8?
     public let historicalBytes: [UInt8]
 
-    /// - Returns: nil if TL does not count the bytes, or the bytes that T0 announces are not there.
+    /// - Returns: nil if TL is not the number of bytes, or bytes that T0 announces are missing.
     public init?(_ bytes: some Collection<UInt8>) {
         let b = Array(bytes)
         guard let tl = b.first, Int(tl) == b.count else { return nil }
@@ -150,11 +150,11 @@ public struct ATS: Hashable, Sendable {
         guard complete else { return nil }
     }
 
-    /// T0; absent in an ATS of the length byte alone.
+    /// T0; nil in an ATS that consists of the length byte alone.
     public let formatByte: UInt8?
 
-    /// FSC, the longest frame that the card takes, in bytes with its checksum; 32 where the ATS does not say
-    /// (ISO/IEC 14443-4, 5.2.3).
+    /// FSC, the longest frame that the card accepts, in bytes with the checksum; 32 if the ATS does not say (ISO/IEC
+    /// 14443-4, 5.2.3).
     public var maximumFrameSize: Int {
         let sizes = [16, 24, 32, 40, 48, 64, 96, 128, 256, 512, 1024, 2048, 4096]
         return sizes[min(formatByte.map { Int($0 & 0x0F) } ?? 2, sizes.count - 1)]
@@ -162,19 +162,19 @@ public struct ATS: Hashable, Sendable {
 
     /// FWT, the longest time until the card's answer begins, in microseconds (ISO/IEC 14443-4, 5.2.5 and 7.2).
     public var frameWaitingTimeMicroseconds: Double {
-        // 15 is reserved, and 4 stands in for it and for an absent byte.
+        // The value 15 is reserved; 4 replaces it, and is the default for an absent byte.
         let fwi = tb.map { $0 >> 4 }.flatMap { $0 == 15 ? nil : $0 } ?? 4
         return 256 * 16 / 13.56 * Double(1 << UInt32(fwi))
     }
 
-    /// The ACR122U puts the whole ATS where PC/SC has its historical bytes.  TL then counts them all, or more where
-    /// the fifteen that an ATR holds were not enough.
+    /// Parses an ATS that an ACR122U put in the place of the historical bytes of PC/SC.  TL then counts all bytes, or
+    /// more if they exceed the 15 bytes that an ATR can carry.
     init?(passedOnAsHistoricalBytes h: [UInt8]) {
         guard h.count >= 2, let tl = h.first, Int(tl) == h.count || Int(tl) > 15 && h.count == 15 && tl <= 0x20 else {
             return nil
         }
         guard let ats = ATS([UInt8(h.count)] + h.dropFirst()) else { return nil }
-        // T0 bit 8 is zero and FSCI at most 12; otherwise TL is a historical byte that happens to fit.
+        // T0 bit 8 is zero and FSCI at most 12.  Otherwise TL is a historical byte that happens to match.
         guard let t0 = ats.formatByte, t0 & 0x80 == 0, t0 & 0x0F <= 12 else { return nil }
         self.init(bytes: h, like: ats)
     }

@@ -1,32 +1,30 @@
-/// A reader's field, as far as a transaction needs it: switch it on, find one card, switch it off, see
-/// the card go.
+/// A reader's field: switch it on, find one card, switch it off, see the card leave.
 public protocol ContactlessField: Sendable {
-    /// Switches the field on if it is off, and waits until something is in it.
+    /// Switches the field on if it is off, and waits until something enters it.
     ///
-    /// - Throws: ``CardError`` when the reader cannot be used, or its owner has waited long enough.  A card that cannot be
-    ///   activated is no error, but a ``FieldEvent/communicationError(_:)``.
+    /// - Throws: ``CardError`` if the reader is unusable, or the time limit has passed.  A card that cannot be
+    ///   activated is not an error, but a ``FieldEvent/communicationError(_:)``.
     func activate() async throws -> FieldEvent
 
-    /// Switches the field off for a time.  The card in it forgets everything.
+    /// Switches the field off for `duration`.  The card in it loses its state.
     func deactivate(for duration: Duration) async throws
 
-    /// Lets go of the card that was found last, and waits until the field is empty.  A reader that leaves takes its card
-    /// along.
+    /// Releases the last card found and waits until the field is empty.  A departed reader counts as empty.
     func waitForRemoval() async throws
 }
 
-/// What was found in a field.
+/// An event in a field.
 public enum FieldEvent: Sendable {
     /// One card, activated.
     case card(any CardChannel)
     /// More than one card.
     case collision
-    /// No longer more than one card.
+    /// The collision ended: at most one card is left.
     case collisionOver
     case communicationError(CommunicationError)
 }
 
-/// Why a card gave no response (EMV Contactless Book C-2, A.1.64, L1).
+/// The reason for a missing response (EMV Contactless Book C-2, A.1.64, L1).
 public enum CommunicationError: UInt8, Hashable, Sendable {
     case timeout = 1
     case transmission = 2
@@ -35,21 +33,21 @@ public enum CommunicationError: UInt8, Hashable, Sendable {
 
 /// The field of any ``CardReader``.
 ///
-/// Such a reader activates cards by itself and does not tell when there are two: of several cards it takes one, so that
-/// ``FieldEvent/collision`` never comes.
+/// Such a reader activates cards by itself and reports only one of several cards.  ``FieldEvent/collision`` never
+/// occurs.
 public actor CardReaderField: ContactlessField {
     private let reader: any CardReader
     private let patience: Duration?
     private var card: (any CardConnection)?
 
-    /// - Parameter patience: how long to wait for a card; nil: for ever.
+    /// - Parameter patience: the longest wait for a card; nil: no limit.
     public init(_ reader: any CardReader, patience: Duration? = nil) {
         self.reader = reader
         self.patience = patience
     }
 
-    /// - Throws: ``CardError`` of kind `cardAbsent` after ``init(_:patience:)``'s patience, and whatever says that the
-    ///   reader cannot be used.
+    /// - Throws: ``CardError`` of kind `cardAbsent` after the `patience` of ``init(_:patience:)``; other kinds if the
+    ///   reader is unusable.
     public func activate() async throws -> FieldEvent {
         await release(.reset)
         do {
@@ -94,12 +92,12 @@ public actor CardReaderField: ContactlessField {
 }
 
 extension CommunicationError {
-    /// - Returns: nil for an error that is not between reader and card.
+    /// - Returns: nil for an error that did not occur between reader and card.
     public init?(_ error: CardError) {
         switch error.kind {
         case .cardRemoved, .cardAbsent, .cardMute, .noAnswer, .readerTimeout: self = .timeout
         case .notTransacted, .cardReset: self = .transmission
-        // Also of a card that is not one of ISO/IEC 14443-4, or that the reader has no protocol for.
+        // Includes cards without ISO/IEC 14443-4, and cards that the reader has no protocol for.
         case .malformedAnswer, .protocolMismatch, .unsupported, .tooLong: self = .protocol
         default: return nil
         }

@@ -1,33 +1,33 @@
 import Synchronization
 
-/// How long an exchange takes, by the time stamps of the transport: what this process does besides, and for how long its
-/// tasks wait for a thread, is not in it.
+/// The duration of an exchange by the transport's time stamps.  It excludes other work of this process and the time
+/// that tasks wait for a thread.
 ///
 ///     let stopwatch = ExchangeStopwatch()
 ///     let response = try await stopwatch.time { try await channel.transmit(command) }
 ///     print(stopwatch.elapsed)
 ///
-/// It passes through every layer by itself, as ``current``.  Where a command takes several exchanges, as with GET RESPONSE
-/// or a PN532, theirs are added up, without what lies between.
+/// It passes through all layers as ``current``.  If a command takes several exchanges, as with GET RESPONSE or a PN532,
+/// the durations are added; the gaps between them do not count.
 ///
 /// | transport | from | to |
 /// |---|---|---|
-/// | SmartCardUSB | a CCID message is about to be handed to libusb | libusb's own thread is told of the end of the answer |
+/// | SmartCardUSB | a CCID message is about to go to libusb | libusb's thread receives the end of the answer |
 /// | SmartCardPCSC | the thread of the connection calls SCardTransmit or SCardControl | that call returns |
-/// | SmartCardSimulator | the software reader is about to be given a CCID message | its answer is due |
-/// | SmartCardTrace | the command, when it was recorded | the answer, likewise |
+/// | SmartCardSimulator | the software reader is about to get a CCID message | its answer is due |
+/// | SmartCardTrace | the recorded command | the recorded answer |
 /// | others | the call | its return |
 ///
-/// The time of the reader and of the bus is in it everywhere, and with PC/SC that of pcscd and its driver.  A thread that the
-/// kernel itself keeps waiting still counts: no transport has an earlier sight of an answer.
+/// All durations include the reader and the bus; over PC/SC, also pcscd and its driver.  Time that the kernel keeps a
+/// thread waiting still counts: no transport sees an answer earlier.
 public final class ExchangeStopwatch: Sendable {
-    /// The one that the exchange of this task is measured by, if any.
+    /// The stopwatch that measures this task's exchange; nil: none.
     ///
-    /// A transport reads it in the task that calls it: threads and queues of its own do not inherit it.
+    /// A transport reads it in the calling task.  The transport's own threads and queues do not inherit it.
     @TaskLocal public static var current: ExchangeStopwatch?
 
     private struct State {
-        /// nil until a transport has told anything.
+        /// nil until a transport has reported a duration.
         var told: Duration?
         var elapsed = Duration.zero
     }
@@ -36,21 +36,22 @@ public final class ExchangeStopwatch: Sendable {
 
     public init() {}
 
-    /// What ``time(isolation:_:)`` has measured last; zero before.
+    /// The last measurement of ``time(isolation:_:)``; zero before the first.
     public var elapsed: Duration { state.withLock { $0.elapsed } }
 
-    /// What transports have told since ``time(isolation:_:)`` began; nil: nothing.
+    /// The durations that transports have reported since ``time(isolation:_:)`` began; nil: none.
     package var told: Duration? { state.withLock { $0.told } }
 
-    /// Called by a transport, on any thread, for each exchange that was answered, before the answer is handed on.
+    /// Adds the duration of an answered exchange.  Transports call it on any thread, before they deliver the answer.
     public func add(_ duration: Duration) {
         state.withLock { $0.told = ($0.told ?? .zero) + duration }
     }
 
-    /// Runs `body`, and measures the exchanges in it: by what their transport tells, or from the call to its return where it
-    /// tells nothing or `body` throws.
+    /// Runs `body` and measures its exchanges: by the transport's reports; from call to return if there are none or
+    /// `body` throws.
     ///
-    /// One at a time, and not again once it has thrown: what was cancelled may still be told.
+    /// Measures one body at a time.  Do not reuse a stopwatch after an error: a cancelled exchange may still be
+    /// reported.
     public func time<R>(
         isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> R
     ) async rethrows -> R {

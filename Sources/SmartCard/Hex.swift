@@ -4,7 +4,7 @@ extension Collection where Element == UInt8 {
 
     /// The bytes as upper-case hexadecimal digits with `separator` between bytes: `00 A4 04 00`.
     public func hex(separator: String) -> String {
-        // One element after the other, a collection that is not known costs an allocation for each.
+        // Iterating a collection of unknown type would allocate for each element.
         withContiguousStorageIfAvailable { hexText($0, separator) }
             ?? Array(self).withUnsafeBufferPointer { hexText($0, separator) }
     }
@@ -32,14 +32,15 @@ private func hexDigit(_ nibble: UInt8) -> UInt8 { nibble < 10 ? 0x30 + nibble : 
 
 /// Text that is not hexadecimal.
 public struct HexError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Where in the text, counted in UTF-8 bytes from zero.
+    /// The position in the text, in UTF-8 bytes from zero.
     public let offset: Int
-    /// What is wrong there.
+    /// The fault at that position.
     public let description: String
 }
 
 extension Array where Element == UInt8 {
-    /// Reads hexadecimal digits of either case.  White space, `:` and `-` may stand between bytes, not inside one.
+    /// Parses hexadecimal digits of either case.  White space, `:` and `-` may separate bytes, but not the digits of a
+    /// byte.
     ///
     /// - Throws: ``HexError`` with the offset of the first character that does not fit.
     public init(hex text: some StringProtocol) throws(HexError) {

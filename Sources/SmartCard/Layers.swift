@@ -1,9 +1,8 @@
 import Waiting
 
-/// Fetches what a card holds back behind 61xx by GET RESPONSE, and joins it to one response
-/// (ISO/IEC 7816-4, 5.3.4 and 11.8.1).
+/// Fetches the rest of a 61xx response by GET RESPONSE and joins the parts (ISO/IEC 7816-4, 5.3.4 and 11.8.1).
 ///
-/// A card that never stops is cut off at 65,536 bytes, the most one APDU can carry, or 256 rounds.
+/// It stops at 65,536 bytes, the most that one APDU can carry, or after 256 rounds.
 public struct GetResponseLayer: CardChannel {
     private let base: any CardChannel
 
@@ -22,7 +21,7 @@ public struct GetResponseLayer: CardChannel {
             response = try await base.transmit(.getResponse(cla: cla, ne: response.status.ne))
             if case .wrongLe = response.status {
                 response = try await base.transmit(.getResponse(cla: cla, ne: response.status.ne))
-                // Passed on, it would have the command itself repeated.
+                // Passed on, this status would make the layer above repeat the command.
                 if case .wrongLe = response.status { throw CardError(.malformedAnswer, "6Cxx without end") }
             }
             data += response.data
@@ -31,7 +30,7 @@ public struct GetResponseLayer: CardChannel {
     }
 }
 
-/// Sends a command once more, with the length the card names, when it answers 6Cxx (ISO/IEC 7816-4, 5.1.3).
+/// Repeats a command that the card answered with 6Cxx, with the length in SW2 (ISO/IEC 7816-4, 5.1.3).
 public struct WrongLeLayer: CardChannel {
     private let base: any CardChannel
 
@@ -44,14 +43,14 @@ public struct WrongLeLayer: CardChannel {
     }
 }
 
-/// Shows every exchange to an observer, which cannot change it.
+/// Shows each exchange to an observer, which cannot change it.
 public struct RecorderLayer: CardChannel {
-    /// What the observer is shown, each as it happens.
+    /// An event of an exchange, shown as it happens.
     public enum Event: Sendable {
         /// A command is about to be sent.
         case command(CommandAPDU)
         case response(ResponseAPDU)
-        /// There was no response.
+        /// No response came.
         case failure(any Error)
     }
 
@@ -78,9 +77,9 @@ public struct RecorderLayer: CardChannel {
     }
 }
 
-/// Gives up on an exchange that takes too long, by cancelling it.
+/// Cancels an exchange that exceeds a time limit.
 ///
-/// Drivers have limits of their own, but a service that hangs has none.
+/// Drivers have their own limits, but a service that hangs has none.
 public struct TimeLimitLayer: CardChannel {
     private let base: any CardChannel
     private let limit: Duration
@@ -90,15 +89,15 @@ public struct TimeLimitLayer: CardChannel {
         self.limit = limit
     }
 
-    /// - Throws: ``CardError`` of kind `readerTimeout` after the limit, and whatever the layer below throws.
+    /// - Throws: ``CardError`` of kind `readerTimeout` after the limit; the error of the layer below.
     public func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
         try await withTimeLimit(limit) { try await base.transmit(command) }
     }
 }
 
-/// Runs `body`, and cancels it when `limit` has passed.
+/// Runs `body` and cancels it after `limit`.
 ///
-/// - Throws: ``CardError`` of kind `readerTimeout` then.
+/// - Throws: ``CardError`` of kind `readerTimeout` after the limit.
 public func withTimeLimit<Result: Sendable>(
     _ limit: Duration, _ body: @escaping @Sendable () async throws -> Result
 ) async throws -> Result {
@@ -106,14 +105,14 @@ public func withTimeLimit<Result: Sendable>(
 }
 
 extension StatusWord {
-    /// The length in SW2 of 61xx and 6Cxx.
+    /// The length in SW2 of 61xx or 6Cxx.
     fileprivate var ne: Int { sw2 == 0 ? 256 : Int(sw2) }
 }
 
 extension CommandAPDU {
-    /// The class for a GET RESPONSE that belongs to this command: its logical channel, without chaining and secure
-    /// messaging (ISO/IEC 7816-4, 5.4.1); FF for a reader's own commands, as the ACR122U has it; 00 for
-    /// proprietary classes (EMV Book 1, 9.3.1.3).
+    /// The class of a GET RESPONSE for this command: its logical channel, without chaining and secure messaging
+    /// (ISO/IEC 7816-4, 5.4.1); FF for a reader's own commands, as the ACR122U requires; 00 for other proprietary
+    /// classes (EMV Book 1, 9.3.1.3).
     fileprivate var interindustryClass: UInt8 {
         switch cla {
         case 0x00...0x1F: cla & 0x03

@@ -1,21 +1,21 @@
-/// A connection to a reader itself, for commands such as `FF 00 48 00 00`, held by whoever uses its chip, lights or parameters.
+/// A connection to the reader itself, for commands such as `FF 00 48 00 00` to its chip, lights or parameters.
 ///
-/// It needs no card.  One that is let go without ``close()`` ends by itself.
+/// It needs no card.  A link that is released without ``close()`` ends by itself.
 public protocol ReaderLink: Sendable {
-    /// Sends a command to the reader and returns its answer as it is: readers leave out the status word at times.
+    /// Sends a command to the reader and returns the unmodified answer.  Some readers omit the status word.
     ///
-    /// - Throws: ``CardError``, of kind `unsupported` where no way leads to the reader.
+    /// - Throws: ``CardError``, of kind `unsupported` if no route to the reader exists.
     func transmit(_ command: [UInt8]) async throws -> [UInt8]
 
-    /// Gives the reader back.  Afterwards every command fails; a second call does nothing.
+    /// Releases the reader.  Later commands fail; a second call does nothing.
     func close() async
 }
 
 extension CardReader {
-    /// A link that connects anew for each command.
+    /// Opens a link that connects anew for each command.
     public func open(exclusively: Bool) async throws -> any ReaderLink { ConnectionlessLink(self) }
 
-    /// Opens a link, and closes it when `body` is done, however that ends.
+    /// Opens a link and closes it when `body` returns or throws.
     ///
     /// - Parameter exclusively: as in ``open(exclusively:)``.
     public func withLink<Result>(
@@ -34,7 +34,7 @@ extension CardReader {
     }
 }
 
-/// The link of readers that this process holds anyhow.
+/// A link to a reader that this process holds anyway.
 private struct ConnectionlessLink: ReaderLink {
     private let reader: any CardReader
 

@@ -1,18 +1,18 @@
 import Synchronization
 import Waiting
 
-/// A state of a reader that outlives a connection to it, such as its automatic polling: how it is read, and put back.
+/// A reader setting that outlives a connection, such as automatic polling, with the commands to read and restore it.
 package struct ReaderSetting: Sendable {
-    /// For a person: `PICC operating parameter`.
+    /// The name for people: `PICC operating parameter`.
     package let name: String
-    /// The beginnings of the commands that change it; nil for any byte.
+    /// The beginnings of the commands that change the setting; nil matches any byte.
     package let changes: [[UInt8?]]
-    /// The command that reads it; nil for one that cannot be read.
+    /// The command that reads the setting; nil if it cannot be read.
     package let read: [UInt8]?
-    /// The command that puts it back: to what the answer to `read` says; to its initial value where that says nothing, nil
-    /// where this is not known.
+    /// Returns the command that restores the setting: to the value in the answer to `read`, or to its initial value if
+    /// there is no answer.  Nil if the initial value is unknown.
     package let restore: @Sendable (_ answer: [UInt8]?) -> [UInt8]?
-    /// Whether the reader has carried out a command of `restore`; nil where it need not.
+    /// Returns true if the reader executed a command of `restore`; nil if the answer needs no check.
     package let isDone: (@Sendable (_ command: [UInt8], _ answer: [UInt8]) -> Bool)?
 
     package init(
@@ -29,10 +29,10 @@ package struct ReaderSetting: Sendable {
         }
     }
 
-    /// Puts the setting back.
+    /// Restores the setting.
     ///
-    /// - Parameter answer: to ``read``; nil for the initial value.
-    /// - Throws: `CardError`, of kind `notTransacted` where the reader says no.
+    /// - Parameter answer: the answer to ``read``; nil for the initial value.
+    /// - Throws: `CardError`, of kind `notTransacted` if the reader refuses.
     package func putBack(_ answer: [UInt8]?, over link: any ReaderLink) async throws {
         guard let command = restore(answer) else { return }
         guard let isDone else {
@@ -45,15 +45,16 @@ package struct ReaderSetting: Sendable {
     }
 }
 
-/// A link that puts back what its commands have changed of the reader, however it ends: closed, let go, or its task cancelled.
+/// A link that restores the settings that its commands changed.  It does so however it ends: closed, released, or with
+/// its task cancelled.
 ///
-/// What a command is about to change is read before it; where that fails the command is not sent.
+/// It reads each setting before the first command that changes it.  If reading fails, the command is not sent.
 package final class RestoringLink: ReaderLink {
-    /// The link without this.
+    /// The underlying link.
     package let base: any ReaderLink
     private let work: Work
 
-    /// - Parameter settings: of the reader's model, in the order in which they are put back.
+    /// - Parameter settings: the settings of the reader's model, in the order in which they are restored.
     package init(over base: any ReaderLink, _ settings: [ReaderSetting]) {
         self.base = base
         work = Work(base, settings)
@@ -65,17 +66,18 @@ package final class RestoringLink: ReaderLink {
 
     package func close() async { try? await end() }
 
-    /// As ``close()``.
+    /// Restores the settings and closes the link, as ``close()`` does.
     ///
-    /// - Throws: the first error in putting back; the rest is done nevertheless.
+    /// - Throws: the first error of a restore; the others are restored nevertheless.
     package func end() async throws {
         try await toTheEnd { [work] in try await work.end() }
     }
 
-    /// Reads what these commands would change, and has it put back in the end, whether or not they are sent.
+    /// Reads the settings that these commands would change and restores them at the end, even if the commands are never
+    /// sent.
     package func prepare(for commands: [[UInt8]]) async throws { try await work.prepare(for: commands) }
 
-    /// Waits for links that were let go to put their readers back.
+    /// Waits until released links have restored their readers.
     package static func waitForEndings() async { await endings.wait() }
 
     private static let endings = Endings()
@@ -98,12 +100,12 @@ package final class RestoringLink: ReaderLink {
         }
     }
 
-    /// Outlives the link, which may be let go at any time.
+    /// The link's work, which outlives it: a link may be released at any time.
     private final class Work: Sendable {
         private struct State {
-            /// Settings to be put back, by position.
+            /// The settings to restore, by position.
             var changed: Set<Int> = []
-            /// By the command that reads.
+            /// The answers by read command.
             var answers: [[UInt8]: [UInt8]] = [:]
             var last: (command: [UInt8], answer: [UInt8])?
             var isOver = false
@@ -139,7 +141,7 @@ package final class RestoringLink: ReaderLink {
         private func take(_ affected: [Int]) async throws {
             for index in affected where !state.withLock({ $0.changed.contains(index) }) {
                 if let read = settings[index].read, state.withLock({ $0.answers[read] }) == nil {
-                    // Who has just asked need not ask again.
+                    // Reuses the answer if the caller has just read the setting.
                     let known = state.withLock { $0.last?.command == read ? $0.last?.answer : nil }
                     let answer = if let known { known } else { try await link.transmit(read) }
                     state.withLock { $0.answers[read] = answer }

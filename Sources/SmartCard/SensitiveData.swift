@@ -1,19 +1,19 @@
-/// What must not be shown of a card: which data objects hold the account number, a track, a name or a secret, and how
+/// The rules for showing card data: which data objects contain the account number, a track, a name or a secret, and how
 /// much of each may be shown.
 public enum SensitiveData {
-    /// How much of a data object may be shown.
+    /// The part of a data object that may be shown.
     public enum Exposure: Hashable, Sendable {
-        /// Packed digits that begin with an account number: the first six and last four digits of it.
+        /// Packed digits that begin with an account number: its first six and last four digits.
         case accountNumber
-        /// Nothing but the length.
+        /// Only the length.
         case nothing
     }
 
     /// The data objects that hold cardholder data (EMV Book 3, Annex A; EMV Contactless Book C-2, Annex A;
     /// ISO/IEC 7816-6).
     ///
-    /// The ICC certificates are among them: whoever has the issuer's public key recovers the account number from them
-    /// (EMV Book 2, 6.4).
+    /// The list includes the ICC certificates: anyone with the issuer's public key can recover the account number from
+    /// them (EMV Book 2, 6.4).
     public static let exposures: [TLVTag: Exposure] = [
         0x5A: .accountNumber,  // PAN
         0x57: .accountNumber,  // track 2 equivalent data
@@ -33,25 +33,25 @@ public enum SensitiveData {
         0x5F21: .nothing, 0x5F22: .nothing, 0x5F23: .nothing,  // tracks 1, 2 and 3 as on the stripe
     ]
 
-    /// Long random values, and the chip's production data, whose dates look like digits of an account number by chance:
-    /// cryptograms, certificates and what belongs to them (EMV Book 2), CPLC.
+    /// Long random values, and the chip's production data, whose dates may look like digits of an account number:
+    /// cryptograms, certificates and related objects (EMV Book 2), CPLC.
     private static let randomObjects: Set<TLVTag> = [
         0x90, 0x92, 0x93, 0x9F10, 0x9F26, 0x9F2E, 0x9F2F, 0x9F32, 0x9F47, 0x9F48, 0x9F4B, 0x9F4C, 0x9F7F,
     ]
 
-    /// How much of `value`, the value of the primitive object `tag`, may be shown; nil for all of it.
+    /// The part of `value`, the value of the primitive object `tag`, that may be shown; nil for all of it.
     ///
-    /// Objects that are not among ``exposures`` show nothing where they hold an account number all the same, as objects
-    /// of an issuer's own do.
+    /// An object outside ``exposures`` shows nothing if it contains an account number, as issuers' proprietary objects
+    /// may.
     public static func exposure(of value: some Collection<UInt8>, in tag: TLVTag) -> Exposure? {
         if let exposure = exposures[tag] { return exposure }
-        // Letters taken for packed digits make account numbers by chance: VISA DEBIT is 56 49 53 41 20 44 45 42 49 54.
+        // Letters read as packed digits form account numbers by chance: VISA DEBIT is 56 49 53 41 20 44 45 42 49 54.
         let isText = value.allSatisfy { (0x20...0x7E).contains($0) }
         let isHidden = !randomObjects.contains(tag) && containsAccountNumber(Array(value), packed: !isText)
         return isHidden ? .nothing : nil
     }
 
-    /// `value` of the object `tag` as hexadecimal digits, with `*` for each digit that must not be shown.
+    /// Returns `value` of the object `tag` as hexadecimal digits, with `*` for each digit that must not be shown.
     ///
     ///     masked([0x47, 0x61, 0x73, 0x90, 0x01, 0x01, 0x00, 0x10], of: 0x5A)   // "476173******0010"
     public static func masked(_ value: some Collection<UInt8>, of tag: TLVTag) -> String {
@@ -62,18 +62,19 @@ public enum SensitiveData {
         }
     }
 
-    /// An account number (ISO/IEC 7812-1, 4: 8 to 19 digits) with `*` for what must not be shown.  The one truncation of
-    /// this package: a number that is cut here in one way and there in another gives away more than either (PCI SSC,
+    /// Returns an account number (ISO/IEC 7812-1, 4: 8 to 19 digits) with `*` for each hidden digit.  The package
+    /// truncates account numbers only here: two different truncations of one number reveal more than either (PCI SSC,
     /// FAQ 1091 and 1117).
     ///
-    /// The first six and the last four digits are shown, which is what PCI DSS 3.4.1 and FAQ 1091 permit for every brand and
-    /// length of payment cards, 13 digits and more; of a shorter one the last four, which is never more than half of it.  What
-    /// has less than 8 digits is no account number, and nothing is shown of it.
+    /// It shows the first six and the last four digits, which PCI DSS 3.4.1 and FAQ 1091 permit for every brand and
+    /// every length from 13 digits.  Of a shorter number it shows the last four, never more than half.  Fewer than 8
+    /// digits are not an account number, and it shows none of them.
     ///
     ///     4761739001010010   ->   476173******0010
     ///     476173900101       ->   ********0101
     ///
-    /// - Parameter digits: in ASCII.  A number in the clear is never made a string for this, which would leave it behind.
+    /// - Parameter digits: ASCII digits.  Do not make a clear number a `String` for this call: the string would stay in
+    ///   memory.
     package static func truncated(_ digits: some Collection<UInt8>) -> String {
         let (first, last) =
             switch digits.count {
@@ -85,11 +86,10 @@ public enum SensitiveData {
         return String(decoding: digits.prefix(first) + hidden + digits.suffix(last), as: UTF8.self)
     }
 
-    /// `digits`, an account number and perhaps what follows it on a track, with `*` for what must not be shown: of the
-    /// account number all but the first six and last four digits, or less where it is short (PCI SSC, FAQ 1091), and
-    /// everything behind the separator.
+    /// Returns `digits`, an account number and perhaps the rest of a track, with `*` for each hidden digit.
     ///
-    /// The separator is `D` or `=`; a trailing `F` is filling and stays.
+    /// It shows the first six and last four digits of the account number, fewer if the number is short (PCI SSC, FAQ
+    /// 1091), and nothing behind the separator, which is `D` or `=`.  A trailing `F` is padding and stays.
     public static func maskingAccountNumber(_ digits: String) -> String {
         let end = digits.utf8.firstIndex { !(0x30...0x39).contains($0) } ?? digits.endIndex
         let shown = truncated(digits.utf8[..<end])
@@ -99,8 +99,8 @@ public enum SensitiveData {
         return shown + rest.prefix(1) + String(repeating: "*", count: rest.count - 1)
     }
 
-    /// The BER-TLV in `data` with its primitive values masked, as `70[ 5A:476173******0010 ]`; nil if `data` is not
-    /// BER-TLV throughout, or empty, and so may hide anything.
+    /// Returns the BER-TLV in `data` with masked primitive values, as `70[ 5A:476173******0010 ]`.  Returns nil if
+    /// `data` is empty or not entirely BER-TLV: such data may contain anything.
     public static func maskedTLV(_ data: [UInt8]) -> String? {
         guard let list = try? TLVList(data), !list.isEmpty else { return nil }
         func text(_ list: TLVList) -> String {
@@ -113,10 +113,10 @@ public enum SensitiveData {
         return text(list)
     }
 
-    /// Response data as hexadecimal digits, digit for digit, with `*` for each that must not be shown.
+    /// Returns response data as hexadecimal digits, with `*` for each digit that must not be shown.
     ///
-    /// In BER-TLV those are the values that ``exposure(of:in:)`` names.  Data of another shape is hidden altogether if it
-    /// is a record, or if digits in it, packed or as text, check as an account number.
+    /// In BER-TLV, ``exposure(of:in:)`` decides.  Other data is hidden entirely if it is a record, or if digits in it,
+    /// packed or as text, form an account number with a valid check digit.
     public static func maskedHex(_ data: [UInt8], answering command: CommandAPDU) -> String {
         guard let list = try? TLVList(data), !list.isEmpty else {
             let isRecord = command.cla != 0xFF && command.ins == 0xB2
@@ -132,16 +132,16 @@ public enum SensitiveData {
         return text + data[done...].hex
     }
 
-    /// Instructions whose command data comes from the terminal alone: SELECT, GET PROCESSING OPTIONS, GENERATE AC,
+    /// Instructions whose command data comes only from the terminal: SELECT, GET PROCESSING OPTIONS, GENERATE AC,
     /// INTERNAL AUTHENTICATE, COMPUTE CRYPTOGRAPHIC CHECKSUM, EXCHANGE RELAY RESISTANCE DATA.
     private static let openInstructions: Set<UInt8> = [0xA4, 0xA8, 0xAE, 0x88, 0x2A, 0xEA]
 
-    /// Whether the data field of `command` may be shown: it holds no PIN, key or cardholder data.
+    /// Returns true if the data field of `command` may be shown: it contains no PIN, key or cardholder data.
     public static func showsData(of command: CommandAPDU) -> Bool {
         command.cla != 0xFF && openInstructions.contains(command.ins)
     }
 
-    /// A command as hexadecimal digits, digit for digit, with `*` for its data unless ``showsData(of:)``.
+    /// Returns a command as hexadecimal digits, with `*` for its data unless ``showsData(of:)`` is true.
     public static func maskedHex(_ command: CommandAPDU) -> String {
         let bytes = command.bytes
         guard !command.data.isEmpty, !showsData(of: command) else { return bytes.hex }
@@ -150,8 +150,8 @@ public enum SensitiveData {
             + bytes.dropFirst(header + command.data.count).hex
     }
 
-    /// Whether there are 13 to 19 digits in a row, as text or, unless `packed` is false, packed, that check as an account
-    /// number (ISO/IEC 7812-1, Annex B).
+    /// Returns true if `data` contains 13 to 19 consecutive digits that form an account number with a valid check digit
+    /// (ISO/IEC 7812-1, Annex B): as text or, unless `packed` is false, packed.
     static func containsAccountNumber(_ data: [UInt8], packed isPacked: Bool = true) -> Bool {
         func digit(_ character: UInt8) -> UInt8? { (0x30...0x39).contains(character) ? character - 0x30 : nil }
         let packed = isPacked ? data.flatMap { [$0 >> 4, $0 & 0x0F] }.map { $0 < 10 ? $0 : nil } : []
@@ -160,7 +160,7 @@ public enum SensitiveData {
         }
     }
 
-    /// Whether a part of `digits` is an account number: the first digits of an issuer and the right check digit.
+    /// Returns true if a part of `digits` is an account number: an issuer's first digits and a valid check digit.
     private static func hasAccountNumber(in digits: [UInt8]) -> Bool {
         digits.indices.contains { start in
             startsIssuer(digits[start...])
@@ -170,20 +170,21 @@ public enum SensitiveData {
         }
     }
 
-    /// Whether `digits`, each 0 to 9, are 13 to 19, begin as those of an issuer of payment cards, and check.
+    /// Returns true if `digits`, each 0 to 9, are 13 to 19, begin with a payment card issuer's digits, and have a valid
+    /// check digit.
     package static func isAccountNumber(_ digits: ArraySlice<UInt8>) -> Bool {
         (13...19).contains(digits.count) && startsIssuer(digits) && checks(digits)
     }
 
-    /// Whether the value of `tag` is long and random, so that digits in it say nothing.
+    /// Returns true if the value of `tag` is long and random, so that digits in it mean nothing.
     package static func isRandom(_ tag: TLVTag) -> Bool { randomObjects.contains(tag) }
 
-    /// The first digits of those who issue payment cards: 2 to 6; 81, UnionPay and RuPay; 9792, Troy.
+    /// Checks the first digits of payment card issuers: 2 to 6; 81, UnionPay and RuPay; 9792, Troy.
     private static func startsIssuer(_ digits: ArraySlice<UInt8>) -> Bool {
         (2...6).contains(digits.first ?? 0) || digits.starts(with: [8, 1]) || digits.starts(with: [9, 7, 9, 2])
     }
 
-    /// The Luhn formula (ISO/IEC 7812-1, Annex B), of digits that are each 0 to 9.
+    /// Checks digits, each 0 to 9, by the Luhn formula (ISO/IEC 7812-1, Annex B).
     package static func checks(_ digits: some BidirectionalCollection<UInt8>) -> Bool {
         digits.reversed().enumerated().reduce(0) { sum, next in
             let doubled = Int(next.element) * (next.offset % 2 + 1)

@@ -26,7 +26,7 @@ public struct StatusWord: RawRepresentable, Hashable, Sendable, ExpressibleByInt
     public static let recordNotFound: StatusWord = 0x6A83
     public static let conditionsNotSatisfied: StatusWord = 0x6985
 
-    /// A family of status words: those that agree with `value` in the bits of `mask`.
+    /// A family of status words: those that match `value` in the bits of `mask`.
     public struct Family: Hashable, Sendable {
         public let value: UInt16
         public let mask: UInt16
@@ -41,7 +41,7 @@ public struct StatusWord: RawRepresentable, Hashable, Sendable, ExpressibleByInt
         public static func ~= (family: Family, status: StatusWord) -> Bool { family.contains(status) }
     }
 
-    /// What the status says by the names of ISO/IEC 7816-4, tables 5 and 6; nil for one the standard does not name.
+    /// The status's name in ISO/IEC 7816-4, tables 5 and 6; nil if the standard does not name it.
     public var name: String? {
         Self.names[rawValue] ?? Self.families.first { $0.family.contains(self) }?.name(self)
     }
@@ -65,7 +65,7 @@ extension StatusWord.Family {
 }
 
 extension StatusWord: CustomStringConvertible {
-    /// Four digits, and the name where the standard has one: `6A82 file or application not found`.
+    /// Four digits, and the standard's name if there is one: `6A82 file or application not found`.
     public var description: String {
         [sw1, sw2].hex + (name.map { " " + $0 } ?? "")
     }

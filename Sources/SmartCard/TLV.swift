@@ -7,15 +7,15 @@ public struct TLVTag: RawRepresentable, Hashable, Sendable, ExpressibleByInteger
     public init(rawValue: UInt32) { self.rawValue = rawValue }
     public init(integerLiteral value: UInt32) { rawValue = value }
 
-    /// How many bytes the tag is coded in, 1 to 4.
+    /// The number of bytes in the encoded tag, 1 to 4.
     public var length: Int { rawValue > 0xFF_FFFF ? 4 : rawValue > 0xFFFF ? 3 : rawValue > 0xFF ? 2 : 1 }
 
-    /// The tag as it is coded.
+    /// The encoded tag.
     public var bytes: [UInt8] {
         (0..<length).reversed().map { UInt8(truncatingIfNeeded: rawValue >> (8 * UInt32($0))) }
     }
 
-    /// Whether the value field holds further objects: bit 6 of the first byte.
+    /// True if the value field contains further objects: bit 6 of the first byte.
     public var isConstructed: Bool { UInt8(truncatingIfNeeded: rawValue >> (8 * UInt32(length - 1))) & 0x20 != 0 }
 
     public static func < (a: TLVTag, b: TLVTag) -> Bool { a.rawValue < b.rawValue }
@@ -37,9 +37,9 @@ public struct TLVError: Error, Hashable, Sendable {
         case truncatedLength
         /// A length field of more than five bytes (`85` and above).
         case lengthTooLong
-        /// The length byte `80`, which EMV and ISO/IEC 7816-4 do not admit.
+        /// The length byte `80`, which EMV and ISO/IEC 7816-4 do not allow.
         case indefiniteLength
-        /// The value of `claimed` bytes runs past the end; `available` are left.
+        /// The value of `claimed` bytes runs past the end; only `available` bytes are left.
         case truncatedValue(claimed: Int, available: Int)
         /// Objects nested deeper than ``TLVList/maximumDepth``.
         case tooDeep
@@ -48,7 +48,7 @@ public struct TLVError: Error, Hashable, Sendable {
     }
 
     public let reason: Reason
-    /// Where in the bytes given to the parser, from zero.
+    /// The position in the parsed bytes, from zero.
     public let offset: Int
 
     public init(reason: Reason, offset: Int) {
@@ -75,18 +75,18 @@ extension TLVError: CustomStringConvertible {
     }
 }
 
-/// A sequence of BER-TLV data objects (ISO/IEC 7816-4, 6.3; EMV Book 3, Annex B), read from bytes that it keeps.
+/// A sequence of BER-TLV data objects (ISO/IEC 7816-4, 6.3; EMV Book 3, Annex B), and the bytes it was parsed from.
 ///
-/// Constructed objects are read through to their leaves when the list is made, so whoever holds a list holds objects
-/// that are whole.  Objects are views on the bytes: beyond the list itself, reading allocates nothing per object.
-/// Lengths may be coded in more bytes than they need, as some cards do.
+/// The initializer parses constructed objects down to their leaves, so all objects of a list are complete.  Objects are
+/// views of the bytes: beyond the list itself, reading allocates nothing per object.  Lengths may take more bytes than
+/// necessary, as some cards encode them.
 public struct TLVList: Sendable {
-    /// How deep constructed objects may nest.
+    /// The greatest depth of nested constructed objects.
     public static let maximumDepth = 16
-    /// How many objects a list may hold, all levels together.
+    /// The greatest number of objects in a list, on all levels together.
     public static let maximumCount = 16_384
 
-    /// Bytes between objects that are skipped as filling (EMV Book 3, Annex B1).
+    /// Bytes between objects to skip as padding (EMV Book 3, Annex B1).
     public struct Padding: OptionSet, Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -95,7 +95,7 @@ public struct TLVList: Sendable {
         public static let zeros = Padding(rawValue: 1)
         /// `FF`, which hides objects whose tag begins with that byte, such as `FF8105`.
         public static let ones = Padding(rawValue: 2)
-        /// Both, as EMV has it.
+        /// Both, as EMV allows.
         public static let emv: Padding = [.zeros, .ones]
     }
 
@@ -104,7 +104,7 @@ public struct TLVList: Sendable {
         var start: Int32
         var valueStart: Int32
         var end: Int32
-        /// Index of the node that follows this one and all below it.
+        /// The index of the node after this one and its descendants.
         var next: Int32
     }
 
@@ -112,12 +112,12 @@ public struct TLVList: Sendable {
     let nodes: [Node]
     let range: Range<Int>
 
-    /// Reads all of `bytes`.
+    /// Parses all of `bytes`.
     ///
-    /// - Throws: ``TLVError`` with the offset at which the bytes stop being BER-TLV.
+    /// - Throws: ``TLVError`` with the offset at which the bytes are no longer BER-TLV.
     public init(_ bytes: [UInt8], padding: Padding = .emv) throws(TLVError) {
         guard bytes.count <= Int32.max else { throw TLVError(reason: .tooMany, offset: 0) }
-        // Read through once for their number, and to know that they are whole; that costs less than an array that grows.
+        // The first pass validates the bytes and counts objects; this costs less than an array that grows.
         var count = 0
         let failure = bytes.withUnsafeBufferPointer { bytes in
             Self.walk(bytes, padding) { _, _ in
@@ -127,8 +127,8 @@ public struct TLVList: Sendable {
         }
         if let failure { throw failure }
         self.bytes = bytes
-        // Of no elements the standard library writes the count to storage that all empty arrays share, which the thread
-        // sanitizer takes for a race.
+        // For zero elements, the standard library writes the count to storage that all empty arrays share.  The thread
+        // sanitizer reports that as a race.
         nodes =
             count == 0
             ? []
@@ -139,7 +139,7 @@ public struct TLVList: Sendable {
         range = 0..<nodes.count
     }
 
-    /// Reads all of `bytes`, a part of some larger message.  Offsets in errors count from its beginning.
+    /// Parses all of `bytes`, a part of a larger message.  Offsets in errors count from the beginning of the message.
     public init(_ bytes: ArraySlice<UInt8>, padding: Padding = .emv) throws(TLVError) {
         try self.init(Array(bytes), padding: padding)
     }
@@ -153,17 +153,17 @@ public struct TLVList: Sendable {
     /// The first object of this level with `tag`.
     public subscript(tag: TLVTag) -> TLV? { first { $0.tag == tag } }
 
-    /// The first object with `tag` on this level or any below it, in the order of the bytes.
+    /// Returns the first object with `tag` on this level or below, in byte order.
     public func firstAnywhere(_ tag: TLVTag) -> TLV? {
         range.first { nodes[$0].tag == tag }.map { TLV(list: self, index: $0) }
     }
 
-    /// Every object of this level and those below it, in the order of the bytes.
+    /// All objects of this level and below, in byte order.
     public var flattened: [TLV] { range.map { TLV(list: self, index: $0) } }
 }
 
 extension TLVList: Collection {
-    /// A position: the objects of one level are not numbered one by one.
+    /// A position.  The objects of one level do not have consecutive numbers.
     public struct Index: Comparable, Hashable, Sendable {
         let node: Int
         public static func < (a: Index, b: Index) -> Bool { a.node < b.node }
@@ -175,7 +175,7 @@ extension TLVList: Collection {
     public subscript(position: Index) -> TLV { TLV(list: self, index: position.node) }
 }
 
-/// One BER-TLV data object, as a view on the bytes it was read from.
+/// One BER-TLV data object: a view of the bytes it was parsed from.
 public struct TLV: Sendable {
     let list: TLVList
     let index: Int
@@ -183,44 +183,44 @@ public struct TLV: Sendable {
     private var node: TLVList.Node { list.nodes[index] }
 
     public var tag: TLVTag { node.tag }
-    /// Where the object begins in the bytes that were read.
+    /// The object's offset in the parsed bytes.
     public var offset: Int { Int(node.start) }
-    /// The whole object exactly as it was read: tag, length and value.
+    /// The object's bytes as parsed: tag, length and value.
     public var encoded: ArraySlice<UInt8> { list.bytes[Int(node.start)..<Int(node.end)] }
     /// The value field.
     public var value: ArraySlice<UInt8> { list.bytes[Int(node.valueStart)..<Int(node.end)] }
-    /// The objects inside a constructed one; empty for a primitive one.
+    /// The objects in a constructed object; empty for a primitive one.
     public var children: TLVList {
         TLVList(bytes: list.bytes, nodes: list.nodes, range: index + 1..<Int(node.next))
     }
 }
 
 extension TLV: Hashable {
-    /// Two objects are the same if their bytes are.
+    /// Two objects are equal if their bytes are.
     public static func == (a: TLV, b: TLV) -> Bool { a.encoded == b.encoded }
     public func hash(into hasher: inout Hasher) { hasher.combine(encoded) }
 }
 
 extension TLV: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// Tag and value, masked as ``SensitiveData`` has it: `5A:476173******0010`.
+    /// Tag and value, masked by ``SensitiveData``: `5A:476173******0010`.
     public var description: String { SensitiveData.maskedTLV(Array(encoded)) ?? "\(tag), \(value.count) bytes" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
 }
 
 extension TLVList: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The objects, masked as ``SensitiveData`` has it: `70[ 5A:476173******0010 ]`.
+    /// The objects, masked by ``SensitiveData``: `70[ 5A:476173******0010 ]`.
     public var description: String { map(\.description).joined(separator: " ") }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
 }
 
 extension TLVList {
-    /// Calls `body` with every object of `bytes` and all objects inside them, in the order of the bytes.  Nothing is
-    /// allocated.
+    /// Calls `body` with each object of `bytes` and each object inside them, in byte order.  Allocates nothing.
     ///
-    /// - Parameter body: takes the tag, where in `bytes` the value stands, and how many objects are around this one.
-    /// - Throws: ``TLVError`` as a list of the same bytes does; then `body` has been called for the objects before.
+    /// - Parameter body: receives the tag, the range of the value in `bytes`, and the depth of the object.
+    /// - Throws: ``TLVError`` as a list of the same bytes does; `body` has been called for the objects before the
+    ///   fault.
     public static func walk(
         _ bytes: [UInt8], padding: Padding = .emv, _ body: (_ tag: TLVTag, _ value: Range<Int>, _ depth: Int) -> Void
     ) throws(TLVError) {
@@ -233,11 +233,11 @@ extension TLVList {
         if let failure { throw failure }
     }
 
-    /// - Parameter nodes: has room for as many objects as there are in `bytes`, which are whole.
+    /// - Parameter nodes: a buffer with room for all objects in `bytes`, which are valid.
     private static func read(
         _ bytes: UnsafeBufferPointer<UInt8>, _ padding: Padding, into nodes: UnsafeMutableBufferPointer<Node>
     ) {
-        // The constructed objects that are open, by depth.
+        // The open constructed objects, by depth.
         withUnsafeTemporaryAllocation(of: Int.self, capacity: maximumDepth) { open in
             var next = 0
             _ = walk(bytes, padding) { object, depth in
@@ -263,17 +263,18 @@ extension TLVList {
         let end: Int
     }
 
-    /// Without recursion, so that no input can exhaust the stack.  No position leaves the bytes, so that none overflows.
+    /// Parses without recursion, so that no input can exhaust the stack.  Positions stay within the bytes, so none
+    /// overflows.
     ///
     /// - Parameters:
-    ///   - found: is called for each object, with its depth.
-    ///   - closed: is called with the depth of a constructed object when all in it has been found.
+    ///   - found: called for each object, with its depth.
+    ///   - closed: called with the depth of a constructed object after its last child.
     @inline(__always)
     private static func walk(
         _ bytes: UnsafeBufferPointer<UInt8>, _ padding: Padding, found: (Object, _ depth: Int) -> Void,
         closed: (_ depth: Int) -> Void
     ) -> TLVError? {
-        // Where the objects around that of this depth end.
+        // The ends of the enclosing objects, by depth.
         withUnsafeTemporaryAllocation(of: Int.self, capacity: maximumDepth) { ends in
             let (skipsZeros, skipsOnes) = (padding.contains(.zeros), padding.contains(.ones))
             var (depth, count) = (0, 0)
@@ -346,15 +347,15 @@ extension TLVList {
 }
 
 extension TLVTag {
-    /// The bytes of a data object: this tag, the shortest length field, and `value`.
+    /// Returns an encoded data object: this tag, the shortest length field, and `value`.
     public func encode(_ value: some Collection<UInt8>) -> [UInt8] {
         bytes + TLVTag.encodeLength(value.count) + value
     }
 
-    /// The bytes of a constructed object that holds `objects`, each already encoded.
+    /// Returns an encoded constructed object that contains the encoded `objects`.
     public func encode(objects: [UInt8]...) -> [UInt8] { encode(objects.joined()) }
 
-    /// The shortest length field for `count` bytes.
+    /// Returns the shortest length field for `count` bytes.
     static func encodeLength(_ count: Int) -> [UInt8] {
         guard count > 0x7F else { return [UInt8(truncatingIfNeeded: count)] }
         let bytes = (0..<8).reversed().map { UInt8(truncatingIfNeeded: count >> (8 * $0)) }.drop { $0 == 0 }

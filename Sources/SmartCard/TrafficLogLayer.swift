@@ -2,9 +2,9 @@ public import Logging
 
 /// Writes every exchange to a log at trace level, without card data.
 ///
-/// Of a command the header and lengths are written, and the data only where it is known to hold none of the
-/// cardholder's (SELECT, GET PROCESSING OPTIONS, …).  Response data is written as BER-TLV with the values of
-/// ``SensitiveData/exposure(of:in:)`` masked; data that is not BER-TLV is given by its length.
+/// The log contains a command's header and lengths, and its data only for commands that carry no cardholder data
+/// (SELECT, GET PROCESSING OPTIONS, …).  It contains response data as BER-TLV with the values of
+/// ``SensitiveData/exposure(of:in:)`` masked, and only the length of data that is not BER-TLV.
 public struct TrafficLogLayer: CardChannel {
     private let base: any CardChannel
     private let logger: Logger

@@ -4,27 +4,27 @@ import Glibc
 package import Synchronization
 import Waiting
 
-/// The machine's USB through libusb.  This file alone calls it.
+/// The machine's USB through libusb.  Only this file calls libusb.
 package final class LibUSBBus: USBBus {
     private struct State {
         var context: LibUSBContext?
-        /// What sysfs showed at the last look.
+        /// The devices in sysfs at the last look.
         var seen: Set<USBAddress> = []
     }
 
     private let state = Lock(State())
     private let watchers = Watchers(keeping: .newest(1))
-    /// Whether udev tells of devices that come and go.  Without it libusb's list stays as it was at first, and the bus is
-    /// looked at on a timer.
+    /// True if udev reports devices that come and go.  Without udev, libusb's list never changes, and a timer looks at
+    /// the bus.
     private let isTold: Bool
-    /// Whether libusb is asked to tell.
+    /// True if libusb is asked to report.
     private let listens: Bool
     private let pause: Duration
 
     /// - Parameters:
-    ///   - isTold: nil for what the system shows: events come from udevd, which containers do not have.
-    ///   - listens: false not even to ask libusb for what it is told.
-    ///   - pause: between two looks where it is not.
+    ///   - isTold: nil to ask the system: events come from udevd, which containers lack.
+    ///   - listens: false to ignore libusb's reports entirely.
+    ///   - pause: the time between two looks without reports.
     package init(isTold: Bool? = nil, listens: Bool = true, pause: Duration = .seconds(1)) {
         self.listens = listens
         self.isTold = isTold ?? (access("/run/udev/control", F_OK) == 0)
@@ -51,7 +51,7 @@ package final class LibUSBBus: USBBus {
         let changes = watchers.stream()
         guard !isTold || !context.isTold else { return changes }
         return AsyncStream(bufferingPolicy: .bufferingNewest(1)) { [pause] continuation in
-            // Perhaps somebody tells after all.
+            // Reports may arrive after all.
             let listener = Task { for await _ in changes { continuation.yield() } }
             let timer = Task {
                 while (try? await Task.sleep(for: pause)) != nil { continuation.yield() }
@@ -64,7 +64,7 @@ package final class LibUSBBus: USBBus {
         }
     }
 
-    /// Whether the bus has changed since the last look, and `devices` has not.
+    /// Returns true if the bus has changed since the last look but `devices` has not.
     private func isStale(_ devices: [USBDevice]) -> Bool {
         let present = Sysfs.devices
         return state.withLock { state in
@@ -73,7 +73,7 @@ package final class LibUSBBus: USBBus {
         }
     }
 
-    /// Made when it is first needed, and kept: its thread sleeps while there is nothing to do.
+    /// Opens the context on first use and keeps it: its idle thread sleeps.
     private func openContext() throws(USBError) -> LibUSBContext {
         try state.withLock { (state) throws(USBError) in
             if let context = state.context { return context }
@@ -83,7 +83,7 @@ package final class LibUSBBus: USBBus {
         }
     }
 
-    /// One that has looked at the bus anew.  The one before goes with the last link over it.
+    /// Returns a context that has looked at the bus anew.  The last link over the old context releases it.
     private func renewedContext() throws(USBError) -> LibUSBContext {
         let new = try LibUSBContext(watchers, listens: listens)
         state.withLock { $0.context = new }
@@ -91,33 +91,33 @@ package final class LibUSBBus: USBBus {
     }
 }
 
-/// Sends when devices have come or gone.
+/// Notifies when devices come or go.
 private typealias Watchers = Multicast<Void>
 
-/// A libusb context, the thread that waits for its events, and a queue for its calls that block.
+/// A libusb context, its event thread, and a queue for its blocking calls.
 private final class LibUSBContext: @unchecked Sendable {
-    // libusb locks by itself what is reached through it.
+    // libusb does its own locking of everything behind this pointer.
     let pointer: OpaquePointer
     let queue = DispatchQueue(label: "libusb")
     private let watchers: Watchers
-    /// Whether libusb tells of devices that come and go.
+    /// True if libusb reports devices that come and go.
     let isTold: Bool
     private var callback: libusb_hotplug_callback_handle = 0
-    /// The event thread's, which ends after the context.
+    /// Signals the event thread, which outlives the context.
     private let isOver = Flag()
 
     private final class Flag: Sendable {
         let value = Atomic(false)
     }
 
-    /// What the event thread is given.
+    /// The event thread's state.
     private final class Loop {
         let pointer: OpaquePointer
         let isOver: Flag
 
         init(_ pointer: OpaquePointer, until isOver: Flag) { (self.pointer, self.isOver) = (pointer, isOver) }
 
-        /// libusb wakes for descriptors, for the timeouts of transfers and when it is told to; else it sleeps.
+        /// Runs libusb's event loop.  It wakes for descriptors, transfer timeouts and interrupts; otherwise it sleeps.
         func run() {
             while !isOver.value.load(ordering: .acquiring) {
                 var limit = timeval(tv_sec: 3600, tv_usec: 0)
@@ -128,7 +128,7 @@ private final class LibUSBContext: @unchecked Sendable {
         }
     }
 
-    /// - Parameter watchers: outlive all contexts of a bus.
+    /// - Parameter watchers: outlives all contexts of a bus.
     init(_ watchers: Watchers, listens: Bool) throws(USBError) {
         self.watchers = watchers
         var pointer: OpaquePointer?
@@ -159,7 +159,7 @@ private final class LibUSBContext: @unchecked Sendable {
         pthread_detach(thread)
     }
 
-    /// Nothing is open any more: a link keeps its context.
+    /// Nothing is open at this point: each link keeps its context.
     deinit {
         if isTold { libusb_hotplug_deregister_callback(pointer, callback) }
         isOver.value.store(true, ordering: .releasing)
@@ -172,7 +172,7 @@ private final class LibUSBContext: @unchecked Sendable {
         try withDevices { list in list.compactMap { USBDevice($0) } }
     }
 
-    /// Finds a device again by its bus and address.
+    /// Finds a device by its bus and address.
     func withDevice<R>(
         _ device: USBDevice, _ body: (OpaquePointer) throws(USBError) -> R
     ) throws(USBError) -> R {
@@ -197,11 +197,10 @@ private final class LibUSBContext: @unchecked Sendable {
 
 // MARK: - A claimed interface
 
-/// An open device, one interface of it claimed, and a transfer for each endpoint.
+/// An open device with one claimed interface, and a transfer for each endpoint.
 private final class LibUSBLink: USBLink {
     private struct State: @unchecked Sendable {
-        // Unchecked: libusb locks what lies behind the handle.  It is closed on the context's queue after the last
-        // transfer.
+        // Unchecked: libusb locks everything behind the handle.  The context's queue closes it after the last transfer.
         var handle: OpaquePointer?
         var transfers: [UInt8: LibUSBTransfer] = [:]
         var isClosing = false
@@ -209,13 +208,13 @@ private final class LibUSBLink: USBLink {
 
     private let context: LibUSBContext
     private let interface: UInt8
-    /// bmAttributes by endpoint.
+    /// The bmAttributes by endpoint.
     private let types: [UInt8: UInt8]
     private let state: Lock<State>
-    /// Signalled once for each transfer that ends while the link closes.
+    /// Signaled once for each transfer that ends while the link closes.
     private let ended = DispatchSemaphore(value: 0)
 
-    /// - Throws: ``USBError``, which says who is in the way.
+    /// - Throws: ``USBError``, which names the obstacle.
     init(_ context: LibUSBContext, _ device: USBDevice, interface: UInt8) throws(USBError) {
         self.context = context
         self.interface = interface
@@ -230,11 +229,11 @@ private final class LibUSBLink: USBLink {
             return handle
         }
         var configuration: Int32 = 0
-        // A device that has none yet needs one; to set it again would reset the device.
+        // Only an unconfigured device needs a configuration; setting it again would reset the device.
         if libusb_get_configuration(handle, &configuration) == 0, configuration == 0 {
             libusb_set_configuration(handle, Int32(device.configuration))
         }
-        // A kernel driver gives way, and gets the interface back when it is released.
+        // A kernel driver is detached, and attached again on release.
         let number = Int32(interface)
         if libusb_kernel_driver_active(handle, number) == 1 { libusb_set_auto_detach_kernel_driver(handle, 1) }
         let status = USBStatus(rawValue: libusb_claim_interface(handle, number))
@@ -288,13 +287,13 @@ private final class LibUSBLink: USBLink {
         if let refusal { completion(.failure(refusal)) }
     }
 
-    /// What a transfer that is under way keeps alive.
+    /// The references that keep a transfer's memory alive while it is under way.
     fileprivate struct Pending {
         let link: LibUSBLink
         let completion: Completion
     }
 
-    /// On the event thread.
+    /// Ends a transfer.  Runs on the event thread.
     fileprivate func end(_ transfer: LibUSBTransfer) {
         let (completion, result, isClosing) = state.withLock { state in
             let (completion, result) = transfer.end()
@@ -336,7 +335,7 @@ private final class LibUSBLink: USBLink {
                 for transfer in pending { transfer.cancel() }
                 return pending.count
             }
-            // The kernel ends what is cancelled at once.  If it does not, memory that it writes to must stay.
+            // The kernel ends a cancelled transfer at once.  If it does not, the memory it writes to must stay.
             let limit = DispatchTime.now() + .seconds(5)
             guard (0..<pending).allSatisfy({ _ in ended.wait(timeout: limit) == .success }) else {
                 return completion()
@@ -357,14 +356,14 @@ private final class LibUSBLink: USBLink {
     }
 }
 
-/// A libusb transfer and its buffer, for one endpoint.  The link's lock guards it.
+/// A libusb transfer and its buffer, for one endpoint, guarded by the link's lock.
 private final class LibUSBTransfer: @unchecked Sendable {
     private let pointer: UnsafeMutablePointer<libusb_transfer>
     private var buffer = UnsafeMutableBufferPointer<UInt8>(start: nil, count: 0)
     private var length = 0
     private var pending: LibUSBLink.Pending?
 
-    /// Nil if there is no memory.
+    /// Returns nil if there is no memory.
     init?(_ endpoint: UInt8, type: UInt8) {
         guard let pointer = libusb_alloc_transfer(0) else { return nil }
         self.pointer = pointer
@@ -379,7 +378,7 @@ private final class LibUSBTransfer: @unchecked Sendable {
 
     var isPending: Bool { pending != nil }
 
-    /// False if there is no memory.
+    /// Returns false if there is no memory.
     func makeRoom(_ count: Int) -> Bool {
         if buffer.count < count {
             buffer.deallocate()
@@ -396,12 +395,12 @@ private final class LibUSBTransfer: @unchecked Sendable {
         return true
     }
 
-    /// - Returns: nil if it is under way; it ends by the link's `end` then.
+    /// - Returns: nil if the transfer is under way; the link's `end` then ends it.
     func submit(_ handle: OpaquePointer, _ timeout: Duration?, _ pending: LibUSBLink.Pending) -> USBStatus? {
         pointer.pointee.dev_handle = handle
         pointer.pointee.buffer = buffer.baseAddress
         pointer.pointee.length = Int32(clamping: length)
-        // 0 is for ever.
+        // 0 means no limit.
         pointer.pointee.timeout = timeout.map { UInt32(clamping: max($0.milliseconds, 1)) } ?? 0
         pointer.pointee.user_data = Unmanaged.passRetained(self).toOpaque()
         pointer.pointee.callback = { transfer in
@@ -427,7 +426,7 @@ private final class LibUSBTransfer: @unchecked Sendable {
         let completion = pending?.completion
         pending = nil
         USBUse.add(transfers: -1)
-        // A control transfer's data stand behind its setup packet, which says which way they go.
+        // The data of a control transfer follows its setup packet, which gives the direction.
         let isControl = UInt32(pointer.pointee.type) == LIBUSB_TRANSFER_TYPE_CONTROL.rawValue
         let data = isControl ? buffer.dropFirst(8) : buffer[...]
         let isIn = (isControl ? buffer.first ?? 0 : pointer.pointee.endpoint) & 0x80 != 0
@@ -449,10 +448,10 @@ private final class LibUSBTransfer: @unchecked Sendable {
     }
 }
 
-/// What this process has of libusb at the moment, so that a test sees that nothing is left over.
+/// This process's use of libusb, so that tests can check for leaks.
 package enum USBUse {
     private static let counts = Lock((handles: 0, transfers: 0))
-    /// How often the thread that waits for libusb's events has had something to do.
+    /// The number of times the event thread has woken.
     package static let wakeUps = Atomic(0)
 
     package static var now: (handles: Int, transfers: Int) { counts.withLock { $0 } }
@@ -479,10 +478,10 @@ extension USBError {
         }
     }
 
-    /// - Parameter driver: the kernel driver that has the interface, if one has it.
+    /// - Parameter driver: the kernel driver that holds the interface, if any.
     fileprivate static func claiming(driver: String?, _ status: USBStatus) -> USBError {
         switch (status, driver) {
-        // usbfs is another program.
+        // usbfs stands for another program.
         case (.busy, let driver?) where driver != "usbfs": USBError(.heldByDriver(driver), status)
         case (.busy, _): USBError(.heldByProgram, status)
         case (.notFound, _): USBError(.gone, status)
@@ -494,7 +493,7 @@ extension USBError {
 // MARK: - Descriptors
 
 extension USBDevice {
-    /// - Returns: nil for a device whose descriptors cannot be read.
+    /// - Returns: nil for a device with unreadable descriptors.
     fileprivate init?(_ device: OpaquePointer) {
         var descriptor = libusb_device_descriptor()
         guard libusb_get_device_descriptor(device, &descriptor) == 0 else { return nil }
@@ -518,9 +517,9 @@ extension USBDevice {
             guard interface.num_altsetting > 0, let setting = interface.altsetting?.pointee else { return nil }
             return USBInterface(setting)
         }
-        // Hubs have class 09; their names are of no use to anybody.
+        // Hubs have class 09; nobody needs their names.
         guard interfaces.contains(where: { $0.interfaceClass != 0x09 }) else { return }
-        // The kernel has read these when the device was plugged in; nobody has to open it for them.
+        // The kernel read these when the device was plugged in; opening it is unnecessary.
         manufacturer = Sysfs.attribute("manufacturer", of: self)
         product = Sysfs.attribute("product", of: self)
         serialNumber = Sysfs.attribute("serial", of: self)
@@ -550,9 +549,9 @@ extension USBInterface {
 
 // MARK: - Status
 
-/// What libusb says went wrong, such as `LIBUSB_ERROR_BUSY -6`.
+/// A libusb status, such as `LIBUSB_ERROR_BUSY -6`.
 ///
-/// Open: a value without a name is kept and printed as it is.
+/// Open: unknown values are kept and printed as numbers.
 public struct USBStatus: RawRepresentable, Error, Hashable, Sendable {
     /// An `enum libusb_error`.
     public var rawValue: Int32

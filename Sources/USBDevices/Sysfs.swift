@@ -1,8 +1,8 @@
 import Glibc
 
-/// What the kernel shows of a device.
+/// The kernel's view of a device.
 enum Sysfs {
-    /// The devices that are on the bus, hubs among them.
+    /// The devices on the bus, including hubs.
     static var devices: Set<USBAddress> {
         guard let folder = opendir("/sys/bus/usb/devices") else { return [] }
         defer { closedir(folder) }
@@ -11,7 +11,7 @@ enum Sysfs {
             let name = withUnsafePointer(to: &entry.pointee.d_name) { start in
                 start.withMemoryRebound(to: CChar.self, capacity: 256) { String(cString: $0) }
             }
-            // With a colon it is an interface.
+            // A name with a colon is an interface.
             guard !name.hasPrefix("."), !name.contains(":") else { continue }
             let numbers = ["busnum", "devnum"].map { text("/sys/bus/usb/devices/\(name)/\($0)").flatMap { UInt8($0) } }
             if let bus = numbers[0], let device = numbers[1] { found.insert(USBAddress(bus: bus, device: device)) }
@@ -19,16 +19,16 @@ enum Sysfs {
         return found
     }
 
-    /// A line of text; nil if there is none.
+    /// Reads a line of text; nil if there is none.
     ///
-    /// - Parameter interface: the interface whose attribute it is, if not the device's.
+    /// - Parameter interface: the interface that has the attribute; nil for the device.
     static func attribute(_ name: String, of device: USBDevice, interface: UInt8? = nil) -> String? {
         guard var folder = folder(device) else { return nil }
         if let interface { folder += ":\(device.configuration).\(interface)" }
         return text("\(folder)/\(name)")
     }
 
-    /// The first line of a file, its spaces made one.
+    /// Reads the first line of a file and collapses its spaces.
     private static func text(_ path: String) -> String? {
         let file = Glibc.open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
@@ -41,7 +41,7 @@ enum Sysfs {
         return words.isEmpty ? nil : words.joined(separator: " ")
     }
 
-    /// The kernel driver that has the interface.
+    /// Returns the kernel driver of the interface.
     static func driver(of device: USBDevice, interface: UInt8) -> String? {
         guard let folder = folder(device) else { return nil }
         var buffer = [UInt8](repeating: 0, count: 1024)

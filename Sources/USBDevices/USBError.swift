@@ -1,17 +1,17 @@
-/// The bus, or a device on it, cannot be used.
+/// A bus or device that cannot be used.
 package struct USBError: Error, Hashable, Sendable {
     package enum Obstacle: Hashable, Sendable {
-        /// libusb finds no USB: there is no `/dev/bus/usb`, or a container was given none.
+        /// libusb finds no USB: `/dev/bus/usb` is missing, as in a container without devices.
         case noBus
         /// The device has left the bus.
         case gone
-        /// The device node may not be written.
+        /// The user may not write the device node.
         case denied
-        /// A kernel driver holds the interface and does not give way.
+        /// A kernel driver holds the interface and cannot be detached.
         case heldByDriver(String)
         /// Another program holds the interface.
         case heldByProgram
-        /// The status alone tells.
+        /// See the status.
         case failed
     }
 

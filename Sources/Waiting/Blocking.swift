@@ -1,8 +1,8 @@
 package import Dispatch
 
 extension DispatchQueue {
-    /// Runs a call that blocks on a thread of this queue, not on one that tasks share, and waits for its end.  It is queued
-    /// before anything else runs: calls of one actor keep their order.
+    /// Runs a blocking call on a thread of this queue, outside the shared pool, and waits for its end.  The call is
+    /// enqueued before anything else runs: calls of one actor keep their order.
     nonisolated(nonsending) package func blocking<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {

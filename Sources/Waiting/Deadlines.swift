@@ -1,25 +1,25 @@
 import Dispatch
 import Synchronization
 
-/// Time limits that are hardly ever reached, all on one timer.
+/// Time limits that are rarely reached, all on one timer.
 ///
-/// Setting and lifting one takes a lock and no system call, unless it is the earliest of all: a timer of its own costs more than
-/// a short exchange with a card.  A timer that was set for a limit which has been lifted fires once, and finds nothing to do.
+/// Setting or lifting a limit takes a lock, and a system call only if it is the earliest of all: a separate timer costs
+/// more than a short exchange with a card.  A timer whose limit was lifted fires once and does nothing.
 package final class Deadlines: Sendable {
     package static let ofThisProcess = Deadlines()
 
-    /// Names a time limit that was set.
+    /// Identifies a time limit.
     package struct ID: Hashable, Sendable { fileprivate let number: UInt64 }
 
     private struct State {
         var actions: [ID: (time: UInt64, action: @Sendable () -> Void)] = [:]
         var count: UInt64 = 0
-        /// When the timer fires, in nanoseconds of the machine's uptime; nil: never.
+        /// The time at which the timer fires, in nanoseconds of uptime; nil: never.
         var wake: UInt64?
     }
 
     private let state = Mutex(State())
-    /// Any thread may call it; only its protocol does not say so.
+    /// Any thread may call the timer, although its protocol does not say so.
     nonisolated(unsafe) private let timer: any DispatchSourceTimer
 
     package init() {
@@ -30,7 +30,7 @@ package final class Deadlines: Sendable {
 
     deinit { timer.cancel() }
 
-    /// Runs `action` once, on a thread of Dispatch's, when `limit` has passed, unless it is lifted before.
+    /// Runs `action` once, on a thread of Dispatch, after `limit`, unless the limit is lifted first.
     package func set(_ limit: Duration, _ action: @escaping @Sendable () -> Void) -> ID {
         let time = Self.time(after: limit)
         return state.withLock { state in
@@ -42,7 +42,7 @@ package final class Deadlines: Sendable {
         }
     }
 
-    /// Lifts a time limit.  One that is being carried out just now is carried out.
+    /// Lifts a time limit.  An action that has already begun runs to its end.
     package func lift(_ id: ID) { state.withLock { _ = $0.actions.removeValue(forKey: id) } }
 
     private func fire() {
@@ -62,7 +62,7 @@ package final class Deadlines: Sendable {
         timer.schedule(deadline: DispatchTime(uptimeNanoseconds: time), leeway: .milliseconds(1))
     }
 
-    /// Limits that no clock reaches are at its end.
+    /// A limit beyond the clock's range becomes the end of that range.
     private static func time(after limit: Duration) -> UInt64 {
         let (seconds, attoseconds) = limit.components
         guard seconds >= 0, attoseconds >= 0 else { return 0 }

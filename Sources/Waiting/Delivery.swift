@@ -1,6 +1,6 @@
-/// One result for one task that waits for it.
+/// One result for one waiting task.
 ///
-/// A result, a cancellation and a time limit meet here: the first resumes the task, and the others do nothing.
+/// A result, a cancellation and a time limit compete: the first resumes the task, and the others do nothing.
 ///
 ///     let delivery = Delivery<[UInt8]>()
 ///     return try await delivery.receive(within: .seconds(5), or: CardError(.readerTimeout)) {
@@ -10,7 +10,7 @@ package final class Delivery<Value: Sendable>: Sendable {
     @usableFromInline package enum Phase {
         case new
         case awaited(CheckedContinuation<Value, any Error>)
-        /// Nobody waited for it yet.
+        /// No task has waited for the result yet.
         case delivered(Result<Value, any Error>)
         case over
     }
@@ -19,13 +19,13 @@ package final class Delivery<Value: Sendable>: Sendable {
 
     @inlinable package init() {}
 
-    /// Calls `start` and waits for the result.  Called once.
+    /// Calls `start` and waits for the result.  Call it once.
     ///
     /// - Parameters:
-    ///   - limit: how long to wait; nil: as long as it takes.
-    ///   - late: the error when that time has passed.
-    ///   - start: begins the work; not called if there is a result already, or the task is canceled.
-    ///   - onCancel: called when the task is canceled, after it has been resumed.
+    ///   - limit: the longest wait; nil: no limit.
+    ///   - late: the error after that time.
+    ///   - start: begins the work; not called if the result is there already or the task is canceled.
+    ///   - onCancel: called after a canceled task has been resumed.
     /// - Throws: the error that was delivered; `late`; `CancellationError`, at once, when the task is canceled.
     @inlinable nonisolated(nonsending) package func receive(
         within limit: Duration? = nil, or late: @autoclosure () -> any Error = TimeLimitPassed(),
@@ -64,9 +64,9 @@ package final class Delivery<Value: Sendable>: Sendable {
         phase.withLock { if case .awaited = $0 { true } else { false } }
     }
 
-    /// Hands the result over, now or when somebody asks for it.
+    /// Delivers the result, now or when a task asks for it.
     ///
-    /// - Returns: false if another result came before.
+    /// - Returns: false if another result came first.
     @inlinable @discardableResult package func deliver(_ result: Result<Value, any Error>) -> Bool {
         let (isFirst, continuation): (Bool, CheckedContinuation<Value, any Error>?) = phase.withLock { phase in
             switch phase {
@@ -83,21 +83,21 @@ package final class Delivery<Value: Sendable>: Sendable {
         return isFirst
     }
 
-    /// Delivers what `body` returns or throws.
+    /// Delivers the result or error of `body`.
     package func deliver(_ body: () async throws -> Value) async {
         do { deliver(.success(try await body())) } catch { deliver(.failure(error)) }
     }
 }
 
-/// Runs `body` to its end and waits for it, although the task may be canceled: for what must be put back before anything else
-/// happens.
+/// Runs `body` to its end and waits for it, even if the task is canceled: for work that must finish before anything
+/// else happens, such as restoring a setting.
 ///
 /// - Throws: the error of `body`.
 package func toTheEnd<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {
     try await Task { try await body() }.value
 }
 
-/// Runs `body` to its end; a task that is canceled waits for it no longer.
+/// Runs `body` to its end; a canceled task stops waiting for it.
 ///
 /// - Throws: the error of `body`; `CancellationError`, at once, when the task is canceled.
 package func runningOn<Value: Sendable>(_ body: @escaping @Sendable () async throws -> Value) async throws -> Value {

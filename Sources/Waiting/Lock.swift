@@ -2,10 +2,10 @@ package import Glibc
 
 /// A value behind a lock.
 ///
-/// The lock is pthread's, which the thread sanitizer knows, where it does not see into `Mutex`.  It is for values in
-/// which a C library's thread and Swift's meet, where nothing else puts them in order.  Copies are the same lock.
+/// The lock is a pthread mutex: the thread sanitizer knows it, but does not see into `Mutex`.  It serves values that a
+/// C library's thread and Swift's threads share without any other ordering.  Copies share the lock.
 package struct Lock<Value>: @unchecked Sendable {
-    // Unchecked: the value is only touched with the mutex held.  Both lie in one piece of memory.
+    // Unchecked: the value is accessed only with the mutex held.  Both are in one allocation.
     @usableFromInline let storage: ManagedBuffer<Value, pthread_mutex_t>
 
     private final class Storage: ManagedBuffer<Value, pthread_mutex_t> {

@@ -1,22 +1,22 @@
 import Synchronization
 
-/// Hands each element to any number of streams, in one order for all.
+/// Sends each element to any number of streams, in the same order to all.
 ///
 ///     let states = Multicast<PrinterState>(.ready, keeping: .newest(16))
 ///     for await state in states.stream() { show(state) }    // .ready, then what is sent
 ///     states.send(.outOfPaper)
-///
-/// Every stream keeps what its consumer has not taken yet, up to a bound that is chosen where the multicast is made.  Sending
-/// never waits.  Nothing is resumed or released while a lock is held, so that whoever is woken, cancelled or let go of may
+/// Each stream buffers the elements that its consumer has not taken yet, up to the multicast's bound.  Sending never
+/// waits. The multicast resumes and releases nothing while it holds a lock, so a consumer that wakes, is cancelled or
+/// is released may use it at once.
 /// use the multicast at once.
 public final class Multicast<Element: Sendable>: Sendable {
-    /// How much waits for a consumer that is slow, and what becomes of the rest.
+    /// The number of elements that wait for a slow consumer, and the treatment of the rest.
     public enum Buffering: Sendable {
-        /// The last so many.  Older ones are dropped, and the consumer is not told: for states, of which each takes the place
-        /// of the one before, and for what a screen shows.
+        /// The newest elements, at most this many.  Older ones are dropped silently: for states, each of which replaces
+        /// the one before, and for displays.
         case newest(Int)
-        /// All, up to so many.  A stream that has fallen behind by more ends after those that it keeps, with
-        /// ``StreamOverrun`` if it throws: for what happens once and must not be missed without anybody knowing.
+        /// All elements, at most this many.  A stream that falls further behind ends after the buffered elements, with
+        /// ``StreamOverrun`` if it throws: for events that must not be missed silently.
         case all(upTo: Int)
     }
 
@@ -27,7 +27,7 @@ public final class Multicast<Element: Sendable>: Sendable {
 
     private struct State {
         var replay: @Sendable () -> Element? = { nil }
-        /// Each returns what wakes its consumer, to be called when the lock is open.
+        /// Each returns the closure that wakes its consumer, to be called after the lock is open.
         var sinks: [Int: @Sendable (Signal) -> Wake?] = [:]
         var count = 0
         var end: Signal?
@@ -37,36 +37,37 @@ public final class Multicast<Element: Sendable>: Sendable {
     private let hold: @Sendable (Element) -> @Sendable () -> Element?
     private let state = Mutex(State())
 
-    /// A multicast whose streams begin with what `hold` made of the last element, if that is still something.
+    /// A multicast whose streams begin with the value that `hold` derives from the last element, unless that is nil.
     ///
-    /// - Parameter hold: called for each element with a lock held, as is what it returns, and so must not use the multicast.
+    /// - Parameter hold: called for each element with a lock held, as is the closure it returns; must not use the
+    ///   multicast.
     public init(
         keeping buffering: Buffering, replaying hold: @escaping @Sendable (Element) -> @Sendable () -> Element?
     ) {
         (self.buffering, self.hold) = (buffering, hold)
     }
 
-    /// A multicast for what happens once: a stream begins with the next element.
+    /// A multicast for events: a stream begins with the next element.
     public convenience init(keeping buffering: Buffering) { self.init(keeping: buffering) { _ in { nil } } }
 
-    /// A multicast for what is true until the next element comes: a stream begins with the last one.
+    /// A multicast for states: a stream begins with the last element.
     public convenience init(_ first: Element, keeping buffering: Buffering) {
         self.init(keeping: buffering) { element in { element } }
         send(first)
     }
 
-    /// The element that a stream would begin with now; nil if there is none.
+    /// The element that a new stream would begin with; nil if there is none.
     public var latest: Element? { state.withLock { $0.replay() } }
 
-    /// Hands `element` to every stream.  Does nothing after ``finish(throwing:)``.
+    /// Sends `element` to every stream.  Does nothing after ``finish(throwing:)``.
     public func send(_ element: Element) { update { _ in element } }
 
-    /// Hands what `change` makes of ``latest`` to every stream, before anybody else's element comes between; nothing if that
-    /// is nil.  Does nothing after ``finish(throwing:)``.
+    /// Sends the value that `change` derives from ``latest`` to every stream, atomically; nothing if it is nil.  Does
+    /// nothing after ``finish(throwing:)``.
     ///
-    /// - Parameter change: called once at most, with a lock held, and so must not use the multicast.
+    /// - Parameter change: called at most once, with a lock held; must not use the multicast.
     public func update(_ change: (Element?) -> Element?) {
-        // Returned, so that they are released here: what was replayed, whose end may use this object.
+        // Returned so that replayed elements are released here: their deinitializers may use this object.
         let (wakes, _, _) = state.withLock { state -> ([Wake], Element?, @Sendable () -> Element?) in
             let (latest, before) = (state.replay(), state.replay)
             guard state.end == nil, let element = change(latest) else { return ([], latest, before) }
@@ -76,7 +77,7 @@ public final class Multicast<Element: Sendable>: Sendable {
         for wake in wakes { wake() }
     }
 
-    /// Lets new streams begin with the next element, whatever there was.
+    /// Makes new streams begin with the next element.
     public func forget() {
         _ = state.withLock { state in
             defer { state.replay = { nil } }
@@ -84,7 +85,7 @@ public final class Multicast<Element: Sendable>: Sendable {
         }
     }
 
-    /// Ends all streams after what they keep, those to come too; those that throw with `error`.
+    /// Ends all streams, present and future, after their buffered elements; throwing streams end with `error`.
     public func finish(throwing error: (any Error)? = nil) {
         let (wakes, _) = state.withLock { state in
             guard state.end == nil else { return ([Wake](), state.sinks) }
@@ -99,12 +100,12 @@ public final class Multicast<Element: Sendable>: Sendable {
 
     // MARK: Streams
 
-    /// The elements from now on, after the one that is replayed.
+    /// Returns the elements from now on, after the replayed one.
     public func stream() -> AsyncStream<Element> { stream { $0 } }
 
-    /// As ``stream()``, of what `transform` makes of the elements, without those of which it makes nil.
+    /// Returns ``stream()`` transformed, without the elements for which `transform` returns nil.
     ///
-    /// - Parameter transform: called with a lock held, and so must not use the multicast.
+    /// - Parameter transform: called with a lock held; must not use the multicast.
     public func stream<Output: Sendable>(
         _ transform: @escaping @Sendable (Element) -> Output?
     ) -> AsyncStream<Output> {
@@ -112,7 +113,7 @@ public final class Multicast<Element: Sendable>: Sendable {
         return AsyncStream { (try? await subscription.next()) ?? nil }
     }
 
-    /// As ``stream()``, for those who want to know why it ends.
+    /// Returns ``stream()`` as a stream that throws the reason for its end.
     public func throwingStream() -> AsyncThrowingStream<Element, any Error> {
         let subscription = subscribe { $0 }
         return AsyncThrowingStream { try await subscription.next() }
@@ -132,7 +133,7 @@ public final class Multicast<Element: Sendable>: Sendable {
             case .end(let error): queue.end(error)
             }
         }
-        // Nobody waits yet, and so nobody is to be woken; an element that `transform` does not want is released outside the lock.
+        // No task waits yet, so none is woken.  An element that `transform` drops is released outside the lock.
         let (key, _) = state.withLock { state in
             state.count += 1
             let element = state.replay()
@@ -141,15 +142,15 @@ public final class Multicast<Element: Sendable>: Sendable {
             return (state.count, element)
         }
         return Subscription(queue) { [weak self] in
-            // Released outside the lock: its end may end others.
+            // Released outside the lock: its deinitializer may end others.
             _ = self?.state.withLock { $0.sinks.removeValue(forKey: key) }
         }
     }
 }
 
-/// A stream's end that its consumer brought about: more elements waited for it than are kept.
+/// The end of a stream whose consumer fell too far behind.
 public struct StreamOverrun: Error, Hashable, CustomStringConvertible {
-    /// How many are kept.
+    /// The number of buffered elements.
     public let bound: Int
 
     public var description: String {
@@ -158,18 +159,18 @@ public struct StreamOverrun: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// Resumes a task.  Never called with a lock held: it takes locks of the task's own, and so does a task that is cancelled
-/// meanwhile and wants ours.
+/// Resumes a task.  Never called with a lock held: it takes the task's locks, and a task that is cancelled meanwhile
+/// holds those and wants ours.
 private typealias Wake = @Sendable () -> Void
 
-/// What one stream has not taken yet, and the tasks that wait for more.
+/// The elements that one stream has not delivered yet, and the tasks that wait for more.
 private final class ElementQueue<Element: Sendable>: Sendable {
     private typealias Waiting = CheckedContinuation<Element?, any Error>
 
     private struct State {
         var kept: [Element] = []
         var waiting: [Waiting] = []
-        /// What comes after those that are kept: once the error, then nil for ever.
+        /// The end after the buffered elements: once the error, then nil for ever.
         var end: Result<Element?, any Error>?
     }
 
@@ -180,7 +181,8 @@ private final class ElementQueue<Element: Sendable>: Sendable {
     init(bound: Int, endsWhenFull: Bool) { (self.bound, self.endsWhenFull) = (max(bound, 1), endsWhenFull) }
 
     func append(_ element: Element) -> Wake? {
-        // The one that is dropped is released when the lock of this queue is open; the multicast's is not, and so in the wake.
+        // A dropped element is released after this queue's lock opens.  The multicast's lock is still held, hence in
+        // the wake.
         state.withLock { state -> Wake? in
             guard state.end == nil else { return nil }
             guard state.waiting.isEmpty else {
@@ -216,7 +218,7 @@ private final class ElementQueue<Element: Sendable>: Sendable {
         }
     }
 
-    /// Ends it without what it keeps.
+    /// Ends the stream without its buffered elements.
     func cancel() {
         let (waiting, _) = state.withLock { state in
             defer { state = State(end: .success(nil)) }
@@ -241,7 +243,7 @@ private final class ElementQueue<Element: Sendable>: Sendable {
     }
 }
 
-/// What a stream holds: it leaves the multicast when the stream is cancelled or let go of.
+/// A stream's subscription, which ends when the stream is cancelled or released.
 private final class Subscription<Element: Sendable>: Sendable {
     private let queue: ElementQueue<Element>
     private let leave: @Sendable () -> Void

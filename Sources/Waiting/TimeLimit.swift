@@ -3,10 +3,9 @@ import Synchronization
 /// The time limit has passed.
 package struct TimeLimitPassed: Error { package init() {} }
 
-/// Runs `body`, cancels it when `limit` has passed, and waits for its end: for commands to a device, of which the next must not
-/// begin before the last has ended.
+/// Runs `body`, cancels it after `limit`, and waits for its end: for commands to a device that takes one at a time.
 ///
-/// - Throws: `late` if the time had passed before the end; else the error of `body`.
+/// - Throws: `late` if the limit passed first; else the error of `body`.
 package func withTimeLimit<Value: Sendable>(
     _ limit: Duration, or late: @autoclosure () -> any Error,
     _ body: @escaping @Sendable () async throws -> Value
@@ -27,8 +26,8 @@ package func withTimeLimit<Value: Sendable>(
     return try result.get()
 }
 
-/// Waits for `body` until `limit` has passed or the task is canceled, and no longer: `body` is canceled then, but one that
-/// does not notice keeps nobody.
+/// Waits for `body` until `limit` has passed or the task is canceled.  `body` is then canceled, but the wait ends even
+/// if it continues.
 ///
 /// - Throws: `late`; `CancellationError`; the error of `body`.
 package func waiting<Value: Sendable>(

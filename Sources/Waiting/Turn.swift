@@ -1,4 +1,4 @@
-/// Lets one task through at a time, or several, in the order in which they came.
+/// Lets one task through at a time, or several, in order of arrival.
 ///
 ///     try await turn.take()
 ///     defer { turn.pass() }
@@ -16,15 +16,15 @@ package final class Turn: Sendable {
 
     private let state: Lock<State>
 
-    /// - Parameter places: how many tasks have the turn at once.
+    /// - Parameter places: the number of tasks that may have the turn at once.
     package init(places: Int = 1) { state = Lock(State(free: places)) }
 
-    /// The number of tasks in the line.
+    /// The number of waiting tasks.
     package var waitingCount: Int { state.withLock { $0.waiting.count { $0.isAwaited } } }
 
-    /// Waits for the turn and takes it; ``pass()`` must follow.
+    /// Waits for the turn and takes it; call ``pass()`` afterwards.
     ///
-    /// - Throws: `CancellationError`, at once, when the task is canceled; the turn is not taken then.
+    /// - Throws: `CancellationError`, at once, when the task is canceled; the turn is then not taken.
     nonisolated(nonsending) package func take() async throws {
         try Task.checkCancellation()
         if state.withLock({ $0.take() }) { return }
@@ -39,13 +39,13 @@ package final class Turn: Sendable {
         }
     }
 
-    /// Takes the turn, as ``take()``, until the returned value is released.
+    /// Takes the turn, as ``take()`` does, until the returned value is released.
     nonisolated(nonsending) package func hold() async throws -> Hold {
         try await take()
         return Hold(turn: self)
     }
 
-    /// A turn that is passed when nobody refers to this any more.
+    /// A turn that passes on when the last reference to it goes.
     package final class Hold: Sendable {
         private let turn: Turn
 
@@ -54,7 +54,7 @@ package final class Turn: Sendable {
         deinit { turn.pass() }
     }
 
-    /// Gives the turn to the next task.
+    /// Passes the turn to the next task.
     package func pass() {
         let next: Delivery<Void>? = state.withLock { state in
             if !state.waiting.isEmpty { return state.waiting.removeFirst() }
@@ -64,7 +64,7 @@ package final class Turn: Sendable {
         if let next { hand(to: next) }
     }
 
-    /// A task that was canceled while it waited has no use for the turn.
+    /// Skips a task that was canceled while it waited.
     private func hand(to delivery: Delivery<Void>) {
         if !delivery.deliver(.success(())) { pass() }
     }
