@@ -2,34 +2,35 @@ import SmartCardPCSC
 import SmartCardUSB
 import USBDevices
 
-/// What a code of a driver's comes to: one list for all drivers, where a `CardError.Kind` says less than the code under it.
+/// The meaning of a driver's error code: one list for all drivers, where `CardError.Kind` says less than the underlying
+/// code.
 public enum DriverFailure: Hashable, Sendable {
-    /// The driver or its service failed in itself.
+    /// An internal failure of the driver or its service.
     case driver
     case noService
     case denied
     case noReader
     case readerGone
-    /// The reader is another program's.
+    /// Another program holds the reader.
     case inUse
-    /// The reader does something else.
+    /// The reader is busy.
     case busy
     case readerUnsupported
-    /// Reader or card cannot do this.
+    /// The reader or the card does not support this.
     case unsupported
     case communication
     case timeout
     case cardGone
-    /// The card did not answer its reset as it should.
+    /// The card did not answer its reset correctly.
     case cardUnreadable
     case cancelled
-    /// At the reader.
+    /// A person cancelled at the reader.
     case cancelledByPerson
-    /// Nothing that a reader should have said.
+    /// An unexpected answer from the reader.
     case unexpected
 
-    /// - Parameter status: of pcsc-lite, libusb or USB CCID, as the `cause` of a `CardError` has it.
-    /// - Returns: nil for another error, or a code that has no row.
+    /// - Parameter status: a status of pcsc-lite, libusb or USB CCID: the `cause` of a `CardError`.
+    /// - Returns: nil for another error, or a code without a row.
     public init?(_ status: (any Error)?) {
         let failure: DriverFailure? =
             switch status {
@@ -122,7 +123,7 @@ public enum DriverFailure: Hashable, Sendable {
         .other: .communication,
     ]
 
-    /// USB CCID 1.10, table 6.2-2; the codes behind the first gap are drivers' and readers'.
+    /// USB CCID 1.10, table 6.2-2; the codes after the first gap are specific to drivers and readers.
     private static let ofCCID: [CCIDError: DriverFailure] = [
         .aborted: .cancelled,
         .mute: .cardUnreadable,

@@ -5,16 +5,16 @@ import SmartCardPCSC
 package import SmartCardUSB
 import USBDevices
 
-/// The readers of this machine, over all backends, each once.
+/// The readers of this machine over all backends, each listed once.
 ///
 ///     for reader in try await Machine().readers() {
 ///         print(reader.identity.name, reader.identity.backend, reader.reason)
 ///     }
 ///
-/// A reader is driven through pcscd where pcscd answers and has it, else straight over USB.  A PN532 board on a serial port is
-/// looked for only at the devices that were named: asking a port means to write to whatever is there.
+/// pcscd drives a reader if it answers and lists the reader; otherwise the reader is driven directly over USB.  PN532
+/// boards on a serial port are looked for only at the named devices: a query writes to whatever is connected there.
 public struct Machine: Sendable {
-    /// Where readers are looked for.
+    /// The backends in which to look for readers.
     public struct Backends: OptionSet, Hashable, Sendable {
         public var rawValue: UInt8
 
@@ -25,11 +25,11 @@ public struct Machine: Sendable {
         public static let all: Backends = [.pcsc, .usb]
     }
 
-    /// What a look has found.
+    /// The result of a look at the backends.
     public struct Listing: Sendable {
-        /// Those of pcscd first, in its order.
+        /// The readers, those of pcscd first, in its order.
         public let readers: [MachineReader]
-        /// Backends that could not be looked at, with what is wrong there.
+        /// The backends that could not be examined, with their errors.
         public let failures: [ReaderIdentity.Backend: CardError]
     }
 
@@ -39,8 +39,8 @@ public struct Machine: Sendable {
     private let boards: SerialBoards
 
     /// - Parameters:
-    ///   - backends: empty where only `devices` are to be looked at.
-    ///   - devices: of serial ports with a PN532 board: `/dev/ttyUSB0`.
+    ///   - backends: the backends to look at; empty to look only at `devices`.
+    ///   - devices: serial ports with a PN532 board: `/dev/ttyUSB0`.
     public init(_ backends: Backends = .all, devices: [String] = []) {
         self.init(backends, devices: devices, usb: USBReaders())
     }
@@ -49,17 +49,18 @@ public struct Machine: Sendable {
         (self.backends, self.devices, self.usb, boards) = (backends, devices, usb, .ofThisProcess)
     }
 
-    /// The readers that are attached.  Waits five seconds at most for a pcscd that is stopped, busy or starting, or to which a
-    /// reader that has just been plugged in may still be new.
+    /// Returns the attached readers.  Waits at most five seconds for a pcscd that is stopped, busy or starting, or that
+    /// may not have seen a newly attached reader yet.
     ///
-    /// - Throws: `CardError` where there are none: what is wrong with pcscd or a device that was named, else of kind `noReader`.
+    /// - Throws: `CardError` if there is no reader: the error of pcscd or of a named device, else one of kind
+    ///   `noReader`.
     public func readers() async throws -> [MachineReader] {
         let listing = await look()
         guard listing.readers.isEmpty else { return listing.readers }
         throw listing.failure(unlessFoundBy: backends) ?? CardError(.noReader)
     }
 
-    /// The reader for a program that wants one: of a reader with several slots, one that is for contactless cards.
+    /// Returns the reader for a program that needs one: of several slots, a contactless one.
     ///
     /// - Throws: as ``readers()`` does.
     public func reader() async throws -> MachineReader {
@@ -68,20 +69,20 @@ public struct Machine: Sendable {
         return reader
     }
 
-    /// The readers, and what could not be looked at.
+    /// Returns the readers and the backends that could not be examined.
     public func look() async -> Listing {
         await Survey(self).look(thoroughly: false).listing
     }
 
-    /// What is attached, again with each change, without polling.  A backend that fails is tried again.
+    /// Returns the attached readers now and after each change, without polling.  A backend that fails is tried again.
     ///
-    /// A reader that is plugged in while pcscd answers is told as soon as pcscd has it; one that pcscd does not take within five
-    /// seconds is driven over USB.
+    /// A reader that is plugged in while pcscd answers is listed as soon as pcscd has it.  If pcscd does not take it
+    /// within five seconds, it is driven over USB.
     ///
-    /// Each call makes a stream of its own, which ends when it is let go.
+    /// Each call makes an independent stream, which ends when it is released.
     public func listings() -> AsyncStream<Listing> { listings(thoroughly: true) }
 
-    /// - Parameter thoroughly: whether pcscd's drivers are asked about their readers even if no other backend has any.
+    /// - Parameter thoroughly: if true, pcscd's drivers are asked about their readers even if no other backend has any.
     package func listings(thoroughly: Bool) -> AsyncStream<Listing> {
         AsyncStream(bufferingPolicy: .bufferingNewest(1)) { continuation in
             let task = Task { [self] in
@@ -109,15 +110,15 @@ public struct Machine: Sendable {
         }
     }
 
-    /// Whether a backend is there at all, readers or not.
+    /// True if a backend exists, with or without readers.
     public var isPresent: Bool {
-        // Whoever has the USB alone may have one of his own.
+        // A process that uses only USB may have a bus in software.
         backends == .usb || !devices.isEmpty || PCSCD.isPresent
             || FileManager.default.fileExists(atPath: "/dev/bus/usb")
     }
 
-    /// Gives back every reader that this process drives alone, whoever holds it, when links that were let go have put theirs
-    /// back.
+    /// Releases every reader that only this process drives, whoever holds it, after released links have restored
+    /// theirs.
     public func close() async {
         await RestoringLink.waitForEndings()
         await usb.close()
@@ -143,7 +144,7 @@ public struct Machine: Sendable {
         return watches
     }
 
-    /// Runs `body` until the task is cancelled: what ends or fails is begun again, after a look at what was missed.
+    /// Runs `body` until the task is cancelled.  If `body` returns or fails, a look catches up and `body` starts again.
     private static func watch(
         _ change: AsyncStream<Void>.Continuation, _ body: @escaping @Sendable () async throws -> Void
     ) -> Task<Void, any Error> {
@@ -160,17 +161,18 @@ public struct Machine: Sendable {
 
     // MARK: Looking
 
-    /// Looks at what is attached, and keeps what has to be remembered from one look to the next.
+    /// Looks at the backends and keeps the state between two looks.
     private actor Survey {
         private let machine: Machine
         private var roster = Roster()
-        /// What the drivers have told, of the readers that are there.
+        /// The drivers' answers for the readers that are present.
         private var known: [String: Roster.PCSCFacts] = [:]
 
         init(_ machine: Machine) { self.machine = machine }
 
-        /// - Parameter thoroughly: whether pcscd's drivers are asked about their readers even if no other backend has any.
-        /// - Returns: the readers, and when to look again though nothing has changed, if ever.
+        /// - Parameter thoroughly: if true, pcscd's drivers are asked about their readers even if no other backend has
+        ///   any.
+        /// - Returns: the readers, and the time of the next look if nothing changes; nil: none is needed.
         func look(thoroughly: Bool) async -> (listing: Listing, lookAgain: ContinuousClock.Instant?) {
             let backends = machine.backends
             async let serial = machine.boards.readers(at: machine.devices)
@@ -184,8 +186,8 @@ public struct Machine: Sendable {
             var readers = await ofPCSC.value(&failures[.pcsc]) ?? []
             let answers = backends.contains(.pcsc) && failures[.pcsc] == nil
             var entries = await match(readers, devices, answers, thoroughly: thoroughly)
-            // One that has only begun may have readers on the USB in hand, which must not be taken from it; nor may one that has
-            // only been plugged in.
+            // A pcscd that has just started may be opening readers on USB; claiming one would take it away.  The same
+            // holds for a reader that was just plugged in.
             let deadline = ContinuousClock.now + PCSCD.limit
             while answers, entries.contains(where: { $0.isOnUSB && ($0.isNew || PCSCD().isYoung) }),
                 ContinuousClock.now < deadline, (try? await Task.sleep(for: .milliseconds(100))) != nil
@@ -204,7 +206,7 @@ public struct Machine: Sendable {
                 return MachineReader(
                     entry, driver, reason(for: entry, failures), known: known[driver.identity.name])
             }
-            // Who has not answered in time may have readers all the same.
+            // A pcscd that does not answer in time may still have readers.
             let isLate = failures.values.contains { $0.kind == .readerTimeout }
             if failures[.pcsc]?.kind == .readerTimeout { failures[.pcsc] = PCSCD.hangs }
             return (
@@ -231,7 +233,7 @@ public struct Machine: Sendable {
                 pcscdAnswers: pcscdAnswers)
         }
 
-        /// All at once, and no longer than one takes: one bad reader keeps nobody waiting for the others.
+        /// Asks all readers at once, for no longer than one takes: a bad reader does not delay the others.
         private func ask(_ readers: [PCSCReader]) async {
             let known = known
             self.known = await withTaskGroup(of: Roster.PCSCFacts?.self) { group in
@@ -266,16 +268,16 @@ public struct Machine: Sendable {
 }
 
 extension Machine.Listing {
-    /// Nil where a backend could be looked at and there was nothing wrong with the others.
+    /// Nil if a backend could be examined and the others have no error.
     fileprivate func failure(unlessFoundBy backends: Machine.Backends) -> CardError? {
-        // USB that is not there hides no reader from pcscd, and is what was asked for where it is alone.
+        // Missing USB hides no reader from pcscd.  It is the answer only if USB alone was asked for.
         failures[.serial] ?? failures[.pcsc] ?? (backends.contains(.pcsc) ? nil : failures[.usb])
     }
 }
 
 extension Roster.Entry {
     fileprivate var isOnUSB: Bool { if case .usb = source { true } else { false } }
-    /// The kernel makes a device's node when it is plugged in.
+    /// True shortly after the reader was plugged in: the kernel makes the device node then.
     fileprivate var isNew: Bool { device.map { PCSCD.isYoung($0.node) } ?? false }
 }
 
@@ -294,7 +296,7 @@ extension MachineReader {
 }
 
 extension Result {
-    /// The value; where there is none, `failure` is set.
+    /// The value; if there is none, `failure` is set.
     fileprivate func value(_ failure: inout CardError?) -> Success? {
         switch self {
         case .success(let value): return value
@@ -306,7 +308,7 @@ extension Result {
 }
 
 extension Collection where Element: CardReader {
-    /// The reader for a program that wants one: of a reader with several slots, one that is for contactless cards.
+    /// The reader for a program that needs one: of several slots, a contactless one.
     public var preferred: Element? {
         first { reader in
             ["PICC", "CONTACTLESS", " CL"].contains { reader.identity.name.uppercased().contains($0) }

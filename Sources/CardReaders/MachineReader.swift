@@ -4,36 +4,36 @@ public import SmartCardPN532
 import SmartCardUSB
 import USBDevices
 
-/// A reader of this machine, with what drives it.
+/// A reader of this machine and its driver.
 public struct MachineReader: CardReader {
-    /// By which it is known again when it comes back: its serial number, or its model and place, `072F:2200@1-2#0`; on no USB
-    /// its name.
+    /// The identifier that survives unplugging: the serial number, or model and place, `072F:2200@1-2#0`; the name if
+    /// the reader is not on USB.
     public let id: String
-    /// Without the numbers that depend on what was plugged in before: `ACS ACR122U PICC Interface`.
+    /// The name without the numbers that depend on earlier devices: `ACS ACR122U PICC Interface`.
     public let name: String
-    /// Vendor and product, `072F:2200`; nil for one that no USB device was found for.
+    /// Vendor and product, `072F:2200`; nil if no USB device was found for the reader.
     public let usbID: String?
-    /// Of the firmware as far as the device tells, `2.14`.
+    /// The firmware version, if the device reports it: `2.14`.
     public let version: String?
-    /// Nil for a reader that nothing more is known of.
+    /// The reader's model; nil if it is unknown.
     public let model: Model?
-    /// Why it is this backend that drives the reader.
+    /// The reason why this backend drives the reader.
     public let reason: Reason
     public let identity: ReaderIdentity
-    /// The backend's own.
+    /// The backend's reader.
     public let driver: any CardReader
 
-    /// Why a reader is driven by one backend and not by the other.
+    /// The reason why a backend drives a reader.
     public enum Reason: Hashable, Sendable, CustomStringConvertible {
-        /// Pcscd has it, and would lose it to who claims it on the USB.
+        /// Pcscd has the reader, and would lose it to a program that claims it over USB.
         case pcscdHasIt
-        /// No USB device was found that it is.
+        /// No USB device was found for the reader.
         case notOnUSB
-        /// Pcscd answers and has no such reader: its driver does not know it, or could not open it.
+        /// Pcscd answers without this reader: its driver does not know the reader, or could not open it.
         case pcscdHasItNot
         /// Pcscd does not answer.
         case pcscdDoesNotAnswer(CardError.Kind)
-        /// Only this backend was asked for.
+        /// No other backend was requested.
         case chosen
 
         public var description: String {
@@ -53,14 +53,14 @@ public struct MachineReader: CardReader {
     public func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
         try await driver.transmitToReader(command)
     }
-    /// A link that puts back what its commands change of the reader, by the model's table, however it ends.
+    /// Opens a link that restores the settings that its commands change, by the model's table, however it ends.
     ///
-    /// ``transmitToReader(_:)`` puts nothing back.
+    /// ``transmitToReader(_:)`` restores nothing.
     public func open(exclusively: Bool) async throws -> any ReaderLink {
         RestoringLink(over: try await driver.open(exclusively: exclusively), model?.settings ?? [])
     }
 
-    /// Gives the reader back to the system, where this process drives it alone; the next call opens it anew.
+    /// Releases the reader if only this process drives it; the next call opens it anew.
     public func close() async {
         await (driver as? USBReader)?.close()
         if driver is PN532Reader { await SerialBoards.ofThisProcess.close(id) }
@@ -68,20 +68,20 @@ public struct MachineReader: CardReader {
 }
 
 extension CardReader {
-    /// What the reader is: of one of the machine's by all that is known of it, of another by its name.
+    /// The reader's model: from all known facts for a ``MachineReader``, from the name for other readers.
     public var model: Model? {
-        // A trace has no answers but to what was asked when it was recorded.
+        // A trace answers only the commands that were recorded.
         guard identity.backend != .replay else { return nil }
         if let reader = self as? MachineReader { return reader.model }
         return Model.of(name: identity.name, id: (self as? USBReader)?.device.modelID)
     }
 
-    /// Which of its model's slots this is; nil where neither the driver nor the name tells.
+    /// The reader's slot in its model; nil if neither the driver nor the name tells.
     public var slot: Model.Slot? {
         guard let slots = model?.slots else { return nil }
         if slots.count == 1 { return slots[0] }
         if let reader = (self as? MachineReader)?.driver as? USBReader ?? self as? USBReader {
-            // Either slots or interfaces are counted.
+            // A reader numbers either slots or interfaces.
             let position = reader.id.interface + reader.id.slot
             return slots.indices.contains(position) ? slots[position] : nil
         }
@@ -93,9 +93,9 @@ extension CardReader {
                 : words.contains("ICC") ? .contact : nil
     }
 
-    /// Who the reader is, with what its driver has to be asked for.
+    /// Returns the reader's identity, including the facts that its driver must be asked for.
     ///
-    /// Waits for the driver, five seconds at most; what it does not tell is nil.
+    /// Waits at most five seconds for the driver; a fact that it does not report is nil.
     public func details() async -> ReaderIdentity {
         guard identity.vendor == nil,
             let reader = (self as? MachineReader)?.driver as? PCSCReader ?? self as? PCSCReader
@@ -103,10 +103,10 @@ extension CardReader {
         return (try? await withTimeLimit(.seconds(5)) { try await reader.details() }) ?? identity
     }
 
-    /// Lends the chip behind the reader to `body`, through one link, and puts the reader back as it was, however `body`
+    /// Lends the chip behind the reader to `body` over one link, and restores the reader afterwards, however `body`
     /// ends: see `ACR122U.withChip(_:)`.
     ///
-    /// - Throws: what `body` throws; `CardError`, of kind `unsupported` for a reader whose chip cannot be reached.
+    /// - Throws: the error of `body`; `CardError`, of kind `unsupported` for a reader whose chip cannot be reached.
     public func withChip<Result: Sendable>(
         _ body: (PN532) async throws -> Result
     ) async throws -> Result {
@@ -116,26 +116,27 @@ extension CardReader {
         guard model?.commands == .pseudoAPDUs, model?.chip == .pn532 else {
             throw CardError(.unsupported, "\(identity.name) passes nothing on to its chip")
         }
-        // Which puts back by itself.
+        // The driver's own link restores by itself.
         let driver = (self as? MachineReader)?.driver ?? self
         return try await driver.withLink { try await ACR122U(over: $0).withChip(body) }
     }
 }
 
 extension CardReader {
-    /// Lends the field of the chip behind the reader to `body`, as ``withChip(_:)`` lends the chip: a field that tells when
-    /// there is more than one card.
+    /// Lends the field of the chip behind the reader to `body`, as ``withChip(_:)`` lends the chip.  This field detects
+    /// more than one card.
     ///
-    /// - Parameter patience: how long to wait for a card; nil: for ever.
+    /// - Parameter patience: the longest wait for a card; nil: no limit.
     public func withChipField<Result: Sendable>(
         patience: Duration? = nil, _ body: (any ContactlessField) async throws -> Result
     ) async throws -> Result {
         try await withChip { try await body(PN532Field($0, patience: patience)) }
     }
 
-    /// Whether commands reach the chip behind the reader: drivers, and copies of a reader, do not always pass them on.
+    /// Returns true if commands reach the chip behind the reader: some drivers and copies of readers do not pass them
+    /// on.
     ///
-    /// - Throws: `CardError` where the reader does not answer at all.
+    /// - Throws: `CardError` if the reader does not answer at all.
     public func reachesChip() async throws -> Bool {
         guard let model, model.chip == .pn532 else { return false }
         guard model.commands == .pseudoAPDUs else { return model.commands == .chip }
@@ -149,9 +150,9 @@ extension CardReader {
         }
     }
 
-    /// Asks a reader that has commands of its own for its firmware.
+    /// Checks the firmware of a reader that has commands of its own.
     ///
-    /// - Throws: `CardError`, of kind `unsupported` for firmware that cannot be used.
+    /// - Throws: `CardError`, of kind `unsupported` for unusable firmware.
     public func checkFirmware() async throws {
         guard let model, !model.unusableFirmware.isEmpty else { return }
         try model.check(firmware: try await ACR122U(over: self).firmwareVersion())

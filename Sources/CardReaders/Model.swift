@@ -1,65 +1,66 @@
 import SmartCard
 
-/// A model of reader, or a family that takes the same commands: a row of ``all``.
+/// A reader model, or a family that takes the same commands: a row of ``all``.
 public struct Model: Hashable, Sendable {
-    /// For a person: `ACS ACR122U`.
+    /// The name for people: `ACS ACR122U`.
     public let name: String
-    /// Vendor in the high, product in the low 16 bits; empty for what is on no USB.
+    /// USB identifiers: vendor in the high, product in the low 16 bits; empty for a reader that is not on USB.
     public let ids: Set<UInt32>
-    /// Parts of the names that drivers and copies give it.
+    /// Parts of the names that drivers and copies use.
     public let names: [String]
-    /// Whether another model has the same ``ids``, so that only the name tells.
+    /// True if another model has the same ``ids``, so that only the name tells them apart.
     public let sharesItsIDs: Bool
-    /// How the commands are made that it takes for itself.
+    /// The form of the reader's own commands.
     public let commands: Commands
-    /// What it can be told to do, and the command for each.
+    /// The supported functions with their commands.
     public let functions: [Function: Command]
-    /// The chip behind it that takes commands of its own, if there is one.
+    /// The chip behind the reader that takes commands of its own, if any.
     public let chip: Chip?
-    /// Each with its bit in the byte that sets them.
+    /// The lights, each with its bit in the byte that sets them.
     public let lights: [Light: UInt8]
-    /// Its slots as pcscd numbers them, interface after interface.
+    /// The slots in pcscd's order, interface by interface.
     public let slots: [Slot]
     public let extendedAPDUs: ExtendedAPDUs
-    /// Beginnings of firmware versions that cannot be used.
+    /// The beginnings of unusable firmware versions.
     public let unusableFirmware: [String]
 
-    /// How the commands that a reader takes for itself are made.
+    /// The form of a reader's own commands.
     public enum Commands: Hashable, Sendable {
         case none
         /// `FF 00 …` by XfrBlock, with and without a card (ACS API v2.04, 6).
         case pseudoAPDUs
-        /// `E0 00 …` by PC_to_RDR_Escape: four bytes, a length, and data; answered by `E1 00 00 00`, a length and data.
+        /// `E0 00 …` by PC_to_RDR_Escape: four bytes, a length, and data.  The answer is `E1 00 00 00`, a length and
+        /// data.
         case escape
-        /// Those of the chip alone, from `D4` on (NXP UM0701-02, 7).
+        /// Only the chip's commands, beginning with `D4` (NXP UM0701-02, 7).
         case chip
     }
 
-    /// What a reader can be told to do.
+    /// A function of a reader that commands control.
     public enum Function: String, Hashable, Sendable, CaseIterable {
         case firmware = "firmware version"
         case lights
         case buzzer
-        /// Which cards it looks for.
+        /// The kinds of card that the reader looks for.
         case operatingParameter = "PICC operating parameter"
-        /// Whether and how often it looks for cards by itself.
+        /// The automatic search for cards, and its interval.
         case automaticPolling = "automatic polling"
         case antenna
-        /// What passes bytes on to its chip or to the card as they are.
+        /// The exchange of unmodified bytes with the chip or the card.
         case transparentExchange = "transparent exchange"
     }
 
-    /// A command of a reader's own, without its length and data.
+    /// A reader's own command without its length and data.
     public struct Command: Hashable, Sendable {
-        /// What asks for the present value; nil if nothing does.
+        /// The command that reads the value; nil if there is none.
         public let get: [UInt8]?
-        /// What sets it; nil for what can only be asked for.
+        /// The command that sets the value; nil for a read-only function.
         public let set: [UInt8]?
-        /// What it is when the reader is new or plugged in; nil where that is not known.
+        /// The value in a new or newly attached reader; nil if unknown.
         public let initial: [UInt8]?
-        /// The document and its section; else who says so.
+        /// The document and section, or another source.
         public let source: String
-        /// Whether ``source`` is no document of the vendor's, and nobody else was found to say the same.
+        /// True if ``source`` is not a vendor document and no second source confirms it.
         public let isUnconfirmed: Bool
 
         init(
@@ -75,13 +76,13 @@ public struct Model: Hashable, Sendable {
 
     public enum Light: String, Hashable, Sendable { case red, green, blue }
 
-    /// What a slot is for.
+    /// The purpose of a slot.
     public enum Slot: Hashable, Sendable { case contactless, contact, sam }
 
     public enum ExtendedAPDUs: Hashable, Sendable {
         case no
         case yes
-        /// Claimed by the descriptors and failing in fact, for commands of more bytes than this.
+        /// The descriptors claim support, but commands longer than this many bytes fail.
         case failBeyond(Int)
     }
 
@@ -96,19 +97,19 @@ public struct Model: Hashable, Sendable {
         (self.slots, self.extendedAPDUs, self.unusableFirmware) = (slots, extendedAPDUs, unusableFirmware)
     }
 
-    /// The model with these ids; of one whose ids are unknown, or no row's, the one that the name tells, as copies do.
+    /// Returns the model with these identifiers.  If they are unknown or in no row, the name decides, as for copies.
     ///
     /// - Parameters:
-    ///   - name: the reader's, as a driver gives it.
-    ///   - id: vendor in the high, product in the low 16 bits; nil where no USB device is known.
-    /// - Returns: nil for a reader that nothing is known of.
+    ///   - name: the reader's name from a driver.
+    ///   - id: vendor in the high, product in the low 16 bits; nil if no USB device is known.
+    /// - Returns: nil for an unknown reader.
     public static func of(name: String, id: UInt32?) -> Model? {
         func isNamed(_ model: Model) -> Bool { model.names.contains { name.contains($0) } }
         let byID = id.flatMap { id in all.first { $0.ids.contains(id) && (!$0.sharesItsIDs || isNamed($0)) } }
         return byID ?? all.first(where: isNamed)
     }
 
-    /// The longest command APDU in bytes that gets through; nil where the card alone limits it.
+    /// The longest command APDU in bytes that the reader passes on; nil if only the card limits it.
     public var longestCommand: Int? {
         switch extendedAPDUs {
         // Header, Lc, 255 bytes and Le (ISO/IEC 7816-3, 12.1).
@@ -118,7 +119,7 @@ public struct Model: Hashable, Sendable {
         }
     }
 
-    /// - Throws: `CardError` of kind `unsupported` for firmware that cannot be used.
+    /// Checks a firmware version.
     public func check(firmware: String) throws {
         guard unusableFirmware.contains(where: firmware.hasPrefix) else { return }
         throw CardError(.unsupported, "firmware \(firmware)", hint: "Use a reader with firmware 2 or later.")

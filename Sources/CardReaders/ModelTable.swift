@@ -1,31 +1,32 @@
 extension Model {
-    /// Every model that more is known of than its descriptors tell.  Where a driver has to heed something, SmartCardUSB's
-    /// `KnownReader` has it.
+    /// Every model with facts beyond its descriptors.  Quirks that a driver must handle are in SmartCardUSB's
+    /// `KnownReader`.
     public static let all: [Model] = [
-        // One slot, short APDUs: libccid, readers/ACR122U_PICC.txt (dwFeatures 00020040).  Firmware 1.x is that of the first
-        // readers, which are no CCID (ACS API v2.04, 6.3: `ACR122U214`).
+        // One slot, short APDUs: libccid, readers/ACR122U_PICC.txt (dwFeatures 00020040).  Firmware 1.x belongs to the
+        // first readers, which are not CCID (ACS API v2.04, 6.3: `ACR122U214`).
         Model(
             "ACS ACR122U", ids: [0x072F_2200], names: ["ACR122"], commands: .pseudoAPDUs, functions: acr122u,
             chip: .pn532, lights: [.red: 0x01, .green: 0x02], unusableFirmware: ["ACR122U1"]),
-        // The Touchatag's: the same commands, by XfrBlock alone (libnfc#201).  An ACR38U, for cards with contacts, has its ids.
+        // The Touchatag takes the same commands, by XfrBlock only (libnfc#201).  An ACR38U, for contact cards, shares
+        // its ids.
         Model(
             "ACS ACR122 (Touchatag)", ids: [0x072F_90CC], names: ["ACR122"], sharesItsIDs: true,
             commands: .pseudoAPDUs, functions: acr122u, chip: .pn532, lights: [.red: 0x01, .green: 0x02],
             unusableFirmware: ["ACR122U1"]),
-        // Two interfaces: libccid, readers/ACS_ACR1252_Dual_Reader.txt.  Extended APDUs: those of more than one CCID message
-        // were seen to fail with bError C3 on V107 (acsccid#15, PCSC#54).  Its chip, a PN512, is out of the host's reach.
+        // Two interfaces: libccid, readers/ACS_ACR1252_Dual_Reader.txt.  Extended APDUs of more than one CCID message
+        // failed with bError C3 on V107 (acsccid#15, PCSC#54).  The host cannot reach its chip, a PN512.
         Model(
             "ACS ACR1252U", ids: [0x072F_223B], names: ["ACR1252 Dual"], commands: .escape, functions: acr1252u,
             lights: [.red: 0x01, .green: 0x02], slots: [.contactless, .sam], extendedAPDUs: .failBeyond(512)),
-        // The same without a SAM: readers/ACS_ACR1252_Reader.txt, ACS_ACR1252IMP_Reader.txt.
+        // The model without a SAM slot: readers/ACS_ACR1252_Reader.txt, ACS_ACR1252IMP_Reader.txt.
         Model(
             "ACS ACR1252", ids: [0x072F_223E, 0x072F_2259], names: ["ACR1252"], commands: .escape,
             functions: acr1252u, lights: [.red: 0x01, .green: 0x02], extendedAPDUs: .failBeyond(512)),
-        // Two lights, of two colors each, by USB only.
+        // Two lights of two colors each, over USB only.
         Model(
             "ACS ACR1255U-J1", ids: [0x072F_223F], names: ["ACR1255"], commands: .escape, functions: acr1255u,
             lights: [.green: 0x01, .red: 0x02, .blue: 0x04], extendedAPDUs: .yes),
-        // Slots: acsccid#4.  Extended APDUs to cards: acsccid#42, of its sister, are not sent.
+        // Slots: acsccid#4.  Extended APDUs to cards are not sent: acsccid#42, about its sister model.
         Model(
             "ACS ACR1281U", ids: [0x072F_2224], names: ["ACR1281U"], commands: .escape, functions: acr1281u,
             lights: [.red: 0x01, .green: 0x02], slots: [.contact, .contactless, .sam], extendedAPDUs: .no),
@@ -36,14 +37,14 @@ extension Model {
         Model(
             "ACS ACR1552U", ids: [0x072F_2303, 0x072F_2308], names: ["ACR1552"], commands: .escape,
             functions: acr1552u, lights: [.blue: 0x01, .green: 0x02], extendedAPDUs: .yes),
-        // Boards on a serial port: NXP UM0701-02, 7.  The chip does ISO-DEP, so that extended APDUs pass.
+        // Boards on a serial port: NXP UM0701-02, 7.  The chip implements ISO-DEP, so extended APDUs pass.
         Model(
             "NXP PN532 board", names: ["PN532"], commands: .chip, chip: .pn532, extendedAPDUs: .yes),
     ]
 
     // MARK: Commands
 
-    /// ACS ACR122U API v2.04.  Automatic polling is bit 7 of the operating parameter, the antenna the chip's.
+    /// ACS ACR122U API v2.04.  Automatic polling is bit 7 of the operating parameter; the antenna is the chip's.
     private static let acr122u: [Function: Command] = [
         .firmware: Command(get: [0xFF, 0x00, 0x48], "ACR122U API v2.04, 6.3"),
         .lights: Command(set: [0xFF, 0x00, 0x40], "ACR122U API v2.04, 6.2"),
@@ -54,7 +55,7 @@ extension Model {
         .transparentExchange: Command(set: [0xFF, 0x00, 0x00, 0x00], "ACR122U API v2.04, 6.1"),
     ]
 
-    /// As the manual of the module that is sold of the same reader has it.  A real one keeps 20 and 23 when it is unplugged.
+    /// From the manual of the module version of this reader.  A real reader keeps 20 and 23 when unplugged.
     private static let acr1252u: [Function: Command] = [
         .firmware: Command(get: e0(0x18), "ACM1252U-Y3 reference manual v1.03, 5.3.1"),
         .lights: Command(get: e0(0x29), set: e0(0x29), "ACM1252U-Y3 reference manual v1.03, 5.3.2 and 5.3.3"),
@@ -63,7 +64,7 @@ extension Model {
             get: e0(0x23), set: e0(0x23), initial: [0x8B], "ACM1252U-Y3 reference manual v1.03, 5.3.8 and 5.3.9"),
         .operatingParameter: Command(
             get: e0(0x20), set: e0(0x20), initial: [0x1F], "ACM1252U-Y3 reference manual v1.03, 5.3.10 and 5.3.11"),
-        // Not in the module's manual.
+        // Absent from the module's manual.
         .antenna: Command(
             get: e0(0x25), set: e0(0x25), initial: [0x01], "as of the ACR1251U and ACR1255U-J1", isUnconfirmed: true),
         .transparentExchange: Command(set: [0xFF, 0xC2, 0x00, 0x01], "ACM1252U-Y3 reference manual v1.03, 5.2.3"),
@@ -75,7 +76,7 @@ extension Model {
         .buzzer: Command(set: e0(0x28), "ACR1255U-J1 reference manual v1.01, 6.6.5"),
         .automaticPolling: Command(
             get: e0(0x23), set: e0(0x23), initial: [0x8F], "ACR1255U-J1 reference manual v1.01, 6.6.8 and 6.6.9"),
-        // The sections' headings; the bytes are those of the ACR1252U and ACR1281U.
+        // From the section headings; the bytes are those of the ACR1252U and ACR1281U.
         .operatingParameter: Command(
             get: e0(0x20), set: e0(0x20), "ACR1255U-J1 reference manual v1.01, headings of 6.6.10 and 6.6.11",
             isUnconfirmed: true),
@@ -94,7 +95,7 @@ extension Model {
             get: e0(0x20), set: e0(0x20), "ACR1281U-C1 API v1.08, 5.3.13 and 5.3.14"),
     ]
 
-    /// No document was at hand.  Lights and buzzer are not known.
+    /// No document was available.  Lights and buzzer are unknown.
     private static let acr1251u: [Function: Command] = [
         .firmware: Command(get: e0(0x18), "a script that asks an ACR1251U", isUnconfirmed: true),
         .operatingParameter: Command(
@@ -105,11 +106,11 @@ extension Model {
             get: e0(0x25), set: e0(0x25), initial: [0x01], "a script that asks an ACR1251U", isUnconfirmed: true),
     ]
 
-    /// REF-ACR1552U-Series 1.08, 6, as the Python package acr1552u 0.1.0 has it.  Which cards it looks for is two bytes, set by
-    /// `E0 00 01 20`; asked by `E0 00 00 25` it tells of the card, not of the antenna; `24` is its automatic PPS.
+    /// REF-ACR1552U-Series 1.08, 6, as quoted by the Python package acr1552u 0.1.0.  The card types are two bytes, set
+    /// by `E0 00 01 20`.  The query `E0 00 00 25` reports the card, not the antenna; `24` is automatic PPS.
     private static let acr1552u: [Function: Command] = [
         .firmware: Command(get: e0(0x18), "acr1552u 0.1.0: 6.2.1", isUnconfirmed: true),
-        // A program for an ACR1552 has the same bytes and colors.
+        // A program for an ACR1552 uses the same bytes and colors.
         .lights: Command(get: e0(0x29), set: e0(0x29), "acr1552u 0.1.0: 6.2.6 and 6.2.7"),
         .buzzer: Command(set: e0(0x28), "acr1552u 0.1.0: 6.2.4"),
         .automaticPolling: Command(

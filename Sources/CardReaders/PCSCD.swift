@@ -2,26 +2,26 @@ import Foundation
 import SmartCard
 import SmartCardPCSC
 
-/// The machine's pcscd, as far as its files tell.
+/// The state of the machine's pcscd, from its files.
 struct PCSCD: Sendable {
-    /// Where libpcsclite looks for the socket when it is first used.
+    /// The path at which libpcsclite looks for the socket on first use.
     static let socket = ProcessInfo.processInfo.environment["PCSCLITE_CSOCK_NAME"] ?? "/run/pcscd/pcscd.comm"
 
-    /// How long one that is stopped, busy or starting is waited for.
+    /// The longest wait for a pcscd that is stopped, busy or starting.
     static let limit = Duration.seconds(5)
-    /// How long after its start, and after a reader has been plugged in, pcscd may still be looking for readers.
+    /// The time after pcscd's start, or after plugging in a reader, in which pcscd may still be looking for readers.
     private static let start: TimeInterval = 5
 
-    /// Whether there is a socket at all.
+    /// True if the socket exists.
     static var isPresent: Bool { FileManager.default.fileExists(atPath: socket) }
 
     private static let pause = Duration.milliseconds(50)
 
-    /// To a person, whatever time was waited.
+    /// The error for people, whatever the wait was.
     static let hangs = CardError(
         .noService, "pcscd hangs", hint: "Start it anew: sudo systemctl restart pcscd.socket pcscd.service")
 
-    /// The file that pcscd writes its process id to as the first thing it does.
+    /// The file to which pcscd writes its process id first of all.
     private let file: String
 
     init() {
@@ -29,7 +29,7 @@ struct PCSCD: Sendable {
         file = URL(fileURLWithPath: socket).deletingLastPathComponent().path + "/pcscd.pid"
     }
 
-    /// Whether a process runs that has said it is pcscd.
+    /// True if a process runs that registered itself as pcscd.
     private var isAlive: Bool {
         guard let text = FileManager.default.contents(atPath: file),
             let id = pid_t(String(decoding: text, as: UTF8.self).trimmingCharacters(in: .whitespacesAndNewlines)),
@@ -38,19 +38,20 @@ struct PCSCD: Sendable {
         return kill(id, 0) == 0 || errno == EPERM
     }
 
-    /// Whether it has begun so lately that it may not have opened all readers yet.
+    /// True if pcscd started so recently that it may not have opened all readers yet.
     var isYoung: Bool { Self.isYoung(file) && isAlive }
 
-    /// Whether a file was made, or written to, so lately that pcscd may still be looking for readers.
+    /// Returns true if a file was made or changed so recently that pcscd may still be looking for readers.
     static func isYoung(_ path: String) -> Bool {
         let attributes = try? FileManager.default.attributesOfItem(atPath: path)
         guard let date = attributes?[.modificationDate] as? Date else { return false }
         return abs(date.timeIntervalSinceNow) < start
     }
 
-    /// The readers that pcscd has, none included.  Waits for one that is alive and does not answer yet.
+    /// Returns pcscd's readers, possibly none.  Waits for a pcscd that runs but does not answer yet.
     ///
-    /// - Throws: `CardError`, of kind `readerTimeout` where pcscd takes the question and gives no answer within ``limit``.
+    /// - Throws: `CardError`, of kind `readerTimeout` if pcscd accepts the question and does not answer within
+    ///   ``limit``.
     func readers() async throws -> [PCSCReader] {
         let deadline = ContinuousClock.now + Self.limit
         while true {

@@ -1,18 +1,19 @@
 public import SmartCard
 import SmartCardPN532
 
-/// The commands of a reader to itself, whatever its model calls them: firmware version, lights, buzzer, defaults.
+/// A reader's own commands, independent of its model: firmware version, lights, buzzer, defaults.
 ///
 ///     try await reader.withLink { link in
 ///         print(try await ReaderCommands(of: reader, over: link).firmwareVersion())      // ACR1252U_V101.0
 ///     }
 ///
-/// Every call throws `CardError`, of kind `unsupported` where ``Model/functions`` has no command for it, which it names.
+/// Every call throws `CardError`, of kind `unsupported` if ``Model/functions`` has no command for it; the error names
+/// the function.
 public struct ReaderCommands: Sendable {
     public let model: Model
     private let link: any ReaderLink
 
-    /// - Throws: `CardError` of kind `unsupported` for a reader of no known model.
+    /// - Throws: `CardError` of kind `unsupported` for a reader of unknown model.
     public init(of reader: any CardReader, over link: any ReaderLink) throws {
         guard let model = reader.model else {
             throw CardError(.unsupported, "what commands “\(reader.identity.name)” takes is not known")
@@ -24,7 +25,7 @@ public struct ReaderCommands: Sendable {
         (self.model, self.link) = (model, link)
     }
 
-    /// Printable, such as `ACR122U216` or `ACR1252U_V101.0`.
+    /// Returns the printable firmware version, such as `ACR122U216` or `ACR1252U_V101.0`.
     public func firmwareVersion() async throws -> String {
         let command = try command(.firmware)
         if model.commands == .pseudoAPDUs { return try await ACR122U(over: link).firmwareVersion() }
@@ -33,9 +34,9 @@ public struct ReaderCommands: Sendable {
         return String(decoding: answer, as: UTF8.self)
     }
 
-    /// Sets all lights, and blinks those that are on before that.
+    /// Sets all lights, after blinking those that will be on.
     ///
-    /// Waits until the blinking is over: 400 ms each time.
+    /// Waits until the blinking ends: 400 ms for each time.
     public func setLights(_ lights: Set<Model.Light>, blinking times: Int = 0) async throws {
         let command = try command(.lights)
         for light in lights where model.lights[light] == nil {
@@ -58,7 +59,7 @@ public struct ReaderCommands: Sendable {
         _ = try await escape(command.set, [bits], .lights)
     }
 
-    /// Sounds for 100 ms so many times, and waits until that is over.
+    /// Sounds the buzzer this many times for 100 ms, and waits until it ends.
     public func beep(times: Int) async throws {
         let command = try command(.buzzer)
         guard model.commands == .escape else {
@@ -66,23 +67,23 @@ public struct ReaderCommands: Sendable {
             return _ = try await ACR122U(over: link).setLights([], blinking: blinking)
         }
         for _ in 0..<times {
-            // Whether the answer waits for the sound is not documented.
+            // No document says whether the answer waits for the sound.
             _ = try await escape(command.set, [10], .buzzer)
             try await Task.sleep(for: .milliseconds(200))
         }
     }
 
-    /// What a reader does to find cards.
+    /// A reader's automatic search for cards.
     public struct Polling: Hashable, Sendable {
-        /// Whether it looks for cards by itself.
+        /// True if the reader looks for cards by itself.
         public let isOn: Bool
-        /// Whether it looks for cards of types A and B, and has them speak ISO/IEC 14443-4; nil where that is not known.
+        /// True if the reader looks for cards of types A and B and activates ISO/IEC 14443-4; nil if unknown.
         public let findsPaymentCards: Bool?
-        /// The commands that told, with the values: `the PICC operating parameter (FF00500000) is FF`.
+        /// The commands that were asked, with their values: `the PICC operating parameter (FF00500000) is FF`.
         public let told: String
     }
 
-    /// How the reader looks for cards.
+    /// Returns the state of the reader's search for cards.
     public func polling() async throws -> Polling {
         guard model.commands == .escape else {
             _ = try command(.operatingParameter)
@@ -98,7 +99,7 @@ public struct ReaderCommands: Sendable {
         var findsPaymentCards: Bool?
         if model.functions[.operatingParameter] != nil {
             let cards = try await escape(try command(.operatingParameter).get, [], .operatingParameter)
-            // Bits 0 and 1 of the first byte with every model: types A and B.
+            // Bits 0 and 1 of the first byte mean types A and B in every model.
             findsPaymentCards = cards.first.map { $0 & 0x03 == 0x03 }
             told.append("the PICC operating parameter (\(try request(.operatingParameter).hex)) is \(cards.hex)")
         }
@@ -106,12 +107,13 @@ public struct ReaderCommands: Sendable {
             isOn: first & 0x01 != 0, findsPaymentCards: findsPaymentCards, told: told.joined(separator: ", "))
     }
 
-    /// Brings the reader to where it is when it is new or plugged in, as far as that is known, and has it look for cards.
+    /// Restores the state of a new or newly attached reader, as far as it is known, and switches on the search for
+    /// cards.
     ///
-    /// To be sent over a link of the driver's, or one command after the other: a ``MachineReader``'s link would put back what
-    /// was before.
+    /// Use a link of the driver, or send commands one by one: a ``MachineReader``'s link would restore the previous
+    /// state.
     ///
-    /// - Throws: the first error; the rest is done nevertheless.
+    /// - Throws: the first error; the remaining settings are restored nevertheless.
     public func restoreDefaults() async throws {
         switch model.commands {
         case .pseudoAPDUs: try await ACR122U(over: link).restoreDefaults()
@@ -120,7 +122,7 @@ public struct ReaderCommands: Sendable {
             var first: (any Error)?
             for setting in model.settings {
                 do {
-                    // Of what has no known default the polling is mended, and the rest stays as it is.
+                    // Without a known default, only polling is corrected; the rest of the value stays.
                     var answer: [UInt8]?
                     if setting.restore(nil) == nil, let read = setting.read { answer = try await link.transmit(read) }
                     try await setting.putBack(answer, over: link)
@@ -148,7 +150,7 @@ public struct ReaderCommands: Sendable {
         CardError(.malformedAnswer, "the \(model.name)'s answer about its \(function.rawValue)")
     }
 
-    /// The whole command that asks.
+    /// Returns the complete query command.
     private func request(_ function: Model.Function) throws -> [UInt8] { (try command(function).get ?? []) + [0x00] }
 
     /// - Returns: the data of the answer.
@@ -163,7 +165,7 @@ public struct ReaderCommands: Sendable {
 }
 
 extension Model {
-    /// What its commands change for longer than a connection lasts, and how it is put back: see `RestoringLink`.
+    /// The settings that commands change beyond a connection, and how to restore them: see `RestoringLink`.
     package var settings: [ReaderSetting] {
         switch commands {
         case .none, .chip: []
@@ -178,13 +180,13 @@ extension Model {
             function.rawValue, changes: [0x01, 0x02].map { set + [$0] }, read: command.get.map { $0 + [0x00] },
             restore: { answer in
                 guard var value = answer.flatMap(Self.escapeData) ?? command.initial, !value.isEmpty else { return nil }
-                // Left so by somebody: no program would find a card.
+                // An earlier program left polling off; no program would find a card.
                 if function == .automaticPolling { value[0] |= 0x01 }
                 return set + [UInt8(truncatingIfNeeded: value.count)] + value
             }, isDone: { _, answer in Self.escapeData(answer) != nil })
     }
 
-    /// `E1 00 00 00`, a length and the data; nil for other answers.
+    /// Parses `E1 00 00 00`, a length and the data; nil for other answers.
     fileprivate static func escapeData(_ answer: [UInt8]) -> [UInt8]? {
         guard answer.count >= 5, answer.starts(with: [0xE1, 0x00, 0x00, 0x00]), answer.count == 5 + Int(answer[4])
         else { return nil }

@@ -1,16 +1,16 @@
 package import SmartCardPCSC
 package import USBDevices
 
-/// Which physical readers there are, each once, by what PC/SC and the USB tell of them.
+/// The physical readers, each once, derived from the facts of PC/SC and USB.
 package struct Roster: Sendable {
-    /// What pcscd's driver tells.
+    /// The facts from pcscd's driver.
     package struct PCSCFacts: Hashable, Sendable {
         package var name: String
         package var vendor: String?
         package var serialNumber: String?
         package var version: PCSCDriverVersion?
         package var channel: PCSCChannelID?
-        /// Whether the driver could be asked: not while another program has the reader for itself.
+        /// True if the driver answered; false while another program holds the reader exclusively.
         package var isComplete: Bool
 
         package init(
@@ -22,7 +22,7 @@ package struct Roster: Sendable {
         }
     }
 
-    /// A slot of a device, as the descriptors tell.
+    /// A slot of a device, from its descriptors.
     package struct USBFacts: Hashable, Sendable {
         package var device: USBDevice
         package var interface: Int
@@ -34,33 +34,34 @@ package struct Roster: Sendable {
     }
 
     package struct Entry: Sendable {
-        /// By which it is known again when it comes back.
+        /// The identifier that survives unplugging.
         package let id: String
-        /// Without the numbers that depend on what was plugged in before.
+        /// The name without the numbers that depend on earlier devices.
         package let name: String
-        /// Nil for one that no USB device was found for.
+        /// The USB device; nil if none was found.
         package let device: USBDevice?
         package let version: String?
-        /// What drives it: PC/SC where pcscd has the reader, else the USB.  The position in the list handed in.
+        /// The driving backend, PC/SC if pcscd has the reader, else USB, with the position in its list.
         package let source: Source
     }
 
     package enum Source: Hashable, Sendable { case pcsc(Int), usb(Int) }
 
-    /// Serial numbers that two devices have had at once.  They are nobody's from then on, also when one has left.
+    /// Serial numbers that two devices had at once.  They identify neither from then on, even after one has left.
     private var repeated: Set<Numbered> = []
 
-    /// How long a reader that pcscd drove is left to it when only the USB has it: pcscd is starting, or has not seen yet that
-    /// it is plugged in again, and could not drive a reader that is claimed.
+    /// The time for which a reader that pcscd drove is reserved for it when only USB shows it.  pcscd may be starting,
+    /// or may not have noticed that the reader is back, and could not drive a claimed reader.
     package static let pcscdReturns = Duration.seconds(30)
-    /// How long a reader that is plugged in while pcscd answers is left to it: pcscd hears of it no sooner than we do, and opens
-    /// it before it tells.
+    /// The time for which a reader that is plugged in while pcscd answers is reserved for pcscd.  pcscd hears of it no
+    /// sooner than this process, and opens it before reporting it.
     package static let pcscdOpens = Duration.seconds(5)
-    /// The slots of the last look, each with when it was new beside a pcscd that answers; nil: nobody has looked.
+    /// The slots at the last look, each with the time at which it appeared beside an answering pcscd; nil before the
+    /// first look.
     private var arrivals: [USBFacts: ContinuousClock.Instant?]?
-    /// Those that pcscd has driven, each with when it was first missed.
+    /// The readers that pcscd has driven, each with the time at which it was first missed.
     private var ofPCSC: [String: ContinuousClock.Instant?] = [:]
-    /// When a reader is no longer left to pcscd; nil: there is none.
+    /// The next time at which a reader is no longer reserved for pcscd; nil: none is.
     package private(set) var changesAt: ContinuousClock.Instant?
 
     private struct Numbered: Hashable {
@@ -74,9 +75,9 @@ package struct Roster: Sendable {
 
     package init() {}
 
-    /// The readers in the order of pcscd's list, then those that are on USB alone.
+    /// Returns the readers in pcscd's order, then those that only USB shows.
     ///
-    /// - Parameter pcscdAnswers: whether pcscd may take what is new.
+    /// - Parameter pcscdAnswers: true if pcscd may take new readers.
     package mutating func entries(
         pcsc: [PCSCFacts], usb: [USBFacts], pcscdAnswers: Bool = false, at now: ContinuousClock.Instant = .now
     ) -> [Entry] {
@@ -94,7 +95,7 @@ package struct Roster: Sendable {
                 indices.enumerated().map { ($1, id(of: device, slot: $0, of: indices.count)) }
             }, uniquingKeysWith: { first, _ in first })
 
-        // Which slot of which device pcscd means: by order, since it numbers a device's slots so.
+        // Maps pcscd's readers to device slots by order: pcscd numbers a device's slots in that order.
         var drivenByPCSC: [Int: Int] = [:]
         func take(_ device: USBDevice, for reader: Int) {
             guard let index = slots[device]?.first else { return }
@@ -106,7 +107,7 @@ package struct Roster: Sendable {
             guard let device = devices.first(where: { pcsc[reader].isOn($0) }) else { continue }
             take(device, for: reader)
         }
-        // One that cannot be asked is the one that is left, if only one is.
+        // A reader that cannot be asked is the remaining one, if only one remains.
         let unknown = order.filter { drivenByPCSC[$0] == nil && !pcsc[$0].isComplete }
         let left = slots.filter { !$0.value.isEmpty }
         if unknown.count == 1, left.count == 1, let device = left.first?.key { take(device, for: unknown[0]) }
@@ -119,7 +120,7 @@ package struct Roster: Sendable {
             let id =
                 slot.flatMap { ids[$0] }
                 ?? facts.serialNumber.flatMap { known[$0] == 1 ? $0 : nil }
-                // The numbers behind a name depend on what was plugged in before.
+                // The numbers behind a name depend on earlier devices.
                 ?? (names[facts.ownName] == 1 ? facts.ownName : facts.name)
             return Entry(
                 id: id, name: facts.ownName, device: slot.map { usb[$0].device },
@@ -170,7 +171,7 @@ package struct Roster: Sendable {
         return count == 1 ? number : "\(number)#\(slot)"
     }
 
-    /// Printable, and not a filling such as 000000.
+    /// Returns true for a printable serial number that is not a filler such as 000000.
     private static func identifies(_ serialNumber: String) -> Bool {
         serialNumber.utf8.allSatisfy { (0x21...0x7E).contains($0) } && Set(serialNumber.utf8).count > 1
     }
@@ -186,7 +187,8 @@ extension Roster.PCSCFacts {
         return words.dropLast(2).joined(separator: " ")
     }
 
-    /// Whether this is a slot of `device`: by bus and address; by the serial number in the name where those are not told.
+    /// Returns true if this is a slot of `device`: by bus and address, or by the serial number in the name if those are
+    /// unknown.
     fileprivate func isOn(_ device: USBDevice) -> Bool {
         if let channel {
             return channel.type == 0x0020 && channel.number == UInt16(device.bus) << 8 | UInt16(device.address)
@@ -196,7 +198,7 @@ extension Roster.PCSCFacts {
 }
 
 extension USBDevice {
-    /// `072F:2200`.
+    /// The vendor and product, such as `072F:2200`.
     var modelIdentifier: String {
         [vendorID, productID].map { id in
             let digits = String(id, radix: 16, uppercase: true)
@@ -204,7 +206,7 @@ extension USBDevice {
         }.joined(separator: ":")
     }
 
-    /// bcdDevice: `2.14`.
+    /// The bcdDevice, such as `2.14`.
     fileprivate var version: String {
         let digits = String(release & 0xFF, radix: 16)
         return String(release >> 8, radix: 16) + "." + (digits.count == 1 ? "0" : "") + digits

@@ -1,15 +1,15 @@
 import SmartCard
 import SmartCardPN532
 
-/// The PN532 boards that this process has open: a serial port is one program's, and is opened once.
+/// The PN532 boards that this process has open: a serial port belongs to one program and is opened once.
 actor SerialBoards {
     static let ofThisProcess = SerialBoards()
 
     private var opened: [String: Task<PN532Reader, any Error>] = [:]
 
-    /// The boards at `devices`, opened unless they are open.
+    /// Returns the boards at `devices`, opening those that are closed.
     ///
-    /// - Returns: those that answer, and what is wrong with the first that does not.
+    /// - Returns: the boards that answer, and the error of the first one that does not.
     func readers(at devices: [String]) async -> (readers: [MachineReader], failure: CardError?) {
         var readers: [MachineReader] = []
         var failure: CardError?
@@ -26,7 +26,7 @@ actor SerialBoards {
         return (readers, failure)
     }
 
-    /// Gives the board at `device` back, or all boards.
+    /// Releases the board at `device`, or all boards.
     func close(_ device: String? = nil) async {
         let closing = device.map { [$0] } ?? Array(opened.keys)
         let boards = closing.compactMap { opened.removeValue(forKey: $0) }

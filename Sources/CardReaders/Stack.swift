@@ -1,21 +1,21 @@
 public import Logging
 public import SmartCard
 
-/// The layers over a card's channel, in their one order: time limit, command chaining where the reader needs it, GET RESPONSE
-/// (61xx), wrong Le (6Cxx), traffic log, recorder.
+/// The layers over a card's channel, in their fixed order: time limit, command chaining if the reader needs it, GET
+/// RESPONSE (61xx), wrong Le (6Cxx), traffic log, recorder.
 ///
 ///     let channel = Stack(for: reader, logger: logger).over(card)
 public struct Stack: Sendable {
-    /// Whether 61xx and 6Cxx are what a card may answer.
+    /// The treatment of 61xx and 6Cxx.
     public enum StatusWords: Hashable, Sendable {
-        /// As ISO/IEC 7816-4 has it: what is held back is fetched, and a wrong length mended.
+        /// As ISO/IEC 7816-4 requires: the remaining data is fetched, and a wrong length corrected.
         case ofISO7816
-        /// As EMV has it for contactless cards: every response comes whole, and both are answers like any other, which the
-        /// kernel judges (EMV Contactless Book B, 3.3.3; 61xx and 6Cxx belong to T=0, EMV Book 1, 9.3.1).
+        /// As EMV requires for contactless cards: every response is complete.  Both statuses are ordinary answers for
+        /// the kernel to judge (EMV Contactless Book B, 3.3.3; 61xx and 6Cxx belong to T=0, EMV Book 1, 9.3.1).
         case ofEMVContactless
     }
 
-    /// Longer than any driver takes to give up.
+    /// A time limit beyond that of every driver.
     public static let longestExchange = Duration.seconds(60)
 
     private let statusWords: StatusWords
@@ -25,10 +25,11 @@ public struct Stack: Sendable {
     private let record: RecorderLayer.Record?
 
     /// - Parameters:
-    ///   - reader: has the card; the ``Model/longestCommand`` of its model counts, and of an unknown reader none.
-    ///   - timeLimit: of an exchange at the transport; nil: none but the driver's.
-    ///   - logger: where exchanges go at trace level, masked; see `TrafficLogLayer`.
-    ///   - record: sees each exchange in the clear, as the caller sees it.
+    ///   - reader: the reader that holds the card.  The ``Model/longestCommand`` of its model applies; an unknown reader has
+    ///     no limit.
+    ///   - timeLimit: the limit of an exchange at the transport; nil: only the driver's.
+    ///   - logger: receives exchanges at trace level, masked; see `TrafficLogLayer`.
+    ///   - record: sees each exchange unmasked, as the caller does.
     public init(
         _ statusWords: StatusWords = .ofISO7816, for reader: any CardReader,
         timeLimit: Duration? = Stack.longestExchange, logger: Logger? = nil, record: RecorderLayer.Record? = nil

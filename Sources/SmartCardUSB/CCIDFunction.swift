@@ -1,6 +1,6 @@
 import USBDevices
 
-/// The interface of a device through which it is a reader.
+/// The CCID interface of a device.
 struct CCIDFunction: Hashable, Sendable {
     let interface: UInt8
     let name: String?
@@ -8,12 +8,12 @@ struct CCIDFunction: Hashable, Sendable {
     let bulkOut: UInt8
     let bulkIn: UInt8
     let packetSize: Int
-    /// Nil for readers that report nothing by themselves.
+    /// The interrupt endpoint; nil for readers that report nothing by themselves.
     let interruptIn: UInt8?
     let interruptPacketSize: Int
 
-    /// - Returns: nil for what is no CCID interface: one of class 0B, or of the vendor's own class FF, that has a CCID
-    ///   descriptor and a bulk endpoint each way.
+    /// - Returns: nil unless the interface is CCID: of class 0B, or of the vendor class FF, with a CCID descriptor and
+    ///   a bulk endpoint in each direction.
     init?(_ interface: USBInterface) {
         guard interface.interfaceClass == 0x0B || interface.interfaceClass == 0xFF else { return nil }
         let extras = [interface.extra] + interface.endpoints.map(\.extra)

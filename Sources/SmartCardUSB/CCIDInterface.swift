@@ -2,19 +2,19 @@ import SmartCard
 import USBDevices
 import Waiting
 
-/// A reader's CCID interface, open and claimed: the pipe for commands, the interrupt endpoint and the slots.
+/// A reader's open and claimed CCID interface: the pipe for commands, the interrupt endpoint and the slots.
 ///
-/// It is given back when the last reference to it goes.
+/// It is released with its last reference.
 final class CCIDInterface: Sendable {
-    /// That of the first slot.
+    /// The pipe of the first slot.
     let pipe: CCIDPipe
     let slots: [CCIDSlot]
-    /// Why it is over; nil while it is open.
+    /// The reason for the end; nil while the interface is open.
     private let ending = Lock<CardError?>(nil)
     private let hangAction = Lock<HangAction?>(nil)
     private let errors = Lock(0)
 
-    /// Has a reader that hangs reset, and returns what to tell of it.
+    /// Resets a reader that hangs, and returns the error to report.
     typealias HangAction = @Sendable () async -> CardError
 
     private init(_ opened: CCIDPipe) {
@@ -27,7 +27,7 @@ final class CCIDInterface: Sendable {
 
     deinit { pipe.link.close {} }
 
-    /// Opens the interface, throws away what an earlier user left in it, and comes to terms about bSeq.
+    /// Opens the interface, discards data for an earlier user, and synchronizes bSeq.
     ///
     /// - Throws: `CardError` of kind `readerBusy`, `permissionDenied`, `readerGone`, `readerTimeout`, ….
     static func open(
@@ -53,7 +53,7 @@ final class CCIDInterface: Sendable {
         return interface
     }
 
-    /// Asks for the slot status until an answer comes that belongs to the question.
+    /// Requests the slot status until an answer matches its request.
     private static func resynchronise(_ pipe: CCIDPipe) async throws {
         let timeout =
             pipe.quirks.contains(.slowStart)
@@ -78,24 +78,24 @@ final class CCIDInterface: Sendable {
         try await Task.sleep(for: pipe.timeouts.firstLook)
     }
 
-    /// Gives the interface back.  Everything on it fails from now on.
+    /// Releases the interface.  Later calls fail.
     func close() async {
         end()
-        // The second call waits for the first.
+        // A second call waits for the first.
         await pipe.link.close()
     }
 
     var isOpen: Bool { ending.withLock { $0 == nil } }
 
-    /// Called, once, when the reader is found to hang.  The interface is closed by then.
+    /// Called once when the reader is found to hang.  The interface is then already closed.
     var readerHangs: HangAction? {
         get { hangAction.withLock { $0 } }
         set { hangAction.withLock { $0 = newValue } }
     }
 
-    /// The reader has left, is let go, or hangs.
+    /// Ends the interface: the reader has left, is released, or hangs.
     ///
-    /// - Returns: whether it was open until now.
+    /// - Returns: true if it was open until now.
     @discardableResult private func end(_ reason: CardError = CardError(.readerGone)) -> Bool {
         let isNews = ending.withLock { ending in
             defer { ending = ending ?? reason }
@@ -111,9 +111,9 @@ final class CCIDInterface: Sendable {
 
     // MARK: Readers that hang
 
-    /// What is behind a command that failed: a reader that took too long for it and answers others is none that hangs.
+    /// Finds the cause of a failed command: a reader that is slow with one command but answers others does not hang.
     private func explain(_ error: CardError) async -> CardError {
-        // Whoever waited for his turn meanwhile finds the interface closed.
+        // A task that waited for its turn meanwhile finds the interface closed.
         if let ending = ending.withLock({ $0 }), ending.kind == .readerTimeout { return ending }
         guard error.kind == .readerTimeout else { return error }
         do {
@@ -129,7 +129,7 @@ final class CCIDInterface: Sendable {
 
     // MARK: The interrupt endpoint
 
-    /// Keeps one transfer waiting.
+    /// Keeps one transfer pending.
     private func listen() {
         guard let endpoint = pipe.function.interruptIn else {
             for slot in slots { slot.isNotified = false }
@@ -147,7 +147,7 @@ final class CCIDInterface: Sendable {
             case .failure(.interrupted):
                 break
             case .failure:
-                // It may have been noise; an endpoint that does not work at all is done without.
+                // A single error may be noise; an endpoint that keeps failing is no longer used.
                 let count = errors.withLock { errors in
                     errors += 1
                     return errors
@@ -157,7 +157,8 @@ final class CCIDInterface: Sendable {
         }
     }
 
-    /// NotifySlotChange (USB CCID 1.10, 6.3.1): two bits a slot, the lower one for presence, the upper for a change.
+    /// Processes NotifySlotChange (USB CCID 1.10, 6.3.1): two bits for each slot, the lower for presence, the upper for
+    /// a change.
     private func heard(_ message: [UInt8]) {
         guard message.first == 0x50 else { return }
         for (index, slot) in slots.enumerated() where index / 4 + 1 < message.count {

@@ -2,42 +2,42 @@ import SmartCard
 import USBDevices
 import Waiting
 
-/// The bulk endpoints of a CCID interface: one command after the other, each with its own bSeq, and its answer.
+/// The bulk endpoints of a CCID interface: one command at a time, each with its own bSeq, and its answer.
 ///
-/// Nothing waits in here.  A command moves on when a transfer completes, on the thread that completes it, and the task
-/// that wants the answer is resumed once.  A command that nobody waits for any more, because its task was cancelled or
-/// its time is over, is aborted (USB CCID 1.10, 5.3.1); where the reader cannot do so, a cancelled one runs on to its
-/// end, unseen.  Either way the next one goes out after it.
+/// The pipe never blocks.  A command advances when a transfer completes, on the completing thread, and the waiting task
+/// is resumed once.  A command whose task was cancelled or whose time is over is aborted (USB CCID 1.10, 5.3.1).  If
+/// the reader cannot abort, a cancelled command runs to its end unobserved.  In both cases, the next command goes out
+/// afterwards.
 final class CCIDPipe: Sendable {
     private struct State {
         var running: Job?
         var waiting: [Job] = []
-        /// Endpoints that have to be cleared before the next command.
+        /// The endpoints to clear before the next command.
         var stalled: Set<UInt8> = []
     }
 
-    /// A command, or as many as an APDU takes, on its way.
+    /// A command, or all commands of an APDU.
     private final class Job: @unchecked Sendable {
-        // Unchecked: what varies is touched with the pipe's lock held.
+        // Unchecked: mutable state is accessed with the pipe's lock held.
         let timeout: Duration
         let delivery = Delivery<Outcome>()
-        /// That of the task that sends the command.
+        /// The stopwatch of the sending task.
         let stopwatch = ExchangeStopwatch.current
         /// Held until the job is over or forgotten.
         var deviceTurn: Turn.Hold?
 
-        /// The command that goes out next, when both endpoints are free.
+        /// The next command to send, when both endpoints are free.
         var next: CCIDCommand?
-        /// What comes after an answer, if that does not end it.
+        /// The exchange that continues after an answer, if any.
         var apdu: APDUExchange?
         /// The command on the wire.
         var exchange: CCIDExchange?
         let slot: UInt8
         var isWriting = false
         var isReading = false
-        /// Just before the command was handed to libusb.  Not when it had been written: a thread that learns late of that would
-        /// make the card faster than it is, and a kernel refuses a card that answers too soon, while it asks again one that
-        /// answers late.
+        /// The time just before the command went to libusb.  The end of writing would be wrong: a thread that learns of
+        /// it late would make the card appear faster.  A kernel rejects a card that answers too soon, but retries one
+        /// that answers late.
         var start: ContinuousClock.Instant
         var readDeadline: ContinuousClock.Instant
         var lastDeadline: ContinuousClock.Instant
@@ -51,7 +51,7 @@ final class CCIDPipe: Sendable {
             (start, readDeadline, lastDeadline) = (now, now, now)
         }
 
-        /// Whether ``next`` can go out.
+        /// True if ``next`` can go out.
         var isDue: Bool {
             next != nil && result == nil && !isReading && !isWriting && (abort == .none || abort == .refused)
         }
@@ -61,7 +61,7 @@ final class CCIDPipe: Sendable {
         func end(_ result: Result<CCIDAnswer, CardError>) { self.result = self.result ?? result }
     }
 
-    /// How far the abort of a command has come.
+    /// The progress of aborting a command.
     private enum Abort {
         case none
         /// The command is still being written.
@@ -70,7 +70,7 @@ final class CCIDPipe: Sendable {
         case requested
         /// PC_to_RDR_Abort is on the bulk endpoints in place of the command.
         case running
-        /// The reader does not know ABORT.
+        /// The reader does not support ABORT.
         case refused
     }
 
@@ -79,12 +79,12 @@ final class CCIDPipe: Sendable {
         let apdu: APDUExchange?
     }
 
-    /// What is due outside the lock.
+    /// The action to take outside the lock.
     private enum Action {
         case none
         case read(Duration)
         case cancelReading
-        /// Writes a message, and reads for so long, unless a transfer already does.
+        /// Writes a message and reads for this long, unless a transfer is already reading.
         case write([UInt8], Duration?)
         case requestAbort(sequence: UInt8)
     }
@@ -93,17 +93,18 @@ final class CCIDPipe: Sendable {
     let function: CCIDFunction
     let quirks: Set<ReaderQuirk>
     let timeouts: CCIDTimeouts
-    /// Where the interfaces of a device take turns, theirs.
+    /// The device's turn, if its interfaces must take turns.
     private let deviceTurn: Turn?
     private let readSize: Int
-    /// bSeq, which counts the messages of all slots.
+    /// The bSeq, which counts the messages of all slots.
     private let sequence: Lock<UInt8>
     private let state = Lock(State())
     private let goneAction = Lock<(@Sendable () -> Void)?>(nil)
 
-    /// - Parameter sequence: the bSeq to begin with.  Two sessions should not begin alike: an answer that the last one
-    ///   left behind would pass for one of this.
-    /// - Parameter deviceTurn: shared by the interfaces of a device that cannot take commands at the same time.
+    /// - Parameters:
+    ///   - sequence: the first bSeq.  Two sessions should begin differently: an answer left over from the last session
+    ///     would match a command of this one.
+    ///   - deviceTurn: shared by the interfaces of a device that cannot take commands at the same time.
     init(
         _ link: any USBLink, _ function: CCIDFunction, quirks: Set<ReaderQuirk>, timeouts: CCIDTimeouts,
         sequence: UInt8, deviceTurn: Turn? = nil
@@ -115,14 +116,14 @@ final class CCIDPipe: Sendable {
         self.sequence = Lock(sequence)
     }
 
-    /// A pipe for one slot of several that take commands at once.
+    /// Creates a pipe for one slot of several that take commands at once.
     private init(_ pipe: CCIDPipe, over link: any USBLink, places: Turn) {
         (self.link, deviceTurn, sequence) = (link, places, pipe.sequence)
         (function, quirks, timeouts, readSize) = (pipe.function, pipe.quirks, pipe.timeouts, pipe.readSize)
     }
 
-    /// A pipe for each slot: the same one, unless the reader takes commands for several slots at once (bMaxCCIDBusySlots, USB
-    /// CCID 1.10, 5.1).  This one is used no more then.
+    /// Returns a pipe for each slot: this one, unless the reader takes commands for several slots at once
+    /// (bMaxCCIDBusySlots, USB CCID 1.10, 5.1).  In that case, do not use this pipe any more.
     func pipesOfSlots() -> [CCIDPipe] {
         let descriptor = function.descriptor
         let busySlots = min(Int(descriptor.maximumBusySlots), descriptor.slotCount)
@@ -141,26 +142,26 @@ final class CCIDPipe: Sendable {
         }
     }
 
-    /// Called when a command finds the reader gone.
+    /// Called when a command finds that the reader is gone.
     var readerIsGone: (@Sendable () -> Void)? {
         get { goneAction.withLock { $0 } }
         set { goneAction.withLock { $0 = newValue } }
     }
 
-    /// Sends a command and returns its answer, be it a success or a failure.
+    /// Sends a command and returns its answer, success or failure.
     ///
-    /// - Parameter timeout: how long the reader may take, and once more for each time that it asks for.
+    /// - Parameter timeout: the time for the reader, extended by the same for each time extension that it requests.
     /// - Throws: `CardError` of kind `readerGone`, `readerTimeout`, `malformedAnswer`, `notTransacted`;
     ///   `CancellationError` at once when the task is cancelled.
     nonisolated(nonsending) func perform(_ command: CCIDCommand, timeout: Duration? = nil) async throws -> CCIDAnswer {
         try await send(command, nil, timeout: timeout ?? timeouts.duration(of: command.kind)).result.get()
     }
 
-    /// Exchanges an APDU: sends `command`, and what `apdu` makes of each answer, until it is done.  A task that is
-    /// cancelled, or a time that is over, leaves no half of it behind.
+    /// Exchanges an APDU: sends `command` and the commands that `apdu` derives from each answer, until it is done.  A
+    /// cancelled task or an expired time leaves no partial exchange behind.
     ///
-    /// - Parameter timeout: for each command, as with ``perform(_:timeout:)``.
-    /// - Returns: the last answer, with all bytes of the response; or the one that failed.
+    /// - Parameter timeout: applies to each command, as in ``perform(_:timeout:)``.
+    /// - Returns: the last answer, with all bytes of the response; or the failed answer.
     nonisolated(nonsending) func exchange(
         _ apdu: inout APDUExchange, _ command: CCIDCommand, timeout: Duration
     ) async throws -> CCIDAnswer {
@@ -192,7 +193,7 @@ final class CCIDPipe: Sendable {
         }
     }
 
-    /// Throws away what the reader has still to say to somebody before us.
+    /// Discards answers meant for an earlier user.
     func drain() async {
         for _ in 0..<CCIDExchange.mostStrangers {
             let bytes: [UInt8]? = await withCheckedContinuation { continuation in
@@ -213,8 +214,8 @@ final class CCIDPipe: Sendable {
 
     // MARK: A command on its way
 
-    /// Changes the job on the wire, hands its result over as soon as there is one, does what is due, and starts the next
-    /// job when this one is over.
+    /// Changes the job on the wire, delivers its result as soon as there is one, takes the resulting action, and starts
+    /// the next job when this one is over.
     private func change(_ job: Job, _ body: (inout State) -> Action) {
         let (action, outcome, next) = state.withLock { state -> (Action, Outcome?, (Action, Job)?) in
             guard state.running === job else { return (.none, nil, nil) }
@@ -255,7 +256,7 @@ final class CCIDPipe: Sendable {
         }
     }
 
-    /// Begins what is next in a job.
+    /// Begins the next command of a job.
     private func begin(_ job: Job, _ state: inout State) -> Action {
         guard var command = job.next else { return .none }
         command.slot = job.slot
@@ -314,13 +315,13 @@ final class CCIDPipe: Sendable {
                 if let left = left(until: job.readDeadline, job) { return .read(left) }
             case nil: break
             }
-            // The reader is not to go on with what nobody waits for.
+            // The reader must not continue a command that no task waits for.
             guard case .failure(let error)? = job.result, error.kind == .readerTimeout else { return .none }
             return abort(job, &state)
         }
     }
 
-    /// How long to read on; nil, and the job has ended, if there is no time left.
+    /// Returns the remaining time to read; nil, after ending the job, if there is none.
     private func left(until deadline: ContinuousClock.Instant, _ job: Job) -> Duration? {
         let now = ContinuousClock.now
         guard job.result == nil, now < deadline else {
@@ -348,12 +349,12 @@ final class CCIDPipe: Sendable {
 
     // MARK: Aborting
 
-    /// Nobody waits for the job any more.
+    /// Handles a job that no task waits for any more.
     private func abandon(_ job: Job) {
         change(job) { state in job.result == nil ? abort(job, &state) : .none }
     }
 
-    /// Aborts commands that wait for a card or a person, the others being short.
+    /// Aborts commands that wait for a card or a person; the others are short.
     private func abort(_ job: Job, _ state: inout State) -> Action {
         let kind = job.exchange?.command
         guard job.abort == .none, !quirks.contains(.noAbort), kind == .xfrBlock || kind == .escape else { return .none }
@@ -364,8 +365,8 @@ final class CCIDPipe: Sendable {
         return requestAbort(job, &state)
     }
 
-    /// ABORT on the control endpoint and PC_to_RDR_Abort on the bulk endpoint belong together: same slot, same bSeq, and
-    /// after the first the reader fails every command but the second (USB CCID 1.10, 5.3.1).
+    /// ABORT on the control endpoint and PC_to_RDR_Abort on the bulk endpoint belong together: same slot, same bSeq.
+    /// After the first, the reader fails every command except the second (USB CCID 1.10, 5.3.1).
     private func requestAbort(_ job: Job, _ state: inout State) -> Action {
         job.abort = .requested
         return .requestAbort(sequence: nextSequence())
@@ -377,7 +378,7 @@ final class CCIDPipe: Sendable {
                 job.abort = .refused
                 return .none
             }
-            // What the command may still be answered with is passed over.
+            // Late answers to the command are skipped.
             job.exchange?.replace(with: CCIDCommand(.abort, slot: job.slot), sequence: sequence)
             (job.next, job.apdu, job.result) = (nil, nil, nil)
             job.abort = .running

@@ -2,27 +2,27 @@ import SmartCard
 import USBDevices
 import Waiting
 
-/// One slot of a reader: the card in it, the session with it, and who watches it.
+/// One slot of a reader: its card, the session with it, and the streams that watch it.
 final class CCIDSlot: Sendable {
-    /// How often a slot is looked at whose reader reports nothing by itself.
+    /// The polling interval for a reader that reports nothing by itself.
     static let pollingInterval = Duration.milliseconds(400)
 
     private struct State {
-        /// Counts power-ups; what was connected before is no longer.
+        /// The number of power-ups; each invalidates earlier connections.
         var session = 0
-        /// Why the session is over, if it is.
+        /// The reason for the session's end; nil while it lasts.
         var end: CardError.Kind? = .cardReset
         var atr: ATR?
-        /// How APDUs reach the card.
+        /// The exchange of APDUs with the card.
         var exchange: APDUExchange?
-        /// How long the card may take for a block of T=1.
+        /// The longest time for a T=1 block.
         var timeForABlock = Duration.zero
-        /// The card is off because we switched it off.
+        /// True if this process switched the card off.
         var isSwitchedOff = false
 
-        /// What the streams have been told last; nil until the slot has been looked at.
+        /// The last state sent to the streams; nil before the first look.
         var shown: SlotState?
-        /// What the interrupt endpoint said last, and whether it has told of a removal since the last look.
+        /// The last notification of the interrupt endpoint: true if a card is present.
         var isNotifiedPresent: Bool?
         var hasSeenRemoval = false
         var isNotified = true
@@ -39,7 +39,7 @@ final class CCIDSlot: Sendable {
     private let state = Lock(State())
     private let explanation = Lock<Explanation?>(nil)
 
-    /// What is behind a command that failed.
+    /// Finds the cause of a failed command.
     typealias Explanation = @Sendable (CardError) async -> CardError
 
     init(_ pipe: CCIDPipe, number: UInt8) {
@@ -49,7 +49,7 @@ final class CCIDSlot: Sendable {
 
     deinit { state.withLock { $0.poll }?.cancel() }
 
-    /// Whether the interrupt endpoint tells of cards.
+    /// True if the interrupt endpoint reports cards.
     var isNotified: Bool {
         get { state.withLock { $0.isNotified } }
         set {
@@ -67,16 +67,16 @@ final class CCIDSlot: Sendable {
 
     // MARK: Sessions
 
-    /// What a connection knows of its card.
+    /// A connection's knowledge of its card.
     struct Session: Sendable {
         let number: Int
         let atr: ATR
         let transmissionProtocol: TransmissionProtocol
     }
 
-    /// Powers the card off and on and begins a session; an earlier one ends with `cardReset`.
+    /// Power-cycles the card and begins a session; an earlier session ends with `cardReset`.
     ///
-    /// - Parameter insteadOf: a session that must still be going on.
+    /// - Parameter insteadOf: a session that must still be valid.
     func connect(insteadOf old: Int? = nil) async throws -> Session {
         try await runningOn { [self] in
             try await turn.take()
@@ -104,9 +104,9 @@ final class CCIDSlot: Sendable {
 
     /// Sends `command` to the card of `session`.
     ///
-    /// - Returns: what the reader made of the response, at least one byte.
+    /// - Returns: the reader's form of the response, at least one byte.
     nonisolated(nonsending) func transmit(_ command: [UInt8], session: Int) async throws -> [UInt8] {
-        // T=1 counts its blocks: what it remembers has to be kept, whether or not anybody waits for the response.
+        // T=1 numbers its blocks: the state must be kept even if no task waits for the response.
         guard state.withLock({ $0.exchange?.t1 == nil }) else {
             return try await runningOn { [self] in try await transmitInTurn(command, session: session) }
         }
@@ -127,7 +127,7 @@ final class CCIDSlot: Sendable {
             throw CardError(.noAnswer, "the reader reports success with no data")
         } catch let error as CardError where error.kind == .noAnswer || error.kind == .notTransacted {
             keep(exchange, of: session)
-            // A card that has left is the likeliest reason.
+            // Most likely the card has left.
             guard try await isStillActive() else {
                 endSession(.cardRemoved)
                 throw CardError(.cardRemoved, cause: error.cause)
@@ -136,7 +136,7 @@ final class CCIDSlot: Sendable {
         }
     }
 
-    /// Only T=1 remembers anything.
+    /// Keeps the state of T=1; other protocols have none.
     private func keep(_ exchange: APDUExchange, of session: Int) {
         guard exchange.t1 != nil else { return }
         state.withLock { if $0.session == session { $0.exchange = exchange } }
@@ -174,7 +174,7 @@ final class CCIDSlot: Sendable {
         return CardError(answer.error.kind, cause: answer.error)
     }
 
-    /// Nil for a session without a card.
+    /// Checks that a session is valid.  Nil for a session without a card.
     @discardableResult private func check(_ session: Int) throws -> APDUExchange? {
         try state.withLock { state in
             if let end = state.session == session ? state.end : .cardReset { throw CardError(end) }
@@ -191,7 +191,7 @@ final class CCIDSlot: Sendable {
 
     // MARK: Power
 
-    /// Powers the card, settles the protocol and begins a session.
+    /// Powers the card, negotiates the protocol and begins a session.
     private func powerOn() async throws -> Session {
         endSession(.cardReset)
         let atr = try await answerToReset()
@@ -210,7 +210,7 @@ final class CCIDSlot: Sendable {
         }
         try await settle(choice)
         if exchange.t1 != nil, !descriptor.features.contains(.automaticIFSD) {
-            // A card that will not have it keeps to fields of 32 bytes.
+            // A card that refuses keeps fields of 32 bytes.
             let ifsd = min(254, Int(min(descriptor.maximumIFSD, 254)), descriptor.maximumData - 5)
             var attempt = exchange
             if (try? await run(&attempt, attempt.announce(ifsd: ifsd), timeout: pipe.timeouts.exchange)) != nil {
@@ -258,7 +258,7 @@ final class CCIDSlot: Sendable {
         return CardError(.cardAbsent)
     }
 
-    /// bPowerSelect: automatic, or the supported voltages from the lowest on (ISO/IEC 7816-3, 6.2.3).
+    /// The bPowerSelect values to try: automatic, or the supported voltages in rising order (ISO/IEC 7816-3, 6.2.3).
     private var voltages: [UInt8] {
         if descriptor.features.contains(.automaticVoltage) || descriptor.features.contains(.automaticActivation)
             || pipe.quirks.contains(.anyVoltage)
@@ -278,7 +278,7 @@ final class CCIDSlot: Sendable {
         }
         guard choice.setsParameters else { return }
         let answer = try await perform(.setParameters(choice.parameters))
-        // A reader that handles APDUs knows best how; one that passes blocks on does not.
+        // A reader of APDU level handles this by itself; a reader that passes on blocks does not.
         guard answer.commandStatus == .done || descriptor.exchangeLevel != .tpdu else {
             throw CardError(.protocolMismatch, "the reader refuses the parameters", cause: answer.failure)
         }
@@ -328,11 +328,11 @@ final class CCIDSlot: Sendable {
 
     // MARK: Presence
 
-    /// A stream of states, the present one first.
+    /// Returns a stream of states, beginning with the present one.
     func states(_ continuation: AsyncThrowingStream<SlotState, any Error>.Continuation) -> Int? {
         let (id, isFirst): (Int?, Bool) = state.withLock { state in
             guard !state.isGone else { return (nil, false) }
-            // What was seen before anybody watched may have changed since.
+            // The state may have changed since the last look if no stream watched it.
             let isWatched = !state.streams.isEmpty
             if isWatched, let shown = state.shown { continuation.yield(shown) }
             if !isWatched { state.shown = nil }
@@ -354,7 +354,7 @@ final class CCIDSlot: Sendable {
         updatePolling()
     }
 
-    /// The interrupt endpoint tells of a change.  That is a hint: GetSlotStatus has the truth.
+    /// Handles a notification of the interrupt endpoint.  It is only a hint; GetSlotStatus decides.
     func heard(isPresent: Bool) {
         let isWanted = state.withLock { state in
             state.isNotifiedPresent = isPresent
@@ -364,7 +364,7 @@ final class CCIDSlot: Sendable {
         if isWanted { lookSoon() }
     }
 
-    /// The reader has left, is let go, or hangs.
+    /// Ends the slot: the reader has left, is released, or hangs.
     func end(_ reason: CardError) {
         let poll = state.withLock { state in
             state.isGone = true
@@ -408,7 +408,7 @@ final class CCIDSlot: Sendable {
         stopped?.cancel()
     }
 
-    /// Whether the card that we powered is there, and has not been another one meanwhile.
+    /// Returns true if the card that we powered is present and was not replaced meanwhile.
     private func isStillActive() async throws -> Bool {
         if pipe.quirks.contains(.presenceByInterruptOnly) {
             return state.withLock { $0.isNotifiedPresent != false && !$0.hasSeenRemoval }
@@ -431,7 +431,7 @@ final class CCIDSlot: Sendable {
                 state.withLock { $0.hasSeenRemoval = false }
                 show(.card(atr, exclusivelyHeld: false))
             case .inactive, .unknown:
-                // A card that we did not switch off, and is off, is another one, or was away.
+                // A card that is off, although we did not switch it off, was replaced or removed and put back.
                 let (isNew, wasShown) = state.withLock { state in
                     (!state.isSwitchedOff || state.hasSeenRemoval, state.shown)
                 }

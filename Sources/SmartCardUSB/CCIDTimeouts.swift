@@ -1,26 +1,26 @@
-/// How long a reader may take, by what it is asked.
+/// The time limits for a reader, by kind of command.
 ///
-/// What a reader asks for by a time extension is added; ``CCIDTimeouts/total`` bounds it all.
+/// Time extensions that the reader requests are added; ``CCIDTimeouts/total`` bounds the sum.
 struct CCIDTimeouts: Sendable {
     var write = Duration.seconds(5)
-    /// With the times that a mute card is waited for, at each voltage.
+    /// Power-on, including the wait for a mute card at each voltage.
     var powerOn = Duration.seconds(20)
     var powerOff = Duration.seconds(5)
     var slotStatus = Duration.seconds(3)
     var parameters = Duration.seconds(5)
-    /// A card may take its time; readers of APDU level answer its requests for more by themselves.
+    /// An exchange: cards may be slow, and readers of APDU level grant their requests for time.
     var exchange = Duration.seconds(10)
     var escape = Duration.seconds(30)
     var abort = Duration.seconds(2)
     var drain = Duration.milliseconds(20)
-    /// The first slot status of all, and that of a slow starter; repeated ``resynchronisations`` times.
+    /// The first slot status, and that of a slow starter; repeated ``resynchronisations`` times.
     var resynchronisation = Duration.milliseconds(200)
     var slowResynchronisation = Duration.seconds(1)
     var resynchronisations = 3
-    /// How long a reader looks for cards that has just begun to, and how often it is told to.
+    /// The time that a reader's new search for cards takes, and the number of times it is started.
     var firstLook = Duration.seconds(1)
     var firstLooks = 10
-    /// Everything about one command.
+    /// Everything in one command.
     var total = Duration.seconds(120)
 
     func duration(of kind: CCIDCommand.Kind) -> Duration {
@@ -34,11 +34,11 @@ struct CCIDTimeouts: Sendable {
         }
     }
 
-    /// How much longer a command of the reader's own takes than others.
+    /// Returns the additional time for a reader's own command.
     ///
-    /// - Parameter command: `FF C2 01` runs what may take 90 s (PC/SC part 3).  `FF 00 40 P2 04 T1 T2 N B` blinks N times
-    ///   for T1 and T2, tenths of a second each, and a reader with `blockingLights` answers when it is done (ACS API
-    ///   v2.04, 6.2).
+    /// - Parameter command: `FF C2 01` runs commands that may take 90 s (PC/SC part 3).  `FF 00 40 P2 04 T1 T2 N B`
+    ///   blinks N times for T1 and T2, in tenths of a second, and a reader with `blockingLights` answers afterwards
+    ///   (ACS API v2.04, 6.2).
     static func extra(for command: [UInt8], _ quirks: Set<ReaderQuirk>) -> Duration {
         if command.starts(with: [0xFF, 0xC2, 0x01]) { return .seconds(80) }
         guard quirks.contains(.blockingLights), command.count >= 9, command.starts(with: [0xFF, 0x00, 0x40]) else {

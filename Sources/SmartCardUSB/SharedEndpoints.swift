@@ -1,10 +1,10 @@
 import USBDevices
 import Waiting
 
-/// The bulk endpoints of a reader that takes commands for several slots at once (bMaxCCIDBusySlots, USB CCID 1.10, 5.1), shared
-/// out: a link for each slot, which has them to itself as far as it can see.
+/// The shared bulk endpoints of a reader that takes commands for several slots at once (bMaxCCIDBusySlots, USB CCID
+/// 1.10, 5.1). Each slot gets a link that behaves as its own.
 ///
-/// What goes out takes turns; what comes in goes to the slot that it names (bSlot, 6.2).
+/// Outgoing messages take turns; incoming ones go to the slot that they name (bSlot, 6.2).
 final class SharedEndpoints: Sendable {
     private struct Write {
         let bytes: [UInt8]
@@ -22,16 +22,16 @@ final class SharedEndpoints: Sendable {
         var writes: [Write] = []
         var isReading = false
         var readers: [UInt8: Reader] = [:]
-        /// Transfers that came while their slot was not reading.
+        /// Transfers that arrived while their slot was not reading.
         var early: [UInt8: [[UInt8]]] = [:]
-        /// The message that is coming: its slot, and how much of it is still to come.
+        /// The slot of the incoming message.
         var slot: UInt8 = 0
         var rest = 0
     }
 
-    /// How many transfers are kept for a slot that is not reading; older ones belong to nobody.
+    /// The number of transfers to keep for a slot that is not reading; older ones belong to no command.
     private static let mostEarly = 16
-    /// How late a slot may learn that its time is over.
+    /// The greatest delay after which a slot learns that its time is over.
     private static let slice = Duration.milliseconds(100)
 
     fileprivate let base: any USBLink
@@ -41,7 +41,7 @@ final class SharedEndpoints: Sendable {
     private let readSize: Int
     private let state = Lock(State())
 
-    /// - Parameter readSize: of one transfer, enough for the longest message.
+    /// - Parameter readSize: the size of one transfer, enough for the longest message.
     init(_ base: any USBLink, _ function: CCIDFunction, readSize: Int) {
         (self.base, bulkIn, bulkOut) = (base, function.bulkIn, function.bulkOut)
         (packetSize, self.readSize) = (function.packetSize, readSize)
@@ -108,14 +108,14 @@ final class SharedEndpoints: Sendable {
         }
     }
 
-    /// Who is to be told what.
+    /// Returns the completions to call and their results.
     private func take(
         _ result: Result<[UInt8], USBStatus>, _ state: inout State
     ) -> [(Reader, Result<[UInt8], USBStatus>)] {
         var told: [(Reader, Result<[UInt8], USBStatus>)] = []
         switch result {
         case .success(let bytes):
-            // An empty transfer may follow a message that is a multiple of the packet size.
+            // An empty transfer may follow a message whose length is a multiple of the packet size.
             guard !bytes.isEmpty else { break }
             if state.rest == 0, bytes.count >= CCIDAnswer.headerSize {
                 (state.slot, state.rest) = (bytes[5], CCIDAnswer.length(bytes))

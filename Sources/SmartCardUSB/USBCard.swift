@@ -1,12 +1,12 @@
 public import SmartCard
 import Waiting
 
-/// A connection to a card in a reader that this process drives itself.
+/// A connection to a card in a reader that only this process drives.
 ///
-/// Calls from several tasks take turns.  A call whose task is cancelled returns at once with `CancellationError`.  What
-/// it began at the card is aborted (USB CCID 1.10, 5.3.1) unless the reader cannot (``ReaderQuirk/noAbort``) or passes
-/// T=1 blocks on, whose exchange runs to its end; the next call waits for either.  What a cancelled command has done to
-/// the card is not known.  A connection that is let go leaves the card as it is.
+/// Calls from several tasks take turns.  A call whose task is cancelled throws `CancellationError` at once.  Its
+/// exchange with the card is aborted (USB CCID 1.10, 5.3.1), unless the reader cannot abort (``ReaderQuirk/noAbort``)
+/// or passes on T=1 blocks; such an exchange runs to its end.  The next call waits in both cases.  The effect of a
+/// cancelled command on the card is unknown.  A connection that is released leaves the card as it is.
 public final class USBCard: CardConnection {
     public let reader: USBReader
     public let transmissionProtocol: TransmissionProtocol
@@ -24,7 +24,7 @@ public final class USBCard: CardConnection {
 
     public var atr: ATR { lastATR.withLock { $0 } }
 
-    /// Sends a command APDU: of up to extended length where the reader's exchange level allows it, else of short length.
+    /// Sends a command APDU, of extended length if the reader's exchange level allows it, else of short length.
     public func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
         let answer = try await transmit(bytes: command.bytes)
         guard answer.count >= 2 else {
@@ -33,7 +33,7 @@ public final class USBCard: CardConnection {
         return try ResponseAPDU(answer)
     }
 
-    /// Sends bytes that need not be an APDU and returns the answer as it is, status word or not.
+    /// Sends bytes that need not be an APDU and returns the unmodified answer, with or without a status word.
     ///
     /// - Throws: `CardError` of kind `noAnswer` if the answer is empty: readers report a silent card as success.
     public func transmit(bytes command: [UInt8]) async throws -> [UInt8] {

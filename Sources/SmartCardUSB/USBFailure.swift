@@ -2,9 +2,9 @@ import SmartCard
 import USBDevices
 
 extension CardError {
-    /// Why the bus cannot be used, or a reader on it cannot be opened.
+    /// Explains why the bus cannot be used, or a reader on it cannot be opened.
     ///
-    /// - Parameter device: the reader; nil where all devices are meant.
+    /// - Parameter device: the reader; nil for all devices.
     init(_ error: USBError, opening device: USBDevice? = nil) {
         let node = device?.node ?? "/dev/bus/usb"
         switch error.obstacle {
@@ -29,7 +29,7 @@ extension CardError {
         }
     }
 
-    /// What a transfer that failed means.
+    /// Explains a failed transfer.
     init(_ status: USBStatus) {
         switch status {
         case .noDevice: self.init(.readerGone, cause: status)
@@ -45,7 +45,7 @@ extension CardError {
 }
 
 extension USBBus {
-    /// Opens a reader, with errors that say what to do about it.
+    /// Opens a reader, with errors that name the remedy.
     func open(_ device: USBDevice, as function: CCIDFunction) async throws(CardError) -> any USBLink {
         do {
             return try await open(device, interface: function.interface)

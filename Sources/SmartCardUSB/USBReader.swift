@@ -2,30 +2,31 @@ public import SmartCard
 package import USBDevices
 import Waiting
 
-/// A reader on the USB, driven by this process without pcscd: one slot of it.
+/// One slot of a USB reader that this process drives without pcscd.
 ///
-/// It is opened when it is first used, and claimed for this process alone until ``close()``, or until the reader, its
-/// cards and its streams have been let go.  A kernel driver that held it gets it back then.  Readers with the same
-/// ``id`` share one claim.
+/// The first use opens the reader and claims it for this process.  The claim lasts until ``close()``, or until the
+/// reader, its cards and its streams are released; a kernel driver that held the reader then gets it back.  Readers
+/// with the same ``id`` share one claim.
 ///
-/// A reader that was unplugged and plugged in again at its place is opened anew by the next call.
+/// If a reader was unplugged and plugged in again at its place, the next call opens it anew.
 ///
-/// One that hangs, so that it does not even tell its slot's status, is reset over USB, once for as long as it is plugged in, and
-/// unless another of its interfaces is in use.  The command throws `CardError` of kind `readerTimeout` that says so, and is not
-/// sent again; the streams of its slots end with the same error, its cards with them; the next call opens it anew.
+/// A reader hangs if it does not even report its slot status.  It is then reset over USB, at most once while it is
+/// plugged in, and only if no other interface of its device is in use.  The command throws a `CardError` of kind
+/// `readerTimeout` that says so, and is not sent again.  The streams of its slots end with the same error, and its cards
+/// with them; the next call opens it anew.
 public final class USBReader: CardReader {
     public let id: USBReaderID
     public let identity: ReaderIdentity
-    /// What the reader says of itself.
+    /// The reader's description of itself.
     public let descriptor: CCIDDescriptor
-    /// How it is known to depart from what one would expect.
+    /// The reader's known departures from expected behavior.
     public let quirks: Set<ReaderQuirk>
-    /// bcdDevice, which is the firmware's version with many readers.
+    /// The bcdDevice, in many readers the firmware version.
     public let release: UInt16
-    /// The device that this is a slot of, and what may change of it when it is plugged in anew.
+    /// The device of this slot, with the facts that may change when it is plugged in anew.
     package let device: USBDevice
 
-    /// Where it is plugged in, as sysfs has it: `1-2.3`.
+    /// The place in sysfs: `1-2.3`.
     package var place: String { device.place }
 
     private let claims: InterfaceClaims
@@ -42,14 +43,13 @@ public final class USBReader: CardReader {
         self.claims = claims
     }
 
-    /// The state of the slot: the present one first, then each change as it happens.
+    /// The states of the slot: the present state first, then each change as it happens.
     ///
-    /// The reader is powered up to learn a card's ATR.  Changes come by the interrupt endpoint, without polling; a
-    /// reader that has none is asked every 400 ms.  Only this process sees the reader, so no card is ever held by
-    /// others.
+    /// The card is powered up to learn its ATR.  The interrupt endpoint reports changes without polling; a reader
+    /// without one is asked every 400 ms.  Only this process uses the reader, so `exclusivelyHeld` is always false.
     public func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable {
         AsyncThrowingStream(bufferingPolicy: .bufferingNewest(256)) { continuation in
-            // Set before anything runs that may end the stream, and never again.
+            // Set before any work starts that may end the stream, and never again.
             let end = Delivery<Void>()
             continuation.onTermination = { _ in end.deliver(.success(())) }
             Task { [self] in
@@ -58,7 +58,7 @@ public final class USBReader: CardReader {
                     guard let id = slot.states(continuation) else { return }
                     try? await end.receive {}
                     slot.removeStream(id)
-                    // Until here the stream keeps the claim.
+                    // The stream keeps the claim until here.
                     withExtendedLifetime(interface) {}
                 } catch {
                     continuation.finish(throwing: error)
@@ -67,31 +67,31 @@ public final class USBReader: CardReader {
         }
     }
 
-    /// Powers the card and connects to it.  A connection made before ends with `cardReset`.
+    /// Powers the card and connects to it.  An earlier connection ends with `cardReset`.
     public func connect() async throws -> any CardConnection {
         try await connectToCard()
     }
 
-    /// As ``connect()``.
+    /// Connects as ``connect()`` does, and returns the concrete type.
     public func connectToCard() async throws -> USBCard {
         let (interface, slot) = try await open()
         return USBCard(reader: self, interface: interface, slot: slot, session: try await slot.connect())
     }
 
-    /// Sends a command to the reader itself: by XfrBlock where the reader is known to take it so (class FF, ACR122U),
-    /// else by Escape.
+    /// Sends a command to the reader itself: by XfrBlock if the reader is known to accept it (class FF, ACR122U), else
+    /// by Escape.
     public func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
         try await open().slot.transmitToReader(command)
     }
 
-    /// Sends a command of the vendor's own by PC_to_RDR_Escape and returns its answer.
+    /// Sends a vendor-specific command by PC_to_RDR_Escape and returns its answer.
     public func escape(_ command: [UInt8]) async throws -> [UInt8] {
         try await open().slot.escape(command)
     }
 
-    /// Gives the reader back to the system, with a kernel driver that held it, and returns when that is done.  Its cards
-    /// and streams end, and those of every reader with the same ``id``; an opening that is under way is waited for.
-    /// The next call opens it anew.
+    /// Releases the reader, to a kernel driver if one held it, and returns when that is done.  Cards and streams of
+    /// every reader with the same ``id`` end; an opening in progress is waited for.  The next call opens the reader
+    /// anew.
     public func close() async {
         let interface = interface.withLock { interface in
             defer { interface = nil }
@@ -114,7 +114,7 @@ public final class USBReader: CardReader {
     }
 }
 
-/// Which reader: where it is plugged in, or its serial number if it has one.  The same each time it is plugged in.
+/// The identifier of a reader: its serial number if it has one, else its place.  It survives unplugging.
 ///
 /// As text `072F:2200@1-2#0`: vendor, product, bus and ports, slot; `072F:2200/A0123#0` with a serial number; `:1`
 /// before the `#` for an interface other than number 0.
@@ -135,9 +135,9 @@ public struct USBReaderID: Hashable, Sendable, LosslessStringConvertible {
         (self.interface, self.slot) = (interface, slot)
     }
 
-    /// Reads what ``description`` writes; nil for anything else.
+    /// Parses the form of ``description``; nil for anything else.
     public init?(_ text: String) {
-        // From the end: the slot, the interface, the place; a serial number may hold anything but #.
+        // Parses from the end: slot, interface, place.  A serial number may contain any character except #.
         guard let end = text.lastIndex(of: "#"), let slot = UInt8(text[text.index(after: end)...]) else { return nil }
         var rest = text[..<end]
         let ids = rest.prefix(9).split(separator: ":", omittingEmptySubsequences: false)

@@ -3,15 +3,15 @@ import SmartCard
 package import USBDevices
 import Waiting
 
-/// The readers on the machine's USB, for a process that drives them itself.
+/// The readers on the machine's USB, for a process that drives them directly.
 ///
 ///     for reader in try await USBReaders().readers() {
 ///         let card = try await reader.connect()
 ///         …
 ///     }
 ///
-/// Looking opens nothing and disturbs nobody; a reader is claimed when it is used.  While pcscd or the kernel's NFC
-/// driver runs, see ``USBReader``.
+/// Looking opens no device and disturbs no program; a reader is claimed on use.  If pcscd or the kernel's NFC driver is
+/// running, see ``USBReader``.
 public struct USBReaders: Sendable {
     private let claims: InterfaceClaims
 
@@ -21,14 +21,14 @@ public struct USBReaders: Sendable {
 
     init(on bus: any USBBus, timeouts: CCIDTimeouts) { claims = InterfaceClaims(bus, timeouts: timeouts) }
 
-    /// The readers that are plugged in, by bus and port; of a reader with several slots each one.
+    /// Returns the attached readers by bus and port, one for each slot.
     ///
-    /// - Throws: `CardError`, if there is no USB to look at.
+    /// - Throws: `CardError` if the machine has no usable USB.
     public func readers() async throws -> [USBReader] {
         try await claims.readers().map { USBReader($0, claims: claims) }
     }
 
-    /// The reader `id`.
+    /// Returns the reader `id`.
     ///
     /// - Throws: `CardError` of kind `readerGone` if it is not plugged in.
     public func reader(_ id: USBReaderID) async throws -> USBReader {
@@ -38,12 +38,12 @@ public struct USBReaders: Sendable {
         return reader
     }
 
-    /// Gives back every reader that this process holds, as ``USBReader/close()`` does.
+    /// Releases every reader that this process holds, as ``USBReader/close()`` does.
     package func close() async { await claims.close() }
 
-    /// Readers that come and go: first those that are there, then each change as it happens, without polling.
+    /// Readers that come and go: first the present ones, then each change as it happens, without polling.
     ///
-    /// Each call makes a stream of its own, which ends when it is let go.
+    /// Each call makes an independent stream, which ends when it is released.
     public func events() -> some AsyncSequence<USBReaderEvent, any Error> & Sendable {
         AsyncThrowingStream<USBReaderEvent, any Error>(bufferingPolicy: .bufferingNewest(4096)) { continuation in
             let task = Task { [claims] in
@@ -74,14 +74,14 @@ public struct USBReaders: Sendable {
     }
 }
 
-/// A reader has come or gone.
+/// The arrival or departure of a reader.
 public enum USBReaderEvent: Sendable {
     case attached(USBReader)
-    /// The one that ``attached(_:)`` named before.
+    /// A reader left that ``attached(_:)`` announced.
     case detached(USBReader)
 }
 
-/// A slot of a device that is present.
+/// A slot of a present device.
 struct FoundReader: Hashable, Sendable {
     let device: USBDevice
     let function: CCIDFunction
@@ -89,7 +89,7 @@ struct FoundReader: Hashable, Sendable {
     let id: USBReaderID
 
     var identity: ReaderIdentity {
-        // As pcscd has it: a device of several interfaces has one name for them all.
+        // As in pcscd: a device with several interfaces has one name for all of them.
         let interface = function.name.map { $0 == device.product ? "" : device.product == nil ? $0 : "[\($0)]" }
         let names = [device.manufacturer, device.product, interface].compactMap(\.self).filter { !$0.isEmpty }
         return ReaderIdentity(
@@ -97,7 +97,7 @@ struct FoundReader: Hashable, Sendable {
             serialNumber: device.serialNumber)
     }
 
-    /// The readers among `devices`.
+    /// Returns the readers among `devices`.
     static func all(in devices: [USBDevice]) -> [FoundReader] {
         var serialNumbers: [String: Int] = [:]
         func key(_ device: USBDevice) -> String? {
@@ -105,7 +105,7 @@ struct FoundReader: Hashable, Sendable {
         }
         for device in devices { if let key = key(device) { serialNumbers[key, default: 0] += 1 } }
         return devices.sorted { ($0.bus, $0.ports.hex) < ($1.bus, $1.ports.hex) }.flatMap { device in
-            // A serial number that several devices share is none.
+            // A serial number that several devices share identifies none of them.
             let place: USBReaderID.Place =
                 if let serialNumber = device.serialNumber, let key = key(device), serialNumbers[key] == 1,
                     Self.identifies(serialNumber)
@@ -126,7 +126,7 @@ struct FoundReader: Hashable, Sendable {
         }
     }
 
-    /// Printable, and not a filling.
+    /// Returns true for a printable serial number that is not a filler.
     private static func identifies(_ serialNumber: String) -> Bool {
         serialNumber.utf8.allSatisfy {
             (0x21...0x7E).contains($0) && $0 != UInt8(ascii: "#") && $0 != UInt8(ascii: ":")
@@ -135,7 +135,7 @@ struct FoundReader: Hashable, Sendable {
     }
 }
 
-/// The interfaces that this process has claimed, so that all who name one share it.
+/// The interfaces that this process has claimed, shared by all users of an interface.
 final class InterfaceClaims: Sendable {
     static let ofThisMachine = InterfaceClaims(LibUSBBus(), timeouts: CCIDTimeouts())
 
@@ -145,7 +145,7 @@ final class InterfaceClaims: Sendable {
     private let timeouts: CCIDTimeouts
     private let turn = Turn()
     private let open = Lock<[Key: Entry]>([:])
-    /// Readers that were reset in mid-session, as long as they are plugged in.
+    /// The attached readers that were reset in mid-session.
     private let wereReset = Lock<Set<Key>>([])
 
     private struct Key: Hashable {
@@ -160,9 +160,9 @@ final class InterfaceClaims: Sendable {
 
     private struct Entry: Sendable {
         weak var interface: CCIDInterface?
-        /// Of the interface, and after it as long as it is being given back.
+        /// The interface's link, which lasts until the interface is released completely.
         let link: any USBLink
-        /// Shared by the interfaces of a device.
+        /// The turn that the interfaces of a device share.
         let deviceTurn: Turn
     }
 
@@ -185,9 +185,9 @@ final class InterfaceClaims: Sendable {
         do { return try bus.changes() } catch { throw CardError(error) }
     }
 
-    /// The interface that `id` is a slot of, opened unless it is open.
+    /// Returns the interface of the slot `id`, opening it if necessary.
     func interface(of id: USBReaderID) async throws -> CCIDInterface {
-        // One is opened at a time, and an opening is not left half done.
+        // Interfaces are opened one at a time, and an opening always runs to its end.
         let delivery = Delivery<CCIDInterface>()
         return try await delivery.receive {
             Task {
@@ -195,7 +195,7 @@ final class InterfaceClaims: Sendable {
                     try await turn.take()
                     defer { turn.pass() }
                     let (interface, isNew) = try await openInterface(of: id)
-                    // What nobody waits for any more is closed before somebody else has his turn.
+                    // An interface that no task waits for any more is closed before the next turn.
                     if !delivery.deliver(.success(interface)), isNew { await interface.close() }
                 } catch {
                     delivery.deliver(.failure(error))
@@ -240,10 +240,10 @@ final class InterfaceClaims: Sendable {
         return (interface, true)
     }
 
-    /// Resets a reader that hangs in mid-session, once for as long as it is plugged in.  Nothing is sent again: what the
-    /// command has done is not known.
+    /// Resets a reader that hangs in mid-session, at most once while it is plugged in.  Nothing is sent again, since
+    /// the effect of the command is unknown.
     ///
-    /// - Returns: what to tell who waits for the command.
+    /// - Returns: the error for the task that waits for the command.
     private func recover(_ found: FoundReader, from interface: CCIDInterface?) async -> CardError {
         let key = Key(found)
         let givenUp = CardError(
@@ -275,7 +275,7 @@ final class InterfaceClaims: Sendable {
         return found
     }
 
-    /// Whether an interface of the same device is open: a reset would take it along.
+    /// Returns true if an interface of the same device is open: a reset would affect it.
     private func isInUse(_ key: Key) -> Bool {
         open.withLock { open in
             open.contains {
@@ -284,9 +284,9 @@ final class InterfaceClaims: Sendable {
         }
     }
 
-    /// Resets a reader that does not answer, over USB, and says so.
+    /// Resets an unresponsive reader over USB and logs it.
     ///
-    /// - Throws: `CardError` of kind `readerTimeout` if that is not possible, or the reader came back as another device.
+    /// - Throws: `CardError` of kind `readerTimeout` if that is impossible, or the reader came back as another device.
     private func reset(_ found: FoundReader) async throws {
         Self.logger.warning("a reader does not answer and is reset over USB", metadata: ["reader": "\(found.id)"])
         let link = try await bus.open(found.device, as: found.function)
@@ -300,7 +300,7 @@ final class InterfaceClaims: Sendable {
         await link.close()
     }
 
-    /// Gives back the interface that `id` is a slot of, if it is open.
+    /// Releases the interface of the slot `id`, if it is open.
     func close(_ id: USBReaderID) async {
         _ = try? await runningOn { [self] in
             try await turn.take()
@@ -310,7 +310,7 @@ final class InterfaceClaims: Sendable {
         }
     }
 
-    /// Gives back everything.
+    /// Releases all interfaces.
     func close() async {
         _ = try? await runningOn { [self] in
             try await turn.take()

@@ -1,12 +1,11 @@
 import SmartCard
 
-/// How a command APDU reaches the card through XfrBlock and the response comes back, at the reader's exchange level;
-/// apart from any I/O.
+/// The exchange of a command APDU and its response through XfrBlock, at the reader's exchange level.  Does no I/O.
 struct APDUExchange: Sendable {
-    /// What to do next.
+    /// The next step.
     enum Step: Equatable {
         case send(CCIDCommand)
-        /// All bytes of the response; none if the card was silent.
+        /// All bytes of the response; empty if the card was silent.
         case done([UInt8])
         case failed(CardError)
 
@@ -30,7 +29,7 @@ struct APDUExchange: Sendable {
     private var level: Level
     private let maximumData: Int
 
-    /// - Parameter t1: the state of the protocol, for a reader of TPDU level with a card of T=1.
+    /// - Parameter t1: the protocol's state, for a reader of TPDU level with a T=1 card.
     init(_ descriptor: CCIDDescriptor, t1: T1Protocol?) throws(CardError) {
         maximumData = descriptor.maximumData
         switch (descriptor.exchangeLevel, t1) {
@@ -43,12 +42,12 @@ struct APDUExchange: Sendable {
         }
     }
 
-    /// T=1 goes on from here with the next APDU.
+    /// The T=1 state from which the next APDU continues.
     var t1: T1Protocol? {
         if case .t1(let t1) = level { t1 } else { nil }
     }
 
-    /// The first step for `command`, a whole APDU.
+    /// Returns the first step for `command`, a complete APDU.
     mutating func start(_ command: [UInt8]) -> Step {
         switch level {
         case .wholeAPDU:
@@ -67,8 +66,7 @@ struct APDUExchange: Sendable {
         }
     }
 
-    /// The next step, after the answer to the last one.  A command that failed is no concern of this, except that a
-    /// mute card is, for T=1.
+    /// Returns the next step after an answer.  The caller handles failed commands, except a mute card in T=1.
     mutating func received(_ answer: CCIDAnswer) -> Step {
         switch level {
         case .wholeAPDU, .t0:
@@ -82,12 +80,12 @@ struct APDUExchange: Sendable {
         }
     }
 
-    /// Whether T=1 has measures against an error: silence and garbled blocks.
+    /// Returns true if T=1 can recover from `error`: silence and garbled blocks.
     func repairs(_ error: CCIDError) -> Bool {
         t1 != nil && [.mute, .parity, .overrun].contains(error)
     }
 
-    /// Tells a card of T=1 how long a field we take.
+    /// Announces our field size to a T=1 card.
     mutating func announce(ifsd: Int) -> Step {
         guard var t1 else { return .done([]) }
         defer { level = .t1(t1) }
@@ -108,9 +106,9 @@ struct APDUExchange: Sendable {
         }
     }
 
-    /// The TPDU of T=0 for an APDU (ISO/IEC 7816-3, 12.2): five header bytes and the data.
+    /// Returns the T=0 TPDU of an APDU (ISO/IEC 7816-3, 12.2): five header bytes and the data.
     ///
-    /// The Le of a case 4 command is left out; the card then answers 61xx, as it does through PC/SC.
+    /// It omits the Le of a case 4 command; the card then answers 61xx, as through PC/SC.
     private static func t0TPDU(_ bytes: [UInt8]) -> Result<[UInt8], CardError> {
         guard let command = try? CommandAPDU(bytes) else { return .success(bytes) }
         guard command.lengthCoding == .short else {
@@ -132,11 +130,11 @@ struct APDUChain: Sendable {
         static let begins: UInt8 = 0x01
         static let ends: UInt8 = 0x02
         static let continues: UInt8 = 0x03
-        /// The other side is to go on.
+        /// Invites the other side to continue.
         static let goOn: UInt8 = 0x10
     }
 
-    /// Header, Lc and Le of three bytes, and the longest data.
+    /// The header, three-byte Lc, the longest data and Le.
     static let longestCommand = 4 + 3 + 65_535 + 2
     static let longestResponse = 65_538
     static let mostParts = 10_000

@@ -1,6 +1,6 @@
 public import SmartCard
 
-/// What a reader says of itself: the functional descriptor of its CCID interface, 54 bytes (USB CCID 1.10, 5.1).
+/// The functional descriptor of a CCID interface, 54 bytes (USB CCID 1.10, 5.1): the reader's description of itself.
 public struct CCIDDescriptor: Hashable, Sendable {
     /// dwFeatures.
     public struct Features: OptionSet, Hashable, Sendable {
@@ -12,9 +12,9 @@ public struct CCIDDescriptor: Hashable, Sendable {
         public static let automaticVoltage = Features(rawValue: 0x08)
         public static let automaticClock = Features(rawValue: 0x10)
         public static let automaticBaudRate = Features(rawValue: 0x20)
-        /// The reader settles protocol and parameters all by itself.
+        /// The reader negotiates protocol and parameters by itself.
         public static let automaticParameterNegotiation = Features(rawValue: 0x40)
-        /// The reader exchanges PPS according to the parameters that it is given.
+        /// The reader exchanges PPS according to the parameters that it receives.
         public static let automaticPPS = Features(rawValue: 0x80)
         public static let clockStop = Features(rawValue: 0x100)
         public static let otherNAD = Features(rawValue: 0x200)
@@ -22,14 +22,14 @@ public struct CCIDDescriptor: Hashable, Sendable {
         public static let wakeUp = Features(rawValue: 0x10_0000)
     }
 
-    /// What XfrBlock carries, the bits 7_0000 of dwFeatures.
+    /// The content of XfrBlock, the bits 7_0000 of dwFeatures.
     public enum ExchangeLevel: Hashable, Sendable {
         case character, tpdu, shortAPDU, extendedAPDU
     }
 
     /// bcdCCID.
     public let release: UInt16
-    /// bMaxSlotIndex and one.
+    /// bMaxSlotIndex plus one.
     public let slotCount: Int
     /// bVoltageSupport: bit 0 5 V, bit 1 3 V, bit 2 1.8 V.
     public let voltages: UInt8
@@ -41,20 +41,19 @@ public struct CCIDDescriptor: Hashable, Sendable {
     /// dwDataRate and dwMaxDataRate, bit/s.
     public let dataRate: UInt32
     public let maximumDataRate: UInt32
-    /// dwMaxIFSD: the longest information field of a T=1 block that the reader takes.
+    /// dwMaxIFSD: the longest information field of a T=1 block that the reader accepts.
     public let maximumIFSD: UInt32
     public let features: Features
-    /// dwMaxCCIDMessageLength, the header of ten bytes included.
+    /// dwMaxCCIDMessageLength, including the header of ten bytes.
     public let maximumMessageLength: UInt32
     /// bPINSupport: bit 0 verification, bit 1 modification.
     public let pinSupport: UInt8
     /// bMaxCCIDBusySlots.
     public let maximumBusySlots: UInt8
 
-    /// Reads the descriptor from what follows an interface or an endpoint descriptor, where other descriptors may
-    /// stand beside it.
+    /// Finds the descriptor among those after an interface or endpoint descriptor.
     ///
-    /// - Returns: nil if none of 54 bytes is there.  The type byte is 21; vendors' interfaces have FF at times.
+    /// - Returns: nil unless one of 54 bytes is present.  Its type byte is 21; vendor interfaces may use FF.
     public init?(extra: [UInt8]) {
         var rest = extra[...]
         while let length = rest.first.map(Int.init), length >= 2, rest.count >= length {
@@ -104,9 +103,10 @@ public struct CCIDDescriptor: Hashable, Sendable {
         }
     }
 
-    /// Data bytes in one message to the reader.  No reader has less than a packet; one extended APDU is the most.
+    /// The data bytes in one message to the reader: at least a packet, even if the reader claims less; at most one
+    /// extended APDU.
     var maximumData: Int { min(max(Int(maximumMessageLength), 64), 65_554) - CCIDAnswer.headerSize }
 
-    /// The longest message that may come from the reader.  Some say less than they send.
+    /// The longest message from the reader.  Some readers claim less than they send.
     var maximumAnswer: Int { max(maximumData, 261) + CCIDAnswer.headerSize }
 }

@@ -1,22 +1,21 @@
 import SmartCard
 
-/// One command on its way through the bulk endpoints, apart from any I/O: the message that goes out, and what to make
-/// of each transfer that comes in until the answer is there.
+/// One command through the bulk endpoints: the outgoing message, and the meaning of each incoming transfer until the
+/// answer is complete.  Does no I/O.
 ///
-/// Answers to other commands are passed over; readers give some of them twice, or late (nfcpy#167, pcsc-tools#81).
+/// It skips answers to other commands; some readers send them twice or late (nfcpy#167, pcsc-tools#81).
 struct CCIDExchange: Sendable {
-    /// What to do next.
+    /// The next step.
     enum Step: Equatable {
-        /// Read on, for as long as is left.
+        /// Read on, for the remaining time.
         case read
-        /// The reader asks for time: read on, with the waiting time multiplied.
+        /// The reader requests more time: read on, with the waiting time multiplied.
         case readAnew(multiplier: UInt8)
         case done(CCIDAnswer)
         case failed(CardError.Kind, String?)
     }
 
-    /// How many answers to other commands are passed over, and how many requests for more time and empty transfers are
-    /// put up with.
+    /// The greatest number of answers to other commands that are skipped, of time extensions, and of empty transfers.
     static let mostStrangers = 10
     static let mostExtensions = 600
     static let mostEmptyTransfers = 16
@@ -25,7 +24,7 @@ struct CCIDExchange: Sendable {
     private(set) var command: CCIDCommand.Kind
     private var sequence: UInt8
     private let slot: UInt8
-    /// Whether the reader may answer with the bSeq before this one.
+    /// True if the reader may answer with the previous bSeq.
     private var toleratesSequenceBehind: Bool
     private var assembler: FrameAssembler
     private var strangers = 0
@@ -43,15 +42,14 @@ struct CCIDExchange: Sendable {
         assembler = FrameAssembler(packetSize: packetSize, maximum: maximumAnswer)
     }
 
-    /// Another command to the same slot takes the place of this one, whose answer is not wanted any more; half of it may
-    /// have come.
+    /// Replaces this command by another to the same slot.  Its answer, of which half may have arrived, is dropped.
     mutating func replace(with command: CCIDCommand, sequence: UInt8) {
         message = command.bytes(sequence: sequence)
         (self.command, self.sequence) = (command.kind, sequence)
         (toleratesSequenceBehind, strangers, extensions) = (false, 0, 0)
     }
 
-    /// A transfer from the bulk IN endpoint has ended with `bytes`.
+    /// Processes a transfer from the bulk IN endpoint.
     mutating func received(_ bytes: [UInt8]) -> Step {
         switch assembler.add(bytes) {
         case .incomplete: return .read
@@ -60,7 +58,7 @@ struct CCIDExchange: Sendable {
         }
     }
 
-    /// The waiting time is over.
+    /// Processes the end of the waiting time.
     mutating func timedOut() -> Step {
         strangers > 0 ? .failed(.malformedAnswer, "answers to other commands only") : .failed(.readerTimeout, nil)
     }
@@ -90,10 +88,10 @@ struct CCIDExchange: Sendable {
     }
 }
 
-/// Puts messages together from transfers of the bulk IN endpoint.
+/// Assembles messages from transfers of the bulk IN endpoint.
 ///
-/// A transfer that is no multiple of the packet size ends a message (USB 2.0, 5.8.3), a multiple may end it, and an
-/// empty one may follow.
+/// A transfer whose length is not a multiple of the packet size ends a message (USB 2.0, 5.8.3).  A multiple may end
+/// it, and an empty transfer may follow.
 struct FrameAssembler: Sendable {
     enum Result: Equatable {
         case incomplete

@@ -1,6 +1,6 @@
 import SmartCard
 
-/// A message from the host to a reader, without what the pipe adds to it (USB CCID 1.10, 6.1).
+/// A message from the host to a reader, without bSeq and length, which the pipe adds (USB CCID 1.10, 6.1).
 struct CCIDCommand: Hashable, Sendable {
     /// bMessageType.
     struct Kind: RawRepresentable, Hashable, Sendable {
@@ -15,7 +15,7 @@ struct CCIDCommand: Hashable, Sendable {
         static let xfrBlock = Kind(rawValue: 0x6F)
         static let abort = Kind(rawValue: 0x72)
 
-        /// The message that answers this one (6.2).
+        /// The type of the answer (6.2).
         var answer: CCIDAnswer.Kind {
             switch self {
             case .iccPowerOn, .xfrBlock: .dataBlock
@@ -28,7 +28,7 @@ struct CCIDCommand: Hashable, Sendable {
 
     var kind: Kind
     var slot: UInt8
-    /// The three bytes that mean something else in each message.
+    /// The three bytes whose meaning depends on the message.
     var parameters: SIMD3<UInt8>
     var data: [UInt8]
 
@@ -41,7 +41,7 @@ struct CCIDCommand: Hashable, Sendable {
         self.data = data
     }
 
-    /// The message, numbered `sequence` (bSeq).
+    /// Returns the encoded message with `sequence` as bSeq.
     func bytes(sequence: UInt8) -> [UInt8] {
         let length = UInt32(truncatingIfNeeded: data.count)
         func byte(_ shift: UInt32) -> UInt8 { UInt8(truncatingIfNeeded: length >> shift) }
@@ -60,7 +60,7 @@ extension CCIDCommand {
         CCIDCommand(.setParameters, parameters: (parameters.protocolNumber, 0, 0), data: parameters.bytes)
     }
 
-    /// How many times as long as others this may take: bBWI.
+    /// The multiple of the usual time that this command may take: bBWI.
     var waitingTimes: Int { kind == .xfrBlock ? max(Int(parameters.x), 1) : 1 }
 
     /// - Parameter waitingIntegers: bBWI.
@@ -102,36 +102,36 @@ struct CCIDAnswer: Hashable, Sendable {
     let sequence: UInt8
     let cardStatus: CardStatus
     let commandStatus: CommandStatus
-    /// Read it when the command failed, and not otherwise: readers leave their last error standing there.  In a time
-    /// extension it is a multiplier of the waiting time.
+    /// The bError.  Valid only after a failed command: readers keep their last error there.  In a time extension it
+    /// multiplies the waiting time.
     let error: CCIDError
     /// The last header byte: bChainParameter, bClockStatus or bProtocolNum.
     let last: UInt8
     var data: [UInt8]
 
-    /// - Returns: nil unless there is a header and dwLength counts the bytes after it.
+    /// - Returns: nil unless there is a header and dwLength is the number of bytes after it.
     init?(_ bytes: [UInt8]) {
         guard bytes.count >= Self.headerSize, Self.length(bytes) == bytes.count else { return nil }
         kind = Kind(rawValue: bytes[0])
         slot = bytes[5]
         sequence = bytes[6]
         cardStatus = CardStatus(rawValue: bytes[7] & 0x03) ?? .unknown
-        // Both bits set is reserved.
+        // The value with both bits set is reserved.
         commandStatus = CommandStatus(rawValue: bytes[7] & 0xC0) ?? .failed
         error = CCIDError(rawValue: bytes[8])
         last = bytes[9]
         data = Array(bytes[Self.headerSize...])
     }
 
-    /// The length of the whole message whose first ten bytes these are.
+    /// Returns the length of the whole message that begins with these ten bytes.
     static func length(_ header: [UInt8]) -> Int {
         headerSize + Int(header[1]) + Int(header[2]) << 8 + Int(header[3]) << 16 + Int(header[4]) << 24
     }
 }
 
-/// bError of a command that failed, such as `ICC mute FE` (USB CCID 1.10, table 6.2-2).
+/// The bError of a failed command, such as `ICC mute FE` (USB CCID 1.10, table 6.2-2).
 ///
-/// Open: a value without a name is kept and printed as it is.
+/// Open: unknown values are kept and printed as numbers.
 public struct CCIDError: RawRepresentable, Error, Hashable, Sendable {
     public var rawValue: UInt8
 
@@ -163,7 +163,7 @@ public struct CCIDError: RawRepresentable, Error, Hashable, Sendable {
     /// The reader has no such slot: byte 5 of the message is bad.
     public static let noSuchSlot = CCIDError(rawValue: 0x05)
 
-    /// What a failed exchange comes to.
+    /// The kind of `CardError` for this error.
     var kind: CardError.Kind {
         switch self {
         case .mute, .noDataExchanged: .noAnswer

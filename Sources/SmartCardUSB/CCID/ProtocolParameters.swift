@@ -1,7 +1,6 @@
 import SmartCard
 
-/// What SetParameters tells a reader about the protocol with a card (USB CCID 1.10, 6.1.7), taken from the card's ATR
-/// (ISO/IEC 7816-3, 8.3 and 11.4).
+/// The protocol parameters in SetParameters (USB CCID 1.10, 6.1.7), from the card's ATR (ISO/IEC 7816-3, 8.3 and 11.4).
 struct ProtocolParameters: Hashable, Sendable {
     let transmissionProtocol: TransmissionProtocol
     /// TA1: clock rate conversion and baud rate adjustment, 11 if absent.
@@ -13,19 +12,19 @@ struct ProtocolParameters: Hashable, Sendable {
     private let waitingIntegers: UInt8
     /// IFSC of T=1 (TAi), 1 to 254.
     let ifsc: UInt8
-    /// Whether T=1 blocks end with a CRC instead of an LRC.
+    /// True if T=1 blocks end with a CRC instead of an LRC.
     let usesCRC: Bool
 
     var protocolNumber: UInt8 { transmissionProtocol == .t0 ? 0 : 1 }
 
-    /// - Parameter fd: the speed to use, if not that of the ATR.
+    /// - Parameter fd: overrides the speed in the ATR.
     init(_ atr: ATR, _ transmissionProtocol: TransmissionProtocol, fd: UInt8? = nil) {
         self.transmissionProtocol = transmissionProtocol
         let global = atr.interfaceGroups.first
         self.fd = fd ?? global?.ta ?? 0x11
         isInverse = atr.convention == .inverse
         guardTime = global?.tc ?? 0
-        // Specific interface bytes are those from the second TD on that names T.
+        // Specific interface bytes begin at the second TD that names T.
         let specific = atr.interfaceGroups.dropFirst(2).first { $0.t == 1 }
         if transmissionProtocol == .t0 {
             waitingIntegers = atr.interfaceGroups.dropFirst().first?.tc ?? 0x0A
@@ -46,7 +45,7 @@ struct ProtocolParameters: Hashable, Sendable {
             : [fd, 0x10 | convention | (usesCRC ? 0x01 : 0x00), guardTime, waitingIntegers, 0x00, ifsc, 0x00]
     }
 
-    /// How long a card of T=1 may take for a block: until it begins, BWT, and for 260 characters (ISO/IEC 7816-3, 11.4.3).
+    /// Returns the longest time for a T=1 block: BWT until it begins, plus 260 characters (ISO/IEC 7816-3, 11.4.3).
     ///
     /// - Parameter kilohertz: the clock.
     func timeForABlock(kilohertz: UInt32) -> Duration {
@@ -58,7 +57,7 @@ struct ProtocolParameters: Hashable, Sendable {
         return .microseconds(Int64(microseconds)) + .seconds(1)
     }
 
-    /// bit/s at a clock of `kilohertz` (ISO/IEC 7816-3, tables 7 and 8); nil for reserved values.
+    /// Returns the bit/s at a clock of `kilohertz` (ISO/IEC 7816-3, tables 7 and 8); nil for reserved values.
     static func rate(fd: UInt8, kilohertz: UInt32) -> UInt64? {
         let f = [372, 372, 558, 744, 1116, 1488, 1860, 0, 0, 512, 768, 1024, 1536, 2048, 0, 0] as [UInt64]
         let d = [0, 1, 2, 4, 8, 16, 32, 64, 12, 20, 0, 0, 0, 0, 0, 0] as [UInt64]
@@ -67,26 +66,26 @@ struct ProtocolParameters: Hashable, Sendable {
     }
 }
 
-/// Which protocol and speed to use with a card, and how to get there.
+/// The protocol and speed for a card, and the steps to set them.
 struct ProtocolChoice: Hashable, Sendable {
     let parameters: ProtocolParameters
-    /// The PPS request to send before, if any (ISO/IEC 7816-3, 9).
+    /// The PPS request to send first, if any (ISO/IEC 7816-3, 9).
     let pps: [UInt8]?
-    /// Whether the reader is to be told.
+    /// True if the reader must receive the parameters.
     let setsParameters: Bool
 
-    /// - Throws: `CardError` of kind `protocolMismatch` if the reader speaks none of the card's protocols.
+    /// - Throws: `CardError` of kind `protocolMismatch` if the reader supports none of the card's protocols.
     init(_ atr: ATR, _ descriptor: CCIDDescriptor) throws(CardError) {
         let offered = atr.protocols.compactMap { $0 == 0 ? TransmissionProtocol.t0 : $0 == 1 ? .t1 : nil }
-        // TA2: the card is in specific mode, without a choice (ISO/IEC 7816-3, 8.3).
+        // TA2: the card is in specific mode and offers no choice (ISO/IEC 7816-3, 8.3).
         let ta2 = atr.interfaceGroups.dropFirst().first?.ta
-        // A contactless card's ATR is the reader's making: it names T=0 first and means T=1 (PC/SC part 3, 3.1.3.2.3).
+        // The reader makes up a contactless card's ATR: it names T=0 first but means T=1 (PC/SC part 3, 3.1.3.2.3).
         let preferred = atr.contactless == nil ? offered : offered.filter { $0 == .t1 } + offered
         let candidates = ta2 == nil ? preferred : Array(offered.prefix(1))
         let handlesAPDUs = descriptor.exchangeLevel == .shortAPDU || descriptor.exchangeLevel == .extendedAPDU
         guard
             let chosen = candidates.first(where: descriptor.speaks)
-                // The reader has come to terms with the card, whatever its ATR.
+                // The reader has negotiated with the card, whatever the ATR says.
                 ?? (handlesAPDUs ? [.t1, .t0].first(where: descriptor.speaks) ?? .t1 : nil)
         else { throw CardError(.protocolMismatch) }
 

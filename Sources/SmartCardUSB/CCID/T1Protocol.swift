@@ -1,10 +1,10 @@
 import SmartCard
 
-/// The host's side of the block protocol T=1 (ISO/IEC 7816-3, 11), apart from any I/O.
+/// The host's side of the block protocol T=1 (ISO/IEC 7816-3, 11).  Does no I/O.
 ///
-/// It holds between APDUs what the protocol remembers: the sequence numbers and the field sizes.
+/// It keeps the protocol's state between APDUs: sequence numbers and field sizes.
 struct T1Protocol: Sendable {
-    /// What to do next.
+    /// The next step.
     enum Step: Equatable {
         /// Send a block.  `waitingTime` multiplies the block waiting time, once.
         case send([UInt8], waitingTime: UInt8 = 0)
@@ -12,13 +12,13 @@ struct T1Protocol: Sendable {
         case failed(CardError.Kind, String)
     }
 
-    /// How often something is tried before the next measure (ISO/IEC 7816-3, 11.6.3.2, rule 7.4).
+    /// The number of attempts before the next measure (ISO/IEC 7816-3, 11.6.3.2, rule 7.4).
     static let mostAttempts = 3
-    /// More than one APDU can bring.
+    /// A limit above the longest response of one APDU.
     static let longestResponse = 65_538
     static let mostSupervisoryBlocks = 1000
 
-    /// The longest information field that the card takes, and that we take.
+    /// The longest information field that the card accepts.
     private(set) var ifsc: Int
     private(set) var ifsd: Int
     private let usesCRC: Bool
@@ -26,10 +26,10 @@ struct T1Protocol: Sendable {
     private var ns: UInt8 = 0
     private var nr: UInt8 = 0
 
-    // The exchange under way.
+    // The current exchange.
     private var outgoing: ArraySlice<UInt8> = []
     private var incoming: [UInt8] = []
-    /// The request that is repeated until it is answered, where none is an I-block.
+    /// The S-block request that is repeated until it is answered, while no I-block is pending.
     private var request: [UInt8] = []
     private var purpose = Purpose.command
     private var failures = 0
@@ -38,7 +38,7 @@ struct T1Protocol: Sendable {
 
     private enum Purpose { case command, fieldSize, resynchronisation }
 
-    /// - Parameter ifsd: the initial one is 32, whatever the reader could take (11.4.2).
+    /// - Parameter ifsd: initially 32, whatever the reader's maximum (11.4.2).
     init(ifsc: UInt8, usesCRC: Bool, ifsd: Int = 32) {
         self.ifsc = max(Int(ifsc), 1)
         self.usesCRC = usesCRC
@@ -47,7 +47,7 @@ struct T1Protocol: Sendable {
 
     // MARK: Starting
 
-    /// Begins to send `command`, an APDU or anything else.
+    /// Starts sending `command`, an APDU or other bytes.
     mutating func start(_ command: [UInt8]) -> Step {
         begin(.command)
         outgoing = command[...]
@@ -55,7 +55,7 @@ struct T1Protocol: Sendable {
         return .send(informationBlock)
     }
 
-    /// Tells the card how long a field we take (11.4.2).  ``ifsd`` changes when it has agreed.
+    /// Announces our field size to the card (11.4.2).  ``ifsd`` changes once the card agrees.
     mutating func announce(ifsd: Int) -> Step {
         let size = UInt8(clamping: min(max(ifsd, 1), 254))
         begin(.fieldSize)
@@ -71,7 +71,7 @@ struct T1Protocol: Sendable {
 
     // MARK: Receiving
 
-    /// A block, or whatever has come in place of one.
+    /// Processes a block, or other bytes in its place.
     mutating func received(_ bytes: [UInt8]) -> Step {
         guard let block = parse(bytes) else { return repair(asking: .checkError) }
         switch block.kind {
@@ -81,13 +81,13 @@ struct T1Protocol: Sendable {
         }
     }
 
-    /// The card was silent (rule 7.1).
+    /// Processes the card's silence (rule 7.1).
     mutating func receivedNothing() -> Step { repair(asking: .otherError) }
 
     private mutating func receivedInformation(_ data: ArraySlice<UInt8>, _ sequence: UInt8, _ more: Bool) -> Step {
         guard purpose == .command, sequence == nr else { return repair(asking: .otherError) }
         if !outgoing.isEmpty {
-            // An I-block acknowledges our last one; before that it has no place.
+            // An I-block acknowledges our last one; it is out of place earlier.
             guard pendingIsLast else { return repair(asking: .otherError) }
             acknowledge()
         }
@@ -100,10 +100,10 @@ struct T1Protocol: Sendable {
         return more ? .send(ready(.noError)) : .done(incoming)
     }
 
-    /// R-block: the card waits for I-block number `sequence` (rules 2 and 7.2).
+    /// Processes an R-block: the card waits for I-block number `sequence` (rules 2 and 7.2).
     private mutating func receivedReady(_ sequence: UInt8) -> Step {
         guard purpose == .command else { return repair(asking: .otherError) }
-        // Our whole command has got there: the card means our acknowledgement of its last block.
+        // Our command has arrived completely: the card means our acknowledgment of its last block.
         guard !outgoing.isEmpty else { return nextMeasure() ?? .send(ready(.noError)) }
         if sequence == ns { return nextMeasure() ?? .send(informationBlock) }
         guard !pendingIsLast else { return repair(asking: .otherError) }
@@ -120,7 +120,7 @@ struct T1Protocol: Sendable {
         }
         switch pcb {
         case SBlock.resynchResponse where purpose == .resynchronisation:
-            // Both sides begin anew (rule 6.2); the command is lost.
+            // Both sides restart (rule 6.2); the command is lost.
             (ns, nr) = (0, 0)
             outgoing = []
             return .failed(.notTransacted, "T=1 had to resynchronise")
@@ -138,7 +138,7 @@ struct T1Protocol: Sendable {
             ifsc = Int(size)
             return .send(block(pcb: SBlock.ifsResponse, Array(data)))
         case SBlock.abortRequest:
-            // The card gives up its chain or ours (rule 9).  What follows the answer belongs to no command.
+            // The card aborts its chain or ours (rule 9).  Blocks after the answer belong to no command.
             outgoing = []
             return .failed(.notTransacted, "the card aborted the chain")
         default:
@@ -148,15 +148,15 @@ struct T1Protocol: Sendable {
 
     // MARK: Errors
 
-    /// The error of an R-block (11.3.2.2).
+    /// The error code in an R-block (11.3.2.2).
     private enum ReadyError: UInt8 { case noError = 0, checkError = 1, otherError = 2 }
 
-    /// Asks for the block again, or sends ours again, then resynchronises, then gives up (rule 7).
+    /// Requests the block again or repeats ours, then resynchronizes, then gives up (rule 7).
     private mutating func repair(asking error: ReadyError) -> Step {
         nextMeasure() ?? .send(purpose == .command ? ready(error) : request)
     }
 
-    /// Nil while there are attempts left.
+    /// Returns the next measure; nil while attempts are left.
     private mutating func nextMeasure() -> Step? {
         failures += 1
         guard failures >= Self.mostAttempts else { return nil }
@@ -189,11 +189,11 @@ struct T1Protocol: Sendable {
         case supervisory(UInt8)
     }
 
-    /// How much of `outgoing` the pending I-block carries, and whether that is all.
+    /// The number of bytes of `outgoing` in the pending I-block.
     private var pendingCount = 0
     private var pendingIsLast: Bool { pendingCount == outgoing.count }
 
-    /// Done once for each block: repeated, it is the same, though the card may have changed its IFSC meanwhile.
+    /// Sizes a block once: a repeated block stays the same even if the card has changed its IFSC.
     private mutating func sizePendingBlock() { pendingCount = min(outgoing.count, ifsc) }
 
     private mutating func acknowledge() {
@@ -207,7 +207,7 @@ struct T1Protocol: Sendable {
 
     private func ready(_ error: ReadyError) -> [UInt8] { block(pcb: 0x80 | nr << 4 | error.rawValue, []) }
 
-    /// NAD 00, PCB, LEN, the information field, and the check bytes.
+    /// Returns an encoded block: NAD 00, PCB, LEN, the information field, and the check bytes.
     private func block(pcb: UInt8, _ data: [UInt8]) -> [UInt8] {
         let body = [0x00, pcb, UInt8(clamping: data.count)] + data
         return body + check(body)
@@ -215,14 +215,14 @@ struct T1Protocol: Sendable {
 
     private func check(_ body: some Collection<UInt8>) -> [UInt8] {
         guard usesCRC else { return [body.reduce(0, ^)] }
-        // CRC of ISO/IEC 13239 (11.3.4), most significant byte first, not inverted, as libccid and openct have it.
+        // CRC of ISO/IEC 13239 (11.3.4), most significant byte first, not inverted, as in libccid and openct.
         let crc = body.reduce(UInt16(0xFFFF)) { crc, byte in
             (0..<8).reduce(crc ^ UInt16(byte)) { crc, _ in crc & 1 == 1 ? crc >> 1 ^ 0x8408 : crc >> 1 }
         }
         return [UInt8(crc >> 8), UInt8(crc & 0xFF)]
     }
 
-    /// - Returns: nil for what is no valid block.
+    /// - Returns: nil for an invalid block.
     private func parse(_ bytes: [UInt8]) -> (kind: BlockKind, data: ArraySlice<UInt8>)? {
         let checkSize = usesCRC ? 2 : 1
         guard bytes.count >= 3 + checkSize, bytes[2] <= 254, bytes.count == 3 + Int(bytes[2]) + checkSize else {
