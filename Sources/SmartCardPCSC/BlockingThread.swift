@@ -2,11 +2,11 @@ import Glibc
 import SmartCard
 import Waiting
 
-/// A thread of its own for calls that block, and the state that nothing else touches.
+/// A dedicated thread for blocking calls, and the state that only this thread touches.
 ///
-/// libpcsclite locks its whole library when two threads use one context, and Swift's cooperative pool must not wait.
-/// So each context lives as the state of such a thread.  Jobs run one at a time, in order.  The thread finishes the
-/// jobs it has and ends when its last reference goes, and the state goes with it, on the thread.
+/// libpcsclite locks its whole library when two threads use one context, and Swift's cooperative pool must not block.
+/// Each context is therefore the state of such a thread.  Jobs run one at a time, in order.  When its last reference
+/// goes, the thread finishes its jobs and ends; its state ends with it, on the thread.
 final class BlockingThread<State: ~Copyable>: Sendable {
     private let jobs = JobQueue<State>()
 
@@ -22,11 +22,10 @@ final class BlockingThread<State: ~Copyable>: Sendable {
 
     deinit { jobs.close() }
 
-    /// Runs `job` on the thread and returns what it returns.
+    /// Runs `job` on the thread and returns its result.
     ///
-    /// When the task is cancelled this throws `CancellationError` at once, and after `timeout` it throws the error
-    /// given there.  A job that has begun by then cannot be stopped: it runs to its end, and what it returns goes to
-    /// `abandoned`, on the thread.
+    /// A cancelled task gets `CancellationError` at once; after `timeout`, the call throws the error given for it.  A
+    /// job that has begun cannot be stopped: it runs to its end, and its result goes to `abandoned`, on the thread.
     func run<T: Sendable>(
         timeout: (after: Duration, error: CardError)? = nil,
         _ job: @escaping @Sendable (inout State) throws -> T,
@@ -45,9 +44,9 @@ final class BlockingThread<State: ~Copyable>: Sendable {
         }
     }
 
-    /// Runs `job` on the thread and returns when it is done, whether or not the task is cancelled.
+    /// Runs `job` on the thread and returns when it is done, even if the task is cancelled.
     ///
-    /// - Returns: nil if the system gave no thread.
+    /// - Returns: nil if the system provided no thread.
     func runToEnd<T: Sendable>(_ job: @escaping @Sendable (inout State) -> T) async -> T? {
         await withCheckedContinuation { continuation in
             let accepted = jobs.append { state in continuation.resume(returning: job(&state)) }
@@ -56,7 +55,7 @@ final class BlockingThread<State: ~Copyable>: Sendable {
     }
 }
 
-/// Starts a detached thread that ends with `body`; false if the system gives none.
+/// Starts a detached thread that runs `body`; returns false if the system provides none.
 func startThread(_ body: @escaping @Sendable () -> Void) -> Bool {
     let box = Unmanaged.passRetained(ThreadBody(run: body))
     var thread = pthread_t()
@@ -91,7 +90,7 @@ private final class JobQueue<State: ~Copyable>: Sendable {
 
     private let content = WaitableLock(Content())
 
-    /// False if the queue is closed.
+    /// Appends a job; returns false if the queue is closed.
     func append(_ job: @escaping Job) -> Bool {
         content.withLock { content in
             if !content.isClosed { content.jobs.append(job) }
@@ -101,7 +100,7 @@ private final class JobQueue<State: ~Copyable>: Sendable {
 
     func close() { content.withLock { $0.isClosed = true } }
 
-    /// Waits for a job; nil when there is none and never will be.
+    /// Waits for a job; returns nil when the queue is closed and empty.
     func next() -> Job? {
         content.wait { content in
             if !content.jobs.isEmpty { return .some(content.jobs.removeFirst()) }
@@ -110,9 +109,9 @@ private final class JobQueue<State: ~Copyable>: Sendable {
     }
 }
 
-/// A value behind a lock, and threads that wait for it to change.
+/// A value behind a lock, with threads that wait for it to change.
 final class WaitableLock<Value>: @unchecked Sendable {
-    // Unchecked: `value` is only touched with `mutex` held.
+    // Unchecked: `value` is accessed only with `mutex` held.
     private var value: Value
     private let mutex = UnsafeMutablePointer<pthread_mutex_t>.allocate(capacity: 1)
     private let changed = UnsafeMutablePointer<pthread_cond_t>.allocate(capacity: 1)
@@ -134,7 +133,7 @@ final class WaitableLock<Value>: @unchecked Sendable {
         mutex.deallocate()
     }
 
-    /// Runs `body` on the value and wakes every thread that waits.
+    /// Runs `body` on the value and wakes every waiting thread.
     func withLock<R>(_ body: (inout Value) throws -> R) rethrows -> R {
         pthread_mutex_lock(mutex)
         defer {
@@ -144,7 +143,7 @@ final class WaitableLock<Value>: @unchecked Sendable {
         return try body(&value)
     }
 
-    /// Blocks the thread until `body` returns something, asking it again after each change.
+    /// Blocks the thread until `body` returns a value.  Calls it again after each change.
     func wait<R>(for body: (inout Value) -> R?) -> R {
         pthread_mutex_lock(mutex)
         defer { pthread_mutex_unlock(mutex) }
@@ -154,7 +153,7 @@ final class WaitableLock<Value>: @unchecked Sendable {
         }
     }
 
-    /// Likewise, until `timeout` has passed; then nil.
+    /// Blocks the thread until `body` returns a value or `timeout` has passed; then returns nil.
     func wait<R>(atMost timeout: Duration, for body: (inout Value) -> R?) -> R? {
         var deadline = timespec()
         clock_gettime(CLOCK_MONOTONIC, &deadline)

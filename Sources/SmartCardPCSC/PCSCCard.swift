@@ -2,14 +2,14 @@ import CSmartCardPCSC
 public import SmartCard
 import Synchronization
 
-/// A connection to a card through pcscd, or to a reader if it is direct.
+/// A connection to a card through pcscd, or to the reader itself if it is direct.
 ///
-/// It has a thread and a context of its own; calls from several tasks take turns.  A call whose task is cancelled
-/// returns at once with `CancellationError`; what it began at the card runs on, and the next call waits for it.
-/// A connection that is let go disconnects by itself and leaves the card as it is.
+/// Each connection has its own thread and context; calls from several tasks take turns.  A call whose task is cancelled
+/// throws `CancellationError` at once; its exchange with the card continues, and the next call waits for it.  A
+/// connection that is released disconnects and leaves the card as it is.
 public final class PCSCCard: CardConnection {
     public let reader: PCSCReader
-    /// How long a call waits for somebody who holds the card in a transaction.
+    /// The longest wait for a program that holds the card in a transaction.
     public let sharingTimeout: Duration
 
     private let thread: BlockingThread<CardLink>
@@ -42,15 +42,15 @@ public final class PCSCCard: CardConnection {
         OpenCards.add(self)
     }
 
-    /// Empty for a direct connection to an empty slot.
+    /// The answer to reset; empty for a direct connection to an empty slot.
     public var atr: ATR { session.withLock { $0.atr } }
     public var transmissionProtocol: TransmissionProtocol { session.withLock { $0.transmissionProtocol } }
-    /// Whether it is to the reader itself.
+    /// True for a connection to the reader itself.
     fileprivate var isDirect: Bool { session.withLock { $0.sharing == .direct } }
 
-    /// Sends a command APDU of up to extended length.
+    /// Sends a command APDU, up to extended length.
     ///
-    /// While another connection is in a transaction this waits, ``sharingTimeout`` at most.
+    /// Waits while another connection is in a transaction, at most ``sharingTimeout``.
     public func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
         let answer = try await transmit(bytes: command.bytes)
         guard answer.count >= 2 else {
@@ -59,9 +59,9 @@ public final class PCSCCard: CardConnection {
         return try ResponseAPDU(answer)
     }
 
-    /// Sends bytes that need not be an APDU and returns the answer as it is, status word or not.
+    /// Sends bytes that need not be an APDU and returns the unmodified answer, with or without a status word.
     ///
-    /// - Throws: `CardError` of kind `noAnswer` if the answer is empty: drivers report a silent card as success.
+    /// - Throws: `CardError` of kind `noAnswer` if the answer is empty: drivers report a silent card as a success.
     public func transmit(bytes command: [UInt8]) async throws -> [UInt8] {
         guard command.count <= cscard_max_buffer_size_extended() else {
             throw CardError(.tooLong, "\(command.count) bytes")
@@ -78,14 +78,13 @@ public final class PCSCCard: CardConnection {
 
     /// Runs `body` while no other connection can reach the card.
     ///
-    /// The transaction ends with `body`, however `body` ends.  It keeps out other connections, of this process too,
-    /// but not other tasks on this one.  Transactions nest.
+    /// The transaction ends with `body`, however `body` ends.  It keeps out other connections, including those of this
+    /// process, but not other tasks on this connection.  Transactions nest.
     ///
     /// - Parameters:
-    ///   - timeout: how long to wait for other transactions to end; nil for ``sharingTimeout``.
-    ///   - disposition: what becomes of the card at the end.
-    /// - Throws: what `body` throws, `CardError`, or `CancellationError` if the task is cancelled while it waits to
-    ///   begin.
+    ///   - timeout: the longest wait for other transactions; nil for ``sharingTimeout``.
+    ///   - disposition: the state of the card at the end.
+    /// - Throws: the error of `body`; `CardError`; `CancellationError` if the task is cancelled while it waits to begin.
     public func withTransaction<R>(
         timeout: Duration? = nil, endingWith disposition: CardDisposition = .leave,
         isolation: isolated (any Actor)? = #isolation,
@@ -99,18 +98,18 @@ public final class PCSCCard: CardConnection {
             _ = await end(disposition)
             throw error
         }
-        // Where the card is to stay as it is, nothing is lost when it has left.
+        // If the card may stay as it is, its absence at the end is no error.
         if let error = await end(disposition), disposition != .leave { throw error }
         return result
     }
 
-    /// Begins what ``disconnect(_:)`` ends at the latest.
+    /// Begins a transaction, which ``disconnect(_:)`` ends at the latest.
     func beginTransaction(timeout: Duration? = nil, isolation: isolated (any Actor)? = #isolation) async throws {
         let timeout = timeout ?? sharingTimeout
         try await whileHeldByOthers(atMost: timeout) {
             let held = (after: timeout + .seconds(1), error: CardError(.sharing))
             try await perform(.transaction, timeout: held) { handle throws(PCSCStatus) in
-                // SCardBeginTransaction waits inside the library, always.  So it is asked first whether it would.
+                // SCardBeginTransaction always waits inside the library, so first ask whether it would wait.
                 do throws(PCSCStatus) {
                     _ = try handle.attribute(PCSCAttribute<String>.friendlyName.id)
                 } catch .sharingViolation {
@@ -142,9 +141,9 @@ public final class PCSCCard: CardConnection {
         try await reconnect(sharing: sharing, protocols: protocols, initialization: .powerOff)
     }
 
-    /// Connects anew on the same connection, as is due after `CardError.Kind.cardReset`.
+    /// Connects anew on the same connection, as required after `CardError.Kind.cardReset`.
     ///
-    /// - Parameter initialization: what happens to the card first: nothing, a warm reset, or power off and on.
+    /// - Parameter initialization: the action on the card: none, a warm reset, or power off and on.
     public func reconnect(
         sharing: CardSharing = .shared, protocols: CardProtocols = .any, initialization: CardDisposition = .leave
     ) async throws {
@@ -159,12 +158,12 @@ public final class PCSCCard: CardConnection {
         }
     }
 
-    /// Disconnects.  Waits for the exchange that is under way, if any, cancelled or not.
+    /// Disconnects.  Waits for the exchange in progress, if any, even if it was cancelled.
     public func disconnect(_ disposition: CardDisposition) async {
         _ = await thread.runToEnd { $0.disconnect(disposition) }
     }
 
-    /// What pcscd says of the card now.
+    /// Returns pcscd's current view of the card.
     public func status() async throws -> PCSCCardStatus {
         let status = try await perform(.status) { handle throws(PCSCStatus) in try handle.status() }
         ReaderWatch.shared.verify()
@@ -178,7 +177,7 @@ public final class PCSCCard: CardConnection {
 
     /// Sends a control code to the driver, such as those of ``features()``.
     ///
-    /// - Throws: `CardError` of kind `unsupported` where the driver does not take the code.
+    /// - Throws: `CardError` of kind `unsupported` if the driver does not accept the code.
     public func control(_ code: UInt32, _ input: [UInt8] = []) async throws -> [UInt8] {
         guard input.count <= cscard_max_buffer_size_extended() else {
             throw CardError(.tooLong, "\(input.count) bytes")
@@ -189,7 +188,7 @@ public final class PCSCCard: CardConnection {
         }
     }
 
-    /// The raw value of an attribute; nil if the driver has none.
+    /// Returns the raw value of an attribute; nil if the driver has none.
     public func attribute(_ id: UInt32) async throws -> [UInt8]? {
         do {
             return try await whileHeldByOthers(atMost: sharingTimeout) {
@@ -222,31 +221,31 @@ public final class PCSCCard: CardConnection {
     }
 }
 
-/// What pcscd says of a card.
+/// Pcscd's view of a card.
 public struct PCSCCardStatus: Hashable, Sendable {
-    /// SCARD_PRESENT, SCARD_POWERED, … of SCardStatus.
+    /// The flags of SCardStatus: SCARD_PRESENT, SCARD_POWERED, ….
     public struct State: OptionSet, Hashable, Sendable {
         public var rawValue: UInt32
         public init(rawValue: UInt32) { self.rawValue = rawValue }
 
         public static let absent = State(rawValue: UInt32(SCARD_ABSENT))
         public static let present = State(rawValue: UInt32(SCARD_PRESENT))
-        /// In position, not powered; pcscd means a mute card.
+        /// In position, not powered; pcscd uses it for a mute card.
         public static let swallowed = State(rawValue: UInt32(SCARD_SWALLOWED))
         public static let powered = State(rawValue: UInt32(SCARD_POWERED))
-        /// Reset, and no protocol chosen yet.
+        /// Reset, with no protocol chosen yet.
         public static let negotiable = State(rawValue: UInt32(SCARD_NEGOTIABLE))
         public static let specific = State(rawValue: UInt32(SCARD_SPECIFIC))
     }
 
     public let state: State
-    /// Insertions and removals so far, modulo 65,536: another number means another card.
+    /// The number of insertions and removals, modulo 65,536: a different number means a different card.
     public let eventCount: UInt16
     public let transmissionProtocol: TransmissionProtocol
     public let atr: ATR
 }
 
-/// What the thread of a ``PCSCCard`` holds.
+/// The state of a ``PCSCCard``'s thread.
 private struct CardLink: ~Copyable {
     private var handle: SCardHandle?
 
@@ -254,7 +253,7 @@ private struct CardLink: ~Copyable {
         _ reader: String, _ sharing: CardSharing, _ protocols: CardProtocols
     ) throws(CardError) -> (ATR, TransmissionProtocol) {
         handle = try SCardHandle(reader, sharing, protocols)
-        // A direct connection has no card that it could fail for.
+        // Over a direct connection, no card can have caused the failure.
         return sharing == .direct
             ? (ATR([]), .raw) : try use(.connect) { handle throws(PCSCStatus) in try handle.activeCard() }
     }
@@ -286,7 +285,7 @@ extension SCardHandle {
     }
 }
 
-/// The connections of this process, so that a command to the reader can use the one that keeps all others out.
+/// The connections of this process, so that a command to the reader can use the one that holds the reader exclusively.
 enum OpenCards {
     private struct Entry: Sendable {
         weak var card: PCSCCard?
@@ -301,7 +300,7 @@ enum OpenCards {
         }
     }
 
-    /// Those to the card in `reader`.
+    /// Returns the connections to the card in `reader`.
     static func on(_ reader: String) -> [PCSCCard] {
         entries.withLock { $0.compactMap(\.card) }.filter { $0.reader.name == reader && !$0.isDirect }
     }

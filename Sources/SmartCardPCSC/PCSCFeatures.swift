@@ -1,11 +1,11 @@
 import CSmartCardPCSC
 public import SmartCard
 
-/// An attribute of a reader or card, and how its bytes are read (PC/SC part 3, 3.1.2).
+/// An attribute of a reader or card, with the decoding of its bytes (PC/SC part 3, 3.1.2).
 public struct PCSCAttribute<Value: Sendable>: Sendable {
-    /// Class in the high, tag in the low 16 bits.
+    /// The identifier: class in the high, tag in the low 16 bits.
     public let id: UInt32
-    /// Reads the value; nil if the bytes are none.
+    /// Decodes the value; returns nil for invalid bytes.
     let decode: @Sendable ([UInt8]) -> Value?
 
     public init(id: UInt32, decode: @escaping @Sendable ([UInt8]) -> Value?) {
@@ -23,7 +23,7 @@ extension PCSCAttribute<String> {
     public static let vendorName = Self(cscard_attr_vendor_name(), text)
     /// The model.
     public static let model = Self(cscard_attr_vendor_ifd_type(), text)
-    /// Many readers have none.
+    /// The serial number, which many readers lack.
     public static let serialNumber = Self(cscard_attr_vendor_ifd_serial_no(), text)
     /// The reader's name in pcscd.
     public static let friendlyName = Self(cscard_attr_device_friendly_name(), text)
@@ -40,23 +40,23 @@ extension PCSCAttribute<Int> {
 }
 
 extension PCSCAttribute<Bool> {
-    /// Whether a card is in the slot.
+    /// True if a card is in the slot.
     public static let isCardPresent = Self(cscard_attr_icc_presence()) { number($0).map { $0 != 0 } }
-    /// Whether the card is active.
+    /// True if the card is active.
     public static let isCardActive = Self(cscard_attr_icc_interface_status()) { number($0).map { $0 != 0 } }
 }
 
 extension PCSCAttribute<PCSCDriverVersion> {
-    /// The version of the reader as its driver tells it.
+    /// The reader's version according to its driver.
     public static let readerVersion = Self(cscard_attr_vendor_ifd_version()) { number($0).map(PCSCDriverVersion.init) }
 }
 
 extension PCSCAttribute<PCSCChannelID> {
-    /// Where the reader is attached.
+    /// The channel to the reader.
     public static let channelID = Self(cscard_attr_channel_id()) { number($0).map(PCSCChannelID.init) }
 }
 
-/// A version, `MMmmbbbb` as a number.
+/// A version, as the number `MMmmbbbb`.
 public struct PCSCDriverVersion: RawRepresentable, Hashable, Sendable, CustomStringConvertible {
     public var rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -67,24 +67,24 @@ public struct PCSCDriverVersion: RawRepresentable, Hashable, Sendable, CustomStr
     public var description: String { "\(major).\(minor).\(build)" }
 }
 
-/// A channel, `DDDDCCCC` as a number: its type, and which one it is.
+/// A channel, as the number `DDDDCCCC`: type and number.
 public struct PCSCChannelID: RawRepresentable, Hashable, Sendable {
     public var rawValue: UInt32
     public init(rawValue: UInt32) { self.rawValue = rawValue }
 
     /// 0x0020 for USB.
     public var type: UInt16 { UInt16(truncatingIfNeeded: rawValue >> 16) }
-    /// For USB the bus in the high, the device address in the low byte.
+    /// For USB, the bus in the high and the device address in the low byte.
     public var number: UInt16 { UInt16(truncatingIfNeeded: rawValue) }
 }
 
-/// Text up to its first zero.
+/// Decodes text up to its first null byte.
 @Sendable private func text(_ bytes: [UInt8]) -> String? {
     let text = String(decoding: bytes.prefix { $0 != 0 }, as: UTF8.self)
     return text.isEmpty ? nil : text
 }
 
-/// A number of one to four bytes in the order of the machine.
+/// Decodes a number of one to four bytes in native byte order.
 @Sendable private func number(_ bytes: [UInt8]) -> UInt32? {
     guard (1...4).contains(bytes.count) else { return nil }
     #if _endian(big)
@@ -95,7 +95,7 @@ public struct PCSCChannelID: RawRepresentable, Hashable, Sendable {
 }
 
 extension PCSCCard {
-    /// An attribute; nil if the driver does not tell it or tells nonsense.
+    /// Returns an attribute; nil if the driver does not provide it or provides invalid bytes.
     ///
     ///     try await card.attribute(.vendorName)
     public func attribute<Value>(_ attribute: PCSCAttribute<Value>) async throws -> Value? {
@@ -103,7 +103,7 @@ extension PCSCCard {
     }
 }
 
-/// What a reader can do beyond commands to a card (PC/SC part 10, 2.3).  Open: a tag without a name is kept.
+/// A capability of a reader beyond commands to a card (PC/SC part 10, 2.3).  Open: unknown tags are kept.
 public struct PCSCFeature: RawRepresentable, Hashable, Sendable {
     public var rawValue: UInt8
     public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -127,17 +127,17 @@ public struct PCSCFeature: RawRepresentable, Hashable, Sendable {
     public static let getKey = PCSCFeature(FEATURE_GET_KEY)
     public static let displayProperties = PCSCFeature(FEATURE_IFD_DISPLAY_PROPERTIES)
     public static let tlvProperties = PCSCFeature(FEATURE_GET_TLV_PROPERTIES)
-    /// Escape commands to the reader; listed by libccid where ifdDriverOptions permits them.
+    /// Escape commands to the reader; libccid lists it if ifdDriverOptions permits them.
     public static let escape = PCSCFeature(FEATURE_CCID_ESC_COMMAND)
     public static let executePACE = PCSCFeature(FEATURE_EXECUTE_PACE)
 }
 
 extension PCSCCard {
-    /// The features of the reader and the control code of each, for ``control(_:_:)`` (PC/SC part 10, 2.2).
+    /// Returns the features of the reader with their control codes, for ``control(_:_:)`` (PC/SC part 10, 2.2).
     ///
-    /// Empty where the driver knows of no features.
+    /// The result is empty if the driver has no features.
     ///
-    /// - Throws: `CardError`, of kind `malformedAnswer` where the list is not one.
+    /// - Throws: `CardError`, of kind `malformedAnswer` for an invalid list.
     public func features() async throws -> [PCSCFeature: UInt32] {
         let list: [UInt8]
         do {
@@ -151,7 +151,7 @@ extension PCSCCard {
         return features
     }
 
-    /// Tag, length 4, control code with its first byte first, and so on to the end; nil for anything else.
+    /// Parses a sequence of tag, length 4 and control code, most significant byte first; nil for anything else.
     static func features(_ list: [UInt8]) -> [PCSCFeature: UInt32]? {
         guard list.count.isMultiple(of: 6) else { return nil }
         var features: [PCSCFeature: UInt32] = [:]
@@ -163,10 +163,10 @@ extension PCSCCard {
         return features
     }
 
-    /// The reader's properties by tag: 1 wLcdLayout, 10 dwMaxAPDUDataSize, 11 wIdVendor, … (PC/SC part 10, 2.6.14).
-    /// Numbers have their last byte first.
+    /// Returns the reader's properties by tag: 1 wLcdLayout, 10 dwMaxAPDUDataSize, 11 wIdVendor, … (PC/SC part 10,
+    /// 2.6.14).  Numbers are least significant byte first.
     ///
-    /// Empty where the driver has none.
+    /// The result is empty if the driver has none.
     public func properties() async throws -> [UInt8: [UInt8]] {
         guard let code = try await features()[.tlvProperties] else { return [:] }
         let list = try await control(code)
@@ -176,7 +176,7 @@ extension PCSCCard {
         return properties
     }
 
-    /// Tag, length, value, and so on to the end; nil for anything else.
+    /// Parses a sequence of tag, length and value; nil for anything else.
     static func properties(_ list: [UInt8]) -> [UInt8: [UInt8]]? {
         var properties: [UInt8: [UInt8]] = [:]
         var rest = list[...]

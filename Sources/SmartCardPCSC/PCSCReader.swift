@@ -3,21 +3,21 @@ public import SmartCard
 import Synchronization
 import Waiting
 
-/// A reader that pcscd drives, by its name.
+/// A reader that pcscd drives, identified by its name.
 ///
-/// A value: it holds no connection, and may name a reader that has left or not come yet.
+/// This value holds no connection.  It may name a reader that has left or has not arrived yet.
 public struct PCSCReader: CardReader, Hashable {
-    /// As pcscd calls it: `ACS ACR122U PICC Interface 00 00`, with the numbers of the reader and of the slot.
+    /// The name in pcscd: `ACS ACR122U PICC Interface 00 00`, with the numbers of the reader and of the slot.
     public let name: String
 
     public init(name: String) { self.name = name }
 
-    /// The name; ``details()`` asks the driver for the rest.
+    /// The identity by name only; ``details()`` asks the driver for the rest.
     public var identity: ReaderIdentity { ReaderIdentity(name: name, backend: .pcsc) }
 
-    /// The name, vendor and serial number, as far as the driver tells.
+    /// Returns the name, vendor and serial number, as far as the driver reports them.
     ///
-    /// - Throws: `CardError`, as ``connect(sharing:protocols:sharingTimeout:)`` with direct sharing does.
+    /// - Throws: `CardError`, as a direct ``connect(sharing:protocols:sharingTimeout:)`` does.
     public func details() async throws -> ReaderIdentity {
         let direct = try await connect(sharing: .direct)
         var identity = identity
@@ -27,28 +27,29 @@ public struct PCSCReader: CardReader, Hashable {
         return identity
     }
 
-    /// The state of the slot: the present one first, then each change as it happens, without polling.
+    /// The states of the slot: the present state first, then each change as it happens, without polling.
     ///
-    /// pcsc-lite wakes nobody when somebody begins to hold a card exclusively; that is told with the next change.
+    /// pcsc-lite reports no change when a program begins to hold a card exclusively; the stream reports it with the
+    /// next change.
     public func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable {
         ReaderWatch.shared.slotStates(of: name)
     }
 
-    /// Connects shared, with T=0 or T=1, as ``connect(sharing:protocols:sharingTimeout:)`` does.
+    /// Connects in shared mode with T=0 or T=1, as ``connect(sharing:protocols:sharingTimeout:)`` does.
     public func connect() async throws -> any CardConnection {
         try await connect(sharing: .shared)
     }
 
     /// Connects to the card, or to the reader itself if `sharing` is direct.
     ///
-    /// pcscd powers the card when it is not powered.  While another connection is inside a transaction, pcscd keeps
-    /// a new one waiting, 10 seconds longer than `sharingTimeout` at most.
+    /// pcscd powers an unpowered card.  While another connection is in a transaction, pcscd makes a new connection
+    /// wait, at most 10 seconds longer than `sharingTimeout`.
     ///
     /// - Parameters:
-    ///   - protocols: without meaning for a direct connection.
-    ///   - sharingTimeout: how long to wait, in turns of at most 50 ms, for a card that somebody holds exclusively;
-    ///     the default for the calls on the connection, too.
-    /// - Throws: `CardError`.  `CancellationError`, at once, when the task is cancelled.
+    ///   - protocols: ignored for a direct connection.
+    ///   - sharingTimeout: the longest wait, in steps of at most 50 ms, for a card that another program holds
+    ///     exclusively; also the default for calls on the connection.
+    /// - Throws: `CardError`; `CancellationError`, at once, when the task is cancelled.
     public func connect(
         sharing: CardSharing, protocols: CardProtocols = .any, sharingTimeout: Duration = .seconds(2)
     ) async throws -> PCSCCard {
@@ -61,14 +62,14 @@ public struct PCSCReader: CardReader, Hashable {
 
 // MARK: - Commands to the reader itself
 
-/// How a command reached the reader itself.
+/// The route of a command to the reader itself.
 public enum PCSCRoute: String, Hashable, Sendable {
-    /// SCardTransmit on a connection to the card that this process has open.
+    /// SCardTransmit on this process's open connection to the card.
     case cardConnection
-    /// SCardTransmit with SCARD_PCI_RAW on a direct connection: needs neither card nor configuration, and a driver of
-    /// short or extended APDU level.
+    /// SCardTransmit with SCARD_PCI_RAW on a direct connection.  It needs neither card nor configuration, but a driver
+    /// of short or extended APDU level.
     case directConnection
-    /// SCardControl with the escape code.  libccid wants ifdDriverOptions 0x0001 for it.
+    /// SCardControl with the escape code.  libccid requires ifdDriverOptions 0x0001.
     case escape
 }
 
@@ -77,13 +78,14 @@ extension PCSCReader {
         try await transmitToReaderWithRoute(command).answer
     }
 
-    /// As ``transmitToReader(_:)``, and tells which way the command went.
+    /// Sends a command as ``transmitToReader(_:)`` does, and also returns its route.
     ///
-    /// A command of class FF is tried on the ways in the order of ``PCSCRoute``; another goes by escape.  It is sent once: the
-    /// next way is taken only where the one before has sent nothing.  A driver that refuses raw commands says the same as a
-    /// reader that fails one, so a driver is asked first, once in the life of the process, by a command that changes nothing.
+    /// A command of class FF tries the routes in the order of ``PCSCRoute``; other commands go by escape.  The command
+    /// is sent only once: the next route is taken only if the previous one sent nothing.  A driver that refuses raw
+    /// commands and a reader that fails one report the same error.  A command without effect therefore probes the
+    /// driver first, once for each process.
     ///
-    /// - Throws: `CardError`: what became of the command on its way; of kind `unsupported` if there is none.
+    /// - Throws: `CardError` of the route that failed; of kind `unsupported` if there is no route.
     public func transmitToReaderWithRoute(
         _ command: [UInt8]
     ) async throws -> (answer: [UInt8], route: PCSCRoute) {
@@ -95,7 +97,7 @@ extension PCSCReader {
 
     /// Connects to the reader itself, once for all commands of the link.
     ///
-    /// - Parameter exclusively: whether the link is one transaction, so that pcscd has other connections wait.
+    /// - Parameter exclusively: if true, the link is one transaction, and pcscd makes other connections wait.
     public func open(exclusively: Bool) async throws -> any ReaderLink {
         let link = PCSCReaderLink(self)
         guard exclusively else { return link }
@@ -109,13 +111,13 @@ extension PCSCReader {
     }
 }
 
-/// A direct connection, made by the first command that needs one, and anew after a card has come or gone.
+/// A direct connection, made by the first command that needs it and renewed after a card has come or gone.
 package actor PCSCReaderLink: ReaderLink {
     private let reader: PCSCReader
     private var card: PCSCCard?
     private var isClosed = false
     private var isExclusive = false
-    /// Of those who would connect.
+    /// The turn of tasks that want to connect.
     private let turn = Turn()
 
     package init(_ reader: PCSCReader) { self.reader = reader }
@@ -124,10 +126,10 @@ package actor PCSCReaderLink: ReaderLink {
         try await transmitWithRoute(command).answer
     }
 
-    /// As ``PCSCReader/transmitToReaderWithRoute(_:)``.
+    /// Sends a command as ``PCSCReader/transmitToReaderWithRoute(_:)`` does.
     package func transmitWithRoute(_ command: [UInt8]) async throws -> (answer: [UInt8], route: PCSCRoute) {
         guard !isClosed else { throw CardError(.disconnected) }
-        // Of another class than FF a command would go to the card (PC/SC part 3, 3.2).
+        // A command of a class other than FF would go to the card (PC/SC part 3, 3.2).
         guard command.first == 0xFF else { return (try await whileDirect { try await $0.escape(command) }, .escape) }
         for card in OpenCards.on(reader.name) {
             do {
@@ -144,7 +146,7 @@ package actor PCSCReaderLink: ReaderLink {
         }
     }
 
-    /// Repeats `body` over a new connection where it has sent nothing over the one that was.
+    /// Repeats `body` over a new connection if the old one has sent nothing.
     private func whileDirect<Result: Sendable>(
         _ body: (PCSCCard) async throws -> Result
     ) async throws -> Result {
@@ -154,7 +156,8 @@ package actor PCSCReaderLink: ReaderLink {
             do {
                 return try await body(direct)
             } catch let error as CardError where error.saysThatNothingWasSent && attempts < Self.mostAttempts {
-                // A card has come or gone, as it does when the chip's field is switched: pcscd ends direct connections with it.
+                // A card has come or gone, for example because the chip's field was switched: pcscd then ends direct
+                // connections.
                 attempts += 1
                 await letGo(direct)
             }
@@ -163,7 +166,7 @@ package actor PCSCReaderLink: ReaderLink {
 
     private static let mostAttempts = 8
 
-    /// Makes the link one transaction, also over the connections that it makes later.
+    /// Makes the link one transaction, including on connections that it makes later.
     package func begin() async throws {
         isExclusive = true
         _ = try await direct()
@@ -176,7 +179,7 @@ package actor PCSCReaderLink: ReaderLink {
 
     package func close() async {
         isClosed = true
-        // That ends a transaction, too.
+        // Disconnecting also ends a transaction.
         await card?.disconnect(.leave)
         card = nil
     }
@@ -203,23 +206,23 @@ package actor PCSCReaderLink: ReaderLink {
 }
 
 extension PCSCCard {
-    /// The readers whose drivers are known to pass on raw commands.
+    /// The readers whose drivers pass on raw commands.
     private static let passingRawCommands = Mutex<Set<String>>([])
 
-    /// Asks for a card's identifier (PC/SC part 3, 3.2.2.1.3), which any answer will do for.
+    /// Requests a card's identifier (PC/SC part 3, 3.2.2.1.3); any answer proves that the command passed.
     ///
     /// - Returns: nil if the driver passes on raw commands.
     fileprivate func refusalOfRawCommands() async throws -> CardError? {
         guard !Self.passingRawCommands.withLock({ $0.contains(reader.name) }) else { return nil }
         do {
-            // Not a part of the exchange that somebody may be timing.
+            // The probe must not count in an exchange that is being timed.
             try await ExchangeStopwatch.$current.withValue(nil) {
                 _ = try await transmit(bytes: [0xFF, 0xCA, 0x00, 0x00, 0x00])
             }
         } catch let error as CardError where error.kind.isRefusal {
             return error
         } catch let error as CardError where error.kind == .noAnswer {
-            // It has gone to the reader.
+            // The command reached the reader.
         }
         Self.passingRawCommands.withLock { _ = $0.insert(reader.name) }
         return nil
@@ -227,13 +230,13 @@ extension PCSCCard {
 
     /// Sends an escape command.
     ///
-    /// - Parameter refusal: of the same command on another way, if there was one.
+    /// - Parameter refusal: the error of the same command on another route, if any.
     fileprivate func escape(_ command: [UInt8], insteadOf refusal: CardError? = nil) async throws -> [UInt8] {
         let listed = try? await features()[.escape]
         do {
             return try await control(listed ?? UInt32(cscard_ctl_code(1)), command)
         } catch let error as CardError where error.kind == .unsupported {
-            // What the driver lists it takes: then it is the reader that failed.
+            // The driver lists the feature and so accepts the command: the reader failed it.
             guard listed == nil else { throw CardError(.notTransacted, cause: error.cause) }
             throw CardError(
                 .unsupported, "the driver passes no command on to the reader", cause: (refusal ?? error).cause,
@@ -243,7 +246,7 @@ extension PCSCCard {
 }
 
 extension CardError {
-    /// pcscd and its library refuse so before they hand a command to the driver.
+    /// True for statuses with which pcscd and its library refuse a command before the driver sees it.
     fileprivate var saysThatNothingWasSent: Bool {
         guard let status = cause as? PCSCStatus else { return kind == .disconnected }
         return [
@@ -253,18 +256,17 @@ extension CardError {
 }
 
 extension CardError.Kind {
-    /// The driver would not pass the command on.
+    /// True if the driver refused to pass the command on.
     fileprivate var isRefusal: Bool {
         [.notTransacted, .unsupported, .protocolMismatch, .cardAbsent, .cardRemoved, .other].contains(self)
     }
 }
 
-// MARK: - Waiting for others
+// MARK: - Waiting for other programs
 
-/// Repeats `attempt` while it fails because somebody else holds the card, in turns of 5 to 50 ms, until `timeout` has
-/// passed.
+/// Repeats `attempt` while another program holds the card, in steps of 5 to 50 ms, until `timeout` has passed.
 ///
-/// pcscd tells nobody when a card becomes free, so libpcsclite would do the same, blocking, in turns of 100 ms.
+/// pcscd does not report when a card becomes free; libpcsclite would poll too, blocking, in steps of 100 ms.
 func whileHeldByOthers<R>(
     atMost timeout: Duration, isolation: isolated (any Actor)? = #isolation,
     _ attempt: () async throws -> R
@@ -281,15 +283,15 @@ func whileHeldByOthers<R>(
     }
 }
 
-// MARK: - Terms of a connection
+// MARK: - Connection parameters
 
-/// Whom a connection shares a card with.
+/// The sharing mode of a connection.
 public enum CardSharing: Hashable, Sendable {
-    /// With everybody; transactions keep exchanges together.
+    /// Shared with all programs; transactions keep exchanges together.
     case shared
-    /// With nobody.  Fails while anybody is connected.
+    /// Not shared.  Connecting fails while any program is connected.
     case exclusive
-    /// The reader itself, with or without a card.  The card is neither powered nor given a protocol.
+    /// The reader itself, with or without a card.  The card is not powered and gets no protocol.
     case direct
 }
 
@@ -301,6 +303,6 @@ public struct CardProtocols: OptionSet, Hashable, Sendable {
 
     public static let t0 = CardProtocols(rawValue: 1)
     public static let t1 = CardProtocols(rawValue: 2)
-    /// What nearly everybody wants: contactless cards offer both and readers often have only T=1.
+    /// T=0 and T=1, the usual choice: contactless cards offer both, and readers often have only T=1.
     public static let any: CardProtocols = [.t0, .t1]
 }

@@ -7,14 +7,14 @@ import SmartCard
 ///         …
 ///     }
 ///
-/// A value without state: each call makes the connections to pcscd that it needs and lets them go again.  Nothing here
-/// blocks a thread of Swift's pool, and every wait ends at once when its task is cancelled.
+/// This value has no state: each call makes the connections to pcscd that it needs and closes them.  No call blocks a
+/// thread of Swift's pool, and every wait ends at once when its task is cancelled.
 ///
-/// libpcsclite takes the path of pcscd's socket from `PCSCLITE_CSOCK_NAME` when it is first used, and keeps it.
+/// libpcsclite reads the path of pcscd's socket from `PCSCLITE_CSOCK_NAME` on first use and keeps it.
 public struct PCSCService: Sendable {
     public init() {}
 
-    /// The readers that are attached, in pcscd's order.
+    /// Returns the attached readers in pcscd's order.
     ///
     /// - Throws: `CardError` of kind `noService`, `permissionDenied`, `versionMismatch`, ….
     public func readers() async throws -> [PCSCReader] {
@@ -26,16 +26,16 @@ public struct PCSCService: Sendable {
         return names.map { PCSCReader(name: $0) }
     }
 
-    /// What happens to readers and cards from now on, after what is there already: first the readers attached and the
-    /// cards in them, then each change as it happens, without polling.
+    /// Returns the events of readers and cards: first the attached readers and their cards, then each change as it
+    /// happens, without polling.
     ///
-    /// Each call makes a stream of its own.  A card that was taken away and put back, or swapped, between two looks is
-    /// told by pcscd's count of insertions, and reported as removed and inserted.  A stream that is not read keeps the
+    /// Each call makes an independent stream.  If a card was replaced or put back between two looks, pcscd's count of
+    /// insertions reveals it; the stream reports a removal and an insertion.  A stream that is not read keeps the
     /// newest 4096 events.
     ///
-    /// - Parameter waitForService: what happens while pcscd does not answer.  If false, the stream throws the
-    ///   `CardError`.  If true, it says ``PCSCEvent/serviceUnavailable(_:)`` once and goes on when pcscd is back; since
-    ///   pcscd announces itself to nobody, that is tried after 50 ms and then at growing intervals of up to 1 s.
+    /// - Parameter waitForService: if false, the stream throws the `CardError` when pcscd does not answer.  If true, it
+    ///   reports ``PCSCEvent/serviceUnavailable(_:)`` once and continues when pcscd is back.  pcscd does not announce
+    ///   itself, so the stream tries after 50 ms and then at growing intervals of up to 1 s.
     public func events(
         waitForService: Bool = false
     ) -> some AsyncSequence<PCSCEvent, any Error> & Sendable {
@@ -43,5 +43,5 @@ public struct PCSCService: Sendable {
     }
 }
 
-/// The state of a thread that has none.
+/// The empty state of a thread without state.
 private struct OnceOnly {}

@@ -1,8 +1,8 @@
 import CSmartCardPCSC
 
-/// What a PC/SC function returned, such as `SCARD_E_SHARING_VIOLATION 0x8010000B`.
+/// The status of a PC/SC function, such as `SCARD_E_SHARING_VIOLATION 0x8010000B`.
 ///
-/// Open: a value without a name is kept and printed as it is.
+/// Open: unknown values are kept and printed as numbers.
 public struct PCSCStatus: RawRepresentable, Error, Hashable, Sendable {
     /// The 32 bits of the status.  pcsc-lite passes them as a positive `long` on 64-bit Linux.
     public var rawValue: UInt32
@@ -76,7 +76,7 @@ extension PCSCStatus {
 }
 
 extension PCSCStatus: CustomStringConvertible {
-    /// The name from pcsclite.h and the value; the value alone where there is no name.
+    /// The name in pcsclite.h and the value; only the value if there is no name.
     public var description: String {
         let digits = String(rawValue, radix: 16, uppercase: true)
         let value = "0x" + String(repeating: "0", count: 8 - digits.count) + digits

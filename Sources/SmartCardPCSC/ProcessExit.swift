@@ -2,13 +2,13 @@ import Glibc
 
 /// Keeps threads out of libpcsclite while the process ends.
 ///
-/// When a program calls `exit`, the library takes itself apart, and a thread that is inside it then, such as the one that
-/// waits for readers, crashes.  So all calls pass through here; at exit the waits are cancelled, the calls that are
-/// under way have five seconds to end, which a busy machine may need, and no call begins any more.
+/// When a program calls `exit`, libpcsclite is torn down; a thread inside it, such as the one that waits for readers,
+/// then crashes.  All calls therefore pass through here.  At exit, waits are cancelled, calls in progress have five
+/// seconds to end, which a busy machine may need, and no new call begins.
 enum ProcessExit {
     private struct State {
         var calls = 0
-        /// What ends the waits under way, by the number of the call.
+        /// The closures that end current waits, by call number.
         var cancellers: [Int: @Sendable () -> Void] = [:]
         var nextNumber = 0
         var isExiting = false
@@ -19,7 +19,7 @@ enum ProcessExit {
 
     /// Runs `call`, unless the process is ending: then this never returns.
     ///
-    /// - Parameter canceller: ends `call` from another thread, where it may wait for long.
+    /// - Parameter canceller: ends a long `call` from another thread.
     static func guarded<Result>(
         cancelledBy canceller: (@Sendable () -> Void)? = nil, _ call: () throws -> Result
     ) rethrows -> Result {
@@ -43,7 +43,7 @@ enum ProcessExit {
 
     private static func quiesce() {
         state.withLock { $0.isExiting = true }
-        // A cancellation that comes before the wait has begun is lost, so it is repeated.
+        // A cancellation before the wait begins is lost, so it is repeated.
         for _ in 0..<2500 {
             let cancellers = state.withLock { Array($0.cancellers.values) }
             for cancel in cancellers { cancel() }

@@ -1,30 +1,30 @@
 public import SmartCard
 
-/// What happens to readers and their cards.
+/// An event of readers and their cards.
 public enum PCSCEvent: Hashable, Sendable {
-    /// The service does not answer.  Only for who waits for it; its readers have been reported removed.
+    /// The service does not answer.  Only streams that wait for it report this, after the removal of its readers.
     case serviceUnavailable(PCSCServiceFailure)
-    /// A reader is there.
+    /// A reader arrived.
     case readerAttached(PCSCReader)
-    /// A reader is gone; that its card went along has been told before.
+    /// A reader left; the removal of its card was reported before.
     case readerRemoved(PCSCReader)
-    /// A card is there and has answered its reset.
+    /// A card arrived and answered its reset.
     case cardInserted(PCSCReader, ATR)
-    /// A card is there and does not answer.
+    /// A card arrived and does not answer.
     case cardMute(PCSCReader)
-    /// The card, mute or not, is gone.
+    /// The card, mute or not, left.
     case cardRemoved(PCSCReader)
-    /// Others, this process included, have begun or ceased to use the card.  pcsc-lite wakes nobody when a use begins;
-    /// that is told with the next event.
+    /// Programs, including this one, began or ceased to use the card.  pcsc-lite does not report the beginning of a
+    /// use; it is reported with the next event.
     case usageChanged(PCSCReader, PCSCUsage)
 }
 
-/// Who uses a card.
+/// The use of a card by programs.
 public enum PCSCUsage: String, Hashable, Sendable {
     case unused, shared, exclusive
 }
 
-/// Why the service does not answer, comparable so that an event can be.
+/// The reason why the service does not answer, comparable so that events are.
 public struct PCSCServiceFailure: Hashable, Sendable, CustomStringConvertible {
     public let error: CardError
 
@@ -54,16 +54,16 @@ extension ReaderSnapshot {
         return (slotState.presence.isCard ? [.cardRemoved(reader)] : []) + [.readerRemoved(reader)]
     }
 
-    /// The states of the slot from `previous` to this one, the first left out.
+    /// Returns the states of the slot after `previous` up to this one.
     ///
-    /// Where the count tells that a card has gone and one has come, the slot was empty in between.
+    /// If the count reveals that one card left and another came, the slot was empty in between.
     func slotStates(since previous: ReaderSnapshot) -> [SlotState] {
         let (before, now) = (previous.slotState, slotState)
         guard previous.eventCount != eventCount, previous.hasCard, hasCard else { return before == now ? [] : [now] }
         return [.empty, now]
     }
 
-    /// What happened from `previous` to this one; nil for a reader that was not there.
+    /// Returns the events from `previous` to this state; `previous` is nil for a new reader.
     func events(since previous: ReaderSnapshot?) -> [PCSCEvent] {
         let reader = PCSCReader(name: name)
         var events: [PCSCEvent] = previous == nil ? [.readerAttached(reader)] : []
@@ -83,7 +83,7 @@ extension ReaderSnapshot {
     }
 }
 
-/// A slot's state as far as events tell it.
+/// The state of a slot, as far as events describe it.
 private enum Presence: Hashable {
     case none, mute
     case card(ATR)
@@ -101,28 +101,28 @@ extension SlotState {
     }
 }
 
-/// Watches all readers, for everybody in the process.
+/// Watches all readers for the whole process.
 ///
-/// One thread waits in SCardGetStatusChange, in a context of its own, while anybody subscribes; a second one ends that
-/// wait, and makes sure that nothing happened between looking and waiting.  Both end with the last subscriber.
+/// While there are subscribers, one thread waits in SCardGetStatusChange, in its own context.  A second thread ends
+/// that wait and makes sure that nothing happened between looking and waiting.  Both end with the last subscriber.
 ///
-/// One watch for all, because libpcsclite before 2 keeps the states of the readers in one place for all contexts,
-/// unprotected: several waits at once disturb each other.
+/// There is one watch for all subscribers because libpcsclite before version 2 keeps the readers' states in one
+/// unprotected place for all contexts: several waits at once disturb each other.
 ///
-/// Only the waiting thread fills the streams, never with the lock held: to resume a task takes that task's own lock,
-/// and a task that is cancelled calls back here holding it.
+/// Only the waiting thread fills the streams, and never with the lock held: resuming a task takes that task's lock, and
+/// a cancelled task calls back here while it holds it.
 final class ReaderWatch: Sendable {
     static let shared = ReaderWatch()
 
     private struct State: Sendable {
         var subscribers: [UInt64: Subscriber] = [:]
-        /// Of subscribers, runs and waits.
+        /// The identifier of the next subscriber, run or wait.
         var nextID: UInt64 = 0
-        /// The pair of threads at work; nil for none.
+        /// The running pair of threads; nil for none.
         var run: UInt64?
-        /// The wait under way.
+        /// The current wait.
         var wait: Wait?
-        /// Somebody has subscribed since the watch last looked.
+        /// True if a subscriber came since the watch last looked.
         var hasNewcomers = false
 
         mutating func makeID() -> UInt64 {
@@ -160,7 +160,7 @@ final class ReaderWatch: Sendable {
         continuation.onTermination = { [self] _ in unsubscribe(id) }
         let mustStart = state.withLock { state in
             state.subscribers[id] = Subscriber(sink: sink(continuation))
-            // Whoever comes is told what is, not what was: so the watch looks again.
+            // A new subscriber gets the present state, so the watch looks again.
             state.hasNewcomers = true
             state.wait?.isUnwanted = true
             guard state.run == nil else { return false }
@@ -178,8 +178,8 @@ final class ReaderWatch: Sendable {
         }
     }
 
-    /// Looks whether the watch knows what pcscd knows; to be called after the library has asked pcscd for the readers
-    /// elsewhere, for that may have made a wait miss a change.
+    /// Checks that the watch knows what pcscd knows.  Call it after the library has asked pcscd for the readers
+    /// elsewhere: a wait may have missed a change because of that.
     func verify() { state.withLock { $0.wait?.needsCheck = true } }
 
     // MARK: Waiting
@@ -203,18 +203,19 @@ final class ReaderWatch: Sendable {
                 try watch(run, in: context)
             } catch {
                 tell { $0.fail(error, loss) }
-                // pcscd tells nobody that it has started.  Asking for its socket costs a stat and a connect, and wakes
-                // it where systemd holds the socket.
+                // pcscd does not announce its start.  Asking for its socket costs a stat and a connect, and starts it
+                // if systemd holds the socket.
                 _ = state.wait(atMost: pause) { $0.hasNewcomers || $0.subscribers.isEmpty ? true : nil }
                 pause = min(pause * 2, .seconds(1))
             }
         }
     }
 
-    /// Whether the run goes on; it ends with the last subscriber.  From here on, nobody is a newcomer.
+    /// Returns true while the run continues; it ends with the last subscriber.  Existing subscribers are no longer
+    /// newcomers.
     private func goOn(_ run: UInt64) -> Bool {
         state.withLock { state in
-            // It may have ended before, and another one have begun.
+            // The run may have ended, and another one begun.
             guard state.run == run else { return false }
             state.hasNewcomers = false
             for id in state.subscribers.keys { state.subscribers[id]?.isNewcomer = false }
@@ -238,7 +239,7 @@ final class ReaderWatch: Sendable {
             } catch .timeout {
                 continue
             } catch .unknownReader {
-                // It left between listing and looking.
+                // The reader left between listing and looking.
                 continue
             } catch {
                 throw CardError(error, during: .wait)
@@ -246,7 +247,7 @@ final class ReaderWatch: Sendable {
         }
     }
 
-    /// False if it has to look again, or there is nobody to wait for any more.
+    /// Returns false if the watch must look again, or no subscriber is left.
     private func begin(_ canceller: SCardCanceller, _ known: [ReaderSnapshot]) -> Bool {
         state.withLock { state in
             guard !state.subscribers.isEmpty, !state.hasNewcomers else { return false }
@@ -271,17 +272,17 @@ final class ReaderWatch: Sendable {
             case .stop:
                 return
             case .check(let wait):
-                // The wait may not have begun.  Give it time to look for itself before looking again.
+                // The wait may not have begun.  Let it look by itself before looking again.
                 if whileWaiting(wait, atMost: .milliseconds(20)) { check(wait) }
             case .end(let wait):
-                // A request that comes before the library waits is lost; so ask until it is heard.
+                // A request before the library waits is lost, so repeat it until it takes effect.
                 wait.canceller.cancel()
                 _ = whileWaiting(wait, atMost: .milliseconds(2))
             }
         }
     }
 
-    /// Sleeps; false, earlier, if the wait is over or has to end.
+    /// Sleeps; returns false early if the wait is over or must end.
     private func whileWaiting(_ wait: Wait, atMost time: Duration) -> Bool {
         state.wait(atMost: time) { state in
             state.wait?.id != wait.id || (state.wait?.isUnwanted == true && !wait.isUnwanted) ? false : nil
@@ -296,19 +297,19 @@ final class ReaderWatch: Sendable {
         state.withLock { if $0.wait?.id == wait.id { $0.wait?.isUnwanted = true } }
     }
 
-    // MARK: Telling
+    // MARK: Reporting
 
-    /// What a failure is about, and so whom it concerns.
+    /// The extent of a failure, which determines the affected subscribers.
     enum Loss: Sendable {
-        /// A service that answered no longer does; who has come since may find another one.
+        /// A service that answered no longer does; newer subscribers may find another one.
         case ofConnection
         /// No service answers.
         case ofService
-        /// No thread to wait on.
+        /// The system provides no thread to wait on.
         case ofMeans
     }
 
-    /// Lets each subscriber, the oldest first, take note of something, and then fills and ends their streams.
+    /// Applies `note` to each subscriber, oldest first, and then fills and ends their streams.
     private func tell(_ note: (inout Subscriber) -> Subscriber.News) {
         let news = state.withLock { state in
             state.subscribers.sorted { $0.key < $1.key }.map { id, subscriber in
@@ -322,23 +323,23 @@ final class ReaderWatch: Sendable {
     }
 }
 
-/// One stream, and what it has been told.
+/// One stream, with the state last reported to it.
 private struct Subscriber: Sendable {
     enum Sink: Sendable {
         case events(AsyncThrowingStream<PCSCEvent, any Error>.Continuation, waitsForService: Bool)
         case slot(AsyncThrowingStream<SlotState, any Error>.Continuation, reader: String)
     }
 
-    /// What is to go into the stream.
+    /// The events to send into the stream.
     struct News: Sendable {
-        /// Whether the stream ends with it.
+        /// True if the stream ends with them.
         var isLast = false
-        /// Not to be called with a lock held.
+        /// Sends the events.  Do not call it with a lock held.
         var deliver: @Sendable () -> Void = {}
     }
 
     let sink: Sink
-    /// Came after the watch began what it is doing; if that fails, it may succeed the next time.
+    /// True if the subscriber came after the current look began; if the look fails, the next one may succeed.
     var isNewcomer = true
     private var known: [ReaderSnapshot] = []
     private var knowsOfFailure = false
@@ -383,7 +384,7 @@ private struct Subscriber: Sendable {
         }
     }
 
-    /// What happened from the readers known to `readers`.
+    /// Returns the events that lead to `readers`.
     private func events(to readers: [ReaderSnapshot]) -> [PCSCEvent] {
         let gone = known.filter { old in !readers.contains { $0.name == old.name } }
         return gone.flatMap { $0.eventsOfRemoval }

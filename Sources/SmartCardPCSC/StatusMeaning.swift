@@ -1,12 +1,12 @@
 package import SmartCard
 
-/// The PC/SC function that returned a status, where the same status means different things.
+/// The PC/SC function that returned a status, since the meaning of a status depends on it.
 package enum PCSCOperation: Hashable, Sendable {
     case establish, list, wait, connect, transmit, transaction, reconnect, control, attribute, status, disconnect
 }
 
 extension CardError {
-    /// What `status` means as the result of `operation`.
+    /// Explains `status` as the result of `operation`.
     package init(_ status: PCSCStatus, during operation: PCSCOperation, detail: String? = nil) {
         let meaning = Meaning.exceptions[operation]?[status] ?? Meaning.usual[status] ?? Meaning(.other)
         self.init(meaning.kind, detail ?? meaning.detail, cause: status, hint: meaning.hint)
@@ -28,7 +28,7 @@ private struct Meaning: Sendable {
         .noService: Meaning(.noService),
         .serviceStopped: Meaning(.noService),
         .shutdown: Meaning(.noService),
-        // The socket ended or was reset.  Where the service refuses a client it does just that: see below.
+        // The socket was closed or reset.  A service that refuses a client does just that: see below.
         .commError: Meaning(.noService, "pcscd closed the connection"),
         .securityViolation: Meaning(.noService, "pcscd reset the connection"),
         .serverTooBusy: Meaning(.noService, "pcscd is too busy"),
@@ -59,7 +59,7 @@ private struct Meaning: Sendable {
         hint:
             "Log in at the machine itself, or install the polkit rule from the udev folder and join its group: over SSH, in services and in containers polkit denies access to pcscd."
     )
-    /// A handle's reader is looked up first, so this is about the reader and not about the other arguments.
+    /// The reader of a handle is looked up first, so this status concerns the reader and not the other arguments.
     private static let unplugged: [PCSCStatus: Meaning] = [.invalidValue: Meaning(.readerGone)]
     private static let escape = Meaning(
         .unsupported, "the driver did not take the control code",
@@ -95,7 +95,7 @@ private struct Meaning: Sendable {
         ]) { _, new in new },
         .attribute: unplugged.merging([
             .notTransacted: Meaning(.unsupported, "the driver does not tell the attribute"),
-            // All the room there is was offered; vsmartcard's driver takes it away where it knows no value.
+            // The buffer had the maximum size; vsmartcard's driver claims less for an unknown value.
             .insufficientBuffer: Meaning(.unsupported, "the driver does not tell the attribute"),
         ]) { _, new in new },
     ]

@@ -1,18 +1,18 @@
-// The one file that calls libpcsclite.  It keeps handles from leaking, turns statuses into thrown errors, and bounds
-// what comes back.  Everything here blocks; who calls it stands on a thread of its own.
+// The only file that calls libpcsclite.  It releases all handles, turns statuses into thrown errors, and bounds the
+// results.  Everything here blocks; callers use a dedicated thread.
 //
-// Two ways of the library to know (read in 1.9.9, Debian 12):
-// - A thread that enters a context while another is inside it waits holding the lock of the whole library, and every
-//   other context with it.  So a context is used by one thread, and only SCardCancel comes from another.
-// - Some functions retry every 100 ms inside when another connection holds the card.  PCSCLITE_NO_BLOCKING, which is
-//   read in the first SCardEstablishContext, turns that off for all but SCardBeginTransaction.
+// Two properties of the library (read in 1.9.9, Debian 12):
+// - A thread that enters a context in use waits with the lock of the whole library held, and blocks all other contexts.
+//   Therefore one thread uses each context, and only SCardCancel comes from another.
+// - Some functions retry every 100 ms internally while another connection holds the card.  PCSCLITE_NO_BLOCKING, which
+//   the first SCardEstablishContext reads, turns that off for all but SCardBeginTransaction.
 
 import CSmartCardPCSC
 import Glibc
 import SmartCard
 import Synchronization
 
-/// A context: one socket to pcscd.  Released when it goes.
+/// A context: one socket to pcscd.  Released with the value.
 struct SCardContext: ~Copyable {
     fileprivate let raw: SCARDCONTEXT
 
@@ -27,8 +27,8 @@ struct SCardContext: ~Copyable {
 
     deinit { _ = ProcessExit.guarded { SCardReleaseContext(raw) } }
 
-    /// Runs `establish` with PCSCLITE_NO_BLOCKING set until it has succeeded once, and takes it away again so that child
-    /// processes keep libpcsclite's own ways.
+    /// Runs `establish` with PCSCLITE_NO_BLOCKING set until it has succeeded once, and then unsets it so that child
+    /// processes keep libpcsclite's default behavior.
     private static func withoutBlocking(_ establish: () -> LONG) -> LONG {
         let first = environment.withLock { isSettled -> LONG? in
             guard !isSettled else { return nil }
@@ -41,7 +41,7 @@ struct SCardContext: ~Copyable {
 
     private static let environment = Mutex(false)
 
-    /// The names of the readers, in pcscd's order; none is no error here.
+    /// Returns the names of the readers in pcscd's order, possibly none.
     func readers() throws(PCSCStatus) -> [String] {
         while true {
             var length = DWORD()
@@ -59,17 +59,17 @@ struct SCardContext: ~Copyable {
         }
     }
 
-    /// The state of `readers` now.
+    /// Returns the current state of `readers`.
     func snapshot(of readers: [String]) throws(PCSCStatus) -> [ReaderSnapshot] {
         var states = readers.map { ReaderSnapshot(name: $0) }
         if !states.isEmpty { _ = try getStatusChange(&states, timeout: 0) }
         return states
     }
 
-    /// Waits until the state of a reader differs from the one in `known`, or a reader comes or goes.
+    /// Waits until the state of a reader differs from `known`, or a reader comes or goes.
     ///
-    /// - Parameter plugAndPlay: the counter of readers that came and went, as the wait before returned it.
-    /// - Throws: `cancelled` after ``canceller`` was used, `unknownReader` when one of the readers is gone.
+    /// - Parameter plugAndPlay: the counter of reader arrivals and departures, as the previous wait returned it.
+    /// - Throws: `cancelled` after ``canceller`` was used; `unknownReader` if one of the readers is gone.
     func waitForChange(from known: [ReaderSnapshot], plugAndPlay: inout UInt16) throws(PCSCStatus) {
         var states = known
         states.append(ReaderSnapshot(name: Self.plugAndPlay, flags: 0, eventCount: plugAndPlay, atr: []))
@@ -77,13 +77,13 @@ struct SCardContext: ~Copyable {
             try getStatusChange(&states, timeout: DWORD(INFINITE))
             plugAndPlay = states.last?.eventCount ?? 0
         } catch .invalidParameter where known.count >= Int(PCSCLITE_MAX_READERS_CONTEXTS) {
-            // Before 2.5 pcsc-lite has room for 16 readers, and for as many entries here; so no other can come.
+            // pcsc-lite before 2.5 supports 16 readers and as many entries here, so no other can arrive.
             states.removeLast()
             try getStatusChange(&states, timeout: DWORD(INFINITE))
         }
     }
 
-    /// PC/SC part 5, 3.2.5 knows nothing of it; it is common to Windows and pcsc-lite.
+    /// PC/SC part 5, 3.2.5 does not define it; Windows and pcsc-lite share it.
     private static let plugAndPlay = #"\\?PnP?\Notification"#
 
     private func getStatusChange(_ states: inout [ReaderSnapshot], timeout: DWORD) throws(PCSCStatus) {
@@ -99,7 +99,7 @@ struct SCardContext: ~Copyable {
         let status = ProcessExit.guarded(cancelledBy: { canceller.cancel() }) {
             SCardGetStatusChange(raw, timeout, &entries, DWORD(entries.count))
         }
-        // With a timeout of zero: nothing has changed.
+        // With a timeout of zero, this means that nothing has changed.
         if timeout == 0, PCSCStatus(status) == .timeout { return }
         try check(status)
         for (index, entry) in entries.enumerated() {
@@ -115,31 +115,31 @@ struct SCardContext: ~Copyable {
     var canceller: SCardCanceller { SCardCanceller(raw: raw) }
 }
 
-/// Runs `body` with the variable `name` set to 1, unless it is set to something.
+/// Runs `body` with the variable `name` set to 1, unless it is set already.
 ///
-/// Other threads may read the environment meanwhile, which they may not while setenv changes it.
+/// Other threads may read the environment meanwhile, which would be unsafe during setenv.
 func withVariable<Result>(_ name: String, _ body: () -> Result) -> Result {
     guard getenv(name) == nil else { return body() }
-    // Kept: the library may hold on to what it has read.
+    // Never freed: the library may keep a reference to the value.
     let environment = cscard_environment_add(strdup("\(name)=1"))
     defer { cscard_environment_restore(environment, name) }
     return body()
 }
 
-/// What may be done to a context while another thread waits in it.
+/// The operations on a context while another thread waits in it.
 struct SCardCanceller: Sendable {
     fileprivate let raw: SCARDCONTEXT
 
-    /// Ends the wait.  One that has not begun yet is not ended: the library forgets the request.
+    /// Ends the wait.  A wait that has not begun is not ended: the library forgets the request.
     func cancel() { SCardCancel(raw) }
 }
 
-/// The state of a reader as SCardGetStatusChange gives it.
+/// The state of a reader as returned by SCardGetStatusChange.
 struct ReaderSnapshot: Hashable, Sendable {
     var name: String
     /// SCARD_STATE_…, without SCARD_STATE_CHANGED.
     var flags: UInt32 = UInt32(SCARD_STATE_UNAWARE)
-    /// Counts insertions and removals, and wraps.
+    /// Counts insertions and removals, with overflow.
     var eventCount: UInt16 = 0
     var atr: [UInt8] = []
 
@@ -150,19 +150,20 @@ struct ReaderSnapshot: Hashable, Sendable {
     var isUnavailable: Bool { flags & UInt32(SCARD_STATE_UNAVAILABLE | SCARD_STATE_UNKNOWN) != 0 }
 }
 
-/// A connection to a card or a reader, with the context made for it.  Disconnected when it goes, the card left as it is.
+/// A connection to a card or a reader, with its own context.  When the value ends, it disconnects and leaves the card
+/// as it is.
 struct SCardHandle: ~Copyable {
     /// Owned so that it is released after `deinit` has disconnected.
     private let context: SCardContext
     private let raw: SCARDHANDLE
     private(set) var transmissionProtocol: TransmissionProtocol
-    /// The library and pcscd no longer agree on where a message begins; nothing but `deinit` may follow.
+    /// True if the library and pcscd no longer agree on message boundaries; only `deinit` may follow.
     private(set) var isBroken = false
     private var isConnected = true
-    /// For the answers, one at a time.
+    /// The buffer for answers, one at a time.
     private let buffer: UnsafeMutableBufferPointer<UInt8>
 
-    /// - Throws: of `establish` or of `connect`, whichever failed.
+    /// - Throws: the error of `establish` or of `connect`, whichever failed.
     init(_ reader: String, _ sharing: CardSharing, _ protocols: CardProtocols) throws(CardError) {
         let context = try SCardContext.forOperation()
         var raw = SCARDHANDLE()
@@ -171,7 +172,7 @@ struct SCardHandle: ~Copyable {
             SCardConnect(context.raw, reader, sharing.code, protocols.code(sharing), &raw, &activeProtocol)
         }
         guard PCSCStatus(status) == .success else {
-            // Either polkit refuses the reader, or the service is gone.
+            // Either polkit denies access to the reader, or the service is gone.
             if PCSCStatus(status).isHangUp { _ = try SCardContext.forOperation() }
             throw CardError(PCSCStatus(status), during: .connect)
         }
@@ -210,7 +211,7 @@ struct SCardHandle: ~Copyable {
         try check(ProcessExit.guarded { SCardEndTransaction(raw, disposition.code) })
     }
 
-    /// - Returns: the answer, of any length, zero included.
+    /// - Returns: the answer, of any length including zero.
     mutating func transmit(_ command: [UInt8], _ stopwatch: ExchangeStopwatch?) throws(PCSCStatus) -> [UInt8] {
         let pci =
             switch transmissionProtocol {
@@ -255,14 +256,14 @@ struct SCardHandle: ~Copyable {
         let status = ProcessExit.guarded {
             SCardStatus(raw, nil, nil, &state, &activeProtocol, buffer.baseAddress, &count)
         }
-        // 34 stands for a card that pcscd has not powered yet.
+        // A count of 34 means a card that pcscd has not powered yet.
         let atr = try take(count <= DWORD(MAX_ATR_SIZE) ? count : 0, status)
         return (UInt32(truncatingIfNeeded: state), UInt32(truncatingIfNeeded: activeProtocol), atr)
     }
 
-    /// Copies what was received and wipes it from the buffer.
+    /// Copies the received bytes and wipes them from the buffer.
     private mutating func take(_ count: DWORD, _ status: LONG) throws(PCSCStatus) -> [UInt8] {
-        // The library then leaves the answer in the socket, where it will take it for the next one.
+        // The library then leaves the answer in the socket and takes it for the next one.
         isBroken = PCSCStatus(status) == .insufficientBuffer && count > DWORD(buffer.count)
         try check(status)
         let received = buffer.prefix(Int(clamping: count))
@@ -275,13 +276,13 @@ struct SCardHandle: ~Copyable {
 }
 
 extension SCardContext {
-    /// A context, or the reason for which there is none.
+    /// Returns a context, or throws the reason why there is none.
     static func forOperation() throws(CardError) -> SCardContext {
         do throws(PCSCStatus) {
             do throws(PCSCStatus) {
                 return try SCardContext()
             } catch  where error.isHangUp {
-                // A service that refuses does so again.  One that was just ending is gone now, or there anew.
+                // A service that refuses does so again.  One that was just ending is now gone or restarted.
                 usleep(20_000)
                 return try SCardContext()
             }
@@ -291,7 +292,7 @@ extension SCardContext {
     }
 }
 
-/// Calls the library, and tells the stopwatch how long that took if there is an answer.
+/// Calls the library and reports the duration to the stopwatch if there is an answer.
 private func timed(_ stopwatch: ExchangeStopwatch?, _ call: () -> LONG) -> LONG {
     ProcessExit.guarded {
         guard let stopwatch else { return call() }
@@ -303,7 +304,7 @@ private func timed(_ stopwatch: ExchangeStopwatch?, _ call: () -> LONG) -> LONG 
 }
 
 extension PCSCStatus {
-    /// pcscd closed the socket.
+    /// True if pcscd closed the socket.
     fileprivate var isHangUp: Bool { self == .commError || self == .securityViolation }
 }
 
@@ -323,7 +324,7 @@ extension CardSharing {
 }
 
 extension CardProtocols {
-    /// Never RAW, which pcscd would make the card's protocol for everybody; none for a direct connection.
+    /// The protocol code: never RAW, which pcscd would apply to all users of the card; none for a direct connection.
     fileprivate func code(_ sharing: CardSharing) -> DWORD {
         guard sharing != .direct else { return 0 }
         return (contains(.t0) ? DWORD(SCARD_PROTOCOL_T0) : 0) | (contains(.t1) ? DWORD(SCARD_PROTOCOL_T1) : 0)
@@ -341,7 +342,7 @@ extension CardDisposition {
 }
 
 extension TransmissionProtocol {
-    /// A direct connection stays raw while others use the card with a protocol: pcscd passes raw commands on with or
+    /// A direct connection stays raw while others use the card with a protocol: pcscd passes on raw commands with or
     /// without a card.
     fileprivate init(_ sharing: CardSharing, _ active: DWORD) {
         self = sharing == .direct ? .raw : TransmissionProtocol(code: UInt32(truncatingIfNeeded: active))

@@ -8,7 +8,6 @@ import Synchronization
 /// Each stream buffers the elements that its consumer has not taken yet, up to the multicast's bound.  Sending never
 /// waits. The multicast resumes and releases nothing while it holds a lock, so a consumer that wakes, is cancelled or
 /// is released may use it at once.
-/// use the multicast at once.
 public final class Multicast<Element: Sendable>: Sendable {
     /// The number of elements that wait for a slow consumer, and the treatment of the rest.
     public enum Buffering: Sendable {
