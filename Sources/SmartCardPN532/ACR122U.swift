@@ -1,31 +1,31 @@
 public import SmartCard
 
-/// The commands of an ACS ACR122U to itself (ACS ACR122U API v2.04, section 6), and the way to its PN532.
+/// An ACS ACR122U's own commands (ACS ACR122U API v2.04, section 6), and access to its PN532.
 ///
-/// None of them needs a card.  They go over any reader that passes on `FF 00 …`:
+/// No command needs a card.  Any reader that passes on `FF 00 …` can carry them:
 ///
 ///     let reader = ACR122U(over: pcscReader)
 ///     print(try await reader.firmwareVersion())        // ACR122U216
 ///     try await reader.setLights(.steady(green: true), blinking: .init(on: 1, off: 1, times: 2, buzzer: .whileOn))
 ///
-/// Every call throws `CardError`.  What the reader itself said is its `cause`, an ``ACR122UStatus``; what
-/// the PN532 said, a ``PN532Error``.
+/// Every call throws `CardError`.  Its `cause` is an ``ACR122UStatus`` for an error of the reader, a ``PN532Error`` for
+/// one of the PN532.
 public struct ACR122U: Sendable {
     let link: any ReaderLink
 
-    /// The reader, with or without a card on it.
+    /// Uses the reader, with or without a card on it.
     public init(over reader: any CardReader) {
         link = EndlessLink { try await reader.transmitToReader($0) }
     }
 
-    /// The same through a link that is held.
+    /// Uses an open link.
     public init(over link: any ReaderLink) {
-        // That is the holder's to close.
+        // The holder of the link closes it.
         self.link = EndlessLink { try await link.transmit($0) }
     }
 
-    /// The same through a connection to the card on the reader, without any layer over it: the reader's answers are not
-    /// response APDUs in every case.
+    /// Uses a connection to the card on the reader, without any layer over it: the reader's answers are not always
+    /// response APDUs.
     public init(through card: any CardChannel) {
         link = EndlessLink { command in
             let apdu: CommandAPDU
@@ -47,13 +47,13 @@ public struct ACR122U: Sendable {
 
     private func exchange(_ command: [UInt8]) async throws -> [UInt8] { try await link.transmit(command) }
 
-    /// The chip behind direct transmit.  While the reader looks for cards by itself, the two share it; see
+    /// The chip behind direct transmit.  While the reader polls for cards, it uses the chip as well; see
     /// ``withChip(_:)``.
     public var chip: PN532 { PN532(over: self) }
 
     // MARK: The reader
 
-    /// Ten characters, such as `ACR122U216` (6.3).  The answer has no status word.
+    /// Returns the firmware version, ten characters such as `ACR122U216` (6.3).  The answer has no status word.
     public func firmwareVersion() async throws -> String {
         var answer = try await exchange([0xFF, 0x00, 0x48, 0x00, 0x00])
         if answer.count == 12, answer.suffix(2) == [0x90, 0x00] { answer.removeLast(2) }
@@ -63,18 +63,18 @@ public struct ACR122U: Sendable {
         return String(decoding: answer, as: UTF8.self)
     }
 
-    /// Which cards the reader looks for, and whether by itself (6.4).
+    /// Returns the kinds of card that the reader looks for, and whether it polls for them (6.4).
     public func operatingParameter() async throws -> PICCOperatingParameter {
         try Self.parameter(await exchange([0xFF, 0x00, 0x50, 0x00, 0x00]))
     }
 
-    /// Sets the above (6.5).  It holds until the reader is unplugged, for every program.
+    /// Sets the operating parameter (6.5).  It applies to all programs until the reader is unplugged.
     public func setOperatingParameter(_ parameter: PICCOperatingParameter) async throws {
         let answer = try await exchange([0xFF, 0x00, 0x51, parameter.rawValue, 0x00])
         guard try Self.parameter(answer) == parameter else { throw Self.unexpected(answer, to: "operating parameter") }
     }
 
-    /// `90 PP`, or `PP` alone as firmware 2.15 has it.
+    /// Parses `90 PP`, or `PP` alone from firmware 2.15.
     private static func parameter(_ answer: [UInt8]) throws -> PICCOperatingParameter {
         switch (answer.count, answer.first) {
         case (1, let value?): return PICCOperatingParameter(rawValue: value)
@@ -84,9 +84,9 @@ public struct ACR122U: Sendable {
         }
     }
 
-    /// Whether the buzzer sounds when a card is found (6.7).
+    /// Sets the sound of the buzzer when a card is found (6.7).
     ///
-    /// - Throws: `CardError` of kind `unsupported` from old firmware, which does not know it.
+    /// - Throws: `CardError` of kind `unsupported` from old firmware without this command.
     public func setBuzzerOnDetection(_ isOn: Bool) async throws {
         let answer = try await exchange([0xFF, 0x00, 0x52, isOn ? 0xFF : 0x00, 0x00])
         guard let status = ACR122UStatus(answer) else { throw Self.unexpected(answer, to: "buzzer on detection") }
@@ -95,18 +95,18 @@ public struct ACR122U: Sendable {
         }
     }
 
-    /// How long the reader waits for a card's answer before it gives up (6.6).
+    /// Sets the time that the reader waits for a card's answer (6.6).
     public func setTimeout(_ timeout: ReaderTimeout) async throws {
         try succeed(await exchange([0xFF, 0x00, 0x41, timeout.parameter, 0x00]), "timeout parameter")
     }
 
-    /// Sets the lights, and blinks and sounds before that (6.2).
+    /// Sets the lights after blinking and sounding (6.2).
     ///
-    /// The reader answers when it is done, so this waits for ``Blinking/duration``, and nobody else reaches the reader
-    /// meanwhile.  A blinking longer than two seconds is sent as several commands, because drivers lose patience with
-    /// a reader that is silent for three; only a single blink cannot be divided.
+    /// The reader answers at the end, so the call waits for ``Blinking/duration``, and no other command reaches the
+    /// reader meanwhile.  A blinking longer than two seconds is split into several commands, because drivers give up on
+    /// a reader that is silent for three seconds.  A single blink cannot be split.
     ///
-    /// - Returns: the lights as they are now.
+    /// - Returns: the lights at the end.
     @discardableResult
     public func setLights(_ lights: LightControl, blinking: Blinking? = nil) async throws -> Lights {
         let blinking = blinking ?? Blinking(on: 0, off: 0, times: 0)
@@ -127,25 +127,24 @@ public struct ACR122U: Sendable {
         return state
     }
 
-    /// Switches the field.  Without it every card is without power and forgets what it knew.
+    /// Switches the field on or off.  Without it, every card loses power and state.
     public func setAntenna(_ isOn: Bool) async throws {
         try await chip.configure(.field(isOn: isOn))
     }
 
     // MARK: Direct transmit
 
-    /// Passes `payload`, from `D4` on, to the PN532, and returns its response from `D5` on (6.1).
+    /// Passes `payload`, beginning with `D4`, to the PN532, and returns its response, beginning with `D5` (6.1).
     ///
     /// - Parameter payload: up to 255 bytes.
-    /// - Throws: `CardError`: of kind `noAnswer` where the card was silent, otherwise as ``ACR122UStatus``
-    ///   says.
+    /// - Throws: `CardError`: of kind `noAnswer` if the card was silent, otherwise with an ``ACR122UStatus``.
     public func directTransmit(_ payload: [UInt8]) async throws -> [UInt8] {
         guard (1...255).contains(payload.count) else {
             throw CardError(.tooLong, "\(payload.count) bytes for the PN532; direct transmit takes 1 to 255")
         }
         var answer = try await exchange([0xFF, 0x00, 0x00, 0x00, UInt8(truncatingIfNeeded: payload.count)] + payload)
         if answer.count == 2, answer[0] == 0x61 {
-            // The older ACR122 has its answer fetched.
+            // The older ACR122 needs a command to fetch its answer.
             answer = try await exchange([0xFF, 0xC0, 0x00, 0x00, answer[1]])
         }
         guard let status = ACR122UStatus(answer.suffix(2)) else { throw Self.unexpected(answer, to: "direct transmit") }

@@ -6,7 +6,7 @@ public struct PICCOperatingParameter: OptionSet, Hashable, Sendable {
 
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// As it is when the reader is plugged in.
+    /// The value when the reader is plugged in.
     public static let initial = PICCOperatingParameter(rawValue: 0xFF)
 
     public static let typeA = PICCOperatingParameter(rawValue: 0x01)
@@ -14,21 +14,21 @@ public struct PICCOperatingParameter: OptionSet, Hashable, Sendable {
     public static let topaz = PICCOperatingParameter(rawValue: 0x04)
     public static let felica212 = PICCOperatingParameter(rawValue: 0x08)
     public static let felica424 = PICCOperatingParameter(rawValue: 0x10)
-    /// Looks every 250 ms instead of every 500.
+    /// Polls every 250 ms instead of every 500 ms.
     public static let fastPolling = PICCOperatingParameter(rawValue: 0x20)
-    /// Sends RATS to type A cards by itself, so that they speak ISO/IEC 14443-4.
+    /// Sends RATS to type A cards, which activates ISO/IEC 14443-4.
     public static let automaticATS = PICCOperatingParameter(rawValue: 0x40)
-    /// Looks for cards by itself and reports them.
+    /// Polls for cards and reports them.
     public static let automaticPolling = PICCOperatingParameter(rawValue: 0x80)
 }
 
-/// How long an ACR122U waits for a card (ACS API v2.04, 6.6).
+/// The time that an ACR122U waits for a card (ACS API v2.04, 6.6).
 public enum ReaderTimeout: Hashable, Sendable {
-    /// It does not check.
+    /// No check.
     case none
-    /// In units of five seconds, 1 to 254; others are brought to the nearest bound.
+    /// A multiple of five seconds, 1 to 254; other values become the nearest bound.
     case fiveSeconds(times: Int)
-    /// Until the card answers.
+    /// No limit.
     case unlimited
 
     var parameter: UInt8 {
@@ -50,25 +50,25 @@ public struct Lights: OptionSet, Hashable, Sendable {
     public static let green = Lights(rawValue: 0x02)
 }
 
-/// What becomes of the lights: the byte P2 of the command (ACS API v2.04, 6.2).
+/// The control of the lights: byte P2 of the command (ACS API v2.04, 6.2).
 public struct LightControl: OptionSet, Hashable, Sendable {
     public var rawValue: UInt8
 
     public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// On in the end, where it is to be updated.
+    /// On at the end, if updated.
     public static let finalRed = LightControl(rawValue: 0x01)
     public static let finalGreen = LightControl(rawValue: 0x02)
-    /// Brought to its final state; otherwise it stays as it was.
+    /// Set to its final state; otherwise unchanged.
     public static let updateRed = LightControl(rawValue: 0x04)
     public static let updateGreen = LightControl(rawValue: 0x08)
-    /// Blinks beginning with on, where it blinks.
+    /// Begins with on, if it blinks.
     public static let startRed = LightControl(rawValue: 0x10)
     public static let startGreen = LightControl(rawValue: 0x20)
     public static let blinkRed = LightControl(rawValue: 0x40)
     public static let blinkGreen = LightControl(rawValue: 0x80)
 
-    /// Both lights in these final states.
+    /// Returns the control that sets both lights to these final states.
     public static func steady(red: Bool = false, green: Bool = false) -> LightControl {
         var control: LightControl = [.updateRed, .updateGreen]
         if red { control.insert(.finalRed) }
@@ -77,20 +77,20 @@ public struct LightControl: OptionSet, Hashable, Sendable {
     }
 }
 
-/// How the lights that blink do so, and when the buzzer sounds (ACS API v2.04, 6.2).
+/// The timing of blinking lights and the buzzer (ACS API v2.04, 6.2).
 public struct Blinking: Hashable, Sendable {
     public enum Buzzer: UInt8, Hashable, Sendable {
         case silent = 0x00
-        /// During the first part of each blink, T1.
+        /// During T1, the first part of each blink.
         case whileOn = 0x01
-        /// During the second, T2.
+        /// During T2, the second part.
         case whileOff = 0x02
         case always = 0x03
     }
 
-    /// The first part of a blink in units of 100 ms: T1.
+    /// T1, the first part of a blink, in units of 100 ms.
     public var on: UInt8
-    /// The second part in units of 100 ms: T2.
+    /// T2, the second part of a blink, in units of 100 ms.
     public var off: UInt8
     public var times: UInt8
     public var buzzer: Buzzer
@@ -102,11 +102,11 @@ public struct Blinking: Hashable, Sendable {
         self.buzzer = buzzer
     }
 
-    /// How long the reader is busy with it.
+    /// The time for which the reader is busy.
     public var duration: Duration { .milliseconds(100 * Int(times) * (Int(on) + Int(off))) }
 }
 
-/// The status word of an ACR122U's own command.  Unknown ones print as they are.
+/// The status word of an ACR122U's own command.  Unknown values print as numbers.
 public struct ACR122UStatus: RawRepresentable, Error, Hashable, Sendable, ExpressibleByIntegerLiteral {
     public let rawValue: UInt16
 
@@ -114,7 +114,7 @@ public struct ACR122UStatus: RawRepresentable, Error, Hashable, Sendable, Expres
     public init(integerLiteral value: UInt16) { rawValue = value }
     init(_ sw1: UInt8, _ sw2: UInt8) { rawValue = UInt16(sw1) << 8 | UInt16(sw2) }
 
-    /// Nil for bytes that are not two.
+    /// Returns nil unless there are two bytes.
     init?(_ bytes: some Collection<UInt8>) {
         let b = Array(bytes)
         guard b.count == 2 else { return nil }

@@ -1,12 +1,11 @@
 package import SmartCard
 
 extension ACR122U {
-    /// What a command to an ACR122U or its PN532 changes for longer than a connection lasts, in the order in which it is put
-    /// back.
+    /// The settings of an ACR122U and its PN532 that outlive a connection, in the order in which they are restored.
     ///
-    /// The chip cannot be asked for its parameters, retries and timings: they become what they are after a reset, automatic
-    /// RATS as the operating parameter has it.  What neither can be read nor is the chip's own stays: the timeout and
-    /// the buzzer on detection (ACS API v2.04, 6.6 and 6.7).
+    /// The chip does not report its parameters, retries and timings: they return to their reset values, automatic RATS
+    /// to the operating parameter's.  The timeout and the buzzer on detection are not restored: they can neither be
+    /// read nor reset through the chip (ACS API v2.04, 6.6 and 6.7).
     package static let settings: [ReaderSetting] = [
         // RFConfiguration (UM0701-02, 7.3.1): CfgItem 02, 04 and 05.
         chipSetting("timings", changes: [[0x32, 0x02]]) { _ in
@@ -15,8 +14,8 @@ extension ACR122U {
         chipSetting("retries of an exchange", changes: [[0x32, 0x04]]) { _ in
             [0x32] + PN532.RFConfiguration.exchangeRetries(0x00).bytes
         },
-        // InListPassiveTarget, InATR, InJumpForDEP, InJumpForPSL, InAutoPoll; InRelease of all (UM0701-02, 7.3).  A target
-        // that cannot be released may have left.
+        // InListPassiveTarget, InATR, InJumpForDEP, InJumpForPSL, InAutoPoll; InRelease of all targets (UM0701-02,
+        // 7.3).  A target that cannot be released may have left.
         chipSetting("targets", changes: [0x4A, 0x50, 0x56, 0x46, 0x60].map { [$0] }, mayFail: true) { _ in
             [0x52, 0x00]
         },
@@ -38,7 +37,8 @@ extension ACR122U {
             isDone: { command, answer in answer == [0x90, command[3]] || answer == [command[3]] }),
     ]
 
-    /// Beginnings of what whoever borrows the chip sends: listing targets, parameters, retries, field, operating parameter.
+    /// The beginnings of the commands that a borrower of the chip sends: listing targets, parameters, retries, field,
+    /// operating parameter.
     static let commandsOfChipUse: [[UInt8]] =
         [[0x4A], [0x12], [0x32, 0x05], [0x32, 0x01]].map { [0xFF, 0x00, 0x00, 0x00, 0x00, 0xD4] + $0 }
         + [[0xFF, 0x00, 0x51]]
@@ -46,8 +46,8 @@ extension ACR122U {
     private static let readOperatingParameter: [UInt8] = [0xFF, 0x00, 0x50, 0x00, 0x00]
 
     /// - Parameters:
-    ///   - changes: commands of the chip, without `D4`.
-    ///   - restore: likewise.
+    ///   - changes: chip commands, without `D4`.
+    ///   - restore: a chip command, without `D4`.
     private static func chipSetting(
         _ name: String, changes: [[UInt8]], read: [UInt8]? = nil, mayFail: Bool = false,
         restore: @escaping @Sendable ([UInt8]?) -> [UInt8]
@@ -64,8 +64,8 @@ extension ACR122U {
 }
 
 extension PICCOperatingParameter {
-    /// What a reader is left with whose answer to `FF 00 50` was this: its initial value where it did not look for cards by
-    /// itself, because somebody had left it so, and no program would find a card on it.
+    /// Derives the parameter to restore from the answer to `FF 00 50`: the initial value if the reader did not poll.
+    /// An earlier program left it so, and no program would find a card.
     fileprivate init(restoring answer: [UInt8]?) {
         let value: UInt8? =
             switch answer {

@@ -1,18 +1,18 @@
-/// Which keys allow what in a sector of a MIFARE Classic (NXP MF1S50yyX/V1, 8.7): C1 C2 C3 for each of its four blocks.
+/// The access conditions of a MIFARE Classic sector (NXP MF1S50yyX/V1, 8.7): C1 C2 C3 for each of its four blocks.
 ///
-/// In a sector of sixteen blocks, the first three conditions hold for five blocks each.
+/// In a sector of sixteen blocks, each of the first three conditions covers five blocks.
 public struct MIFAREAccessConditions: Hashable, Sendable {
-    /// Data blocks 0, 1, 2 and the trailer, each C1 C2 C3 as a number from 0 to 7.
+    /// The codes of data blocks 0, 1, 2 and the trailer: C1 C2 C3 as a number from 0 to 7.
     private var codes: [UInt8]
 
-    /// `FF 07 80`: everything to key A, which is both keys where B can be read.
+    /// `FF 07 80`: key A permits everything, and so does key B until it becomes unreadable.
     public static let delivery = MIFAREAccessConditions(codes: [0, 0, 0, 1])
 
     private init(codes: [UInt8]) { self.codes = codes }
 
-    /// Bytes 6, 7 and 8 of a sector trailer.
+    /// Parses bytes 6, 7 and 8 of a sector trailer.
     ///
-    /// - Returns: nil where bits and complements disagree; the card keeps such a sector shut for ever.
+    /// - Returns: nil if bits and complements disagree; the card locks such a sector for ever.
     public init?(_ bytes: some Collection<UInt8>) {
         let b = Array(bytes)
         // Byte 6: C2 and C1 inverted.  Byte 7: C1, and C3 inverted.  Byte 8: C3, C2.
@@ -33,7 +33,7 @@ public struct MIFAREAccessConditions: Hashable, Sendable {
         return [(~c2 & 0x0F) << 4 | ~c1 & 0x0F, c1 << 4 | ~c3 & 0x0F, c3 << 4 | c2]
     }
 
-    /// The keys that have a right.
+    /// The keys with a right.
     public struct Keys: OptionSet, Hashable, Sendable, CustomStringConvertible {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -46,16 +46,16 @@ public struct MIFAREAccessConditions: Hashable, Sendable {
         public var description: String { ["never", "key A", "key B", "key A or B"][Int(rawValue & 3)] }
     }
 
-    /// What may be done with a data block.
+    /// The rights to a data block.
     public struct DataRights: Hashable, Sendable {
         public let read: Keys
         public let write: Keys
         public let increment: Keys
-        /// And transfer and restore.
+        /// The keys that permit decrement, transfer and restore.
         public let decrement: Keys
     }
 
-    /// What may be done with a sector trailer.  Key A can never be read.
+    /// The rights to a sector trailer.  Key A can never be read.
     public struct TrailerRights: Hashable, Sendable {
         public let writeKeyA: Keys
         public let readAccessBits: Keys
@@ -64,10 +64,10 @@ public struct MIFAREAccessConditions: Hashable, Sendable {
         public let writeKeyB: Keys
     }
 
-    /// C1 C2 C3 of the data block `index`, 0 to 2, or of the trailer, 3; nil for others.
+    /// Returns C1 C2 C3 of the data block `index`, 0 to 2, or of the trailer, 3; nil for others.
     public func code(_ index: Int) -> UInt8? { codes.indices.contains(index) ? codes[index] : nil }
 
-    /// The same conditions with others for one block.
+    /// Returns these conditions with a new code for one block.
     ///
     /// - Returns: nil for an index that is not 0 to 3, or a code that is not 0 to 7.
     public func setting(_ index: Int, to code: UInt8) -> MIFAREAccessConditions? {
@@ -77,9 +77,9 @@ public struct MIFAREAccessConditions: Hashable, Sendable {
         return other
     }
 
-    /// The rights to the data block `index`, 0 to 2; nil for others.
+    /// Returns the rights to the data block `index`, 0 to 2; nil for others.
     ///
-    /// A key B that can be read opens nothing, so its rights are none.
+    /// A readable key B opens nothing, so it has no rights.
     public func data(_ index: Int) -> DataRights? {
         guard (0..<3).contains(index) else { return nil }
         let rights = Self.dataTable[Int(codes[index] & 7)]

@@ -1,20 +1,20 @@
 public import SmartCard
 
-/// A MIFARE Classic (NXP MF1S50, MF1S70) on a reader that does its cipher, such as the ACR122U
-/// (PC/SC part 3, 3.2.2.1; value blocks ACS API v2.04, 5.5).
+/// A MIFARE Classic (NXP MF1S50, MF1S70) on a reader that performs its cipher, such as the ACR122U (PC/SC part 3,
+/// 3.2.2.1; value blocks: ACS API v2.04, 5.5).
 ///
 ///     let card = MIFAREClassic(connection)
 ///     try await card.authenticate(block: 8, with: .a(key))
 ///     print(try await card.readBlock(8))
 ///
-/// One sector is open at a time.  A card that has refused anything is silent until it is selected anew; that is done
-/// before the refusal is thrown as ``TagError``, and afterwards no sector is open.
+/// One sector is open at a time.  A card that has refused a command is silent until it is selected anew.  This type
+/// selects it before it throws the refusal as ``TagError``; no sector is open afterwards.
 public struct MIFAREClassic: Sendable {
     private let card: StorageCard
 
     public init(_ connection: any CardConnection) { card = StorageCard(connection: connection) }
 
-    /// A key of a sector.  It never prints.
+    /// A sector key.  It never prints its bytes.
     public enum Key: Hashable, Sendable, CustomStringConvertible, CustomReflectable {
         /// Six bytes.
         case a([UInt8])
@@ -46,7 +46,7 @@ public struct MIFAREClassic: Sendable {
         }
     }
 
-    /// Opens the sector of `block`.  The key goes to the reader's volatile slot 0.
+    /// Opens the sector of `block`.  The key is loaded into the reader's volatile slot 0.
     ///
     /// - Throws: ``TagError/authenticationFailed(block:)``
     public func authenticate(block: UInt8, with key: Key) async throws {
@@ -60,14 +60,14 @@ public struct MIFAREClassic: Sendable {
         }
     }
 
-    /// The 16 bytes of a block.  Of a sector trailer, keys that cannot be read come as zeros.
+    /// Reads the 16 bytes of a block.  Unreadable keys in a sector trailer read as zeros.
     public func readBlock(_ block: UInt8) async throws -> [UInt8] {
         try await card.read(block, count: 16)
     }
 
     /// Writes the 16 bytes of a block.
     ///
-    /// - Throws: ``TagError/invalidAccessBits`` before a sector trailer is written that would lock its sector for ever.
+    /// - Throws: ``TagError/invalidAccessBits`` before writing a sector trailer that would lock its sector for ever.
     public func writeBlock(_ block: UInt8, _ data: [UInt8]) async throws {
         guard data.count == 16 else { throw TagError.wrongLength(data.count, expected: 16) }
         if Self.trailer(of: Self.sector(of: block)) == block {
@@ -78,9 +78,9 @@ public struct MIFAREClassic: Sendable {
 
     // MARK: Values
 
-    /// The value of a value block.
+    /// Reads the value of a value block.
     ///
-    /// - Throws: ``TagError/notAValue(block:)``; the ACR122U does not tell that from a block that cannot be read.
+    /// - Throws: ``TagError/notAValue(block:)``; the ACR122U reports an unreadable block in the same way.
     public func readValue(_ block: UInt8) async throws -> Int32 {
         guard let data = try await card.send((0xFF, 0xB1, 0x00, block), ne: 4) else {
             throw TagError.notAValue(block: block)
@@ -93,7 +93,7 @@ public struct MIFAREClassic: Sendable {
     public func storeValue(_ value: Int32, in block: UInt8) async throws { try await apply(0x00, block, value) }
     /// Adds to the value of a block.
     public func increment(_ block: UInt8, by amount: Int32) async throws { try await apply(0x01, block, amount) }
-    /// Takes from the value of a block.
+    /// Subtracts from the value of a block.
     public func decrement(_ block: UInt8, by amount: Int32) async throws { try await apply(0x02, block, amount) }
 
     /// Copies a value block to another of the same sector.
@@ -113,12 +113,12 @@ public struct MIFAREClassic: Sendable {
 
     // MARK: Sectors
 
-    /// The sector of a block: 32 of four blocks, then 8 of sixteen (MF1S70, 8.6).
+    /// Returns the sector of a block: 32 sectors of four blocks, then 8 of sixteen (MF1S70, 8.6).
     public static func sector(of block: UInt8) -> Int {
         block < 128 ? Int(block) / 4 : 32 + (Int(block) - 128) / 16
     }
 
-    /// The blocks of a sector, its trailer the last; nil for a sector that no card has, 40 and more.
+    /// Returns the blocks of a sector, the trailer last; nil for sectors from 40 on, which no card has.
     public static func blocks(of sector: Int) -> ClosedRange<UInt8>? {
         switch sector {
         case 0..<32: UInt8(sector * 4)...UInt8(sector * 4 + 3)
@@ -130,7 +130,7 @@ public struct MIFAREClassic: Sendable {
     /// The block with the keys and access bits of a sector.
     public static func trailer(of sector: Int) -> UInt8? { blocks(of: sector)?.upperBound }
 
-    /// Opens a sector and reads its data blocks, one behind the other.
+    /// Opens a sector and reads its data blocks in order.
     public func readSector(_ sector: Int, with key: Key) async throws -> [UInt8] {
         guard let blocks = Self.blocks(of: sector) else { throw TagError.refused("sector \(sector)") }
         try await authenticate(block: blocks.lowerBound, with: key)
@@ -149,7 +149,7 @@ public struct MIFAREClassic: Sendable {
         return conditions
     }
 
-    /// Writes the trailer of a sector that is open: both keys and the access conditions.
+    /// Writes the trailer of an open sector: both keys and the access conditions.
     ///
     /// - Parameter userByte: byte 9, `69` on delivery.
     public func writeTrailer(

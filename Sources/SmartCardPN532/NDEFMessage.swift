@@ -1,23 +1,23 @@
 import SmartCard
 
-/// An NDEF message (NFC Forum, NFC Data Exchange Format 1.0): records in their order, or none.
+/// An NDEF message (NFC Forum, NFC Data Exchange Format 1.0): a sequence of records, possibly empty.
 ///
-/// Reading joins the chunks of a chunked record.  Writing makes each record one piece, short where its payload has
-/// fewer than 256 bytes.
+/// Parsing joins the chunks of a chunked record.  Encoding writes each record in one piece, as a short record if its
+/// payload has fewer than 256 bytes.
 public struct NDEFMessage: Hashable, Sendable {
     public var records: [NDEFRecord]
 
     public init(_ records: [NDEFRecord] = []) { self.records = records }
 
-    /// Reads a message from its bytes, all of them; no bytes are a message without records.
+    /// Parses a complete message; no bytes are a message without records.
     ///
-    /// - Throws: ``NDEFError`` with the offset of what does not fit.
+    /// - Throws: ``NDEFError`` with the offset of the fault.
     public init(_ bytes: some Collection<UInt8>) throws(NDEFError) {
         var reader = NDEFReader(bytes: Array(bytes))
         records = try reader.message()
     }
 
-    /// The message as it is stored.
+    /// The encoded message.
     public var bytes: [UInt8] {
         records.enumerated().flatMap { index, record in
             record.encoded(isFirst: index == 0, isLast: index == records.count - 1)
@@ -27,29 +27,29 @@ public struct NDEFMessage: Hashable, Sendable {
 
 /// A record of an NDEF message (NDEF 1.0, 3.2).
 public struct NDEFRecord: Hashable, Sendable {
-    /// How the type is to be read: TNF (NDEF 1.0, 3.2.6).
+    /// The meaning of the type field: TNF (NDEF 1.0, 3.2.6).
     public enum TypeNameFormat: UInt8, Hashable, Sendable, CaseIterable {
         case empty = 0x00
         /// NFC Forum well-known type: `U`, `T`, `Sp`, … .
         case wellKnown = 0x01
         /// Media type (RFC 2046): `text/plain`.
         case media = 0x02
-        /// Absolute URI (RFC 3986), in the type and not in the payload.
+        /// Absolute URI (RFC 3986), stored in the type, not in the payload.
         case absoluteURI = 0x03
         /// NFC Forum external type: `example.com:type`.
         case external = 0x04
-        /// A payload of unknown type; the reserved format 07 is read as this, too.
+        /// A payload of unknown type; the reserved format 07 is parsed as this.
         case unknown = 0x05
     }
 
     public let format: TypeNameFormat
-    /// Up to 255 bytes; none where `format` is `empty` or `unknown`.
+    /// The type, up to 255 bytes; empty if `format` is `empty` or `unknown`.
     public let type: [UInt8]
-    /// Up to 255 bytes; none for a record without.
+    /// The identifier, up to 255 bytes; empty if there is none.
     public let id: [UInt8]
     public let payload: [UInt8]
 
-    /// - Throws: ``NDEFError`` if a field is longer than NDEF has room for, or there where `format` admits none.
+    /// - Throws: ``NDEFError`` if a field is too long for NDEF, or present although `format` excludes it.
     public init(
         format: TypeNameFormat, type: [UInt8] = [], id: [UInt8] = [], payload: [UInt8] = []
     ) throws(NDEFError) {
@@ -64,7 +64,7 @@ public struct NDEFRecord: Hashable, Sendable {
         self.payload = payload
     }
 
-    /// `D0 00 00`: what an empty tag may hold.
+    /// `D0 00 00`: the content of some empty tags.
     public static let empty = NDEFRecord(unchecked: .empty, [], [], [])
 
     static func fault(_ format: TypeNameFormat, _ type: [UInt8], _ id: [UInt8], _ payload: [UInt8]) -> String? {
@@ -93,9 +93,9 @@ public struct NDEFRecord: Hashable, Sendable {
     }
 }
 
-/// Bytes that are no NDEF message.
+/// Bytes that are not an NDEF message.
 public struct NDEFError: Error, Hashable, Sendable {
-    /// Where in the message, from zero.
+    /// The position in the message, from zero.
     public let offset: Int
     public let reason: String
 }
@@ -105,7 +105,7 @@ extension NDEFError: CustomStringConvertible {
     public var description: String { "\(reason), at offset \(offset)" }
 }
 
-/// Reads records one behind the other.
+/// Parses consecutive records.
 private struct NDEFReader {
     /// The bits above TNF (NDEF 1.0, 3.2).
     enum Flag {
@@ -116,7 +116,7 @@ private struct NDEFReader {
         static let idLength: UInt8 = 0x08
     }
 
-    /// TNF of all chunks but the first.
+    /// The TNF of all chunks except the first.
     private static let unchanged: UInt8 = 0x06
 
     let bytes: [UInt8]
@@ -147,7 +147,7 @@ private struct NDEFReader {
                 throw NDEFError(offset: first.offset, reason: "a chunk without a record that it continues")
             }
             let (payload, isLast) = try payload(from: first)
-            // 07 is reserved, to be taken for unknown; a type it may have means nothing (3.2.6).
+            // 07 is reserved and treated as unknown; its type field has no meaning (3.2.6).
             let format = NDEFRecord.TypeNameFormat(rawValue: first.format) ?? .unknown
             let type = first.format == 0x07 ? [] : first.type
             if let reason = NDEFRecord.fault(format, type, first.id, payload) {
@@ -160,7 +160,7 @@ private struct NDEFReader {
         return records
     }
 
-    /// The payload of a record with all its chunks (2.3.3), and whether it ends the message.
+    /// Returns a record's payload with all its chunks (2.3.3); `isLast` is true if the record ends the message.
     private mutating func payload(from first: Piece) throws(NDEFError) -> ([UInt8], isLast: Bool) {
         var payload = first.payload
         var piece = first

@@ -1,9 +1,9 @@
 extension NDEFRecord {
     // MARK: URI (NFC Forum, URI Record Type Definition 1.0)
 
-    /// A URI record, its beginning abbreviated where the definition has a code for it.
+    /// Returns a URI record, with an abbreviated prefix if the definition has a code for it.
     ///
-    /// - Returns: nil for a URI that no record can hold.
+    /// - Returns: nil for a URI that does not fit into a record.
     public static func uri(_ uri: String) -> NDEFRecord? {
         let code =
             uriPrefixes.indices.dropFirst().filter { uri.hasPrefix(uriPrefixes[$0]) }
@@ -13,8 +13,8 @@ extension NDEFRecord {
             format: .wellKnown, type: Array("U".utf8), payload: [UInt8(truncatingIfNeeded: code)] + rest)
     }
 
-    /// The URI of a URI record, or of a record whose type is one; nil for other records, and for a URI that is not
-    /// UTF-8.  Reserved abbreviations stand for nothing.
+    /// The URI of a URI record, or of a record of absolute URI format; nil for other records, and for a URI that is not
+    /// UTF-8.  Reserved abbreviations expand to nothing.
     public var uri: String? {
         if format == .absoluteURI { return String(validating: type) }
         guard format == .wellKnown, type == Array("U".utf8), let code = payload.first else { return nil }
@@ -22,7 +22,7 @@ extension NDEFRecord {
         return String(validating: payload.dropFirst()).map { prefix + $0 }
     }
 
-    /// By the URI identifier code.
+    /// The prefixes, by URI identifier code.
     private static let uriPrefixes = [
         "", "http://www.", "https://www.", "http://", "https://", "tel:", "mailto:", "ftp://anonymous:anonymous@",
         "ftp://ftp.", "ftps://", "sftp://", "smb://", "nfs://", "ftp://", "dav://", "news:", "telnet://", "imap:",
@@ -32,7 +32,7 @@ extension NDEFRecord {
 
     // MARK: Text (NFC Forum, Text Record Type Definition 1.0)
 
-    /// A text and the language it is in.
+    /// A text and its language.
     public struct Text: Hashable, Sendable {
         public var text: String
         /// A language tag (RFC 5646): `en`, `fi`, `en-US`.
@@ -44,7 +44,7 @@ extension NDEFRecord {
         }
     }
 
-    /// A text record, in UTF-8.
+    /// Returns a text record in UTF-8.
     ///
     /// - Returns: nil if the language tag is not ASCII, or has more than 63 characters.
     public static func text(_ text: String, language: String) -> NDEFRecord? {
@@ -55,9 +55,9 @@ extension NDEFRecord {
             payload: [UInt8(truncatingIfNeeded: tag.count)] + tag + Array(text.utf8))
     }
 
-    /// What a text record says; nil for other records, and for text that is not in the encoding it claims.
+    /// The content of a text record; nil for other records, and for text that is invalid in its declared encoding.
     ///
-    /// UTF-16 without byte order mark is big-endian.
+    /// UTF-16 without a byte order mark is big-endian.
     public var text: Text? {
         guard format == .wellKnown, type == Array("T".utf8), let status = payload.first else { return nil }
         let languageLength = Int(status & 0x3F)
@@ -72,16 +72,16 @@ extension NDEFRecord {
 
     // MARK: Media
 
-    /// A record of a media type, such as `application/json`.
+    /// Returns a record of a media type, such as `application/json`.
     ///
-    /// - Returns: nil for a type of no bytes or more than 255.
+    /// - Returns: nil for a type that is empty or longer than 255 bytes.
     public static func media(_ type: String, _ payload: [UInt8]) -> NDEFRecord? {
         try? NDEFRecord(format: .media, type: Array(type.utf8), payload: payload)
     }
 }
 
 extension String {
-    /// Nil for bytes that are not UTF-8.
+    /// Returns nil for bytes that are not UTF-8.
     fileprivate init?(validating bytes: some Collection<UInt8>) {
         self.init(validating: bytes, as: UTF8.self)
     }

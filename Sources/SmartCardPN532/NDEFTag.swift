@@ -1,28 +1,28 @@
-/// A tag that holds an NDEF message.
+/// A tag that contains an NDEF message.
 ///
-/// Every call throws ``TagError`` where the tag is not as it should be, ``NDEFError`` where its message is not, and
-/// `CardError` where the link fails.
+/// Every call throws ``TagError`` for a fault of the tag, ``NDEFError`` for a fault of its message, and `CardError` for
+/// a failure of the link.
 public protocol NDEFTag: Sendable {
-    /// What the tag says of its NDEF data.
+    /// Returns the state of the tag's NDEF data.
     func ndefStatus() async throws -> NDEFStatus
 
-    /// The message on the tag, without records where it is empty.
+    /// Reads the message on the tag; an empty tag has a message without records.
     func readNDEF() async throws -> NDEFMessage
 
-    /// Puts a message on the tag in place of the one there.
+    /// Replaces the message on the tag.
     ///
-    /// The order of writes is the NFC Forum's, so that a tag that leaves in the middle holds an empty message and never
-    /// half of one.  Nothing is written where the message has no room or a lock is in the way.
+    /// The order of writes is the NFC Forum's: a tag that leaves too early contains an empty message, never a partial
+    /// one.  Nothing is written if the message does not fit or a lock prevents it.
     func writeNDEF(_ message: NDEFMessage) async throws
 }
 
-/// What a tag says of its NDEF data.
+/// The state of a tag's NDEF data.
 public struct NDEFStatus: Hashable, Sendable {
     /// The mapping version, such as 1.0 on a Type 2 Tag or 2.0 on a Type 4 Tag.
     public let version: Version
-    /// The longest message that it has room for, in bytes.
+    /// The longest message that fits, in bytes.
     public let capacity: Int
-    /// How long the message on it is, in bytes.
+    /// The length of the present message, in bytes.
     public let length: Int
     public let isWritable: Bool
 

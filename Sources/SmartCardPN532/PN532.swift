@@ -1,18 +1,18 @@
 public import SmartCard
 import Waiting
 
-/// A PN532 (NXP UM0701-02), behind a reader's direct transmit or on a serial line: its commands as an initiator.
+/// A PN532 (NXP UM0701-02) behind a reader's direct transmit or on a serial line, with its commands as an initiator.
 ///
-/// It throws `CardError`; where the chip reports an error code, the cause is a ``PN532Error``.  Answers are
-/// read strictly: one that is too short, too long or to another command is a `malformedAnswer`.
+/// It throws `CardError`; if the chip reports an error code, the cause is a ``PN532Error``.  Answers are parsed
+/// strictly: one that is too short, too long or to another command is a `malformedAnswer`.
 public struct PN532: Sendable {
-    /// Takes a command from `D4` on, and returns the response from `D5` on.
+    /// Sends a command, beginning with `D4`, and returns the response, beginning with `D5`.
     let transmit: @Sendable ([UInt8]) async throws -> [UInt8]
 
-    /// Bytes of a command after `D4` and its code.
+    /// The greatest number of bytes after `D4` and the command code.
     private let maximumInput: Int
 
-    /// The chip in an ACR122U, whose direct transmit takes 255 bytes in all.
+    /// Uses the chip in an ACR122U, whose direct transmit takes 255 bytes in all.
     public init(over reader: ACR122U) {
         self.init(maximumInput: 253) { try await reader.directTransmit($0) }
     }
@@ -22,12 +22,12 @@ public struct PN532: Sendable {
         self.transmit = transmit
     }
 
-    /// The longest response that is put together from parts: an extended response APDU.
+    /// The longest response that is assembled from parts: an extended response APDU.
     private static let maximumResponse = 65_538
-    /// The most parts: enough for that in parts of 65 bytes.
+    /// The greatest number of parts: enough for that response in parts of 65 bytes.
     private static let maximumParts = 1024
 
-    /// The commands of UM0701-02, 7.2 and 7.3, that this type sends.
+    /// The commands of UM0701-02, 7.2 and 7.3, that this type uses.
     enum Command: UInt8 {
         case diagnose = 0x00
         case getFirmwareVersion = 0x02
@@ -46,7 +46,7 @@ public struct PN532: Sendable {
         case inSelect = 0x54
     }
 
-    /// Sends a command and returns what follows its response code.
+    /// Sends a command and returns the bytes after the response code.
     private func send(_ command: Command, _ input: [UInt8] = []) async throws -> [UInt8] {
         guard input.count <= maximumInput else {
             throw CardError(.tooLong, "\(input.count) bytes for the PN532; this reader takes \(maximumInput)")
@@ -58,19 +58,19 @@ public struct PN532: Sendable {
         return Array(response.dropFirst(2))
     }
 
-    /// Sends a command that is answered by its code alone.
+    /// Sends a command whose response is only the response code.
     private func sendWithoutAnswer(_ command: Command, _ input: [UInt8]) async throws {
         let output = try await send(command, input)
         guard output.isEmpty else { throw Self.malformed(command, output) }
     }
 
-    /// Sends a command that is answered by a status byte, and data if `data` says so.
+    /// Sends a command whose response is a status byte, with data if `data` is true.
     private func sendForStatus(
         _ command: Command, _ input: [UInt8], data: Bool = false
     ) async throws -> (data: [UInt8], isMore: Bool) {
         let output = try await send(command, input)
         guard let status = output.first else { throw Self.malformed(command, output) }
-        // Bits 0 to 5 are the error code, bit 6 is MI, bit 7 says that a NAD follows (7.1).
+        // Bits 0 to 5 are the error code, bit 6 is MI, bit 7 indicates a NAD (7.1).
         guard status & 0x3F == 0 else { throw PN532Error(rawValue: status & 0x3F).error }
         let rest = output.dropFirst(status & 0x80 != 0 ? 2 : 1)
         guard data || rest.isEmpty else { throw Self.malformed(command, output) }
@@ -83,7 +83,7 @@ public struct PN532: Sendable {
 
     // MARK: The chip
 
-    /// What GetFirmwareVersion tells (7.2.2).
+    /// The result of GetFirmwareVersion (7.2.2).
     public struct FirmwareVersion: Hashable, Sendable {
         /// `32` for a PN532.
         public let chip: UInt8
@@ -99,9 +99,9 @@ public struct PN532: Sendable {
         return FirmwareVersion(chip: output[0], version: output[1], revision: output[2], support: output[3])
     }
 
-    /// What GetGeneralStatus tells (7.2.3).
+    /// The result of GetGeneralStatus (7.2.3).
     public struct GeneralStatus: Hashable, Sendable {
-        /// A target that the chip is in touch with.
+        /// A target that the chip communicates with.
         public struct Target: Hashable, Sendable {
             /// Tg, from 1.
             public let number: UInt8
@@ -112,9 +112,9 @@ public struct PN532: Sendable {
             public let modulation: UInt8
         }
 
-        /// What went wrong last; nil for nothing.
+        /// The last error; nil for none.
         public let lastError: PN532Error?
-        /// Whether another device's field is there.
+        /// True if another device's field is present.
         public let isExternalFieldPresent: Bool
         public let targets: [Target]
         public let samStatus: UInt8
@@ -136,14 +136,14 @@ public struct PN532: Sendable {
             samStatus: output[output.count - 1])
     }
 
-    /// Reads registers in the order of `addresses`, up to 126 (7.2.4).
+    /// Reads up to 126 registers in the order of `addresses` (7.2.4).
     public func readRegisters(_ addresses: [UInt16]) async throws -> [UInt8] {
         let output = try await send(.readRegister, addresses.flatMap(\.bigEndianBytes))
         guard output.count == addresses.count else { throw Self.malformed(.readRegister, output) }
         return output
     }
 
-    /// Writes registers in their order, up to 84 (7.2.5).
+    /// Writes up to 84 registers in order (7.2.5).
     public func writeRegisters(_ values: [(address: UInt16, value: UInt8)]) async throws {
         try await sendWithoutAnswer(.writeRegister, values.flatMap { $0.address.bigEndianBytes + [$0.value] })
     }
@@ -153,15 +153,16 @@ public struct PN532: Sendable {
         try await sendWithoutAnswer(.setParameters, [parameters.rawValue])
     }
 
-    /// SAMConfiguration (7.2.10): no SAM, which also takes the chip from the low power that it wakes up in.
+    /// SAMConfiguration (7.2.10): no SAM.  This also ends the low-power mode in which the chip wakes up.
     func useNoSAM() async throws { try await sendWithoutAnswer(.samConfiguration, [0x01]) }
 
-    /// SetSerialBaudRate (7.2.8).  It is in force once the host has acknowledged the response.
+    /// SetSerialBaudRate (7.2.8).  It takes effect once the host has acknowledged the response.
     func setSerialRate(_ rate: SerialRate) async throws {
         try await sendWithoutAnswer(.setSerialBaudRate, [rate.rawValue])
     }
 
-    /// Whether the ISO/IEC 14443-4 card that is selected is still there; it forgets nothing (Diagnose, 7.2.1, test 06).
+    /// Returns true if the selected ISO/IEC 14443-4 card is still present; the card keeps its state (Diagnose, 7.2.1,
+    /// test 06).
     func senseCard() async throws -> Bool {
         let output = try await send(.diagnose, [0x06])
         guard output.count == 1 else { throw Self.malformed(.diagnose, output) }
@@ -173,9 +174,9 @@ public struct PN532: Sendable {
         try await sendWithoutAnswer(.rfConfiguration, item.bytes)
     }
 
-    /// Takes the power from every card for `pause`, and gives it back.
+    /// Removes power from all cards for `pause` and restores it.
     ///
-    /// The field is on again afterwards, also when the wait is cancelled.
+    /// The field is on again afterwards, even if the wait is cancelled.
     public func cycleField(pause: Duration = .milliseconds(10)) async throws {
         try await configure(.field(isOn: false))
         let wait: Result<Void, any Error>
@@ -186,23 +187,22 @@ public struct PN532: Sendable {
 
     // MARK: Targets
 
-    /// Looks for cards of one technology and selects them (InListPassiveTarget, 7.3.5).  What was selected before is
-    /// not any more.
+    /// Finds and selects cards of one technology (InListPassiveTarget, 7.3.5).  Earlier selections end.
     ///
-    /// - Parameter most: 1 or 2; others are brought to the nearest bound.  Two FeliCa cards answer in time slots, two
+    /// - Parameter most: 1 or 2; other values become the nearest bound.  Two FeliCa cards are told apart by time slots,
     ///   others by anticollision.
-    /// - Returns: the targets found; two of them are a collision.
+    /// - Returns: the targets; two of them are a collision.
     public func listTargets(_ technology: PollingTechnology, most: Int = 1) async throws -> [PN532Target] {
         let most = UInt8(min(max(most, 1), 2))
         return try await list(technology, most: most, technology.initiatorData(most: most))
     }
 
-    /// Looks for the one type A card with this UID and selects it, whatever others lie beside it.
+    /// Finds and selects the type A card with this UID, among any other cards.
     ///
     /// - Parameter uid: 4, 7 or 10 bytes, without cascade tags.
-    /// - Returns: nil if it is not there.
+    /// - Returns: nil if it is absent.
     public func listTarget(uid: [UInt8]) async throws -> PN532Target? {
-        // The chip wants the cascade tag 88 before each part but the last (ISO/IEC 14443-3, 6.5.4).
+        // The chip expects the cascade tag 88 before each part except the last (ISO/IEC 14443-3, 6.5.4).
         let cascaded: [UInt8]
         switch uid.count {
         case 4: cascaded = uid
@@ -223,15 +223,15 @@ public struct PN532: Sendable {
         return targets
     }
 
-    /// Exchanges `data` with a target, of any length in both directions (InDataExchange, 7.3.8).
+    /// Exchanges `data` of any length with a target (InDataExchange, 7.3.8).
     ///
-    /// With an ISO/IEC 14443-4 card these are APDUs, and the chip minds the protocol; with others they are the card's
-    /// own commands, which the chip knows one by one.
+    /// For an ISO/IEC 14443-4 card, the data is an APDU, and the chip runs the protocol.  For other cards, it is one of
+    /// their own commands that the chip knows.
     ///
     /// - Parameter number: Tg, 1 or 2.
     public func exchange(_ data: [UInt8], with number: UInt8) async throws -> [UInt8] {
         var rest = data[...]
-        // MI in the number: more of the command follows.
+        // MI in the target number: more of the command follows.
         while rest.count > maximumInput - 1 {
             let part = rest.prefix(maximumInput - 1)
             rest = rest.dropFirst(part.count)
@@ -251,20 +251,19 @@ public struct PN532: Sendable {
         return response
     }
 
-    /// Sends a frame as it is, with checksum, and returns the frame that comes back without it (InCommunicateThru,
-    /// 7.3.9).
+    /// Sends an unmodified frame with a checksum, and returns the received frame without it (InCommunicateThru, 7.3.9).
     ///
     /// - Parameter frame: up to 253 bytes.
     public func communicateThrough(_ frame: [UInt8]) async throws -> [UInt8] {
         try await sendForStatus(.inCommunicateThru, frame, data: true).data
     }
 
-    /// Halts a target, to be selected again; 0 for all (InDeselect, 7.3.10).
+    /// Halts a target, which can be selected again; 0 for all (InDeselect, 7.3.10).
     public func deselect(_ number: UInt8 = 0) async throws {
         _ = try await sendForStatus(.inDeselect, [number])
     }
 
-    /// Halts and forgets a target; 0 for all (InRelease, 7.3.11).
+    /// Halts and releases a target; 0 for all (InRelease, 7.3.11).
     public func release(_ number: UInt8 = 0) async throws {
         _ = try await sendForStatus(.inRelease, [number])
     }
@@ -274,7 +273,7 @@ public struct PN532: Sendable {
         _ = try await sendForStatus(.inSelect, [number])
     }
 
-    /// An ISO/IEC 14443-4 card that ``listTargets(_:most:)`` found, as a channel for APDUs.
+    /// Returns an APDU channel to an ISO/IEC 14443-4 card that ``listTargets(_:most:)`` found.
     public func channel(to target: PN532Target) -> any CardChannel {
         TargetChannel(chip: self, number: target.number)
     }

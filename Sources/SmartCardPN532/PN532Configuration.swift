@@ -8,28 +8,28 @@ extension PN532 {
         public static let usesNAD = Parameters(rawValue: 0x01)
         public static let usesDID = Parameters(rawValue: 0x02)
         public static let automaticATRResponse = Parameters(rawValue: 0x04)
-        /// RATS to type A cards that are listed.
+        /// Sends RATS to listed type A cards.
         public static let automaticRATS = Parameters(rawValue: 0x10)
         public static let emulatesISO14443Part4 = Parameters(rawValue: 0x20)
         public static let noPreambleAndPostamble = Parameters(rawValue: 0x40)
 
-        /// After a reset.
+        /// The value after a reset.
         public static let initial: Parameters = [.automaticATRResponse, .automaticRATS]
     }
 
-    /// A waiting time as the chip codes it: n for 100 µs · 2ⁿ⁻¹, 0 for none (UM0701-02, 7.3.1).
+    /// A waiting time in the chip's coding: n for 100 µs · 2ⁿ⁻¹, 0 for none (UM0701-02, 7.3.1).
     public struct WaitingTime: RawRepresentable, Hashable, Sendable {
         public let rawValue: UInt8
 
-        /// Codes above `10`, 3.28 s, are reserved; the chip judges them.
+        /// Takes any code.  Those above `10`, 3.28 s, are reserved; the chip decides about them.
         public init(rawValue: UInt8) { self.rawValue = rawValue }
 
-        /// The shortest that is not shorter than `duration`, 3.28 s at most.
+        /// The shortest waiting time of at least `duration`, at most 3.28 s.
         public init(atLeast duration: Duration) {
             rawValue = (1...16).first { Self(rawValue: $0).duration.map { $0 >= duration } ?? false } ?? 16
         }
 
-        /// Nil for no limit, and for reserved codes.
+        /// The time; nil for no limit, and for reserved codes.
         public var duration: Duration? {
             (1...16).contains(rawValue) ? .microseconds(100 << Int(rawValue - 1)) : nil
         }
@@ -37,15 +37,15 @@ extension PN532 {
 
     /// An item of RFConfiguration (UM0701-02, 7.3.1).
     public enum RFConfiguration: Hashable, Sendable {
-        /// The field, and whether it comes up only where there is none.
+        /// The field; `avoidsCollision` switches it on only if there is no other field.
         case field(isOn: Bool, avoidsCollision: Bool = false)
-        /// How long to wait for ATR_RES, and for an answer to ``PN532/communicateThrough(_:)``.
+        /// The time limits for ATR_RES, and for the answer to ``PN532/communicateThrough(_:)``.
         case timings(atr: WaitingTime, exchange: WaitingTime)
-        /// How often a command is repeated that a card has not understood.
+        /// The number of repetitions of a command that a card did not understand.
         case exchangeRetries(UInt8)
-        /// How often to try again, `FF` for ever; `passiveActivation` is for listing targets.
+        /// The numbers of retries, `FF` for no limit; `passiveActivation` applies to listing targets.
         case retries(atr: UInt8, psl: UInt8, passiveActivation: UInt8)
-        /// Any other: the analog settings.
+        /// Any other item: the analog settings.
         case item(UInt8, [UInt8])
 
         /// The retries after a reset.

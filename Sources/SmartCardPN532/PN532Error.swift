@@ -1,13 +1,13 @@
 import SmartCard
 
-/// The error code in the status byte of a PN532's response (NXP UM0701-02, 7.1).  Unknown ones print as they are.
+/// The error code in the status byte of a PN532's response (NXP UM0701-02, 7.1).  Unknown values print as numbers.
 public struct PN532Error: RawRepresentable, Error, Hashable, Sendable, ExpressibleByIntegerLiteral {
     public let rawValue: UInt8
 
     public init(rawValue: UInt8) { self.rawValue = rawValue }
     public init(integerLiteral value: UInt8) { rawValue = value }
 
-    /// The card has not answered.
+    /// The card did not answer.
     public static let timeout: PN532Error = 0x01
     public static let crc: PN532Error = 0x02
     public static let parity: PN532Error = 0x03
@@ -23,23 +23,23 @@ public struct PN532Error: RawRepresentable, Error, Hashable, Sendable, Expressib
     public static let parameter: PN532Error = 0x10
     public static let unsupportedDEPCommand: PN532Error = 0x12
     public static let dataFormat: PN532Error = 0x13
-    /// MIFARE: the key is not right.
+    /// MIFARE: the key is wrong.
     public static let authentication: PN532Error = 0x14
-    /// Of the PN533 (libnfc, chips/pn53x.h).
+    /// Defined for the PN533 (libnfc, chips/pn53x.h).
     public static let secureNotSupported: PN532Error = 0x18
     public static let uidCheckByte: PN532Error = 0x23
     public static let depState: PN532Error = 0x25
     public static let notAllowed: PN532Error = 0x26
     public static let wrongContext: PN532Error = 0x27
     public static let released: PN532Error = 0x29
-    /// Another card has taken the place of the one selected.
+    /// Another card replaced the selected one.
     public static let cardExchanged: PN532Error = 0x2A
     public static let cardDisappeared: PN532Error = 0x2B
     public static let nfcid3Mismatch: PN532Error = 0x2C
     public static let overCurrent: PN532Error = 0x2D
     public static let nadMissing: PN532Error = 0x2E
 
-    /// What the code says; nil for one that is not known.
+    /// The meaning of the code; nil if unknown.
     public var name: String? { Self.table[self]?.name }
 
     private static let table: [PN532Error: (name: String, kind: CardError.Kind)] = [
@@ -72,7 +72,7 @@ public struct PN532Error: RawRepresentable, Error, Hashable, Sendable, Expressib
         .nadMissing: ("NAD missing", .malformedAnswer),
     ]
 
-    /// The error as a whole, this as its cause.
+    /// The error to throw, with this as its cause.
     var error: CardError {
         let kind = Self.table[self]?.kind ?? .notTransacted
         return CardError(kind, kind == .other ? "the reader's radio chip reports an error" : nil, cause: self)

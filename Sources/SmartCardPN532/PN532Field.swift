@@ -1,31 +1,31 @@
 public import SmartCard
 
-/// The field of a PN532, which tells when there is more than one card in it.
+/// The field of a PN532, which detects more than one card.
 ///
 ///     try await ACR122U(over: reader).withChip { chip in
 ///         let report = try await terminal.perform(transaction, in: PN532Field(chip)) { print($0) }
 ///     }
 ///
-/// For use within ``ACR122U/withChip(_:)``.  It looks for cards of types A and B, the two that EMV has; a card of another
-/// technology is not seen.
+/// Use it within ``ACR122U/withChip(_:)``.  It looks for cards of types A and B, the two that EMV supports, and does
+/// not detect other technologies.
 public actor PN532Field: ContactlessField {
     private let chip: PN532
     private let patience: Duration
-    /// Whether there was more than one card last.
+    /// True if the last look found more than one card.
     private var isColliding = false
-    /// The card that was found last, whether or not it is there.
+    /// The last card found, present or not.
     private var last: PN532Target?
-    /// Whether a card has been used since the field came up.
+    /// True if a card was used since the field was switched on.
     private var isUsed = false
 
-    /// - Parameter patience: how long to wait for a card, or for all cards but one to leave; nil: for ever.
+    /// - Parameter patience: the longest wait for a card, or for all cards but one to leave; nil: no limit.
     public init(_ chip: PN532, patience: Duration? = nil) {
         self.chip = chip
         self.patience = patience ?? .seconds(1_000_000_000)
     }
 
-    /// - Throws: `CardError` of kind `cardAbsent` after ``init(_:patience:)``'s patience, and whatever says that the
-    ///   reader cannot be used.
+    /// - Throws: `CardError` of kind `cardAbsent` after the `patience` of ``init(_:patience:)``; other kinds if the
+    ///   reader is unusable.
     public func activate() async throws -> FieldEvent {
         if isColliding { return try await endOfCollision() }
         if isUsed { try await chip.cycleField() }
@@ -43,7 +43,7 @@ public actor PN532Field: ContactlessField {
         }
     }
 
-    /// EMV Contactless Book B, 3.2.1.5: no card is a collision that is over, too.
+    /// EMV Contactless Book B, 3.2.1.5: the collision also ends if no card is left.
     private func endOfCollision() async throws -> FieldEvent {
         let deadline = ContinuousClock.now + patience
         while case .collision = try await chip.poll([.typeA, .typeB], within: .zero) {
@@ -62,10 +62,10 @@ public actor PN532Field: ContactlessField {
         try await Task.sleep(for: duration)
     }
 
-    /// Another card in its place is none that was left there.
+    /// Waits until the last card found leaves.  A different card in its place does not count.
     public func waitForRemoval() async throws {
         isUsed = false
-        // A card that does not answer once may do so from a cold start.
+        // A silent card may answer after a cold start.
         var silences = 0
         while silences < 2 {
             switch try await chip.poll([.typeA, .typeB], within: .zero) {

@@ -1,20 +1,20 @@
-/// A card that the PN532 has found and selected, with what it told of itself (UM0701-02, 7.3.5).
+/// A card that the PN532 has found and selected, with its own description (UM0701-02, 7.3.5).
 public struct PN532Target: Hashable, Sendable {
-    /// Tg, the number under which the chip knows it: 1 or 2.
+    /// Tg, the chip's number for the card: 1 or 2.
     public let number: UInt8
     public let card: Card
 
     public enum Card: Hashable, Sendable {
-        /// ISO/IEC 14443 type A.  `atqa` most significant byte first in whatever order the reader gave it; `uid` of 4,
-        /// 7 or 10 bytes without cascade tags; `ats` with its length byte, nil where RATS was not sent.
+        /// ISO/IEC 14443 type A.  `atqa` is most significant byte first, whatever order the reader used; `uid` has 4, 7
+        /// or 10 bytes without cascade tags; `ats` includes its length byte and is nil if RATS was not sent.
         case typeA(uid: [UInt8], atqa: UInt16, sak: UInt8, ats: [UInt8]?)
-        /// ISO/IEC 14443 type B.  `atqb` of 12 bytes, from `50` on; the answer to ATTRIB without checksum.
+        /// ISO/IEC 14443 type B.  `atqb` has 12 bytes and begins with `50`; `attribResponse` has no checksum.
         case typeB(atqb: [UInt8], attribResponse: [UInt8])
-        /// JIS X 6319-4.  The system code only where it was asked for.
+        /// JIS X 6319-4.  The system code is present only if it was requested.
         case felica(idm: [UInt8], pmm: [UInt8], systemCode: UInt16?)
     }
 
-    /// Whether it takes APDUs: type B, or type A whose ATS has come.
+    /// True if the card accepts APDUs: type B, or type A with an ATS.
     public var speaksISODEP: Bool {
         switch card {
         case .typeA(_, _, _, let ats): ats != nil
@@ -23,7 +23,7 @@ public struct PN532Target: Hashable, Sendable {
         }
     }
 
-    /// The identifier that it shows in the anticollision loop: UID, PUPI or IDm.
+    /// The identifier shown during anticollision: UID, PUPI or IDm.
     public var identifier: [UInt8] {
         switch card {
         case .typeA(let uid, _, _, _): uid
@@ -33,7 +33,7 @@ public struct PN532Target: Hashable, Sendable {
     }
 }
 
-/// A kind of card to look for: modulation and bit rate (BrTy, UM0701-02, 7.3.5).
+/// A kind of card: modulation and bit rate (BrTy, UM0701-02, 7.3.5).
 public enum PollingTechnology: Hashable, Sendable, CaseIterable {
     /// ISO/IEC 14443 type A, 106 kbit/s.
     case typeA
@@ -53,8 +53,8 @@ public enum PollingTechnology: Hashable, Sendable, CaseIterable {
         }
     }
 
-    /// What the card is asked with: an AFI of 00, or the FeliCa polling command for every system, its system code
-    /// wanted, in one time slot or four.
+    /// Returns the request: an AFI of 00, or the FeliCa polling command for all systems, with the system code
+    /// requested, in one time slot or four.
     func initiatorData(most: UInt8) -> [UInt8] {
         switch self {
         case .typeA: []
@@ -65,15 +65,15 @@ public enum PollingTechnology: Hashable, Sendable, CaseIterable {
 }
 
 extension PN532Target {
-    /// The targets in a response to InListPassiveTarget, all of it.
+    /// Parses all targets of a response to InListPassiveTarget.
     ///
-    /// - Returns: nil for what is none.
+    /// - Returns: nil for an invalid response.
     static func list(_ output: [UInt8], _ technology: PollingTechnology) -> [PN532Target]? {
         guard let count = output.first, count <= 2 else { return nil }
         return parse(output.dropFirst(), Int(count), technology)
     }
 
-    /// A type A card that speaks ISO/IEC 14443-4 comes with its ATS or without, and only the rest of the bytes tells
+    /// Parses type A cards.  A card with ISO/IEC 14443-4 comes with or without its ATS; only the remaining bytes tell
     /// which.
     private static func parse(
         _ bytes: ArraySlice<UInt8>, _ count: Int, _ technology: PollingTechnology
@@ -109,15 +109,15 @@ extension PN532Target {
             let end = 13 + Int(b[12])
             return [(.typeB(atqb: Array(b[..<12]), attribResponse: Array(b[13..<end])), end)]
         case .felica212, .felica424:
-            // POL_RES with its length, which counts itself: 01 NFCID2 PAD [SYST]
+            // POL_RES with its length, which includes itself: 01 NFCID2 PAD [SYST]
             guard b.count >= 18, b[0] == 18 || b[0] == 20, b[1] == 0x01, b.count >= Int(b[0]) else { return [] }
             let systemCode = b[0] == 20 ? UInt16(b[18]) << 8 | UInt16(b[19]) : nil
             return [(.felica(idm: Array(b[2..<10]), pmm: Array(b[10..<18]), systemCode: systemCode), Int(b[0]))]
         }
     }
 
-    /// The PN532 gives SENS_RES most significant byte first; some readers turn it round.  The low byte is the one whose
-    /// bits 7 and 8 tell the size of the UID and whose bits 1 to 5 are not all zero (ISO/IEC 14443-3, ATQA).
+    /// The PN532 returns SENS_RES most significant byte first; some readers swap the bytes.  In the low byte, bits 7
+    /// and 8 give the size of the UID and bits 1 to 5 are not all zero (ISO/IEC 14443-3, ATQA).
     private static func atqa(_ first: UInt8, _ second: UInt8, _ uid: [UInt8]) -> UInt16 {
         func isLow(_ byte: UInt8) -> Bool { byte & 0x1F != 0 && Int(byte >> 6) * 3 + 4 == uid.count }
         let isTurned = !isLow(second) && isLow(first)

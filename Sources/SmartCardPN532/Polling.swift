@@ -2,24 +2,24 @@ import SmartCard
 import Waiting
 
 extension ACR122U {
-    /// Keeps the reader's firmware from the PN532 while `body` uses it, and puts the reader back as it was: operating
-    /// parameter, retries, the chip's parameters, the field.
+    /// Stops the reader's firmware from using the PN532 while `body` uses it, and restores the reader afterwards:
+    /// operating parameter, retries, the chip's parameters, the field.
     ///
     ///     let card = try await reader.withChip { chip in
     ///         try await chip.poll([.typeA, .typeB], within: .seconds(10))
     ///     }
     ///
-    /// Automatic polling is off meanwhile, listing cards fails at once where there is none, and RATS is sent to type A
-    /// cards.  What is put back is put back on every way out, also when `body` throws or the task is cancelled; targets
-    /// are released before.  The chip cannot be asked for its retries and parameters: they become what they are after
-    /// a reset, automatic RATS as the operating parameter has it.
+    /// Meanwhile automatic polling is off, listing cards fails at once if there is none, and RATS is sent to type A
+    /// cards.  Targets are released and settings restored in all cases, even if `body` throws or the task is cancelled.
+    /// The chip does not report its retries and parameters: they return to their reset values, automatic RATS to the
+    /// operating parameter's.
     ///
-    /// A reader whose automatic polling was off already, because somebody left it so, gets its defaults instead: no
-    /// program would find a card on it.
+    /// If automatic polling was already off, the reader gets its defaults instead: an earlier program left it so, and
+    /// no program would find a card.
     ///
-    /// Whoever shares the reader with another task lets one end before the other begins.
+    /// Tasks that share the reader must call this one after the other.
     ///
-    /// - Throws: what `body` throws; else `CardError` where the reader cannot be taken or put back.
+    /// - Throws: the error of `body`; else `CardError` if the reader cannot be reserved or restored.
     public func withChip<R: Sendable>(_ body: (PN532) async throws -> R) async throws -> R {
         let link = RestoringLink(over: self.link, Self.settings)
         let reader = ACR122U(over: link)
@@ -29,7 +29,7 @@ extension ACR122U {
             try await link.prepare(for: Self.commandsOfChipUse)
             try await reader.setOperatingParameter(before.subtracting(.automaticPolling))
             try await reader.chip.setParameters(.initial)
-            // Two tries a card, then the answer is: none.
+            // Two attempts for each card; after that, there is none.
             try await reader.chip.configure(.retries(atr: 0x01, psl: 0x01, passiveActivation: 0x01))
             try await reader.chip.configure(.field(isOn: true))
             result = .success(try await body(reader.chip))
@@ -42,10 +42,10 @@ extension ACR122U {
         return value
     }
 
-    /// Brings the reader to where it is after it was plugged in: operating parameter, retries, timings, the chip's parameters,
-    /// the field.
+    /// Restores the reader's state after plugging in: operating parameter, retries, timings, the chip's parameters, the
+    /// field.
     ///
-    /// - Throws: `CardError`, the first; the rest is done nevertheless.
+    /// - Throws: the first `CardError`; the remaining settings are restored nevertheless.
     public func restoreDefaults() async throws {
         var first: (any Error)?
         for setting in Self.settings {
@@ -65,18 +65,18 @@ extension Result where Failure == any Error {
     }
 }
 
-/// What polling tells.
+/// An event of polling.
 public enum PollingEvent: Hashable, Sendable {
-    /// One card lies there, selected.
+    /// One card is present and selected.
     case found(PN532Target, PollingTechnology)
-    /// Two cards or more lie there, none of them selected: the person has to take all but one away.
+    /// Two cards or more are present, none of them selected: the person must remove all but one.
     case collision([PN532Target])
-    /// These have been found, or taken part in a collision, and lie there no more.
+    /// Cards that were found, or took part in a collision, have left.
     case lost([PN532Target])
 }
 
 extension PN532 {
-    /// Tells what comes to the reader and what leaves it, for as long as the sequence is asked.
+    /// Reports cards that arrive and leave, while the sequence is read.
     ///
     ///     try await reader.withChip { chip in
     ///         for try await event in chip.polling([.typeA, .typeB, .felica212]) {
@@ -85,32 +85,31 @@ extension PN532 {
     ///         }
     ///     }
     ///
-    /// A round asks for every technology, in their order, so that a second card is noticed, whatever it is.  The one
-    /// card found is then selected, from a cold start if another technology was asked for after it.  A card is lost
-    /// that answers neither as it is nor from a cold start.  When a collision ends, `lost` is followed by `found` for
-    /// the card that stays.
+    /// Each round queries every technology in order, so it notices a second card of any kind.  A single card is then
+    /// selected, from a cold start if another technology was queried after it.  A card is lost if it answers neither
+    /// directly nor from a cold start.  When a collision ends, `lost` is followed by `found` for the remaining card.
     ///
-    /// The chip is used only while the next event is waited for; until then a card found stays selected.  Waiting is
-    /// waiting for the reader's answers, which do not depend on a card's coming, and sleeping in between: nothing blocks
-    /// a thread.  Only within ``ACR122U/withChip(_:)`` does a round without a card end by itself.
+    /// The chip is used only during a call for the next event; between calls, a found card stays selected.  Waiting
+    /// consists of the reader's answers, which arrive with or without a card, and of sleeping in between: nothing
+    /// blocks a thread.  Only within ``ACR122U/withChip(_:)`` does a round without a card end by itself.
     ///
-    /// The sequence ends when the task is cancelled, after the round under way at the latest, or throws `CardError`; the
-    /// field is off then.  Who leaves the loop instead keeps the field and the card.
+    /// The sequence ends when the task is cancelled, after the current round at the latest, or throws `CardError`; the
+    /// field is then off.  Leaving the loop early keeps the field and the card.
     ///
-    /// - Parameter interval: from the end of a round to the next, 10 ms at least.
+    /// - Parameter interval: the time from the end of a round to the next, at least 10 ms.
     public func polling(
         _ technologies: [PollingTechnology], every interval: Duration = .milliseconds(100)
     ) -> PollingEvents {
         PollingEvents { PollingRounds(chip: self, technologies: technologies, interval: interval) }
     }
 
-    /// The first event of ``polling(_:every:)``: a card, or a collision.
+    /// Returns the first event of ``polling(_:every:)``: a card, or a collision.
     ///
     /// - Parameters:
-    ///   - time: how long to look; at least one round is made.
-    ///   - interval: from the end of a round to the next, 10 ms at least.
-    /// - Returns: nil if no card came in time; the field is off then.
-    /// - Throws: `CardError`, and `CancellationError` when the task is cancelled; the field is off then.
+    ///   - time: the time to look; at least one round is made.
+    ///   - interval: the time from the end of a round to the next, at least 10 ms.
+    /// - Returns: nil if no card came in time; the field is then off.
+    /// - Throws: `CardError`; `CancellationError` when the task is cancelled.  The field is then off.
     public func poll(
         _ technologies: [PollingTechnology], within time: Duration, every interval: Duration = .milliseconds(100)
     ) async throws -> PollingEvent? {
@@ -119,7 +118,7 @@ extension PN532 {
     }
 }
 
-/// What ``PN532/polling(_:every:)`` gives.  Each iterator polls by itself, so that there is one at a time.
+/// The events of ``PN532/polling(_:every:)``.  Each iterator polls independently, so use one at a time.
 public struct PollingEvents: AsyncSequence, Sendable {
     fileprivate let makeRounds: @Sendable () -> PollingRounds
 
@@ -128,7 +127,7 @@ public struct PollingEvents: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate var rounds: PollingRounds
 
-        /// - Returns: nil when the task is cancelled, and ever after an end.
+        /// - Returns: nil when the task is cancelled, and always after the end.
         public mutating func next() async throws -> PollingEvent? {
             do {
                 return try await rounds.next(until: nil)
@@ -139,7 +138,7 @@ public struct PollingEvents: AsyncSequence, Sendable {
     }
 }
 
-/// Polling: round after round, and what has changed since the one before.
+/// Polls in rounds and finds the changes between two rounds.
 private struct PollingRounds {
     private struct Finding {
         let target: PN532Target
@@ -153,11 +152,11 @@ private struct PollingRounds {
     private let chip: PN532
     private let technologies: [PollingTechnology]
     private let interval: Duration
-    /// The cards that have been told of and are not lost, and whether it has been told that there are no others.
+    /// The reported cards that are not lost; `isSettled` is true once their number was reported.
     private var known: [Finding] = []
     private var isSettled = true
     private var isFieldOn = false
-    /// When the next round may begin; nil for at once.
+    /// The time of the next round; nil for at once.
     private var due: ContinuousClock.Instant?
     private var isOver = false
 
@@ -167,7 +166,7 @@ private struct PollingRounds {
         self.interval = max(interval, .milliseconds(10))
     }
 
-    /// - Returns: nil when `deadline` has passed, and ever after an end.
+    /// - Returns: nil when `deadline` has passed, and always after the end.
     mutating func next(until deadline: ContinuousClock.Instant?) async throws -> PollingEvent? {
         guard !isOver else { return nil }
         do {
@@ -204,7 +203,7 @@ private struct PollingRounds {
         }
         let found = try await survey()
         guard known.allSatisfy({ card in found.contains { $0.isSame(card) } }) else { return try await loss() }
-        // What is known is among what is found.
+        // All known cards are among the found ones.
         guard found.count > known.count || !isSettled else { return nil }
         guard found.count == 1 else {
             (known, isSettled) = (found, true)
@@ -215,14 +214,14 @@ private struct PollingRounds {
         return .found(card.target, card.technology)
     }
 
-    /// Asks again from a cold start.
+    /// Queries again from a cold start.
     ///
-    /// - Returns: nil if every card that is known answers.
+    /// - Returns: nil if every known card answers.
     private mutating func loss() async throws -> PollingEvent? {
         try await coldStart()
         let found = try await survey()
         let missing = known.filter { card in !found.contains { $0.isSame(card) } }
-        // A card that draws its identifier has another one now.
+        // A card with a random identifier has a new one now.
         var strangers = found.filter { card in !known.contains { $0.isSame(card) } }
         var gone: [PN532Target] = []
         for card in missing {
@@ -238,9 +237,9 @@ private struct PollingRounds {
         return .lost(gone)
     }
 
-    /// The cards of every technology, each once.
+    /// Returns the cards of all technologies, each once.
     private func survey() async throws -> [Finding] {
-        // A card that is selected does not answer; one that has been let go does (libnfc#476).
+        // A selected card does not answer; a deselected one does (libnfc#476).
         _ = try? await chip.deselect()
         var found: [Finding] = []
         for technology in technologies {
@@ -253,7 +252,7 @@ private struct PollingRounds {
         return found
     }
 
-    /// - Returns: nil if the card has left meanwhile.
+    /// - Returns: nil if the card has left.
     private func select(_ card: Finding) async throws -> Finding? {
         guard card.technology != technologies.last else { return card }
         try await coldStart()
@@ -265,14 +264,14 @@ private struct PollingRounds {
         try await warmUp()
     }
 
-    /// A card answers 5 ms after the field has come up (ISO/IEC 14443-3), FeliCa after 20 (FeliCa Card User's
-    /// Manual, 2.4.1).
+    /// Waits for cards to start: 5 ms after the field is on (ISO/IEC 14443-3), FeliCa 20 ms (FeliCa Card User's Manual,
+    /// 2.4.1).
     private func warmUp() async throws {
         let isFeliCa = technologies.contains(.felica212) || technologies.contains(.felica424)
         try await Task.sleep(for: .milliseconds(isFeliCa ? 21 : 5))
     }
 
-    /// The targets of a technology.  A reader that loses patience with its chip has found none.
+    /// Returns the targets of a technology.  A reader that gives up on its chip has found none.
     private func list(_ technology: PollingTechnology, most: Int) async throws -> [PN532Target] {
         do {
             return try await chip.listTargets(technology, most: most)
@@ -283,8 +282,8 @@ private struct PollingRounds {
 }
 
 extension PN532Target {
-    /// What stays the same from one cold start to the next: a UID of four bytes that begins with 08 is drawn anew, and a
-    /// PUPI may be (ISO/IEC 14443-3, 6.5.4 and ATQB).
+    /// The part of the card that survives a cold start: a UID of four bytes that begins with 08 is random, and a PUPI
+    /// may be (ISO/IEC 14443-3, 6.5.4 and ATQB).
     var lasting: Card {
         switch card {
         case .typeA(let uid, let atqa, let sak, let ats) where uid.count == 4 && uid[0] == 0x08:

@@ -1,12 +1,12 @@
 import SmartCard
 
-/// The commands for storage cards that readers understand (PC/SC part 3, 3.2.2.1), on a connection to such a card.
+/// The reader's commands for storage cards (PC/SC part 3, 3.2.2.1), over a connection to such a card.
 ///
-/// After a refusal these cards are silent until they are selected anew, so that is done at once.
+/// After a refusal, these cards are silent until they are selected anew, so this type selects them at once.
 struct StorageCard: Sendable {
     let connection: any CardConnection
 
-    /// - Returns: the response data; nil for a refusal, after which the card has been selected anew.
+    /// - Returns: the response data; nil for a refusal, after selecting the card anew.
     func send(_ header: (UInt8, UInt8, UInt8, UInt8), data: [UInt8] = [], ne: Int? = nil) async throws -> [UInt8]? {
         let command = try CommandAPDU(cla: header.0, ins: header.1, p1: header.2, p2: header.3, data: data, ne: ne)
         do {

@@ -1,27 +1,27 @@
-/// A tag refuses, or is not what it is taken for.
+/// A refusal by a tag, or a tag of the wrong kind.
 ///
-/// Where the link fails instead, the error is a `CardError`.
+/// If the link fails, the error is a `CardError` instead.
 public enum TagError: Error, Hashable, Sendable {
-    /// The key does not open the sector of this block; or the block is not there.  The tag has been selected anew.
+    /// The key does not open the sector of this block, or the block does not exist.  The tag has been selected anew.
     case authenticationFailed(block: UInt8)
-    /// The tag, or the reader for it, says no: the block is not there, not readable or not writable, or the sector is
-    /// not open.  The tag has been selected anew.
+    /// The tag, or the reader on its behalf, refuses: the block does not exist, is not readable or not writable, or the
+    /// sector is not open.  The tag has been selected anew.
     case refused(String)
-    /// The bytes to write are not as many as the block or page has.
+    /// The number of bytes to write is not that of the block or page.
     case wrongLength(Int, expected: Int)
-    /// Access bits that contradict their complements; a card that is given them is locked for ever.
+    /// Access bits that contradict their complements; a card that receives them is locked for ever.
     case invalidAccessBits
     /// A block without a value.
     case notAValue(block: UInt8)
-    /// No NDEF data, or none of a version that is known.
+    /// No NDEF data, or none of a known version.
     case notNDEF(String)
-    /// The tag holds NDEF data that breaks its format, seen at this byte of its memory or file.
+    /// The tag's NDEF data is malformed at this byte of its memory or file.
     case malformed(String, offset: Int)
-    /// The tag may not be written.
+    /// The tag is read-only.
     case readOnly
-    /// A page that would have to be written is locked.
+    /// A page that must be written is locked.
     case locked(page: Int)
-    /// The message has more bytes than there is room for.
+    /// The message is longer than the capacity.
     case tooLong(Int, capacity: Int)
 }
 
@@ -41,7 +41,7 @@ extension TagError: CustomStringConvertible {
         }
     }
 
-    /// One sentence for a person: what to do next.
+    /// One sentence for a person: the next step.
     public var hint: String {
         switch self {
         case .authenticationFailed: "Use the key that the card's issuer has set for this sector."

@@ -6,8 +6,8 @@ public import SmartCard
 ///     try await tag.writeNDEF(NDEFMessage([.uri("https://swift.org")].compactMap(\.self)))
 ///
 /// Pages are read and written by the commands of PC/SC part 3, which most readers know.  ``version()`` and
-/// ``fastRead(_:)`` need a PN532 behind direct transmit.  A tag that has refused anything is silent until it is
-/// selected anew; that is done before the refusal is thrown as ``TagError``.
+/// ``fastRead(_:)`` need a PN532 behind direct transmit.  A tag that has refused a command is silent until it is
+/// selected anew.  This type selects it before it throws the refusal as ``TagError``.
 public struct Type2Tag: NDEFTag {
     private let card: StorageCard
 
@@ -15,30 +15,30 @@ public struct Type2Tag: NDEFTag {
 
     // MARK: Pages
 
-    /// Four pages from `page` on, 16 bytes.  Behind the last page comes page 0.
+    /// Reads four pages from `page` on, 16 bytes.  Page 0 follows the last page.
     public func readPages(from page: UInt8) async throws -> [UInt8] {
         try await card.read(page, count: 16)
     }
 
-    /// Writes the 4 bytes of a page.  In the lock bytes and the capability container, bits are set and never cleared.
+    /// Writes the 4 bytes of a page.  In the lock bytes and the capability container, bits can only be set.
     public func writePage(_ page: UInt8, _ data: [UInt8]) async throws {
         guard data.count == 4 else { throw TagError.wrongLength(data.count, expected: 4) }
         try await card.write(page, data)
     }
 
-    /// Bytes 0 to 3 of page 3: `E1`, version, size of the data area in units of 8 bytes, access.
+    /// Reads bytes 0 to 3 of page 3: `E1`, version, size of the data area in units of 8 bytes, access.
     public func capabilityContainer() async throws -> [UInt8] {
         try await Array(readPages(from: 0)[12..<16])
     }
 
     // MARK: Commands of the chip
 
-    /// What GET_VERSION tells (NXP NTAG213/215/216, 10.1).
+    /// The result of GET_VERSION (NXP NTAG213/215/216, 10.1).
     public struct Version: Hashable, Sendable {
         /// Eight bytes.
         public let bytes: [UInt8]
 
-        /// `NTAG213`; nil for a chip that is not in the table.
+        /// The chip's name, such as `NTAG213`; nil for an unknown chip.
         public var name: String? {
             Self.names.first { bytes.count == 8 && [bytes[1], bytes[2], bytes[6]] == $0.code }?.name
         }
@@ -52,17 +52,17 @@ public struct Type2Tag: NDEFTag {
         ]
     }
 
-    /// - Returns: nil from a chip without this command, an Ultralight or Ultralight C.  It has been selected anew.
+    /// - Returns: nil from a chip without this command, an Ultralight or Ultralight C, after selecting it anew.
     public func version() async throws -> Version? {
         guard let bytes = try await command([0x60]) else { return nil }
         guard bytes.count == 8 else { throw CardError(.malformedAnswer, "a version of \(bytes.count) bytes") }
         return Version(bytes: bytes)
     }
 
-    /// Reads many pages by few commands, FAST_READ (NXP NTAG213/215/216, 10.3).
+    /// Reads many pages with few commands: FAST_READ (NXP NTAG213/215/216, 10.3).
     public func fastRead(_ pages: ClosedRange<UInt8>) async throws -> [UInt8] {
         var data: [UInt8] = []
-        // What one answer of the reader has room for.
+        // The number of pages that fit into one answer of the reader.
         for first in stride(from: Int(pages.lowerBound), through: Int(pages.upperBound), by: 60) {
             let last = min(first + 59, Int(pages.upperBound))
             let frame = [0x3A, UInt8(truncatingIfNeeded: first), UInt8(truncatingIfNeeded: last)]
@@ -77,7 +77,7 @@ public struct Type2Tag: NDEFTag {
         return data
     }
 
-    /// - Returns: nil for a refusal, which comes as silence or as something that is no frame.
+    /// - Returns: nil for a refusal, which is silence or an invalid frame.
     private func command(_ frame: [UInt8]) async throws -> [UInt8]? {
         do {
             return try await ACR122U(through: card.connection).chip.communicateThrough(frame)
@@ -104,8 +104,8 @@ public struct Type2Tag: NDEFTag {
         return try NDEFMessage(data)
     }
 
-    /// NDEF Write Procedure (Type 2 Tag Operation 1.1, 6.4.3): length of zero, the message and the terminator, its
-    /// length.  A page that holds what is due already is not written.
+    /// NDEF Write Procedure (Type 2 Tag Operation 1.1, 6.4.3): a length of zero, the message and the terminator, its
+    /// length.  A page that already has its new content is not written.
     public func writeNDEF(_ message: NDEFMessage) async throws {
         var (layout, memory) = try await layout()
         guard layout.isWritable else { throw TagError.readOnly }
@@ -115,7 +115,7 @@ public struct Type2Tag: NDEFTag {
         let length = data.count < 0xFF ? [UInt8(truncatingIfNeeded: count)] : [0xFF] + count.bigEndianBytes
         let lengthAddress = layout.addresses[1]
 
-        // What every page is to hold in the end.
+        // The final content of every page.
         var pages: [Int: [UInt8]] = [:]
         for (address, byte) in zip(layout.addresses, [0x03] + length + data + [0xFE]) {
             var page = pages[address / 4] ?? []
@@ -149,7 +149,7 @@ public struct Type2Tag: NDEFTag {
     }
 }
 
-/// What has been read of a tag so far.
+/// The bytes read from a tag so far.
 private struct Type2Memory {
     let card: StorageCard
     private var pages: [Int: [UInt8]] = [:]
@@ -160,14 +160,14 @@ private struct Type2Memory {
         if let known = pages[page] { return known }
         guard let number = UInt8(exactly: page) else { throw TagError.refused("to read page \(page)") }
         let data = try await card.read(number, count: 16)
-        // What lies behind the last page is page 0 again, and nobody asks for it.
+        // Page 0 follows the last page; nobody asks for pages after it.
         for i in 0..<4 where pages[page + i] == nil { pages[page + i] = Array(data[(4 * i)..<(4 * i + 4)]) }
         return Array(data[..<4])
     }
 
     mutating func byte(at address: Int) async throws -> UInt8 { try await page(address / 4)[address % 4] }
 
-    /// Writes a page, unless it holds that already.
+    /// Writes a page unless it already has that content.
     mutating func write(_ page: Int, _ content: [UInt8]) async throws {
         guard try await self.page(page) != content else { return }
         guard let number = UInt8(exactly: page) else { throw TagError.refused("to write page \(page)") }
@@ -176,26 +176,27 @@ private struct Type2Memory {
     }
 }
 
-/// How the data area of a tag is divided (Type 2 Tag Operation 1.1, sections 2 and 6).
+/// The layout of a tag's data area (Type 2 Tag Operation 1.1, sections 2 and 6).
 private struct Type2Layout {
-    /// Lock bits outside page 2: where they are, how many, and how many bytes each locks from byte 64 on.
+    /// Lock bits outside page 2: their address, their number, and the number of bytes that each locks, from byte 64 on.
     private struct LockArea {
         var address: Int
         var count: Int
         var bytesLocked: Int
     }
 
-    /// The first byte of the data area, and the first behind the static lock bits' reach.
+    /// The first byte of the data area.
     private static let dataStart = 16
     private static let dynamicStart = 64
-    /// Pages have a number of one byte; what lies behind takes SECTOR SELECT.
+    /// Page numbers have one byte; memory beyond needs SECTOR SELECT.
     private static let maximumEnd = 1024
 
     let version: NDEFStatus.Version
     let isWritable: Bool
-    /// The addresses of the NDEF message TLV and of all that it may grow into: its tag first, reserved bytes left out.
+    /// The addresses of the NDEF message TLV and of the space it may grow into, beginning with its tag, without
+    /// reserved bytes.
     let addresses: [Int]
-    /// Bytes of tag and length.
+    /// The number of bytes in tag and length.
     let headerLength: Int
     let length: Int
     private var locks: [LockArea] = []
@@ -212,7 +213,7 @@ private struct Type2Layout {
 
         var reserved: [Range<Int>] = []
         var address = Self.dataStart
-        /// The next byte that is not reserved, and its address.
+        /// Returns the next byte that is not reserved, with its address.
         func next(_ memory: inout Type2Memory) async throws -> (byte: UInt8, address: Int) {
             while let area = reserved.first(where: { $0.contains(address) }) { address = area.upperBound }
             guard address < end else { throw TagError.malformed("the data area ends inside a TLV", offset: end) }
@@ -243,7 +244,7 @@ private struct Type2Layout {
                 break
             }
             guard tag == 0x01 || tag == 0x02 else {
-                // Proprietary, or of a later version: passed over.
+                // Proprietary, or of a later version: skipped.
                 for _ in 0..<count { _ = try await next(&memory) }
                 continue
             }
@@ -251,7 +252,7 @@ private struct Type2Layout {
             let position = Int(try await next(&memory).byte)
             let amount = Int(try await next(&memory).byte)
             let control = Int(try await next(&memory).byte)
-            // Page address, byte offset; 00 stands for 256; bytes per page as a power of two (2.3.2, 2.3.3).
+            // Page address, byte offset; 00 means 256; bytes per page as a power of two (2.3.2, 2.3.3).
             let first = ((position >> 4) << (control & 0x0F)) + (position & 0x0F)
             let units = amount == 0 ? 256 : amount
             if tag == 0x01 {
@@ -268,14 +269,14 @@ private struct Type2Layout {
         }
     }
 
-    /// Tags that have other lock bits than the specification takes for granted (2.2.2) and no TLV that says so, by the
-    /// size of their data area: NTAG215 and NTAG216 (NXP NTAG213/215/216, 8.5.3).
+    /// The lock bits of tags that differ from the specification's defaults (2.2.2) and have no TLV for them, by the
+    /// size of the data area: NTAG215 and NTAG216 (NXP NTAG213/215/216, 8.5.3).
     private static let usualLocks: [Int: LockArea] = [
         496: LockArea(address: 0x82 * 4, count: 8, bytesLocked: 64),
         872: LockArea(address: 0xE2 * 4, count: 14, bytesLocked: 64),
     ]
 
-    /// The longest message: a length of one byte holds up to 254.
+    /// The longest message; a length of one byte covers up to 254 bytes.
     var capacity: Int {
         let room = addresses.count - 2
         return room <= 254 ? max(room, 0) : max(254, room - 2)
@@ -289,13 +290,13 @@ private struct Type2Layout {
         }
         let offset = page * 4 - Self.dynamicStart
         for area in locks {
-            // A bit locks pages, or a part of one.
+            // A bit locks several pages, or part of one.
             for bit in offset / area.bytesLocked...(offset + 3) / area.bytesLocked where bit < area.count {
                 do {
                     let byte = try await memory.byte(at: area.address + bit / 8)
                     if byte >> UInt8(truncatingIfNeeded: bit % 8) & 1 == 1 { return true }
                 } catch TagError.refused {
-                    // No such bytes; the tag itself will say whether it can be written.
+                    // The bytes do not exist; the tag itself will reveal whether it can be written.
                 }
             }
         }

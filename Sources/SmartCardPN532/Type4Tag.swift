@@ -1,12 +1,12 @@
 public import SmartCard
 
-/// An NFC Forum Type 4 Tag (Type 4 Tag Operation 2.0), on any channel that takes APDUs.
+/// An NFC Forum Type 4 Tag (Type 4 Tag Operation 2.0) on any APDU channel.
 ///
 ///     let tag = Type4Tag(connection)
 ///     print(try await tag.readNDEF().records.first?.uri ?? "none")
 ///
-/// Each call selects the NDEF application anew, version 2.0 first and 1.0 where that is not there.  NDEF files of up to
-/// 32,767 bytes; short APDUs only.
+/// Each call selects the NDEF application anew: version 2.0 first, then 1.0.  NDEF files have up to 32,767 bytes; only
+/// short APDUs are used.
 public struct Type4Tag: NDEFTag {
     private let card: any CardChannel
 
@@ -15,13 +15,13 @@ public struct Type4Tag: NDEFTag {
     private static let application: [UInt8] = [0xD2, 0x76, 0x00, 0x00, 0x85, 0x01, 0x01]
     private static let applicationVersion1: [UInt8] = [0xD2, 0x76, 0x00, 0x00, 0x85, 0x01, 0x00]
     private static let capabilityContainer: [UInt8] = [0xE1, 0x03]
-    /// READ BINARY with an even instruction has 15 bits of offset (ISO/IEC 7816-4).
+    /// READ BINARY with an even instruction has a 15-bit offset (ISO/IEC 7816-4).
     private static let maximumFile = 0x7FFF
 
-    /// The capability container (5.1): how to reach the NDEF file.
+    /// The capability container (5.1): access to the NDEF file.
     private struct Capability {
         let version: NDEFStatus.Version
-        /// MLe and MLc, what fits in a short APDU.
+        /// MLe and MLc, limited to short APDUs.
         let mostRead: Int
         let mostWritten: Int
         let file: [UInt8]
@@ -88,7 +88,7 @@ public struct Type4Tag: NDEFTag {
 
     /// NDEF Detection Procedure (5.4.1): application, capability container, NDEF file, NLEN.
     private func detect() async throws -> (Capability, length: Int) {
-        // Version 1.0 of the mapping has another name, and another P2 for files (5.5).
+        // Mapping version 1.0 uses another name, and another P2 for files (5.5).
         var p2: UInt8 = 0x0C
         if try await card.transmit(.select(Self.application)).status != .success {
             guard try await card.transmit(.select(Self.applicationVersion1)).status == .success else {
@@ -114,10 +114,10 @@ public struct Type4Tag: NDEFTag {
         guard status == .success else { throw TagError.notNDEF("file \(file.hex): \(status)") }
     }
 
-    /// How often a card may give less than it was asked for: one byte at a time, a file takes minutes.
+    /// The number of times that a card may return less than requested: one byte at a time, a file would take minutes.
     private static let maximumShortAnswers = 16
 
-    /// READ BINARY as often as it takes.  A card may give less than asked for, but not nothing.
+    /// Repeats READ BINARY as necessary.  A card may return fewer bytes than requested, but not none.
     private func read(at offset: Int, count: Int, most: Int) async throws -> [UInt8] {
         var data: [UInt8] = []
         var shortAnswers = 0

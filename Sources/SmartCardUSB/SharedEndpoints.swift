@@ -2,7 +2,7 @@ import USBDevices
 import Waiting
 
 /// The shared bulk endpoints of a reader that takes commands for several slots at once (bMaxCCIDBusySlots, USB CCID
-/// 1.10, 5.1). Each slot gets a link that behaves as its own.
+/// 1.10, 5.1).  Each slot gets a link that behaves as its own.
 ///
 /// Outgoing messages take turns; incoming ones go to the slot that they name (bSlot, 6.2).
 final class SharedEndpoints: Sendable {

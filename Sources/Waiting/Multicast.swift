@@ -6,7 +6,7 @@ import Synchronization
 ///     for await state in states.stream() { show(state) }    // .ready, then what is sent
 ///     states.send(.outOfPaper)
 /// Each stream buffers the elements that its consumer has not taken yet, up to the multicast's bound.  Sending never
-/// waits. The multicast resumes and releases nothing while it holds a lock, so a consumer that wakes, is cancelled or
+/// waits.  The multicast resumes and releases nothing while it holds a lock, so a consumer that wakes, is cancelled or
 /// is released may use it at once.
 public final class Multicast<Element: Sendable>: Sendable {
     /// The number of elements that wait for a slow consumer, and the treatment of the rest.

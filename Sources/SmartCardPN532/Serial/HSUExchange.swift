@@ -1,6 +1,8 @@
-/// One command to a PN532 on a serial line, and its response (NXP UM0701-02, 6.2.2): what to send, and how long to wait.
+/// One command to a PN532 on a serial line and its response (NXP UM0701-02, 6.2.2): the bytes to send and the time to
+/// wait.
 ///
-/// A command is sent once.  One that has not been acknowledged may have been carried out all the same, and what it does to a card
+/// A command is sent once: without an acknowledgment it may still have been executed, and its effect on a card must not
+/// happen twice.  A damaged response is requested again; the chip repeats it from its buffer.
 /// must not be done twice.  A response that arrives damaged is asked for again, which the chip answers from its buffer.
 struct HSUExchange {
     enum Event {
@@ -15,17 +17,17 @@ struct HSUExchange {
         case send([UInt8])
         /// Wait for more, or until ``deadline``.
         case wait
-        /// It is over; `leaving` is still to be sent.
+        /// The exchange is over; `leaving` is still to be sent.
         case finish(Result<[UInt8], HSUFailure>, leaving: [UInt8] = [])
     }
 
-    /// How long to wait.
+    /// The time limits.
     struct Limits: Hashable, Sendable {
-        /// For the acknowledgement.  The chip takes 15 ms at most (6.2.2), some USB adapters a second more.
+        /// The limit for the acknowledgment.  The chip takes at most 15 ms (6.2.2), some USB adapters a second more.
         var acknowledgement = Duration.milliseconds(1500)
-        /// For the response after it: longer than cards take that are slow, and ask for more time.
+        /// The limit for the response: beyond slow cards that request more time.
         var response = Duration.seconds(20)
-        /// For the rest of a frame that has begun; the longest takes 290 ms at 9600 baud.
+        /// The limit for the rest of a frame; the longest takes 290 ms at 9600 baud.
         var frame = Duration.milliseconds(500)
     }
 
@@ -36,16 +38,16 @@ struct HSUExchange {
     private let limits: Limits
     private var reader = HSUFrameReader()
     private var isAcknowledged = false
-    /// How often a damaged response may still be asked for again.
+    /// The number of times that a damaged response may still be requested again.
     private var repetitions = 2
-    /// Until when to wait for the acknowledgement, or for the response after it.
+    /// The time limit of the acknowledgment, or of the response after it.
     private var phaseEnd: Instant
     private var frameEnd: Instant?
-    /// How many bytes may still come: a line that never falls silent is no reader's.
+    /// The number of bytes that may still come: a line that never falls silent is not a reader's.
     private var budget = 4096
 
     /// - Parameters:
-    ///   - command: from `D4` on, 2 bytes at least.
+    ///   - command: at least 2 bytes, beginning with `D4`.
     ///   - preamble: sent before the frame.
     init(_ command: [UInt8], preamble: [UInt8] = [], limits: Limits, now: Instant) {
         self.command = command
@@ -54,7 +56,7 @@ struct HSUExchange {
         phaseEnd = now + limits.acknowledgement
     }
 
-    /// When ``Event/timedOut`` happens.
+    /// The time of ``Event/timedOut``.
     var deadline: Instant { frameEnd.map { min($0, phaseEnd) } ?? phaseEnd }
 
     mutating func next(_ event: Event, now: Instant) -> Action {
@@ -71,7 +73,7 @@ struct HSUExchange {
         case .timedOut:
             guard frameEnd.map({ now >= $0 }) == true else { return .wait }
             frameEnd = nil
-            // What a card says may look like a frame, so that none is looked for within a response.
+            // Card data may look like a frame, so a damaged response is not searched for one.
             if isAcknowledged { return askAgain(now) }
             reader.skipFrame()
             return advance(now)
@@ -94,7 +96,7 @@ struct HSUExchange {
             case .damaged where isAcknowledged:
                 return askAgain(now)
             default:
-                // Left over from a command that was given up: nothing is an answer before the acknowledgement.
+                // Left over from an abandoned command: no frame before the acknowledgment is an answer.
                 continue
             }
         }
@@ -110,26 +112,26 @@ struct HSUExchange {
         return .send(HSUFrame.negativeAcknowledgementBytes)
     }
 
-    /// An acknowledgement by the host ends what the chip is about (6.2.1.3).
+    /// An acknowledgment from the host aborts the chip's current command (6.2.1.3).
     private func giveUp(_ failure: HSUFailure) -> Action {
         .finish(.failure(failure), leaving: HSUFrame.acknowledgementBytes)
     }
 
-    /// The response's code is the command's and one more.
+    /// Returns true if the response code is the command code plus one.
     private func isAnswer(_ response: [UInt8]) -> Bool {
         response.count >= 2 && command.count >= 2 && response[1] == command[1] &+ 1
     }
 }
 
-/// Why there is no response.
+/// The reason why there is no response.
 enum HSUFailure: Error, Hashable {
     case noAcknowledgement
     case noResponse
-    /// The chip says that it does not understand the command.
+    /// The chip did not understand the command.
     case rejected
     case damaged
     case cancelled
-    /// The line is gone.
+    /// The device is gone.
     case gone
     case closed
 }

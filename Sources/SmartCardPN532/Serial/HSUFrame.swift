@@ -1,10 +1,10 @@
 /// The frames of the PN532's high speed UART (NXP UM0701-02, 6.2.1).
 enum HSUFrame: Hashable {
-    /// What the chip has to say, from `D5` on.
+    /// A response of the chip, beginning with `D5`.
     case response([UInt8])
     case acknowledgement
     case negativeAcknowledgement
-    /// The chip has not understood a command (6.2.1.5).
+    /// The chip did not understand a command (6.2.1.5).
     case error
     /// A frame with a wrong checksum.
     case damaged
@@ -12,14 +12,14 @@ enum HSUFrame: Hashable {
     static let acknowledgementBytes: [UInt8] = [0x00, 0x00, 0xFF, 0x00, 0xFF, 0x00]
     static let negativeAcknowledgementBytes: [UInt8] = [0x00, 0x00, 0xFF, 0xFF, 0x00, 0x00]
 
-    /// What a sleeping chip wakes up from: more than five rising edges, and time enough (7.2.11).
+    /// The bytes that wake a sleeping chip: more than five rising edges, and enough time (7.2.11).
     static let wakeUpBytes: [UInt8] = [0x55, 0x55] + [UInt8](repeating: 0x00, count: 14)
 
-    /// TFI and data of the longest frame (6.2.1.2).
+    /// The length of TFI and data in the longest frame (6.2.1.2).
     static let maximumLength = 265
 
-    /// The frame of a command, from `D4` on, ``maximumLength`` bytes at most: a normal one, or one that is extended where the
-    /// length does not fit into a byte.
+    /// Returns the frame of a command, which begins with `D4` and has at most ``maximumLength`` bytes: a normal frame,
+    /// or an extended one if the length does not fit into a byte.
     static func command(_ command: [UInt8]) -> [UInt8] {
         let length = command.count
         let header: [UInt8] =
@@ -33,29 +33,29 @@ enum HSUFrame: Hashable {
 }
 
 extension [UInt8] {
-    /// Followed by the byte that makes its sum zero.
+    /// The bytes followed by the byte that makes their sum zero.
     fileprivate var withChecksum: [UInt8] { self + [0 &- reduce(0, &+)] }
 }
 
-/// Finds frames in what comes over the line, whatever lies between them.
+/// Finds frames in received bytes, whatever lies between them.
 struct HSUFrameReader {
-    /// What has come and is not yet used up; never more than a frame.
+    /// The received bytes that are not consumed yet; never more than a frame.
     private var bytes: [UInt8] = []
 
-    /// Whether the beginning of a frame has come, or of what looks like one.
+    /// True if a frame, or bytes that look like one, have begun.
     var isWithinFrame: Bool { bytes.count >= 2 }
 
     mutating func append(_ new: some Sequence<UInt8>) { bytes += new }
 
-    /// Gives up the frame whose beginning has come; another may begin within it.
+    /// Skips the frame that has begun; another may begin within it.
     mutating func skipFrame() { bytes.removeFirst(Swift.min(2, bytes.count)) }
 
     mutating func removeAll() { bytes = [] }
 
-    /// - Returns: nil until more has come.
+    /// - Returns: nil until more bytes have arrived.
     mutating func next() -> HSUFrame? {
         while let start = startCode() {
-            // The start code is used up whatever follows it: a frame may begin within what only looks like one.
+            // The start code is consumed whatever follows: a frame may begin within bytes that only look like one.
             bytes.removeFirst(start + 2)
             switch frame() {
             case .whole(let frame, let count):
@@ -79,12 +79,12 @@ struct HSUFrameReader {
         case incomplete
     }
 
-    /// Where `00 FF` is.
+    /// Returns the position of `00 FF`.
     private func startCode() -> Int? {
         bytes.indices.dropLast().first { bytes[$0] == 0x00 && bytes[$0 + 1] == 0xFF }
     }
 
-    /// What follows the start code.
+    /// Parses the bytes after the start code.
     private func frame() -> Sight {
         guard bytes.count >= 2 else { return .incomplete }
         switch (bytes[0], bytes[1]) {

@@ -1,7 +1,7 @@
 import SmartCard
 import Waiting
 
-/// A PN532 at the other end of a serial line: commands from `D4` on, responses from `D5` on.
+/// A PN532 on a serial line: commands begin with `D4`, responses with `D5`.
 final class HSULink: Sendable {
     private let line: SerialLine
     private let limits: HSUExchange.Limits
@@ -16,12 +16,12 @@ final class HSULink: Sendable {
         PN532(maximumInput: HSUFrame.maximumLength - 2) { [self] in try await transmit($0) }
     }
 
-    /// Wakes the chip, and sees that it is a PN532.  What another program has left it doing ends.
+    /// Wakes the chip, aborts a command that another program left, and checks that it is a PN532.
     ///
     /// - Throws: `CardError` of kind `readerTimeout` if nothing answers at this rate.
     func wakeUp(at rate: SerialRate) async throws -> PN532.FirmwareVersion {
         try line.setRate(rate)
-        // What wakes it is lost, and so may be the frame that follows while its oscillator starts.
+        // The wake-up bytes are lost, and possibly the next frame while the oscillator starts.
         var tries = 3
         let waking = PN532(maximumInput: HSUFrame.maximumLength - 2) { [self] in
             try await transmit(
@@ -43,7 +43,7 @@ final class HSULink: Sendable {
         return firmware
     }
 
-    /// Has chip and line use another rate.
+    /// Switches chip and line to another rate.
     func change(to rate: SerialRate) async throws {
         try await chip.setSerialRate(rate)
         line.send(HSUFrame.acknowledgementBytes)
@@ -52,7 +52,7 @@ final class HSULink: Sendable {
     }
 
     /// - Parameters:
-    ///   - command: from `D4` on, 2 bytes at least.
+    ///   - command: at least 2 bytes, beginning with `D4`.
     ///   - preamble: sent before its frame.
     func transmit(
         _ command: [UInt8], preamble: [UInt8] = [], limits: HSUExchange.Limits? = nil

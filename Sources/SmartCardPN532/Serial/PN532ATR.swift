@@ -7,7 +7,7 @@ extension PN532Target {
             switch card {
             case .typeA(_, _, _, let ats?): ATS(ats)?.historicalBytes ?? []
             case .typeA(_, _, let sak, nil): Self.storageCard(standard: 0x03, name: Self.name(sak: sak))
-            // Application data and protocol info of the ATQB, then the MBLI of the answer to ATTRIB.
+            // Application data and protocol info of the ATQB, then the MBLI of the ATTRIB response.
             case .typeB(let atqb, let attribResponse):
                 Array(atqb.dropFirst(5).prefix(7)) + [(attribResponse.first ?? 0x00) & 0xF0]
             case .felica: Self.storageCard(standard: 0x11, name: 0x003B)
@@ -21,7 +21,7 @@ extension PN532Target {
         [0x80, 0x4F, 0x0C, 0xA0, 0x00, 0x00, 0x03, 0x06, standard] + name.bigEndianBytes + [0x00, 0x00, 0x00, 0x00]
     }
 
-    /// PC/SC part 3 supplement, table 2: what the SAK tells (NXP AN10833).
+    /// PC/SC part 3 supplement, table 2: the name for a SAK (NXP AN10833).
     private static func name(sak: UInt8) -> UInt16 {
         switch sak {
         case 0x08, 0x88: 0x0001  // MIFARE Classic 1K

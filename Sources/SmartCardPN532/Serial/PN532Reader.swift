@@ -1,19 +1,19 @@
 public import SmartCard
 import Synchronization
 
-/// A PN532 board on a serial line, that is on a USB UART or a UART of the machine, as a reader.
+/// A reader that is a PN532 board on a serial line: a USB UART or a UART of the machine.
 ///
 ///     let reader = try await PN532Reader.open("/dev/ttyUSB0")
 ///     let card = try await reader.connect()
 ///     print(try await card.transmit(.select(Array("2PAY.SYS.DDF01".utf8))))
 ///
-/// The board has to be set to HSU (high speed UART); I2C and SPI are not for this type.  The chip does ISO-DEP itself, chaining
-/// and waiting time extensions included, so that extended APDUs work too.
+/// The board must be set to HSU (high speed UART); this type does not support I2C and SPI.  The chip implements
+/// ISO-DEP, including chaining and waiting time extensions, so extended APDUs work.
 ///
-/// Nothing tells the host that a card has come: the board is asked five times a second, and only as long as somebody listens to
-/// ``slotStates()``.  Storage cards take the commands of PC/SC part 3, as on other readers: `FF CA`, `FF 82`, `FF 86`, `FF B0`,
-/// `FF D6`, and `FF B1` and `FF D7` for values.  Whether a storage card that is connected to is still there is found out
-/// when a command fails: it forgets its keys when it is looked for.
+/// The board does not announce cards.  It is queried five times a second while a task reads ``slotStates()``.  Storage
+/// cards accept the commands of PC/SC part 3, as on other readers: `FF CA`, `FF 82`, `FF 86`, `FF B0`, `FF D6`, and `FF
+/// B1` and `FF D7` for values.  Looking for a connected storage card would erase its keys, so its departure is noticed
+/// only when a command fails.
 public final class PN532Reader: CardReader {
     public let identity: ReaderIdentity
     public let firmware: PN532.FirmwareVersion
@@ -28,11 +28,11 @@ public final class PN532Reader: CardReader {
     /// Opens a board by its device, such as `/dev/ttyUSB0`, and holds it until ``close()``.
     ///
     /// - Parameters:
-    ///   - path: of the device.
-    ///   - rate: the chip's own rate after a reset, 115200 baud, or another that it is told to use until it is closed.  Only a
-    ///     board that was left at another rate is looked for at all of them.
-    /// - Throws: `CardError`: of kind `noReader`, `permissionDenied`, `readerBusy` or `unsupported` where the device cannot be
-    ///   opened; `readerTimeout` where no PN532 answers.
+    ///   - path: the path of the device.
+    ///   - rate: the chip's rate after a reset, 115200 baud, or another rate to use until the board is closed.  All
+    ///     rates are tried only for a board that was left at another one.
+    /// - Throws: `CardError`: of kind `noReader`, `permissionDenied`, `readerBusy` or `unsupported` if the device
+    ///   cannot be opened; `readerTimeout` if no PN532 answers.
     public static func open(_ path: String, rate: SerialRate = .baud115200) async throws -> PN532Reader {
         try await open(path, rate: rate, limits: HSUExchange.Limits())
     }
@@ -52,19 +52,19 @@ public final class PN532Reader: CardReader {
     }
 
     public func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable {
-        // The stream keeps the reader.
+        // The stream keeps the reader alive.
         slot.states { [self] in _ = self }
     }
 
-    /// Selects a card from a cold start.  A connection made before ends with `cardReset`.
+    /// Selects a card from a cold start.  An earlier connection ends with `cardReset`.
     public func connect() async throws -> any CardConnection {
         let (target, session) = try await slot.activate()
         return PN532Connection(slot: slot, target: target, session: session)
     }
 
-    /// Sends a command to the chip, from `D4` on, and returns its response from `D5` on.
+    /// Sends a command to the chip, beginning with `D4`, and returns its response, beginning with `D5`.
     ///
-    /// - Throws: `CardError` of kind `unsupported` for anything else: the board has no commands of its own.
+    /// - Throws: `CardError` of kind `unsupported` for other commands: the board has none of its own.
     public func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
         guard command.first == 0xD4, command.count >= 2 else {
             throw CardError(.unsupported, "the board knows the commands of its PN532 alone, which begin with D4")
@@ -72,17 +72,17 @@ public final class PN532Reader: CardReader {
         return try await slot.transmitToChip(command)
     }
 
-    /// Lends the chip to `body`, with automatic RATS and few tries for each card, as ``ACR122U/withChip(_:)`` does; the
-    /// reader does not look for cards meanwhile.  A connection to a card ends with `cardReset`.
+    /// Lends the chip to `body` with automatic RATS and few retries, as ``ACR122U/withChip(_:)`` does.  The reader does
+    /// not look for cards meanwhile.  A connection to a card ends with `cardReset`.
     public func withChip<R: Sendable>(_ body: (PN532) async throws -> R) async throws -> R {
         try await slot.lend(body)
     }
 
-    /// Switches the field off, has the chip use 115200 baud again, and lets go of the device.  Afterwards every call throws.
+    /// Switches the field off, returns the chip to 115200 baud, and closes the device.  Later calls throw.
     public func close() async { await slot.close() }
 }
 
-/// A card on a board, between one activation and the next.
+/// A connection to a card on a board, valid for one activation.
 private final class PN532Connection: CardConnection {
     let atr: ATR
     let transmissionProtocol: TransmissionProtocol

@@ -2,19 +2,19 @@ import SmartCard
 import Synchronization
 import Waiting
 
-/// The one slot of a board: what lies in its field, who listens, and who uses the chip.
+/// The slot of a board: the card in its field, the streams that watch it, and the users of the chip.
 final class PN532Slot: Sendable {
     private struct State {
-        /// Counts activations; what was connected before is no longer.
+        /// The number of activations; each invalidates earlier connections.
         var session = 0
-        /// Why the session is over; nil while there is one.
+        /// The reason for the session's end; nil while it lasts.
         var end: CardError.Kind? = .cardReset
-        /// The card that is selected.
+        /// The selected card.
         var target: PN532Target?
         var commands: StorageCommands?
-        /// Whether the chip's field is on.
+        /// True if the chip's field is on.
         var isFieldOn = true
-        /// What the streams have been told last; nil until the slot has been looked at.
+        /// The last state sent to the streams; nil before the first look.
         var shown: SlotState?
         var isGone = false
         var streams: [Int: AsyncThrowingStream<SlotState, any Error>.Continuation] = [:]
@@ -23,7 +23,7 @@ final class PN532Slot: Sendable {
     }
 
     private static let technologies: [PollingTechnology] = [.typeA, .typeB, .felica212]
-    /// From one look for cards to the next.
+    /// The time between two looks for cards.
     private static let interval = Duration.milliseconds(200)
 
     private let line: SerialLine
@@ -50,7 +50,7 @@ final class PN532Slot: Sendable {
         return firmware
     }
 
-    /// The chip is where a reset puts it, or where a program has left it that was killed.
+    /// Wakes the chip, which is in its reset state or as a killed program left it.
     private func wakeUp() async throws -> (PN532.FirmwareVersion, SerialRate) {
         let rates: [SerialRate] = [.baud115200, .baud921600, .baud460800, .baud230400]
         var first: (any Error)?
@@ -64,7 +64,7 @@ final class PN532Slot: Sendable {
         throw first ?? CardError(.readerTimeout)
     }
 
-    /// Two tries a card, then the answer is: none.
+    /// Two attempts for each card; after that, there is none.
     private func prepare() async throws {
         try await chip.setParameters(.initial)
         try await chip.configure(.retries(atr: 0x01, psl: 0x01, passiveActivation: 0x01))
@@ -72,7 +72,7 @@ final class PN532Slot: Sendable {
     }
 
     func close() async {
-        // Whoever uses the chip is waited for.
+        // Waits for the user of the chip.
         try? await toTheEnd {
             guard (try? await self.turn.take()) != nil else { return }
             defer { self.turn.pass() }
@@ -86,7 +86,7 @@ final class PN532Slot: Sendable {
 
     func end() { line.end() }
 
-    /// The device has left.
+    /// Ends the slot after the device has left.
     private func leave() { finish(.readerGone) }
 
     private func finish(_ reason: CardError.Kind) {
@@ -104,7 +104,7 @@ final class PN532Slot: Sendable {
 
     /// Selects a card from a cold start, and begins a session.
     ///
-    /// - Parameter insteadOf: a session that must still be going on.
+    /// - Parameter insteadOf: a session that must still be valid.
     func activate(insteadOf old: Int? = nil) async throws -> (target: PN532Target, session: Int) {
         try await turn.take()
         defer { turn.pass() }
@@ -161,7 +161,7 @@ final class PN532Slot: Sendable {
             guard (try? self.check(session)) != nil else { return }
             self.state.withLock { $0.end = .disconnected }
             guard disposition != .leave else { return }
-            // Found again it has forgotten everything.
+            // A card that is found again has lost its state.
             self.forget(.disconnected)
             try await self.chip.configure(.field(isOn: false))
             self.state.withLock { $0.isFieldOn = false }
@@ -183,7 +183,7 @@ final class PN532Slot: Sendable {
         try await prepare()
         let result: Result<R, any Error>
         do { result = .success(try await body(chip)) } catch { result = .failure(error) }
-        // However it has left the field, the next look begins from a cold start.
+        // However the card left, the next look begins from a cold start.
         state.withLock { $0.isFieldOn = false }
         try? await toTheEnd { [chip] in
             _ = try? await chip.release()
@@ -224,9 +224,10 @@ final class PN532Slot: Sendable {
         return nil
     }
 
-    /// Whether a card that was selected is still there.  One of ISO/IEC 14443-4 forgets nothing; others are selected anew.
+    /// Returns true if a selected card is still present.  An ISO/IEC 14443-4 card keeps its state; others are selected
+    /// anew.
     private func isThere(_ target: PN532Target) async throws -> Bool {
-        // One that does not answer once may do so a second time.
+        // A silent card may answer the second time.
         if target.speaksISODEP {
             if try await chip.senseCard() { return true }
             return try await chip.senseCard()
@@ -236,12 +237,12 @@ final class PN532Slot: Sendable {
 
     // MARK: Presence
 
-    /// A stream of states, the present one first.  `keep` is held as long as the stream is.
+    /// Returns a stream of states, beginning with the present one.  The stream holds `keep`.
     func states(keep: @escaping @Sendable () -> Void) -> AsyncThrowingStream<SlotState, any Error> {
         let (stream, continuation) = AsyncThrowingStream<SlotState, any Error>.makeStream()
         let id: Int? = state.withLock { state in
             guard !state.isGone else { return nil }
-            // What was shown before the last stream ended may not be true any more.
+            // The last state may have become wrong after the last stream ended.
             if state.streams.isEmpty {
                 state.shown = nil
                 state.watch?.cancel()
@@ -261,7 +262,7 @@ final class PN532Slot: Sendable {
         }
         continuation.onTermination = { [weak self] _ in
             keep()
-            // The last stream to go may take the slot along, outside the lock.
+            // The end of the last stream may release the slot, outside the lock.
             let watch = self?.state.withLock { state in
                 state.streams[id] = nil
                 return state.streams.isEmpty ? state.watch : nil
@@ -271,16 +272,16 @@ final class PN532Slot: Sendable {
         return stream
     }
 
-    /// Looks at the slot, and tells the streams what has become of it.
+    /// Looks at the slot and reports changes to the streams.
     ///
-    /// - Returns: false when there is nothing more to see.
+    /// - Returns: false when there is nothing left to watch.
     private func look() async -> Bool {
         guard (try? await turn.take()) != nil else { return false }
         defer { turn.pass() }
         let (target, isConnected, isFieldOn) = state.withLock { ($0.target, $0.end == nil, $0.isFieldOn) }
         do {
             if let target {
-                // A storage card forgets its keys when it is looked for.
+                // Looking for a storage card erases its keys.
                 if isConnected && !target.speaksISODEP { return true }
                 if try await isThere(target) {
                     show(.card(target.atr, exclusivelyHeld: false))

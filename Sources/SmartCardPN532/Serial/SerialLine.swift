@@ -1,11 +1,10 @@
-// The one file of this driver that talks to C: termios, poll, a thread.
+// The only file of this driver that calls C: termios, poll, a thread.
 
 import Glibc
 import SmartCard
 import Synchronization
 
-/// A serial device, and the thread that waits for it: while nothing is exchanged it sleeps until it is called, or the device is
-/// gone.
+/// A serial device and its thread, which sleeps between exchanges until it is called or the device is gone.
 final class SerialLine: Sendable {
     private struct Job {
         var exchange: HSUExchange
@@ -18,7 +17,7 @@ final class SerialLine: Sendable {
         var isClosed = false
         var isGone = false
         var whenGone: (@Sendable () -> Void)?
-        /// Whether the thread has ended, and who waits for that.
+        /// True if the thread has ended.
         var isOver = true
         var waiting: [CheckedContinuation<Void, Never>] = []
     }
@@ -28,9 +27,10 @@ final class SerialLine: Sendable {
     private let bell: (read: Int32, write: Int32)
     private let state = Mutex(State())
 
-    /// Opens `path` for this process alone.
+    /// Opens `path` exclusively.
     ///
-    /// - Throws: `CardError` of kind `noReader`, `permissionDenied`, `readerBusy` or `unsupported`, a ``SerialStatus`` its cause.
+    /// - Throws: `CardError` of kind `noReader`, `permissionDenied`, `readerBusy` or `unsupported`, caused by a
+    ///   ``SerialStatus``.
     init(_ path: String) throws {
         let descriptor = open(path, O_RDWR | O_NOCTTY | O_NONBLOCK | O_CLOEXEC)
         guard descriptor >= 0 else { throw SerialStatus.last.error(path) }
@@ -59,11 +59,11 @@ final class SerialLine: Sendable {
 
     deinit { for descriptor in [descriptor, bell.read, bell.write] { close(descriptor) } }
 
-    /// Begins to serve exchanges; `whenGone` is called once, on the line's thread, should the device leave.
+    /// Starts the thread.  It calls `whenGone` once if the device leaves.
     func start(whenGone: @escaping @Sendable () -> Void) throws {
         state.withLock { ($0.whenGone, $0.isOver) = (whenGone, false) }
         var thread = pthread_t()
-        // The thread keeps the line until it is closed.
+        // The thread keeps the line alive until it is closed.
         let line = Unmanaged.passRetained(self)
         let status = pthread_create(
             &thread, nil,
@@ -79,7 +79,7 @@ final class SerialLine: Sendable {
         pthread_detach(thread)
     }
 
-    /// Eight bits, no parity, one stop bit, no flow control, at this rate.
+    /// Sets eight bits, no parity, one stop bit, no flow control, and this rate.
     func setRate(_ rate: SerialRate) throws {
         var settings = termios()
         guard tcgetattr(descriptor, &settings) == 0 else { throw SerialStatus.last.error(nil) }
@@ -91,7 +91,7 @@ final class SerialLine: Sendable {
         }
     }
 
-    /// Carries an exchange out.  One at a time.
+    /// Performs an exchange, one at a time.
     func perform(_ exchange: HSUExchange) async -> Result<[UInt8], HSUFailure> {
         state.withLock { $0.isCancelled = false }
         return await withTaskCancellationHandler {
@@ -110,16 +110,16 @@ final class SerialLine: Sendable {
         }
     }
 
-    /// Sends bytes that have no answer.
+    /// Sends bytes without an answer.
     func send(_ bytes: [UInt8]) { _ = write(bytes) }
 
-    /// Ends the thread, and whatever is under way.  The device is closed when nobody refers to the line any more.
+    /// Ends the thread and the current exchange.  The device is closed with the last reference to the line.
     func end() {
         state.withLock { $0.isClosed = true }
         ring()
     }
 
-    /// Waits until ``end()`` is done: another program may have the device then.
+    /// Waits until ``end()`` has finished; another program may then use the device.
     func waitForEnd() async {
         await withCheckedContinuation { continuation in
             let isOver = state.withLock { state in
@@ -172,7 +172,7 @@ final class SerialLine: Sendable {
 
     private func carryOut(_ exchange: HSUExchange) -> Result<[UInt8], HSUFailure> {
         var exchange = exchange
-        // What has come before is no answer to this.
+        // Earlier bytes do not answer this command.
         tcflush(descriptor, TCIFLUSH)
         var event = HSUExchange.Event.started
         while true {
@@ -208,7 +208,7 @@ final class SerialLine: Sendable {
                 pollfd(fd: bell.read, events: Int16(POLLIN), revents: 0),
             ]
             let rest = deadline.map { max(ContinuousClock.Instant.now.duration(to: $0), .zero).components }
-            // Rounded up, so as not to be called too early again and again.
+            // Rounded up, to avoid waking early again and again.
             let milliseconds = rest.map { $0.seconds * 1000 + $0.attoseconds / 1_000_000_000_000_000 + 1 } ?? -1
             let count = poll(&descriptors, nfds_t(descriptors.count), Int32(clamping: milliseconds))
             if count < 0 && errno == EINTR { continue }
@@ -232,7 +232,7 @@ final class SerialLine: Sendable {
         return count > 0 ? Array(buffer[..<count]) : nil
     }
 
-    /// - Returns: false if the device is gone, or takes nothing for a second.
+    /// - Returns: false if the device is gone, or accepts nothing for a second.
     private func write(_ bytes: [UInt8]) -> Bool {
         var rest = bytes[...]
         while !rest.isEmpty {
@@ -250,7 +250,7 @@ final class SerialLine: Sendable {
     }
 }
 
-/// What the system says of a serial line: an errno.  Unknown ones print as they are.
+/// The errno of a serial line.  Unknown values print as numbers.
 public struct SerialStatus: RawRepresentable, Error, Hashable, Sendable, CustomStringConvertible {
     public let rawValue: Int32
 
@@ -276,13 +276,13 @@ public struct SerialStatus: RawRepresentable, Error, Hashable, Sendable, CustomS
     }
 }
 
-/// A rate that a PN532's serial line can have, by its code in SetSerialBaudRate (NXP UM0701-02, 7.2.8).
+/// A rate of a PN532's serial line, by its code in SetSerialBaudRate (NXP UM0701-02, 7.2.8).
 public enum SerialRate: UInt8, Hashable, Sendable, CaseIterable {
     case baud9600 = 0x00
     case baud19200 = 0x01
     case baud38400 = 0x02
     case baud57600 = 0x03
-    /// After a reset.
+    /// The rate after a reset.
     case baud115200 = 0x04
     case baud230400 = 0x05
     case baud460800 = 0x06

@@ -1,7 +1,7 @@
 import SmartCard
 
-/// The commands of PC/SC part 3, 3.2.2.1, and of ACS API v2.04, 5 and 6.1, as a reader's own firmware has them: translated into
-/// what a PN532 sends to the card.
+/// The commands of PC/SC part 3, 3.2.2.1, and of ACS API v2.04, 5 and 6.1, which a reader's firmware offers: translated
+/// into the commands that a PN532 sends to the card.
 struct StorageCommands {
     private let target: PN532Target
     private var keys: [UInt8: [UInt8]] = [:]
@@ -11,9 +11,9 @@ struct StorageCommands {
     private static let failed = ResponseAPDU(status: 0x6300)
     private static let done = ResponseAPDU(status: .success)
 
-    /// The response to a command of class FF.  A card that refuses one is silent afterwards, until it is selected anew.
+    /// Performs a command of class FF.  A card that refuses it is silent until it is selected anew.
     ///
-    /// - Throws: `CardError`, as the chip has it.
+    /// - Throws: `CardError` of the chip.
     mutating func perform(_ command: CommandAPDU, on chip: PN532) async throws -> ResponseAPDU {
         let (block, data) = (command.p2, command.data)
         switch (command.ins, command.p1, command.p2) {
@@ -25,14 +25,14 @@ struct StorageCommands {
         // Direct Transmit: a command of the chip, from D4 on.
         case (0x00, 0x00, 0x00) where data.count >= 2 && data[0] == 0xD4:
             return ResponseAPDU(data: try await chip.transmit(data), status: .success)
-        // Load Keys, and General Authenticate: 01, block, kind of key, its number.
+        // Load Keys; General Authenticate: 01, block, key type, key number.
         case (0x82, 0x00, 0x00...0x01) where data.count == 6:
             keys[command.p2] = data
             return Self.done
         case (0x86, 0x00, 0x00) where data.count == 5 && data[0] == 0x01 && (0x60...0x61).contains(data[3]):
             guard data[1] == 0x00, let key = keys[data[4]] else { return Self.failed }
             return try await apply([data[3], data[2]] + key + target.identifier.suffix(4), on: chip)
-        // Read Binary and Update Binary: of 16 bytes a MIFARE Classic block, of 4 a page of a type 2 tag.
+        // Read Binary and Update Binary: 16 bytes are a MIFARE Classic block, 4 bytes a page of a type 2 tag.
         case (0xB0, 0x00, _):
             let count = command.ne ?? 16
             guard count <= 16, let page = try await exchange([0x30, block], on: chip), page.count >= count else {
@@ -41,7 +41,7 @@ struct StorageCommands {
             return ResponseAPDU(data: Array(page.prefix(count)), status: .success)
         case (0xD6, 0x00, _) where data.count == 4: return try await apply([0xA2, block] + data, on: chip)
         case (0xD6, 0x00, _) where data.count == 16: return try await apply([0xA0, block] + data, on: chip)
-        // A value: read, stored, increased, decreased, copied.
+        // Value blocks: read, store, increment, decrement, copy.
         case (0xB1, 0x00, _):
             guard let value = try await exchange([0x30, block], on: chip).flatMap(Self.value) else {
                 return Self.failed
@@ -58,7 +58,7 @@ struct StorageCommands {
         }
     }
 
-    /// Commands that the card only acknowledges.
+    /// Sends commands that the card only acknowledges.
     private func apply(_ commands: [UInt8]..., on chip: PN532) async throws -> ResponseAPDU {
         for command in commands {
             guard try await exchange(command, on: chip) != nil else { return Self.failed }
@@ -66,7 +66,7 @@ struct StorageCommands {
         return Self.done
     }
 
-    /// - Returns: nil for a key that is not the card's.
+    /// - Returns: nil for a wrong key.
     private func exchange(_ command: [UInt8], on chip: PN532) async throws -> [UInt8]? {
         guard case .typeA = target.card, !target.speaksISODEP else { return nil }
         do {
@@ -76,8 +76,8 @@ struct StorageCommands {
         }
     }
 
-    /// The value, its complement, the value, all least significant byte first; the block's number, every second one inverted
-    /// (MF1S50, 8.6.2.1).
+    /// Encodes the value, its complement and the value, each least significant byte first; then the block number four
+    /// times, every second one inverted (MF1S50, 8.6.2.1).
     private static func valueBlock(_ value: [UInt8], _ block: UInt8) -> [UInt8] {
         let bytes = Array(value.reversed())
         return bytes + bytes.map(~) + bytes + [block, ~block, block, ~block]
