@@ -1,8 +1,8 @@
 // swift-tools-version: 6.1
 import PackageDescription
 
-/// Set in CI (`WARNINGS_AS_ERRORS=1 swift build`).  It cannot be a command-line flag: SwiftPM compiles dependencies
-/// with warnings suppressed, and the compiler refuses the two together.
+/// Set in CI (`WARNINGS_AS_ERRORS=1 swift build`).  This cannot be a command-line flag: SwiftPM compiles dependencies
+/// with suppressed warnings, and the compiler rejects the combination.
 let warningsAsErrors = Context.environment["WARNINGS_AS_ERRORS"] != nil
 
 let settings: [SwiftSetting] =
@@ -68,7 +68,7 @@ let package = Package(
             name: "CCryptoLegacy", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
             name: "CUMockdev", pkgConfig: "umockdev-1.0", providers: [.apt(["libumockdev-dev"])]),
-        // What PCSCPreload tells apdu-trace; a header alone.
+        // The messages from PCSCPreload to apdu-trace; only a header.
         .systemLibrary(name: "CPCSCEvents"),
 
         // Libraries.
@@ -101,7 +101,7 @@ let package = Package(
             swiftSettings: settings),
 
         .systemLibrary(name: "CSystemBus", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
-        // For executables: a program that links it has its heap wiped as it is freed.  No library depends on it.
+        // For executables: a program that links it wipes its heap memory when freeing it.  No library depends on it.
         .target(name: "CWipedHeap"),
         .target(
             name: "ProximityReader",
@@ -135,11 +135,11 @@ let package = Package(
             swiftSettings: settings),
 
         // Tools.
-        // What every tool needs: of the terminal, and to end in order.
+        // The base of every tool: terminal output and an orderly end.
         .target(
             name: "ToolSupport", dependencies: ["SmartCard", "EMVContactless", argumentParser],
             path: "Tools/ToolSupport", swiftSettings: settings),
-        // What tools with readers and payments need.
+        // The parts of tools that use readers and payments.
         .target(
             name: "ToolReaders",
             dependencies: [
@@ -154,12 +154,13 @@ let package = Package(
                 "SmartCardSimulatorHosts", "EMVContactless", "CPCSCEvents", "CWipedHeap", argumentParser,
             ],
             path: "Tools/apdu-trace", exclude: ["apdu-trace.1"], swiftSettings: settings),
-        // Nothing links it: apdu-trace has it preloaded into programs.  It must not need libpcsclite, so that each program
-        // keeps its own, and for that reason has no CSmartCardPCSC.
+        // No target links it: apdu-trace preloads it into programs.  It must not need libpcsclite, so that each program
+        // keeps its own; therefore it does not use CSmartCardPCSC.
         .target(
             name: "PCSCPreload", path: "Tools/pcsc-preload", publicHeadersPath: "headers",
             cSettings: [.headerSearchPath("headers"), .headerSearchPath("../../Sources/CPCSCEvents")],
-            // Nor Swift's runtime: SwiftPM links it whatever the language, but for embedded programs.
+            // It must not need Swift's runtime either, which SwiftPM links for every language except in embedded
+            // programs.
             linkerSettings: [.unsafeFlags(["-enable-experimental-feature", "Embedded"])]),
         .executableTarget(
             name: "psp-sandbox",
@@ -190,7 +191,7 @@ let package = Package(
         .executableTarget(
             name: "first-program", dependencies: ["CardReaders", "SmartCard", "EMVContactless", "CWipedHeap"],
             path: "Examples/first-program", swiftSettings: settings),
-        // Starts psp-sandbox if it is told of no other payment service.
+        // Starts psp-sandbox unless another payment service is named.
         .executableTarget(
             name: "kiosk",
             dependencies: [
@@ -198,12 +199,12 @@ let package = Package(
                 "CWipedHeap", argumentParser, logging, "psp-sandbox",
             ],
             path: "Examples/kiosk", exclude: ["SandboxClient"], swiftSettings: settings),
-        // How KioskKit's applications reach psp-sandbox: what KioskKitTests kill does, too.
+        // Connects KioskKit's applications to psp-sandbox.  The program that KioskKitTests kill uses it, too.
         .target(
             name: "SandboxClient", dependencies: ["KioskKit"], path: "Examples/kiosk/SandboxClient",
             swiftSettings: settings),
 
-        // Benchmarks: a part of this package for the sake of the seams that have package access.
+        // Benchmarks: part of this package because they need package access.
         .target(
             name: "CBaseline", dependencies: ["CSmartCardPCSC", "CSmartCardUSB"], path: "Benchmarks/CBaseline",
             linkerSettings: [.linkedLibrary("sqlite3")]),
@@ -264,7 +265,7 @@ let package = Package(
         .testTarget(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
             exclude: ["mint-test-keys"], swiftSettings: settings),
-        // What EMVContactlessTests measure the first card of a process with.
+        // The program with which EMVContactlessTests measure the first card of a process.
         .executableTarget(
             name: "first-tap", dependencies: ["EMVContactless", "SmartCard", "SmartCardSimulator"],
             path: "Tests/EMVContactlessTests/first-tap", swiftSettings: settings),
@@ -272,7 +273,7 @@ let package = Package(
             name: "EMVContactlessTests",
             dependencies: ["first-tap", "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport"],
             exclude: ["Rules", "Minting", "Vectors", "first-tap"], swiftSettings: settings),
-        // What CardEncryptionTests kill while it uses up DUKPT counters.
+        // The program that CardEncryptionTests kill while it uses up DUKPT counters.
         .executableTarget(
             name: "ksn-spender", dependencies: ["CardEncryption"], path: "Tests/CardEncryptionTests/ksn-spender",
             swiftSettings: settings),
@@ -280,11 +281,11 @@ let package = Package(
             name: "CardEncryptionTests",
             dependencies: ["CardEncryption", "TestSupport", "ksn-spender", crypto],
             exclude: ["ksn-spender", "Judges", "Vectors"], swiftSettings: settings),
-        // What TaintTests look for a card in.
+        // The program whose memory TaintTests search for card data.
         .executableTarget(
             name: "tainted-terminal", dependencies: ["ProximityReader", "CardEncryption", "CWipedHeap", logging],
             path: "Tests/ProximityReaderTests/tainted-terminal", swiftSettings: settings),
-        // What ProximityReaderTests kill while it stores and forwards.
+        // The program that ProximityReaderTests kill while it stores and forwards.
         .executableTarget(
             name: "store-worker", dependencies: ["KioskKit", "ProximityReader", crypto],
             path: "Tests/ProximityReaderTests/store-worker", swiftSettings: settings),
@@ -296,11 +297,11 @@ let package = Package(
                 "USBTestSupport", crypto, jwtKit, .product(name: "GRDB", package: "GRDB.swift"),
             ],
             exclude: ["AppleSurface.txt", "tainted-terminal", "store-worker"], swiftSettings: settings),
-        // Source as others write it, and so without our settings.
+        // Third-party style source, and therefore without our settings.
         .target(
             name: "IntegrationPatterns", dependencies: ["KioskKit", "ProximityReader"],
             path: "Tests/KioskKitTests/IntegrationPatterns"),
-        // What KioskKitTests kill while it pays.
+        // The program that KioskKitTests kill while it pays.
         .executableTarget(
             name: "payment-worker",
             dependencies: [
@@ -359,7 +360,7 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-// `ONLY=KioskKitTests swift test` builds and tests one module, with what it stands on and nothing else.
+// `ONLY=KioskKitTests swift test` builds and tests one module with its dependencies and nothing else.
 if let names = Context.environment["ONLY"] {
     var kept: Set<String> = []
     var next = names.split(separator: ",").map(String.init)
@@ -384,7 +385,7 @@ if let names = Context.environment["ONLY"] {
     }
 }
 
-// The documentation's plugin, for Documentation/build alone: nobody else needs to fetch it.
+// The documentation plugin, only for Documentation/build: other users need not fetch it.
 if Context.environment["DOCUMENTATION"] != nil {
     package.dependencies.append(.package(url: "https://github.com/swiftlang/swift-docc-plugin", from: "1.4.0"))
 }

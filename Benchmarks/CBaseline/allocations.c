@@ -1,4 +1,4 @@
-// Counts what goes through the C library's allocator by standing before it.
+// Counts calls of the C library's allocator by replacing its functions.
 
 #define _GNU_SOURCE
 #include "baseline.h"

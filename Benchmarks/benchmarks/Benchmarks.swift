@@ -7,7 +7,7 @@ import SmartCardSimulator
 import SmartCardSimulatorHosts
 import SmartCardUSB
 
-/// What this package promises about time, measured against plain C on the same software reader in the same run.
+/// The package's promises about time, measured against plain C on the same software reader in the same run.
 @main
 struct Benchmarks {
     static func main() async throws {
@@ -22,7 +22,7 @@ struct Benchmarks {
         if !Limit.areKept { exit(1) }
     }
 
-    /// The mock bus needs its library from the process's start.
+    /// Restarts with the mock bus, whose library must be loaded from the start of the process.
     private static func startWithMockBus() throws {
         guard !UMockdevHost.isAvailable, getenv("LD_PRELOAD") == nil else { return }
         setenv("LD_PRELOAD", UMockdevHost.preloadLibrary, 1)
@@ -33,7 +33,7 @@ struct Benchmarks {
 
     // MARK: Without a reader
 
-    /// A record of 194 bytes with 19 objects, such as an M/Chip card gives; all values made up.
+    /// A record of 194 bytes with 19 objects, as an M/Chip card returns it; all values are made up.
     static let record: [UInt8] = {
         let tags: [(TLVTag, Int)] = [
             (0x57, 19), (0x5A, 8), (0x5F20, 12), (0x5F24, 3), (0x5F25, 3), (0x5F28, 2), (0x5F34, 1), (0x8C, 33),
@@ -67,7 +67,7 @@ struct Benchmarks {
         print("  emv-utils (C, -O2), on a 2-core machine: 0.48 µs into a list, 0.08 µs walking")
     }
 
-    /// What our layers add over a transport that costs nothing.
+    /// Measures the cost of our layers over a transport that costs nothing.
     static func layers() async throws {
         let channel = InstantChannel()
         let added = try await added(
@@ -98,8 +98,8 @@ struct Benchmarks {
 
     private static let readRecord = CommandAPDU.readRecord(1, sfi: 1)
 
-    /// How much longer an APDU takes through `channel` than by `bare`, in nanoseconds: by turns, the least of 31 runs each,
-    /// with which other programs have interfered least.
+    /// Returns the additional nanoseconds for an APDU through `channel` compared with `bare`: measured in turns, the
+    /// least of 31 runs each, in which other programs interfered least.
     private static func added(
         to bare: () async throws -> Void, by channel: some CardChannel
     ) async throws -> Double {
@@ -117,7 +117,7 @@ struct Benchmarks {
 
     private static let selectPPSE = CommandAPDU.select(Array("2PAY.SYS.DDF01".utf8))
 
-    /// A reader that reports a card as soon as it comes, so that what is measured is everything but its own polling.
+    /// A reader that reports a card immediately, so that its own polling is excluded from measurements.
     private static func promptReader() -> SoftwareACR122U {
         var profile = ACR122UProfile.firmware216
         profile.detectionDelay = .zero
@@ -134,7 +134,7 @@ struct Benchmarks {
         let command = selectPPSE.bytes
         var ours: [Double] = []
         var plain: [Double] = []
-        // Only one of the two can hold the interface: blocks of a hundred, by turns.
+        // Only one of the two can hold the interface, so they alternate in blocks of a hundred.
         for _ in 0..<15 {
             guard let baseline = baseline_usb_open() else { throw CardError(.other, "the C program finds no reader") }
             for _ in 0..<100 { plain.append(Double(baseline_usb_transmit(baseline, command, command.count))) }
@@ -180,7 +180,8 @@ struct Benchmarks {
         try await events(of: reader, device, name: "pcsc")
     }
 
-    /// How soon a wait ends that is cancelled, how often the process wakes while there is no card, and how soon one is seen.
+    /// Measures how soon a cancelled wait ends, how often the process wakes without a card, and how soon a card is
+    /// noticed.
     private static func events(of reader: some CardReader, _ device: SoftwareACR122U, name: String) async throws {
         var wakes: [Double] = []
         for _ in 0..<50 {
@@ -196,7 +197,7 @@ struct Benchmarks {
             "\(name): a cancelled wait wakes in \(microseconds(median(wakes))), at most \(microseconds(wakes.max() ?? 0))"
                 + Limit.verdict(.milliseconds(5), median(wakes)))
 
-        // Turns of five seconds, with nobody at the reader and with one who waits for a card.
+        // Alternates five seconds without a user of the reader and five seconds with a task that waits for a card.
         var added: [Double] = []
         for _ in 0..<3 {
             let without = try await wakeUpsInFiveSeconds()

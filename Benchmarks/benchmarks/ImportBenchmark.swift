@@ -3,7 +3,8 @@ import SmartCard
 import SmartCardTrace
 
 extension Benchmarks {
-    /// How fast logs and a capture of 100 MB become events, beside a pass over the same bytes that counts the lines.
+    /// Measures how fast logs and a capture of 100 MB become events, compared with counting the lines of the same
+    /// bytes.
     static func importing() async throws {
         for (name, block) in [
             ("pcscd", pcscdBlock), ("libccid", libccidBlock), ("pcsc-spy", pcscSpyBlock), ("pcap", try usbmonBlock()),
@@ -95,7 +96,7 @@ extension Benchmarks {
         }
     }
 
-    /// A pcapng file with one section; more of them behind each other are one file, too.
+    /// A pcapng file with one section; several of them in sequence form one file, too.
     private static func usbmonBlock() throws -> [UInt8] {
         guard let usbmon = ForeignFormat(named: "usbmon") else { throw CardError(.other, "no usbmon") }
         var block: [UInt8] = []
@@ -109,7 +110,7 @@ extension Benchmarks {
         return block
     }
 
-    /// Of this process so far, in KiB (proc(5), VmHWM).
+    /// Returns the peak memory of this process in KiB (proc(5), VmHWM).
     private static func peakMemory() -> Int {
         let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
         let line = status.split(separator: "\n").first { $0.hasPrefix("VmHWM:") }

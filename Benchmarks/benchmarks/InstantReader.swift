@@ -2,11 +2,11 @@ import SmartCardSimulator
 import Synchronization
 import USBDevices
 
-/// A bus with one CCID reader on it that costs nothing: every transfer ends before the call that starts it returns.
+/// A bus with one CCID reader that costs nothing: every transfer ends before the call that starts it returns.
 final class InstantBus: USBBus {
     private let device: USBDevice
 
-    /// - Parameter features: dwFeatures, least significant byte first, of a reader that otherwise is an ACR122U.
+    /// - Parameter features: dwFeatures, least significant byte first; otherwise the reader is an ACR122U.
     init(vendorID: UInt16, productID: UInt16, features: [UInt8]) {
         // The functional descriptor follows those of configuration and interface; dwFeatures is its byte 40.
         var functional = Array(SoftwareACR122U().configurationDescriptor[18..<72])
@@ -28,9 +28,10 @@ final class InstantBus: USBBus {
     func changes() -> AsyncStream<Void> { AsyncStream { _ in } }
 }
 
-/// Answers IccPowerOn with an ATR, XfrBlock with 90 00, SetParameters with success and all else with a slot status.
+/// A link that answers IccPowerOn with an ATR, XfrBlock with 90 00, SetParameters with success and others with a slot
+/// status.
 final class InstantLink: USBLink {
-    /// bMessageType and bSeq of the message to be answered; 0 when there is none.
+    /// bMessageType and bSeq of the pending message; 0 if there is none.
     private let message = Atomic<UInt>(0)
 
     func write(_ bytes: [UInt8], to endpoint: UInt8, timeout: Duration, _ completion: @escaping Completion) {

@@ -4,8 +4,8 @@ import SmartCard
 import SmartCardSimulator
 
 extension Benchmarks {
-    /// What a whole transaction costs the host: Entry Point, kernel and offline data authentication, with a card that costs
-    /// nothing.
+    /// Measures the host's cost of a whole transaction: Entry Point, kernel and offline data authentication, with a
+    /// card that costs nothing.
     static func kernel() throws {
         let visa = try PlayedTransaction("visa-offline")
         let mastercard = try PlayedTransaction("mastercard-advance")
@@ -29,7 +29,7 @@ extension Benchmarks {
         }
     }
 
-    /// A transaction whose responses are known: the first time they come from a virtual card.
+    /// A transaction with recorded responses, which come from a virtual card the first time.
     private struct PlayedTransaction {
         private let entryPoint: EntryPoint
         private let transaction: Transaction
@@ -88,7 +88,7 @@ extension Benchmarks {
         }
     }
 
-    /// That for tests, but with a floor limit.
+    /// Returns the test configuration with a floor limit.
     private static func offlineConfiguration() throws -> ReaderConfiguration {
         var configuration = ReaderConfiguration.test
         for index in configuration.combinations.indices { configuration.combinations[index].floorLimit = 10_000 }

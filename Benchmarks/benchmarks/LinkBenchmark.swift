@@ -7,8 +7,8 @@ import SmartCardSimulatorHosts
 import SmartCardUSB
 
 extension Benchmarks {
-    /// Commands to the reader itself through a link that is held, and with a connection for each: straight over USB, and
-    /// behind pcscd.
+    /// Measures commands to the reader itself over an open link, and with a connection for each: directly over USB, and
+    /// through pcscd.
     static func link() async throws {
         let host = try UMockdevHost()
         try host.plug(SoftwareACR122U())
@@ -20,7 +20,7 @@ extension Benchmarks {
         try service.waitForReader(withCard: false)
         for (name, value) in service.environment { setenv(name, value, 1) }
         guard let reader = try await PCSCService().readers().first else { throw CardError(.noReader) }
-        // A connection to pcscd is two messages: it costs about as much as a command, whatever is done here.
+        // A connection to pcscd takes two messages and costs about as much as a command; this code cannot change that.
         try await link(to: reader, "through pcscd", limit: nil) {}
     }
 

@@ -1,42 +1,42 @@
 import Foundation
 import Synchronization
 
-/// What is promised, and how often it was not kept.
+/// The limits, and the number of times that one was exceeded.
 enum Limit {
     private static let missed = Mutex(0)
 
     static var areKept: Bool { missed.withLock { $0 == 0 } }
 
-    /// Judges only what does not depend on the machine: counts, and ratios at one and a half times their limit.
+    /// Checks only figures that do not depend on the machine: counts, and ratios at one and a half times their limit.
     static let gateOption = "--gate"
     private static let isGate = CommandLine.arguments.contains(gateOption)
 
-    /// ` (limit 3 µs)`, with a remark where it is not kept.
+    /// Returns ` (limit 3 µs)`, with a remark if the limit is exceeded.
     static func verdict(_ text: String, isKept: Bool) -> String {
         if isKept { return " (limit \(text))" }
         missed.withLock { $0 += 1 }
         return " (limit \(text): NOT KEPT)"
     }
 
-    /// In nanoseconds.
+    /// Returns the verdict on a time in nanoseconds.
     static func verdict(_ limit: Duration, _ time: Double) -> String {
         verdict(microseconds(nanoseconds(limit)), isKept: isGate || time <= nanoseconds(limit))
     }
 
-    /// Of a count, or of how many times as long something takes as something else in the same run.
+    /// Returns the verdict on a count, or on the ratio of two times in the same run.
     static func verdict(atMost limit: Double, _ ratio: Double) -> String {
         verdict("\(limit)", isKept: ratio <= limit * (isGate ? 1.5 : 1))
     }
 }
 
-/// How long `body` takes, in nanoseconds.
+/// Returns the duration of `body` in nanoseconds.
 func time(_ body: () async throws -> Void) async rethrows -> Double {
     let start = ContinuousClock.now
     try await body()
     return nanoseconds(ContinuousClock.now - start)
 }
 
-/// Runs both by turns, so that whatever else the machine does meets both alike.
+/// Alternates two measurements, so that other load on the machine affects both alike.
 func paired(
     times: Int, _ baseline: () throws -> Void, _ ours: () throws -> Void
 ) rethrows -> (baseline: [Double], ours: [Double]) {
@@ -71,8 +71,8 @@ func report(
             + (limit.map { Limit.verdict(atMost: $0, b / a) } ?? ""))
 }
 
-/// How often threads of this process are woken in five seconds, by the kernel's count of how often they went to sleep
-/// (proc(5)); once for each that ends.
+/// Returns the number of times that threads of this process wake in five seconds, by the kernel's count of sleeps
+/// (proc(5)); plus one for each thread that ends.
 func wakeUpsInFiveSeconds() async throws -> Int {
     let before = voluntarySwitches()
     try await Task.sleep(for: .seconds(5))

@@ -6,8 +6,8 @@ import SmartCardPN532
 import SmartCardSimulator
 
 extension Benchmarks {
-    /// How long EXCHANGE RELAY RESISTANCE DATA takes on the software reader, by the transport's time stamps and from the call
-    /// to its return: with nothing else to do, and with tasks that keep all of Swift's threads busy.
+    /// Measures EXCHANGE RELAY RESISTANCE DATA on the software reader, by the transport's time stamps and from call to
+    /// return: on an idle process, and with tasks that keep all of Swift's threads busy.
     static func rrp() async throws {
         for (host, others) in [("an idle host", 0), ("a busy host", 2 * ProcessInfo.processInfo.activeProcessorCount)] {
             let tasks = (0..<others).map { _ in busyTask() }
@@ -29,12 +29,12 @@ extension Benchmarks {
         }
     }
 
-    /// What Kernel 2 takes of the card mastercard-advance (Book C-2, SR1.18 to SR1.27, and table 4.3): the card says that it
-    /// takes 50 to 100 units of 100 µs, the periods of grace are 20 and 50, and 18 and 24 are for sending.
+    /// The limits of Kernel 2 for the card mastercard-advance (Book C-2, SR1.18 to SR1.27, and table 4.3).  The card
+    /// declares 50 to 100 units of 100 µs; the grace periods are 20 and 50, and transmission takes 18 and 24.
     private enum RelayLimits {
         static let honest = (50 - 20 + 18 + 24)...(100 + 50 + 18 + 24)
 
-        /// The first time that is not late counts.
+        /// Returns true if the card passes.  The first time that is not late counts.
         static func lets(_ times: [Int]) -> Bool {
             times.first { $0 <= honest.upperBound }.map { $0 >= honest.lowerBound } ?? false
         }
@@ -42,7 +42,7 @@ extension Benchmarks {
 
     private typealias RelayTime = (stamps: Duration, call: Duration)
 
-    /// Of more than 10,000 exchanges, three with each card, as often as a card takes part in one transaction.
+    /// Measures more than 10,000 exchanges, three with each card, the number in one transaction.
     private static func relayTimes() async throws -> [[RelayTime]] {
         try await withThrowingTaskGroup(of: [[RelayTime]].self) { group in
             for _ in 0..<4 { group.addTask { try await relayTimesOfOneReader(cards: 834) } }
@@ -50,7 +50,7 @@ extension Benchmarks {
         }
     }
 
-    /// Through a PN532, with a card that takes 11 ms.
+    /// Measures through a PN532, with a card that takes 11 ms.
     private static func relayTimesOfOneReader(cards: Int) async throws -> [[RelayTime]] {
         let reader = VirtualReader(SoftwareACR122U())
         guard let card = VirtualCards.named("mastercard-advance") else { throw CardError(.other, "no card") }
@@ -82,7 +82,7 @@ extension Benchmarks {
         return (stopwatch.elapsed, call)
     }
 
-    /// Computes for 5 ms at a time, and lets others have its thread in between.
+    /// Computes for 5 ms at a time and yields its thread in between.
     private static func busyTask() -> Task<Void, Never> {
         Task.detached {
             while !Task.isCancelled {
@@ -100,7 +100,7 @@ extension Benchmarks {
             String(repeating: " ", count: max(0, 12 - "\(text)".count)) + "\(text)"
         }
         print("  \(column("")) \(column("transport")) \(column("call"))")
-        // Ten rows of a unit each, then each twice as high as the one before.
+        // Ten rows of one unit each; after that, each row doubles.
         var (row, low, height) = (0, min(stamps.min() ?? 0, calls.min() ?? 0), 1)
         let most = max(stamps.max() ?? 0, calls.max() ?? 0)
         while low <= most {

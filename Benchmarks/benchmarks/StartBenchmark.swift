@@ -2,7 +2,7 @@ import Glibc
 import SmartCard
 
 extension Benchmarks {
-    /// How soon `reader-probe --virtual` prints its first line, and how much memory it takes: the least of several runs.
+    /// Measures the time to the first line of `reader-probe --virtual`, and its memory: the least of several runs.
     static func start() async throws {
         let tool = executablePath().split(separator: "/").dropLast().map { "/\($0)" }.joined() + "/reader-probe"
         var runs: [(time: Double, memory: Int)] = []
@@ -23,7 +23,7 @@ extension Benchmarks {
         return String(decoding: path.prefix(max(count, 0)).map { UInt8(bitPattern: $0) }, as: UTF8.self)
     }
 
-    /// - Returns: nanoseconds until the first line was there, and the most memory that was resident, in KB.
+    /// - Returns: the nanoseconds until the first line, and the peak resident memory in KB.
     private static func run(_ arguments: String...) throws -> (time: Double, memory: Int) {
         var ends: [Int32] = [0, 0]
         guard pipe(&ends) == 0 else { throw CardError(.other, "no pipe") }
@@ -33,7 +33,7 @@ extension Benchmarks {
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, ends[1], STDOUT_FILENO)
-        // The mock bus is no part of it.
+        // The mock bus must not be included.
         var environment: [UnsafeMutablePointer<CChar>?] = [nil]
         var argv = arguments.map { strdup($0) } + [nil]
         defer { argv.forEach { free($0) } }

@@ -7,7 +7,7 @@ import ProximityReader
 import SmartCard
 
 extension Benchmarks {
-    /// What it costs to store a payment so that it is on the disk, and how much memory it takes to forward many.
+    /// Measures the time to store a payment durably on disk, and the memory to forward many.
     static func store() async throws {
         if let count = CommandLine.arguments.dropFirst(2).first.flatMap({ Int($0) }) { return try await forward(count) }
         let folder = FileManager.default.temporaryDirectory.appending(path: "store-\(UUID().uuidString)")
@@ -36,7 +36,7 @@ extension Benchmarks {
         try measureForwarding()
     }
 
-    /// As long as what the virtual cards' data are when they are sealed.
+    /// A string as long as the virtual cards' sealed data.
     private static let sealed = String(repeating: "c2VhbGVk", count: 160)
     private static let issuer = "https://payments.test"
 
@@ -55,7 +55,7 @@ extension Benchmarks {
         return store
     }
 
-    /// Each count in a process of its own, by turns.
+    /// Measures each count in its own process, in turns.
     private static func measureForwarding() throws {
         var peaks: [Int: [Double]] = [:]
         for count in [1_000, 10_000] {
@@ -82,8 +82,8 @@ extension Benchmarks {
                 + Limit.verdict("12.5", isKept: ratio <= 1.25))
     }
 
-    /// Stores and forwards, and prints the most memory that it had while it forwarded (MB), how long the store took to be
-    /// opened with all payments in it (ms), and how long it took to forward them (s).
+    /// Stores and forwards payments.  Prints the peak memory during forwarding (MB), the time to open the store with
+    /// all payments (ms), and the time to forward them (s).
     private static func forward(_ count: Int) async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "store-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -99,7 +99,7 @@ extension Benchmarks {
         var pace = PaymentForwarder.Pace()
         (pace.batchSize, pace.interval) = (100, .zero)
         let forwarder = PaymentForwarder(PaymentCardReaderStore(terminal: terminal), to: service, pace: pace)
-        // proc(5): the peak begins anew.
+        // proc(5): resets the peak.
         try Data("5".utf8).write(to: URL(filePath: "/proc/self/clear_refs"))
         let opening = try await time { _ = try await terminal.store.count() }
         var report = PaymentForwarder.Report()
@@ -112,7 +112,7 @@ extension Benchmarks {
         print("\(peak / 1024) \(opening / 1e6) \(forwarding / 1e9)")
     }
 
-    /// A payment service in this process, which approves everything at once.
+    /// A payment service in this process that approves everything at once.
     private struct DecidedService: PaymentServiceProvider {
         private let signer = ES256PrivateKey()
 

@@ -6,7 +6,7 @@ import SmartCard
 import SmartCardSimulator
 
 extension Benchmarks {
-    /// From a card in the field to sealed card data, with a reader and a card that cost nothing.
+    /// Measures the time from a card in the field to sealed card data, with a reader and a card that cost nothing.
     static func terminal() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "terminal-\(UUID().uuidString)")
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -60,7 +60,7 @@ extension Benchmarks {
     }
 }
 
-/// A reader in this process whose card comes and goes whenever somebody looks.
+/// A reader in this process whose card comes and goes with each look.
 private struct InstantReader: CardReader {
     let identity = ReaderIdentity(name: "instant", backend: .virtual)
     private let card: any VirtualCard

@@ -8,7 +8,7 @@ import SmartCardUSB
 import Synchronization
 
 extension Benchmarks {
-    /// What traces cost: replaying a transaction, recording an APDU, and memory.
+    /// Measures the cost of traces: replaying a transaction, recording an APDU, and memory.
     static func trace() async throws {
         try await replay()
         try await recordingTime()
@@ -17,7 +17,7 @@ extension Benchmarks {
 
     // MARK: Replaying
 
-    /// A transaction of twelve APDUs with Kernel 3, played from its trace again and again on one task.
+    /// Measures a transaction of twelve APDUs with Kernel 3, replayed from its trace repeatedly in one task.
     private static func replay() async throws {
         let start = TerminalParts(try transactionForTraces([1, 2, 3, 4]))
         let text = Text()
@@ -29,7 +29,7 @@ extension Benchmarks {
         guard recorded.exchanges.count == 12, recorded.outcome.kind == .onlineRequest else {
             throw CardError(.other, "\(recorded.exchanges.count) APDUs, \(recorded.outcome.reason)")
         }
-        // Another number in the command is what a lenient replay is for.
+        // A lenient replay accepts another unpredictable number in the command.
         let other = TerminalParts(try transactionForTraces([5, 6, 7, 8]))
         for (name, comparison, parts) in [
             ("exact", ReplayReader.Comparison.exact, start), ("lenient", .lenient, other),
@@ -57,13 +57,13 @@ extension Benchmarks {
         }
     }
 
-    /// What this process has had of the processors so far, in nanoseconds; other programs do not count.
+    /// Returns the processor time of this process in nanoseconds, without other programs.
     private static func processorTime() -> Double {
         // In microseconds on Linux.
         Double(clock()) * 1e3
     }
 
-    /// What is needed to perform a transaction.
+    /// The parts needed to perform a transaction.
     private struct TerminalParts {
         let transaction: Transaction
         let terminal = ContactlessTerminal(
@@ -94,7 +94,7 @@ extension Benchmarks {
 
     // MARK: Recording
 
-    /// Recording to a file, against the cheapest transport that is one: SmartCardUSB and libusb to the software reader on
+    /// Measures recording to a file over the cheapest real transport: SmartCardUSB and libusb to the software reader on
     /// the mock USB bus.
     private static func recordingTime() async throws {
         let host = try UMockdevHost()
@@ -132,8 +132,7 @@ extension Benchmarks {
 
     // MARK: Memory
 
-    /// Recording to a file and reading it back event by event, with so many events, in the most memory that the process
-    /// has had meanwhile.
+    /// Measures the peak memory while recording this many events to a file and reading them back one by one.
     private static func traceMemory() throws {
         let command = CommandAPDU.readRecord(1, sfi: 1).bytes
         let answer = record + [0x90, 0x00]
@@ -173,8 +172,7 @@ extension Benchmarks {
         return trace
     }
 
-    /// The most memory of the process while `body` runs, in KiB: VmHWM, which writing 5 to clear_refs sets back
-    /// (proc(5)).
+    /// Returns the peak memory of the process in `body`, in KiB: VmHWM, which writing 5 to clear_refs resets (proc(5)).
     private static func peakMemory(_ body: () throws -> Void) throws -> Int {
         try Data("5".utf8).write(to: URL(fileURLWithPath: "/proc/self/clear_refs"))
         try body()
@@ -183,7 +181,8 @@ extension Benchmarks {
         return line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0
     }
 
-    /// The card visa with eight more records of 100 bytes, each with an object that the kernel reads and does not know.
+    /// Returns the card visa with eight more records of 100 bytes, each with an object that the kernel reads but does
+    /// not know.
     private static func twelveCommands() throws -> CardFile {
         guard let visa = FileManager.default.contents(atPath: "Sources/SmartCardSimulator/Cards/visa.card") else {
             throw CardError(.other, "Run the benchmarks in the package's folder.")

@@ -86,7 +86,7 @@ struct Kiosk: AsyncParsableCommand {
     }
 
     func run() async throws {
-        // That keys and terminal are for tests is no news here.
+        // Warnings about test keys and a test terminal are suppressed here.
         LoggingSystem.bootstrap { label in
             var handler = StreamLogHandler.standardError(label: label)
             handler.logLevel = .warning
@@ -102,7 +102,7 @@ struct Kiosk: AsyncParsableCommand {
         }
     }
 
-    /// - Returns: whether all were approved.
+    /// - Returns: true if all payments were approved.
     private func takePayments() async throws -> Bool {
         let sandbox = service == nil ? try await SandboxProcess() : nil
         defer { withExtendedLifetime(sandbox) {} }
@@ -125,7 +125,7 @@ struct Kiosk: AsyncParsableCommand {
         return areApproved
     }
 
-    /// - Returns: whether the payment was approved.
+    /// - Returns: true if the payment was approved.
     private static func pay(
         _ amount: String, _ currency: String, _ transactions: TapTransactions, _ service: TapToPayService
     ) async -> Bool {
@@ -146,7 +146,7 @@ struct Kiosk: AsyncParsableCommand {
         return false
     }
 
-    /// Tells the customer what to do; a virtual card does it at once.
+    /// Tells the customer the next step; a virtual card takes it at once.
     private static func follow(_ event: PaymentCardReader.Event, _ virtual: SoftwareACR122U?, _ card: String) {
         switch event {
         case .readyForTap:
@@ -160,7 +160,7 @@ struct Kiosk: AsyncParsableCommand {
         }
     }
 
-    /// Tells the customer what to do, until it is cancelled.
+    /// Guides the customer until the task is cancelled.
     func guide(_ reader: PaymentCardReader, _ virtual: SoftwareACR122U?) -> Task<Void, Never> {
         print("Reader: \(virtual == nil ? "the one that is attached" : "virtual, with the card “\(card)”")")
         return Task { [events = reader.events, card] in
@@ -168,7 +168,7 @@ struct Kiosk: AsyncParsableCommand {
         }
     }
 
-    /// - Returns: in the currency's major unit; nil for what is no amount that can be paid.
+    /// - Returns: the amount in the currency's major unit; nil if it is not a payable amount.
     static func amount(_ text: String, of currency: Currency) -> Decimal? {
         let parts = text.split(separator: ".", maxSplits: 1, omittingEmptySubsequences: false)
         guard parts.allSatisfy({ !$0.isEmpty && $0.utf8.allSatisfy { (0x30...0x39).contains($0) } }),
@@ -178,7 +178,7 @@ struct Kiosk: AsyncParsableCommand {
         return amount
     }
 
-    /// A terminal with a virtual reader, that knows what the virtual cards' certificates are made with.
+    /// Returns a terminal with a virtual reader that knows the keys behind the virtual cards' certificates.
     func configuration(_ device: SoftwareACR122U) throws -> ProximityReaderSystem.Configuration {
         var configuration = ProximityReaderSystem.Configuration()
         configuration.reader = .reader(VirtualReader(device))
@@ -192,5 +192,5 @@ struct Kiosk: AsyncParsableCommand {
     }
 }
 
-/// Writes a line at once: whoever reads it waits for it.
+/// Writes a line at once: a program may be waiting for it.
 func print(_ line: String) { try? FileHandle.standardOutput.write(contentsOf: Data((line + "\n").utf8)) }

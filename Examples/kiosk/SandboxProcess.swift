@@ -1,17 +1,18 @@
 import Foundation
 
-/// psp-sandbox, started for this program from beside it.  Ends with this object, or with this process however that ends.
+/// A psp-sandbox process, started from this program's folder.  It ends with this object, or with this process in any
+/// case.
 final class SandboxProcess {
     let address: URL
     private let process = Process()
-    /// Held open: the sandbox ends with its input.
+    /// Held open: the sandbox ends when its input closes.
     private let input = Pipe()
 
     struct Failure: Error, CustomStringConvertible {
         let description: String
     }
 
-    /// - Parameter arguments: beside those that it is started with always.
+    /// - Parameter arguments: arguments in addition to the fixed ones.
     init(_ arguments: [String] = []) async throws {
         let executable = URL(filePath: "/proc/self/exe").resolvingSymlinksInPath().deletingLastPathComponent()
             .appending(path: "psp-sandbox")
@@ -42,7 +43,7 @@ final class SandboxProcess {
         self.address = address
     }
 
-    /// Returns when it has ended.
+    /// Returns when the process has ended.
     func end() async {
         try? input.fileHandleForWriting.close()
         process.terminate()

@@ -5,11 +5,11 @@ import ProximityReader
 import SandboxClient
 import SmartCardSimulator
 
-/// Payments while there is no network.
+/// Payments without a network.
 extension Kiosk {
-    /// - Returns: whether all that was forwarded was approved.
+    /// - Returns: true if all forwarded payments were approved.
     func storeAndForward() async throws -> Bool {
-        // With a payment service of its own: what is left of both is gone when nothing is left to be forwarded.
+        // With its own payment service: the files of both are removed once nothing is left to forward.
         let folder =
             hold || forward
             ? ProximityReaderSystem.Configuration().folder.appending(path: "kiosk")
@@ -32,7 +32,7 @@ extension Kiosk {
         let reader = PaymentCardReader()
 
         if offline {
-            // The terms, and the key that card data are sealed for, come while the payment service is there.
+            // The terms, and the key that seals card data, are fetched while the payment service is reachable.
             let psp = try psp(sandbox)
             let manager = try await manager(reader, psp)
             print("Payment service: \(psp.address.absoluteString)")
@@ -67,7 +67,7 @@ extension Kiosk {
 
     @MainActor
     private func manager(_ reader: PaymentCardReader, _ psp: SandboxService) throws -> OfflinePaymentManager {
-        // Quick, for a demonstration.
+        // A short interval, for a demonstration.
         var pace = PaymentForwarder.Pace()
         (pace.batchSize, pace.interval, pace.pause) = (batch, .zero, .milliseconds(100))
         pace.longestPause = .seconds(2)
@@ -80,7 +80,7 @@ extension Kiosk {
         return try OfflinePaymentManager(reader: reader, forwarder: forwarder)
     }
 
-    /// - Returns: whether all was approved, and whether nothing is left.
+    /// - Returns: two values: true if all was approved, and true if nothing is left.
     @MainActor
     private func forward(_ manager: OfflinePaymentManager) async throws -> (areApproved: Bool, isEmpty: Bool) {
         try await manager.refreshStatus()

@@ -2,10 +2,10 @@ package import EMVContactless
 import SmartCard
 import ToolSupport
 
-/// An exception file as a text: a line for each account number that is to be refused, as digits, and behind it the two
-/// digits of its sequence number where only that card is meant.  `#` begins a comment.
+/// An exception file in text form: each line contains an account number to refuse, in digits, followed by the two
+/// digits of a sequence number if only that card is meant.  `#` begins a comment.
 package struct ExceptionList: ExceptionFile {
-    /// A line that cannot be read.  What stands there may be an account number, and is not said.
+    /// A malformed line.  The error does not quote it, since it may contain an account number.
     package struct Malformed: Error, Hashable, CustomStringConvertible {
         package let line: Int
         package let reason: String
@@ -30,14 +30,14 @@ package struct ExceptionList: ExceptionFile {
                 guard words[1].utf8.count == 2, words[1].utf8.allSatisfy({ (0x30...0x39).contains($0) }),
                     let number = UInt8(words[1], radix: 16)
                 else { throw Malformed(line: index + 1, reason: "a sequence number has two digits") }
-                // The whole account is more than one card of it.
+                // An entry for the whole account includes all its cards.
                 if entries[pan] != [] { entries[pan, default: []].insert(number) }
             default: throw Malformed(line: index + 1, reason: "more than an account number and its sequence number")
             }
         }
     }
 
-    /// A card without a sequence number is taken for each of its account.
+    /// Returns true for a listed card.  A card without a sequence number matches every card of its account.
     package func contains(_ pan: PAN, sequenceNumber: UInt8?) -> Bool {
         guard let numbers = entries[pan] else { return false }
         guard let sequenceNumber, !numbers.isEmpty else { return true }

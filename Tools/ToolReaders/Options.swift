@@ -18,7 +18,7 @@ package struct OutputOptions: ParsableArguments {
     package init() {}
 }
 
-/// What carries the commands to the reader.
+/// The path of commands to the reader.
 package enum BackendChoice: String, ExpressibleByArgument, CaseIterable {
     /// pcscd if it answers and has a reader, else USB.
     case auto
@@ -78,12 +78,12 @@ package struct ReaderOptions: ParsableArguments {
 
     package var isVirtual: Bool { virtual || !card.isEmpty }
 
-    /// Whether none was given.
+    /// True if no reader option was given.
     package var areUnused: Bool {
         backend == .auto && device == nil && reader == nil && !isVirtual && timeout == nil && !verbose
     }
 
-    /// How long to wait for a card; nil for as long as it takes.
+    /// The longest wait for a card; nil: no limit.
     package var patience: Duration? {
         timeout.map { .milliseconds(Int($0 * 1000)) } ?? (Terminal.errorIsTerminal ? nil : .seconds(5))
     }

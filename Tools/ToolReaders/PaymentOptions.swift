@@ -5,7 +5,7 @@ import SmartCard
 import SmartCardSimulator
 import ToolSupport
 
-/// What a transaction is about, and the terminal that performs it.
+/// The options of a transaction and of its terminal.
 package struct PaymentOptions: ParsableArguments {
     @Option(help: "The amount, with the currency's decimals: 12.34")
     package var amount: String?
@@ -55,10 +55,10 @@ package struct PaymentOptions: ParsableArguments {
 
     package init() {}
 
-    /// What performs the transaction, with every kernel that there is, as the file of `--config` configures it.
+    /// Returns the entry point with all kernels, configured by the file of `--config`.
     package func entryPoint() throws -> EntryPoint { try entryPoint(configuration: config) }
 
-    /// - Parameter configuration: the file that configures it; nil or `test`: the configuration for tests.
+    /// - Parameter configuration: the configuration file; nil or `test`: the test configuration.
     package func entryPoint(configuration: String?) throws -> EntryPoint {
         EntryPoint(
             configuration: try self.configuration(configuration), kernels: Kernels.all,
@@ -123,7 +123,7 @@ package struct PaymentOptions: ParsableArguments {
         return units
     }
 
-    /// That of the file `config`; nil or `test`: that for tests.
+    /// Returns the configuration in the file `config`; nil or `test`: the test configuration.
     private func configuration(_ config: String?) throws -> ReaderConfiguration {
         guard let config, config != "test" else { return .test }
         do {
@@ -135,7 +135,7 @@ package struct PaymentOptions: ParsableArguments {
         }
     }
 
-    /// The published ones, those of the virtual cards, and those of the file.
+    /// Returns the published keys, those of the virtual cards, and those in a file.
     ///
     /// - Parameter caKeys: the path of the file; nil for none.
     package static func keys(beside caKeys: String?) throws -> CAPublicKeys {
@@ -164,7 +164,7 @@ package struct PaymentOptions: ParsableArguments {
 }
 
 extension DecodingError {
-    /// Where in the JSON, and what is wrong there.
+    /// The place in the JSON and the fault there.
     fileprivate var place: String {
         let context: Context
         var extra: (any CodingKey)?

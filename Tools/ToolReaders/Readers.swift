@@ -5,7 +5,7 @@ import SmartCardSimulator
 import ToolSupport
 
 extension ReaderOptions {
-    /// Where readers are looked for, but for ``device``.
+    /// The backends in which to look for readers, besides ``device``.
     package var backends: Machine.Backends {
         switch backend {
         case .auto: device == nil ? .all : []
@@ -16,7 +16,7 @@ extension ReaderOptions {
 
     package var machine: Machine { Machine(backends, devices: device.map { [$0] } ?? []) }
 
-    /// The readers asked for, at least one.
+    /// Returns the selected readers, at least one.
     ///
     /// - Throws: ``CardError`` of kind `noReader`, `noService`, … .
     package func readers() async throws -> [any CardReader] {
@@ -39,7 +39,7 @@ extension ReaderOptions {
         return matching
     }
 
-    /// Whether a reader of this name is one of those asked for.
+    /// Returns true if a reader of this name is selected.
     package func matches(_ name: String) -> Bool { reader.map(name.localizedCaseInsensitiveContains) ?? true }
 
     private func virtualCard(_ card: String) throws -> any VirtualCard {
@@ -65,10 +65,10 @@ extension ReaderOptions {
         return VirtualReader(device)
     }
 
-    /// Waits for a contactless card on one of `readers`; with a reader named, for any card.
+    /// Waits for a contactless card on one of `readers`; if a reader was named, for any card.
     ///
-    /// - Throws: ``CardError`` of kind `cardAbsent` or `cardMute` when ``patience`` is at its end; a reader's own error when
-    ///   none is left to wait for.
+    /// - Throws: ``CardError`` of kind `cardAbsent` or `cardMute` after ``patience``; a reader's own error if no other
+    ///   reader is left.
     package func waitForCard(on readers: [any CardReader]) async throws -> any CardReader {
         let patience = patience
         let anyCard = reader != nil
@@ -79,7 +79,7 @@ extension ReaderOptions {
                 group.addTask {
                     do {
                         for try await state in reader.slotStates() {
-                            // A reader that makes nonsense of a card is asked about it too.
+                            // A reader that reports a malformed ATR is tried as well.
                             if case .card(let atr, _) = state, anyCard || atr.contactless != nil || !atr.defects.isEmpty
                             {
                                 return .success(reader)
@@ -92,11 +92,11 @@ extension ReaderOptions {
                 }
             }
             group.addTask {
-                // A card that lies there already takes readers a moment to report.
+                // Readers report a card that is already present only after a moment.
                 try await Task.sleep(for: min(.seconds(1), patience ?? .seconds(1)))
                 Terminal.progress("Put a card on the reader… (Ctrl-C to stop)")
                 try await Task.sleep(for: (patience ?? .seconds(1_000_000)) - .seconds(1))
-                // A reader that leaves meanwhile has neither.
+                // A reader that leaves meanwhile has no mute card.
                 for reader in readers where (try? await reader.currentState()) == .muteCard {
                     throw CardError(.cardMute)
                 }
@@ -114,7 +114,7 @@ extension ReaderOptions {
         }
     }
 
-    /// Waits for a card, connects to it, and gives it back when `body` is done.
+    /// Waits for a card, connects to it, and disconnects after `body`.
     package func withCard<Result>(
         _ body: (_ reader: any CardReader, _ card: any CardConnection, _ channel: any CardChannel) async throws ->
             Result
@@ -133,7 +133,7 @@ extension ReaderOptions {
 }
 
 extension CardReader {
-    /// What is in the slot now.
+    /// Returns the present state of the slot.
     package func currentState() async throws -> SlotState {
         try await withTimeLimit(.seconds(10)) {
             for try await state in slotStates() { return state }
@@ -143,7 +143,6 @@ extension CardReader {
 }
 
 extension Machine {
-    /// Gives the readers that this program drives over USB back to the system: a kernel driver gets its device back by that
-    /// alone.
+    /// Releases the readers that this program drives over USB; kernel drivers get their devices back.
     package static let giveBack: @Sendable () async -> Void = { await Machine().close() }
 }

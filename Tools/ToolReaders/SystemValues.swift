@@ -2,12 +2,12 @@ package import EMVContactless
 import Glibc
 
 extension TerminalTime {
-    /// The time of this machine's clock, in its time zone.
+    /// The time of this machine's clock in its time zone.
     package static var now: TerminalTime { TerminalTime(secondsSince1970: Double(time(nil))) }
 }
 
 extension CardInspector {
-    /// An inspector with an unpredictable number and the date of this machine.
+    /// An inspector with an unpredictable number and this machine's date.
     package static var withSystemValues: CardInspector {
         let today = TerminalTime.now.date
         return CardInspector(

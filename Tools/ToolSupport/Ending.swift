@@ -2,48 +2,48 @@ import Dispatch
 import Glibc
 import Synchronization
 
-/// How the program ends, whoever ends it: what it has changed is put back first, and what it has taken is given back.
+/// The orderly end of the program: it restores changed settings and releases resources first, whatever the reason.
 package enum Ending {
     case status(Int32)
-    /// By the signal, as if nobody had taken it.
+    /// Ends the program by the signal, as by default.
     case signal(Int32)
 
-    /// What does not let go is not waited for longer than this.
+    /// The longest wait for resources to be released.
     private static let limit = DispatchTimeInterval.seconds(10)
 
     private static let hasBegun = Mutex(false)
-    /// What the program is there for.
+    /// The program's main task.
     private static let command = Mutex<Task<Int32, Never>?>(nil)
     private static let commandIsAwaited = Mutex(false)
     private static let giveBack = Mutex<@Sendable () async -> Void>({})
 
-    /// From now on the command may have changed the state of something: it is cancelled, and waited for, before the program
-    /// ends.
+    /// From now on, the program cancels the command and waits for it before it ends: the command may have changed a
+    /// setting.
     package static func waitForCommand() { commandIsAwaited.withLock { $0 = true } }
 
-    /// Whether what fails from now on is no news.
+    /// True once the program is ending: later failures are not reported.
     package static var isUnderWay: Bool { hasBegun.withLock { $0 } }
 
-    /// Runs what the program is there for, and ends the program with the status that this returns.
+    /// Runs the program's main task and ends the program with the returned status.
     package static func whenDone(_ body: @escaping @Sendable () async -> Int32) async -> Never {
         let task = Task { await body() }
         command.withLock { $0 = task }
         await end(.status(task.value))
     }
 
-    /// Ends the command, gives back what was taken and ends the program.  Returns at once; the first call counts.
+    /// Ends the command, releases resources and ends the program.  Returns at once; only the first call counts.
     package static func begin(_ ending: Ending) {
         let isFirst = hasBegun.withLock { hasBegun in
             defer { hasBegun = true }
             return !hasBegun
         }
         guard isFirst else { return }
-        // Whoever asks a second time will not wait.
+        // A second signal ends the program at once.
         for number in signals { Glibc.signal(number, SIG_DFL) }
         Task {
             if let command = command.withLock({ $0 }) {
                 command.cancel()
-                // One that has changed nothing may wait for something that nobody can cancel.
+                // A command without changes may wait for something that cannot be cancelled.
                 if commandIsAwaited.withLock({ $0 }) { _ = await command.value }
             }
             await giveBack.withLock({ $0 })()
@@ -52,7 +52,7 @@ package enum Ending {
         DispatchQueue.global().asyncAfter(deadline: .now() + limit) { ending.finish() }
     }
 
-    /// As ``begin(_:)``, for who has nothing left to do.
+    /// Ends the program as ``begin(_:)`` does, and never returns.
     package static func end(_ ending: Ending) async -> Never {
         begin(ending)
         while true { try? await Task.sleep(for: .seconds(3600)) }
@@ -71,10 +71,10 @@ package enum Ending {
 
     private static let signals = [SIGINT, SIGTERM, SIGHUP]
 
-    /// From now on signals end the program in order, but for those that whoever started it has it ignore; a closed pipe is
-    /// an error of the write.
+    /// From now on, signals end the program in order, except those that the parent process ignores.  A closed pipe
+    /// becomes an error of the write.
     ///
-    /// - Parameter giveBack: gives back, at any end of the program, what it may have taken of the machine.
+    /// - Parameter giveBack: releases the machine's resources at the end of the program.
     package static func takeSignals(giveBack: @escaping @Sendable () async -> Void = {}) {
         Self.giveBack.withLock { $0 = giveBack }
         var ends: [Int32] = [-1, -1]
@@ -89,7 +89,7 @@ package enum Ending {
         arrivals = ends[1]
         for number in signals where !isIgnored(number) {
             Glibc.signal(number) { number in
-                // All that a signal handler may do.
+                // A signal handler may do nothing more.
                 var byte = UInt8(truncatingIfNeeded: number)
                 write(arrivals, &byte, 1)
             }
@@ -105,5 +105,5 @@ package enum Ending {
     }
 }
 
-/// Where signals are written to be read by a thread that may do more.  Set once, before there is a handler.
+/// The pipe from the signal handler to a thread that may do more.  Set once, before any handler.
 private nonisolated(unsafe) var arrivals: Int32 = -1

@@ -1,6 +1,6 @@
 import ArgumentParser
 
-/// `--json`, wherever something is shown.
+/// The option `--json` of all commands that print results.
 package struct JSONOption: ParsableArguments {
     @Flag(help: "Print one JSON object instead of text.")
     package var json = false
@@ -8,7 +8,7 @@ package struct JSONOption: ParsableArguments {
     package init() {}
 }
 
-/// `-o`, wherever a file is made of what a subcommand is given; without it, standard output is.
+/// The option `-o` of all commands that make a file; the default is standard output.
 package struct OutputFile: ParsableArguments {
     @Option(
         name: .shortAndLong,

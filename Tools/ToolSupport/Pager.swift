@@ -1,26 +1,26 @@
 import Foundation
 import Synchronization
 
-/// Long text on a terminal, a page at a time.
+/// Shows long text on a terminal, a page at a time.
 package enum Pager {
-    /// Whether a pager reads what is printed; who closes it has seen enough.
+    /// True while a pager reads the output.  Closing it is no error.
     package static var isRunning: Bool { running.withLock { $0 } }
 
     private static let running = Mutex(false)
 
-    /// Runs `body`, with standard output through the program that PAGER names, or less, where standard output is a
-    /// terminal; waits until that is closed.
+    /// Runs `body` with standard output through the program in PAGER, or less, if standard output is a terminal; waits
+    /// until the pager is closed.
     ///
-    /// - Parameter isWanted: false: standard output stays as it is.
+    /// - Parameter isWanted: false to leave standard output unchanged.
     package static func run(_ isWanted: Bool, _ body: () async throws -> Void) async throws {
-        // Asked before standard output is another.
+        // Asked before standard output is redirected.
         guard isWanted, Terminal.outputIsTerminal, let command, let (pager, terminal) = start(command) else {
             return try await body()
         }
         running.withLock { $0 = true }
-        // Interrupting is for the pager, which stops scrolling for it.
+        // Interrupts are for the pager, which stops scrolling.
         let interrupt = signal(SIGINT, SIG_IGN)
-        // A pager that is closed is an error of the write.
+        // A closed pager becomes an error of the write.
         let closedPipe = signal(SIGPIPE, SIG_IGN)
         defer {
             dup2(terminal, STDOUT_FILENO)
@@ -34,7 +34,7 @@ package enum Pager {
         try await body()
     }
 
-    /// nil: none.
+    /// The pager's command; nil: none.
     private static var command: String? {
         let environment = ProcessInfo.processInfo.environment
         guard environment["TERM"] != "dumb" else { return nil }
@@ -42,8 +42,8 @@ package enum Pager {
         return ["", "cat"].contains(pager) || !canStart(pager) ? nil : pager
     }
 
-    /// False where the first word of `command` names a program and there is none.  What only the shell understands is left
-    /// to the shell.
+    /// Returns false if the first word of `command` names a missing program.  Commands that only the shell understands
+    /// count as present.
     private static func canStart(_ command: String) -> Bool {
         let isPlain = { (word: Substring) in
             word.utf8.allSatisfy { !"\"'\\$`~|&;<>()*?[]{}!#=".utf8.contains($0) }
@@ -54,7 +54,7 @@ package enum Pager {
         return path.split(separator: ":").contains { access("\($0)/\(name)", X_OK) == 0 }
     }
 
-    /// Starts `command` in the shell with standard output leading to it; nil if it cannot.
+    /// Starts `command` in the shell and redirects standard output to it; nil on failure.
     private static func start(_ command: String) -> (pager: pid_t, terminal: Int32)? {
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return nil }
@@ -65,7 +65,7 @@ package enum Pager {
         posix_spawn_file_actions_init(&actions)
         defer { posix_spawn_file_actions_destroy(&actions) }
         posix_spawn_file_actions_adddup2(&actions, ends[0], STDIN_FILENO)
-        // One page is printed and not paged; colours are passed on; the screen stays.
+        // less prints a single page without paging, passes colors on, and leaves the screen as it is.
         var environment = ProcessInfo.processInfo.environment
         if environment["LESS"] == nil { environment["LESS"] = "FRX" }
         var arguments = strings(["sh", "-c", command])
@@ -78,7 +78,7 @@ package enum Pager {
         return (pager, terminal)
     }
 
-    /// As C has them, to be freed.
+    /// Copies strings to C; the caller frees them.
     private static func strings(_ strings: [String]) -> [UnsafeMutablePointer<CChar>?] {
         strings.map { strdup($0) } + [nil]
     }

@@ -2,10 +2,10 @@ package import EMVContactless
 import Foundation
 package import SmartCard
 
-/// Takes account numbers and names that a card has shown out of everything that is printed, wherever else the card has
-/// put them: in a label, a log record, an object that nobody knows.
+/// Removes a card's account numbers and names from all output, wherever the card repeats them: in a label, a log
+/// record, or an unknown object.
 package struct Redactor {
-    /// More numbers and names than any card has; a card with thousands must not keep the search going for hours.
+    /// A limit above the numbers and names of any card; a card with thousands must not stall the search.
     private static let maximumSecrets = 32
 
     private var replacements: [(secret: String, shown: String)] = []
@@ -28,7 +28,7 @@ package struct Redactor {
             default: break
             }
         }
-        // The longest first, so that none leaves a part of another behind.
+        // Longest first, so that none leaves a part of another behind.
         replacements.sort { $0.secret.count > $1.secret.count }
     }
 

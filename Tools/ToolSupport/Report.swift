@@ -1,6 +1,6 @@
 import Foundation
 
-/// What `--json` prints.  Absent values are null.
+/// The output of `--json`.  Absent values are null.
 package enum Report {
     package static func print(_ report: some Encodable, redactor: Redactor = Redactor()) throws {
         let encoder = JSONEncoder()
@@ -8,7 +8,7 @@ package enum Report {
         try output(encoder, report, redactor)
     }
 
-    /// On one line, for streams of objects.
+    /// Prints a report on one line, for streams of objects.
     package static func printLine(_ report: some Encodable) throws {
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys, .withoutEscapingSlashes]
@@ -20,7 +20,7 @@ package enum Report {
     }
 }
 
-/// An optional that is encoded as null rather than left out, so that every key is always there.
+/// An optional that encodes as null instead of being left out, so that every key is always present.
 @propertyWrapper
 package struct OrNull<Value: Encodable>: Encodable {
     package var wrappedValue: Value?

@@ -2,10 +2,10 @@ package import ArgumentParser
 import Foundation
 package import SmartCard
 
-/// How the tool speaks: results on standard output; progress and errors on standard error, one line for what is
-/// wrong and one for what to do; colour and progress for people only.
+/// The tool's output: results on standard output; progress and errors on standard error, with one line for the error
+/// and one for the remedy.  Colors and progress appear only on terminals.
 package enum Terminal {
-    /// The name that this program was called by.
+    /// The name by which this program was called.
     package static let program = CommandLine.arguments.first.map { URL(fileURLWithPath: $0).lastPathComponent } ?? ""
 
     package static let outputIsTerminal = isatty(STDOUT_FILENO) == 1
@@ -21,19 +21,19 @@ package enum Terminal {
         case warning = "33"
     }
 
-    /// `text` for standard output, in `style` where that is a terminal.
+    /// Returns `text` for standard output, in `style` if that is a terminal.
     package static func styled(_ text: String, _ style: Style) -> String {
         outputIsTerminal && hasColor && !text.isEmpty ? "\u{1B}[\(style.rawValue)m\(text)\u{1B}[0m" : text
     }
 
     package static func print(_ text: String) {
-        // Card data may hold anything; what could steer a terminal never reaches one.
+        // Card data may contain anything; control characters must not reach a terminal.
         write(printable(text) + "\n")
     }
 
     private static func write(_ text: String) { write(Array(text.utf8)) }
 
-    /// Writes to standard output.  Ends the program where that takes no more: a full disk, a closed pipe.
+    /// Writes to standard output.  Ends the program if that fails: a full disk, a closed pipe.
     package static func write(_ bytes: [UInt8]) {
         guard !Ending.isUnderWay else { return }
         var rest = bytes[...]
@@ -49,7 +49,7 @@ package enum Terminal {
                 var output = pollfd(fd: STDOUT_FILENO, events: Int16(POLLOUT), revents: 0)
                 poll(&output, 1, -1)
                 continue
-            // Who closed it knows.
+            // The reader of a closed pipe closed it itself and needs no report.
             case EPIPE: Ending.begin(Pager.isRunning ? .status(0) : .signal(SIGPIPE))
             default:
                 complain("the output cannot be written", "Check that standard output is open and its disk has room.")
@@ -61,17 +61,17 @@ package enum Terminal {
 
     private static func complain(_ summary: String, _ hint: String) {
         guard !Ending.isUnderWay else { return }
-        // Where nobody hears it, there is nobody to tell.
+        // A failure to write to standard error cannot be reported anywhere.
         try? FileHandle.standardError.write(contentsOf: Data("\(program): \(summary)\n  \(hint)\n".utf8))
     }
 
-    /// Says on standard error what is good to know and no error.
+    /// Prints a remark on standard error.
     package static func remark(_ text: String) {
         guard !Ending.isUnderWay else { return }
         try? FileHandle.standardError.write(contentsOf: Data("\(program): \(printable(text))\n".utf8))
     }
 
-    /// One line that the next one overwrites; nothing where nobody looks.
+    /// Prints a line that the next one overwrites; only on terminals.
     package static func progress(_ text: String) {
         guard errorIsTerminal else { return }
         try? FileHandle.standardError.write(contentsOf: Data("\r\u{1B}[K\(text)".utf8))
@@ -79,7 +79,7 @@ package enum Terminal {
 
     package static func endProgress() { progress("") }
 
-    /// Without the control characters that cards might send, but for the line's end and our own colours.
+    /// Returns the text without control characters from cards, except line ends and our own colors.
     private static func printable(_ text: String) -> String {
         let own: Set<String> = ["1", "2", "33", "0"]
         var result = String.UnicodeScalarView()
@@ -98,18 +98,18 @@ package enum Terminal {
         return String(result)
     }
 
-    /// The subcommand that the command line names; empty if it names none.
+    /// Returns the subcommand on the command line; empty if there is none.
     private static func subcommand(of command: any ParsableCommand.Type) -> String {
         let names = command.configuration.subcommands.compactMap { $0.configuration.commandName }
         return CommandLine.arguments.dropFirst().first { names.contains($0) } ?? ""
     }
 
-    /// Says what went wrong and what to do, and returns the exit status for it.
+    /// Reports an error and its remedy, and returns its exit status.
     package static func report(_ error: any Error, of command: any ParsableCommand.Type) -> Int32 {
         endProgress()
         let (status, summary, hint): (Int32, String, String)
         switch error {
-        // The command has said all there is to say.
+        // The command has already reported everything.
         case let code as ExitCode: return code.rawValue
         case let error as ToolError:
             (status, summary, hint) = (error.status, error.summary, error.hint)
@@ -118,7 +118,7 @@ package enum Terminal {
         case is CancellationError:
             (status, summary, hint) = (5, "interrupted", "Run it again.")
         default:
-            // Help and version go to standard output and are no failure; the rest is the command line's fault.
+            // Help and version go to standard output and are successes; the rest is a usage error.
             guard command.exitCode(for: error) != .success else {
                 write(command.fullMessage(for: error) + "\n")
                 return 0
@@ -136,7 +136,7 @@ package enum Terminal {
     }
 }
 
-/// What this tool itself has to complain about.
+/// An error of this tool itself.
 package struct ToolError: Error {
     package let status: Int32
     package let summary: String
@@ -152,7 +152,7 @@ package struct ToolError: Error {
 }
 
 extension CardError {
-    /// The exit statuses of `--help`.
+    /// The exit status, as listed in `--help`.
     package var exitStatus: Int32 {
         switch kind {
         case .noReader, .readerGone: 3

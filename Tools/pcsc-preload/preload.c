@@ -1,9 +1,9 @@
-// Preloaded into a program (LD_PRELOAD), this library tells apdu-trace of the program's PC/SC calls.
+// Preloaded into a program (LD_PRELOAD), this library reports the program's PC/SC calls to apdu-trace.
 //
-// The program notices nothing: each call goes to the libpcsclite that the program would have had without it, and what it
-// returns is returned, errno included.  Nothing is allocated, nothing printed, no lock is taken, and no signal raised.
-// Where nobody listens, or nobody any more, nothing is told.  A listener that does not listen delays the program by
-// PATIENCE seconds, once, whatever signals come.  What it has not been told is told of at the end.
+// The program does not notice: each call goes to the libpcsclite that the program would otherwise have, and returns its
+// result, including errno.  The library allocates nothing, prints nothing, takes no lock and raises no signal.  Without
+// a listener, nothing is reported.  A listener that does not read delays the program by PATIENCE seconds, once,
+// whatever signals arrive.  Lost messages are counted at the end.
 #define _GNU_SOURCE
 #include <PCSC/winscard.h>
 #include <dlfcn.h>
@@ -23,7 +23,7 @@
 
 enum { PATIENCE = 5, MAXIMUM_NAME = 256, LOW_DESCRIPTORS = 512 };
 
-// MARK: The functions that are there without this library
+// MARK: The original functions
 
 enum function { CONNECT, RECONNECT, DISCONNECT, END_TRANSACTION, TRANSMIT, CONTROL, GET_STATUS_CHANGE, STATUS, COUNT };
 
@@ -32,7 +32,8 @@ static const char *const names[COUNT] = {
     "SCardTransmit", "SCardControl", "SCardGetStatusChange", "SCardStatus",
 };
 
-/// A name for the function below that another preloaded library's function of the same name cannot take.
+/// Defines an alias of the function below, which a function of the same name in another preloaded library cannot
+/// replace.
 #define OWN(name) extern __typeof__(name) own_##name __attribute__((alias(#name), visibility("hidden")))
 OWN(SCardConnect);
 OWN(SCardReconnect);
@@ -42,7 +43,7 @@ OWN(SCardTransmit);
 OWN(SCardControl);
 OWN(SCardGetStatusChange);
 
-/// What stands in for them; nothing for SCardStatus, which is only called from here.
+/// The replacements; none for SCardStatus, which is only called from here.
 static void *const wrappers[STATUS] = {
     (void *)own_SCardConnect, (void *)own_SCardReconnect, (void *)own_SCardDisconnect, (void *)own_SCardEndTransaction,
     (void *)own_SCardTransmit, (void *)own_SCardControl, (void *)own_SCardGetStatusChange,
@@ -54,7 +55,7 @@ typedef void *lookup(void *, const char *);
 
 static lookup *system_dlsym(void) {
     static _Atomic(lookup *) known;
-    // dlsym is in libc since 2.34; before that in libdl, under the version that the architecture came with.
+    // dlsym is in libc since 2.34, earlier in libdl, under the symbol version of the architecture's first glibc.
     static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17", "GLIBC_2.4", "GLIBC_2.0", "GLIBC_2.27"};
     lookup *found = atomic_load(&known);
     for (size_t i = 0; !found && i < sizeof versions / sizeof *versions; i++)
@@ -63,14 +64,14 @@ static lookup *system_dlsym(void) {
     return found;
 }
 
-/// Whether the library that `function` is in stays for as long as the process, whoever closes it.
+/// Returns true if the library of `function` stays loaded for the whole process, even if closed.
 static int stays(void *function) {
     Dl_info library;
     return dladdr(function, &library) && library.dli_fname
         && dlopen(library.dli_fname, RTLD_LAZY | RTLD_NOLOAD | RTLD_NODELETE);
 }
 
-/// Takes all functions from one library, as far as they are not known.
+/// Takes all unknown functions from one library.
 static void learn(void *library) {
     lookup *look_up = system_dlsym();
     if (!look_up) return;
@@ -84,32 +85,33 @@ static void learn(void *library) {
 static void *original(enum function function) {
     if (!atomic_load(&originals[function])) learn(RTLD_NEXT);
     if (!atomic_load(&originals[function])) {
-        // A plug-in's library is nobody else's next one.
+        // A plug-in's private library is not the next one for anyone else.
         void *library = dlopen("libpcsclite.so.1", RTLD_LAZY | RTLD_NOLOAD);
         if (library) learn(library);
     }
     return atomic_load(&originals[function]);
 }
 
-/// Programs that open libpcsclite themselves look up its functions by this (Java, OpenSC, Perl, pyscard).
+/// Replaces dlsym: programs that open libpcsclite themselves look up its functions with it (Java, OpenSC, Perl,
+/// pyscard).
 void *dlsym(void *restrict library, const char *restrict name) {
     int function = 0;
     while (function < STATUS && strcmp(name, names[function]) != 0) function++;
     lookup *look_up = system_dlsym();
     if (!look_up) return NULL;
-    // RTLD_NEXT depends on who asks: the caller must seem to have called the system's function itself.
-    // Who asks for the next one stands in for the function, too, and may be what is called from here.
+    // RTLD_NEXT depends on the caller, which must appear to have called the system's function itself.  A caller that
+    // asks for the next function replaces it, too, and may be the one called from here.
     if (function == STATUS || library == RTLD_NEXT) __attribute__((musttail)) return look_up(library, name);
     void *found = look_up(library, name);
     if (found == wrappers[function]) return original(function) ? found : NULL;
     if (!found) return NULL;
-    // All of them, before somebody looks up one that libpcsclite itself has passed on to another library.
+    // Learns all functions before the program looks up one that libpcsclite itself passes on to another library.
     if (!atomic_load(&originals[function])) learn(library);
-    // What comes from a second library goes its own way.
+    // Functions from a second library are not replaced.
     return found == atomic_load(&originals[function]) ? wrappers[function] : found;
 }
 
-// MARK: Telling
+// MARK: Reporting
 
 static struct sockaddr_un address = {.sun_family = AF_UNIX};
 
@@ -118,10 +120,10 @@ __attribute__((constructor)) static void begin(void) {
     if (path && strlen(path) < sizeof address.sun_path) strcpy(address.sun_path, path);
 }
 
-/// The process and its descriptor plus one; after a fork the process is another one's.
+/// The process and its descriptor plus one; after a fork, the process differs.
 static _Atomic uint64_t link_state;
-/// How many messages there were, and how many could not be sent.  The upper half is the process that has counted, so that
-/// each counts anew, however many of its threads begin at once.
+/// The number of messages, and of those that could not be sent.  The upper half is the counting process, so that each
+/// process counts anew, however many of its threads begin at once.
 static _Atomic uint64_t sequence, lost;
 static _Atomic pid_t listener;
 static _Atomic int patience_is_over;
@@ -131,7 +133,7 @@ static uint32_t counted(_Atomic uint64_t *counter) {
     return (pid_t)(now >> 32) == getpid() ? (uint32_t)now : 0;
 }
 
-/// What it was before.
+/// Increments the counter and returns its previous value.
 static uint32_t count(_Atomic uint64_t *counter) {
     uint64_t process = (uint64_t)getpid() << 32, now = atomic_load(counter), next;
     do next = now >> 32 == process >> 32 ? process | (uint32_t)(now + 1) : process | 1;
@@ -148,10 +150,10 @@ static pid_t peer(int descriptor) {
     return credentials.pid;
 }
 
-/// Programs close descriptors that are not theirs, and then use the numbers.
+/// Returns true for our own socket: programs close foreign descriptors and reuse their numbers.
 static int is_ours(int descriptor) { return descriptor >= 0 && peer(descriptor) == atomic_load(&listener); }
 
-/// CLOCK_MONOTONIC in microseconds.
+/// Returns CLOCK_MONOTONIC in microseconds.
 static int64_t microseconds(void) {
     struct timespec now;
     clock_gettime(CLOCK_MONOTONIC, &now);
@@ -162,13 +164,13 @@ static int64_t end_of_patience(void) {
     return microseconds() + (atomic_load(&patience_is_over) ? 0 : (int64_t)PATIENCE * 1000000);
 }
 
-/// Waits for room among those that have connected and are not yet accepted.
+/// Connects, and waits for room in the listener's backlog.
 static int connect_patiently(int descriptor) {
     int64_t end = end_of_patience();
     int result;
     do {
         int64_t left = end - microseconds();
-        // Zero would be for ever.
+        // Zero would mean no limit.
         if (left < 1) left = 1;
         struct timeval patience = {left / 1000000, left % 1000000};
         setsockopt(descriptor, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
@@ -178,7 +180,7 @@ static int connect_patiently(int descriptor) {
     return result;
 }
 
-/// Whether all of `message` was sent.
+/// Returns true if all of `message` was sent.
 static int send_patiently(int descriptor, const struct msghdr *message) {
     int64_t end = end_of_patience();
     while (sendmsg(descriptor, message, MSG_NOSIGNAL | MSG_DONTWAIT) < 0) {
@@ -198,7 +200,7 @@ static int send_patiently(int descriptor, const struct msghdr *message) {
 static int connected_descriptor(void) {
     int low = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
     if (low < 0) return -1;
-    // The low numbers are the program's.
+    // The low descriptor numbers belong to the program.
     int high = fcntl(low, F_DUPFD_CLOEXEC, LOW_DESCRIPTORS), descriptor = high >= 0 ? high : low;
     if (high >= 0) close(low);
     if (connect_patiently(descriptor) != 0) {
@@ -209,7 +211,7 @@ static int connected_descriptor(void) {
     return descriptor;
 }
 
-/// -1 where nobody listens.
+/// Returns the descriptor; -1 without a listener.
 static int descriptor(void) {
     pid_t process = getpid();
     uint64_t now = atomic_load(&link_state);
@@ -217,7 +219,7 @@ static int descriptor(void) {
     if (now != 0 && (pid_t)(now >> 32) == process) return is_ours(current) ? current : -1;
     int fresh = connected_descriptor();
     if (atomic_compare_exchange_strong(&link_state, &now, packed(process, fresh))) {
-        // What the parent has is left to it.  Who comes first closes it, once: the number may soon be another's.
+        // The parent's descriptor is left alone.  The first thread closes it, once: the number may soon be reused.
         if (now != 0 && current != fresh && is_ours(current)) close(current);
         return fresh;
     }
@@ -237,7 +239,7 @@ static void tell(struct pcsc_event event, const char *text, const void *data) {
     errno = error;
 }
 
-/// What got lost last shows in the number of a message behind it.
+/// Reports messages lost at the end: the number of a later message reveals the gap.
 __attribute__((destructor)) static void end(void) {
     uint32_t missing = counted(&lost);
     uint64_t now = atomic_load(&link_state);
@@ -245,11 +247,11 @@ __attribute__((destructor)) static void end(void) {
     struct pcsc_event event = {.kind = PCSC_ENDED, .sequence = counted(&sequence)};
     int current = (int)(uint32_t)now - 1, fresh = -1;
     if (!is_ours(current)) {
-        // The program has closed it.  In a connection of its own this message says how many are missing before it.
+        // The program closed the descriptor.  In its own connection, this message tells how many are missing before it.
         event.sequence = missing;
         current = fresh = connected_descriptor();
     }
-    // There is room beyond that for what the program had to tell.
+    // The buffer has room beyond that for the messages of the program.
     int room = INT_MAX;
     setsockopt(current, SOL_SOCKET, SO_SNDBUF, &room, sizeof room);
     struct iovec part = {&event, sizeof event};
@@ -257,7 +259,7 @@ __attribute__((destructor)) static void end(void) {
     if (fresh >= 0) close(fresh);
 }
 
-/// The frame of the call that this thread is in, or was in when it left it by siglongjmp.
+/// The frame of this thread's current call, or of one that it left by siglongjmp.
 static _Thread_local const char *outermost __attribute__((tls_model("initial-exec")));
 
 static struct pcsc_event event(enum pcsc_event_kind kind, SCARDHANDLE card, LONG status, DWORD argument) {
@@ -271,7 +273,7 @@ static struct pcsc_event event(enum pcsc_event_kind kind, SCARDHANDLE card, LONG
 static void tell_bytes(
     enum pcsc_event_kind kind, SCARDHANDLE card, LONG status, DWORD argument, const void *data, DWORD length) {
     struct pcsc_event it = event(kind, card, status, argument);
-    // libpcsclite refuses longer ones.
+    // libpcsclite refuses longer data.
     it.data_length = data && length <= MAX_BUFFER_SIZE_EXTENDED ? (uint32_t)length : 0;
     tell(it, NULL, data);
 }
@@ -296,13 +298,13 @@ static void tell_connection(struct pcsc_event it, const char *reader, DWORD prot
 
 // MARK: The calls
 
-/// Declares `call`, the original; without one there is no PC/SC.
+/// Declares `call`, the original; without it there is no PC/SC.
 #define ORIGINAL(function, name)                                                                                       \
     __typeof__(name) *call = (__typeof__(name) *)original(function);                                                   \
     if (!call) return SCARD_E_NO_SERVICE
 
-/// libpcsclite may call its own functions; those are not the program's calls.  Their frames are below that of the call that
-/// they are in; what is called from above is the program's, which has left that one.
+/// libpcsclite may call its own functions, which are not calls of the program.  Their frames are below that of the
+/// current call.  A call from above comes from the program, which has left the earlier one.
 #define FRAME ((const char *)__builtin_frame_address(0))
 #define IS_OWN (outermost && FRAME < outermost)
 
@@ -385,7 +387,7 @@ LONG SCardGetStatusChange(SCARDCONTEXT context, DWORD timeout, SCARD_READERSTATE
     LONG status = call(context, timeout, states, count);
     for (DWORD i = 0; status == SCARD_S_SUCCESS && states && i < count; i++) {
         const SCARD_READERSTATE *state = &states[i];
-        // Names of this kind are not readers: \\?PnP?\Notification
+        // Names of this kind do not denote readers: \\?PnP?\Notification
         if (!(state->dwEventState & SCARD_STATE_CHANGED) || !state->szReader || state->szReader[0] == '\\') continue;
         struct pcsc_event it = event(PCSC_READER_STATE, 0, status, state->dwEventState);
         it.text_length = (uint32_t)strnlen(state->szReader, MAXIMUM_NAME);

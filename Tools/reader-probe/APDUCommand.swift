@@ -27,7 +27,7 @@ struct APDUCommand: AsyncParsableCommand {
             do {
                 return try CommandAPDU([UInt8](hex: text))
             } catch {
-                // The text is not repeated: it may be a PIN.
+                // The error does not repeat the text, which may be a PIN.
                 throw ToolError.usage(
                     "argument \(number) is no command APDU: \(error)",
                     "Each argument is one APDU; quote one with spaces: \"00 A4 04 00 00\".")
@@ -53,7 +53,7 @@ struct APDUCommand: AsyncParsableCommand {
     private struct Answer {
         let data: String
         var status: StatusWord?
-        /// The data as text, where all of it is.
+        /// The data as text, if all of it is text.
         var text: String?
     }
 
@@ -93,9 +93,9 @@ struct APDUCommand: AsyncParsableCommand {
 
     private func shown(_ data: [UInt8], answering command: CommandAPDU) -> String {
         if output.reveal { return data.hex }
-        // D5 41 or D5 43 and the error code in the clear; what the card said may be anything.
+        // D5 41 or D5 43 and the error code are shown; the card's data may be anything.
         if command.reachesCard { return data.prefix(3).hex + String(repeating: "*", count: max(0, data.count - 3) * 2) }
-        // What the reader says of itself is digits too, and no account number.
+        // The reader's own data contains digits, but no account number.
         if command.isForReader { return data.hex }
         return SensitiveData.maskedHex(data, answering: command)
     }
@@ -107,10 +107,10 @@ struct APDUCommand: AsyncParsableCommand {
 }
 
 extension CommandAPDU {
-    /// Whether it is one of the reader's own, `FF 00 …` (ACS API v2.04, 6).
+    /// True for one of the reader's own commands, `FF 00 …` (ACS API v2.04, 6).
     fileprivate var isForReader: Bool { cla == 0xFF && ins == 0x00 }
 
-    /// Whether it has the reader's PN532 pass bytes on to the card, unseen by all that knows APDUs: InDataExchange and
+    /// True if the reader's PN532 passes the data on to the card, unseen by the APDU layers: InDataExchange and
     /// InCommunicateThru (NXP UM0701-02, 7.3.8 and 7.3.9).
     fileprivate var reachesCard: Bool { data.starts(with: [0xD4, 0x40]) || data.starts(with: [0xD4, 0x42]) }
 }

@@ -26,13 +26,13 @@ struct BeepCommand: AsyncParsableCommand {
 }
 
 extension ReaderOptions {
-    /// Does something with one reader after the other, and names each as it does.  What that changes of a reader stays.
+    /// Runs `body` on each reader in turn and prints the reader's name.  Changes to a reader stay.
     ///
-    /// - Throws: what the last one threw that would not; the others are seen to first.
+    /// - Throws: the last error, after all readers had their turn.
     func onEachReader(json: Bool, _ body: (ReaderCommands) async throws -> Void) async throws {
         var failure: (any Error)?
         var deeds: [Report.Deed] = []
-        // The other slots of a reader are not told what to do with its lights.
+        // Lights belong to the reader's contactless slot; its other slots are skipped.
         for reader in try await readers() where [nil, .contactless].contains(reader.slot) {
             if !json { Terminal.print(Terminal.styled(reader.identity.name, .bold)) }
             do {
@@ -50,10 +50,10 @@ extension ReaderOptions {
 }
 
 extension Report {
-    /// What `beep`, `led` and `reset` have done to a reader.
+    /// The result of `beep`, `led` or `reset` on a reader.
     struct Deed: Encodable {
         let reader: Reader
-        /// Why it was not done; null if it was.
+        /// The reason for a failure; null on success.
         @OrNull var error: String?
 
         init(reader: Reader, error: String? = nil) {

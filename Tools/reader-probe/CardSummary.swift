@@ -1,13 +1,13 @@
 import SmartCard
 
-/// What a card says of itself below any application.
+/// A card's description of itself, without any application.
 struct CardSummary {
     let atr: ATR
     let uid: [UInt8]?
-    /// The whole ATS, where the reader tells it.
+    /// The whole ATS, if the reader reports it.
     let ats: ATS?
 
-    /// Asks the reader for what the ATR does not say: `FF CA` is PC/SC part 3, 3.2.2.1.3.
+    /// Asks the reader for facts missing in the ATR: `FF CA` is PC/SC part 3, 3.2.2.1.3.
     init(atr: ATR, channel: any CardChannel) async throws {
         func getData(_ p1: UInt8) async throws -> [UInt8]? {
             let command = CommandAPDU(unchecked: (0xFF, 0xCA, p1, 0x00), ne: 256)
@@ -38,7 +38,7 @@ struct CardSummary {
         }
     }
 
-    /// For a person: `ISO 14443-4 type A`, `MIFARE Classic 1K (ISO 14443 A, part 3)`.
+    /// The technology for people: `ISO 14443-4 type A`, `MIFARE Classic 1K (ISO 14443 A, part 3)`.
     var technology: String { atr.technology }
 }
 
@@ -47,7 +47,7 @@ extension ATR {
         switch contactless {
         case .typeA: "ISO 14443-4 type A"
         case .typeB: "ISO 14443-4 type B"
-        // The ACR122U gives its own names, F0xx, the standard of type A, which those cards are not of.
+        // The ACR122U reports its own names, F0xx, with the standard of type A, which those cards do not follow.
         case .storageCard(let standard, let name):
             name.rawValue >> 8 == 0xF0 || "\(name)" == "\(standard)" ? "\(name)" : "\(name) (\(standard))"
         case .noCard: "no card"

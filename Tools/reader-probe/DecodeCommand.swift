@@ -18,7 +18,7 @@ struct DecodeCommand: ParsableCommand {
 
     @OptionGroup var output: OutputOptions
 
-    /// More than any card or terminal sends, and little enough to hold in memory.
+    /// A limit above all card and terminal data, but small enough for memory.
     private static let maximumInput = 4 * 1024 * 1024
 
     private struct Decoded: Encodable {
@@ -75,7 +75,7 @@ struct DecodeCommand: ParsableCommand {
             throw ToolError.usage(
                 "no input", "Give BER-TLV as hexadecimal digits: reader-probe decode 9F0206000000001000")
         }
-        // Objects like FF8105 begin with what cards use as filling; so filling is only looked for where that fails.
+        // Objects such as FF8105 begin with a byte that cards use as padding, so FF padding is only tried second.
         if let list = try? TLVList(bytes, padding: .zeros) { return list }
         do {
             return try TLVList(bytes)

@@ -24,7 +24,7 @@ struct EMVCommand: AsyncParsableCommand {
     }
 }
 
-/// A card read in full: what `emv` and the bare command show.
+/// A card read in full, for `emv` and for the bare command.
 struct Probe {
     let reader: ReaderIdentity
     let card: CardSummary
@@ -61,7 +61,7 @@ struct Probe {
             interruption: inspection.interruption?.description)
     }
 
-    /// - Throws: why the card was not read to its end, or that it has nothing to read.
+    /// - Throws: the error that interrupted reading, or an error if there was nothing to read.
     func check(needsApplications: Bool) throws {
         if let interruption = inspection.interruption { throw interruption }
         if needsApplications && inspection.applications.isEmpty {
@@ -73,6 +73,6 @@ struct Probe {
 }
 
 extension CardSummary {
-    /// Whether the card takes APDUs at all; storage cards know only the reader's own commands.
+    /// True if the card accepts APDUs; storage cards have only the reader's commands.
     var speaksAPDU: Bool { type != "storage" && type != "none" }
 }

@@ -3,7 +3,7 @@ import SmartCard
 import ToolSupport
 
 extension Report {
-    /// An application as the directory names it, for `card`.
+    /// An application listed in the directory, for `card`.
     struct ListedApplication: Encodable {
         let aid: String
         @OrNull var label: String?
@@ -20,7 +20,7 @@ extension Report {
         }
     }
 
-    /// An application and all that it told, for `emv`.
+    /// An application with all its data, for `emv`.
     struct Application: Encodable {
         let aid: String
         @OrNull var label: String?
@@ -68,9 +68,9 @@ extension Report {
     struct Element: Encodable {
         let tag: String
         @OrNull var name: String?
-        /// Hexadecimal, masked where it must be.
+        /// The value in hexadecimal, masked where required.
         let value: String
-        /// The value for a person, where it reads better than its digits.
+        /// The value for people, if digits are hard to read.
         @OrNull var text: String?
         let bits: [String]
         @OrNull var origin: String?
@@ -91,9 +91,9 @@ extension Report {
 extension Report {
     /// A record of the transaction log.
     struct LogRecord: Encodable {
-        /// As it is, with `*` for all of it where it does not have the layout that 9F4F says.
+        /// The value; all `*` if it does not have the layout in 9F4F.
         let value: String
-        /// Cut into the objects that 9F4F names, in its order.
+        /// The objects that 9F4F lists, in its order.
         let elements: [Element]
 
         init(_ record: [UInt8], of application: InspectedApplication, reveal: Bool) {
@@ -116,7 +116,7 @@ extension Report {
 }
 
 extension InspectedApplication {
-    /// The Application Label (tag 50) as far as it is ASCII, the characters that it may have (EMV Book 4, Annex B).
+    /// The ASCII part of the Application Label (tag 50), whose format allows no other characters (EMV Book 4, Annex B).
     var label: String? {
         value(0x50).map { label in
             String(decoding: label.map { (0x20...0x7E).contains($0) ? $0 : UInt8(ascii: "?") }, as: UTF8.self)
@@ -125,7 +125,7 @@ extension InspectedApplication {
 
     var scheme: String? { KnownApplication.matching(aid)?.scheme ?? KnownApplication.scheme(of: aid) }
 
-    /// 1, the highest, to 15; nil if the card sets none.
+    /// The priority from 1, the highest, to 15; nil if the card sets none.
     var priority: Int? {
         let rank = ApplicationPriority(value(0x87)).rank
         return rank > 15 ? nil : rank
@@ -133,10 +133,10 @@ extension InspectedApplication {
 
     private var track2: Track2? { (value(0x57) ?? value(0x9F6B)).flatMap { try? Track2($0) } }
 
-    /// From 5A, or else from track 2.
+    /// The account number from 5A, else from track 2.
     var accountNumber: PAN? { value(0x5A).flatMap { PAN(packed: $0) } ?? track2?.pan }
 
-    /// From 5F24, or else from track 2.
+    /// The expiration date from 5F24, else from track 2.
     var expiration: ExpirationDate? { value(0x5F24).flatMap { ExpirationDate(packed: $0) } ?? track2?.expiration }
 
     func number(_ tag: TLVTag, decimal: Bool = false) -> Int? {

@@ -1,6 +1,6 @@
 import ToolSupport
 
-/// An EMV card for a person to read.
+/// An EMV card as text for people.
 struct EMVText {
     private let probe: Report.Probe<Report.Application>
 
@@ -60,7 +60,7 @@ struct EMVText {
     private func finding(_ text: String) -> String { "   " + Terminal.styled("! \(text)", .warning) }
 }
 
-/// A data element for a person: its line, and a line for each of its bits.
+/// A data element as text for people: one line, and a line for each of its bits.
 enum ElementText {
     static func lines(_ element: Report.Element, indent: Int) -> [String] {
         let margin = String(repeating: " ", count: indent)
@@ -71,7 +71,7 @@ enum ElementText {
     }
 }
 
-/// A reader and a card for a person to read.
+/// A reader and a card as text for people.
 struct CardText {
     let lines: [String]
 

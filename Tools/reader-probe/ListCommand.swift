@@ -17,18 +17,18 @@ struct ListCommand: AsyncParsableCommand {
         } else {
             for reader in readers { Terminal.print(reader.text) }
         }
-        // What one reader says is worth more than what another does not.
+        // Facts about one reader matter more than the failure of another.
         if readers.allSatisfy({ $0.error != nil }), let error = readers.lazy.compactMap(\.error).first { throw error }
     }
 }
 
-/// A reader, and what lies on it or why that is not known.
+/// A reader with its card, or the reason why the card is unknown.
 struct SeenReader: Sendable {
     let identity: ReaderIdentity
     let state: SlotState
     var error: (any Error)?
 
-    /// Looks at all of them at the same time.
+    /// Looks at all readers at the same time.
     static func look(at readers: [any CardReader]) async -> [SeenReader] {
         await withTaskGroup(of: (Int, SeenReader).self) { group in
             for (index, reader) in readers.enumerated() {
@@ -51,7 +51,7 @@ struct SeenReader: Sendable {
 }
 
 extension SlotState {
-    /// For a person.
+    /// The reader as text for people.
     var text: String {
         switch self {
         case .empty: "no card"

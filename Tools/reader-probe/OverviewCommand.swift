@@ -4,7 +4,7 @@ import SmartCard
 import ToolReaders
 import ToolSupport
 
-/// What `reader-probe` does when it is told nothing else.
+/// The action of `reader-probe` without a subcommand.
 struct OverviewCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "overview", abstract: "Lists the readers and reads the first contactless card.",

@@ -76,7 +76,7 @@ struct PayCommand: AsyncParsableCommand {
         try show(result, transaction, on: reader.identity, messages, issuer)
     }
 
-    /// - Parameter reader: nil where none was asked for.
+    /// - Parameter reader: nil if no reader was required.
     private func show(
         _ result: ContactlessTerminal.Report, _ transaction: Transaction, on reader: ReaderIdentity?,
         _ messages: [UserInterfaceRequest], _ issuer: OnlineResponse?
@@ -92,11 +92,11 @@ struct PayCommand: AsyncParsableCommand {
         }
     }
 
-    // MARK: What was asked for
+    // MARK: Arguments
 
     private func issuerResponse() throws -> OnlineResponse? {
         guard let onlineResponse else { return nil }
-        // What is no hexadecimal is the name of a file that holds it.
+        // Text that is not hexadecimal names a file that contains it.
         func bytes(_ text: String) -> [UInt8]? { try? [UInt8](hex: text.filter { !$0.isWhitespace }) }
         let isFile = FileManager.default.fileExists(atPath: onlineResponse)
         guard isFile || bytes(onlineResponse) != nil else {
@@ -123,7 +123,7 @@ struct PayCommand: AsyncParsableCommand {
 }
 
 extension UserInterfaceRequest {
-    /// For a person: the message and what the reader is doing.
+    /// The message and the reader's state, for people.
     var text: String {
         let amount = value.map { value in
             switch value {

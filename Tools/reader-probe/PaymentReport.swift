@@ -3,7 +3,7 @@ import SmartCard
 import ToolSupport
 
 extension Report {
-    /// For `pay`.
+    /// The report of `pay`.
     struct Payment: Encodable {
         struct Message: Encodable {
             /// Two hexadecimal digits (EMV Contactless Book A, table 9-3); null if there is no text.
@@ -16,11 +16,11 @@ extension Report {
             @OrNull var value: Value?
         }
 
-        /// An amount that is shown with a message.
+        /// An amount displayed with a message.
         struct Value: Encodable {
-            /// `amount`, or `balance`: what the card may still spend offline.
+            /// `amount`, or `balance`: the amount that the card may still spend offline.
             let kind: String
-            /// In the currency's minor unit.
+            /// The amount in the currency's minor unit.
             let amount: UInt64
             let currency: String
         }
@@ -29,11 +29,11 @@ extension Report {
             /// CLA, INS, P1, P2
             let command: String
             @OrNull var status: String?
-            /// In milliseconds.
+            /// The duration in milliseconds.
             let duration: Double
         }
 
-        /// Null where the transaction was refused before a card was asked for.
+        /// The reader; null if the transaction was refused before a card was requested.
         @OrNull var reader: Reader?
         let amount: Int
         let currency: String
@@ -46,7 +46,7 @@ extension Report {
         @OrNull var cvm: String?
         @OrNull var start: String?
         @OrNull var onlineResponseData: String?
-        /// What is shown when the card has to be presented again.
+        /// The message when the card must be presented again.
         @OrNull var messageOnRestart: Message?
         @OrNull var alternateInterface: String?
         let receipt: Bool
@@ -58,7 +58,7 @@ extension Report {
         let exchanges: [Exchange]
         let notes: [String]
 
-        /// - Parameter answer: the issuer's, which there was in case of an online request.
+        /// - Parameter answer: the issuer's answer to an online request.
         init(
             reader: ReaderIdentity?, transaction: Transaction, messages: [UserInterfaceRequest],
             result: ContactlessTerminal.Report, answer: OnlineResponse?, reveal: Bool
@@ -70,7 +70,7 @@ extension Report {
             type = "\(transaction.kind)"
             self.outcome = outcome.kind.rawValue
             reason = outcome.reason
-            // What the card has put behind the reader's AID may be anything.
+            // The card's bytes behind the reader's AID may be anything.
             aid = result.final.name.map { reveal ? $0.hex : SensitiveData.masked($0, of: 0x84) }
             kernel = result.final.kernel.map { Int($0.rawValue) }
             cvm = (outcome.cvm ?? result.onlineRequest?.outcome.cvm)?.rawValue
@@ -139,7 +139,7 @@ extension Redactor {
     }
 }
 
-/// The outcome of a transaction for a person to read.
+/// The outcome of a transaction as text for people.
 struct PaymentText {
     private let report: Report.Payment
 
@@ -177,7 +177,7 @@ struct PaymentText {
         return lines.joined(separator: "\n")
     }
 
-    /// The same command with the same answer several times in a row is one line, with the time of all.
+    /// The exchanges.  Identical consecutive ones become one line with their total time.
     private var exchanges: [String] {
         var runs: [(text: String, count: Int, duration: Double)] = []
         for exchange in report.exchanges {
@@ -196,7 +196,7 @@ struct PaymentText {
 
     private func field(_ name: String, _ value: String) -> String { CardText.field(name, value) }
 
-    /// What is said several times in a row, or by turns with one other line, once with its number.
+    /// Collapses lines that repeat, alone or alternating with one other line, into one line with a count.
     private func collapsed(_ lines: [String]) -> [String] {
         var counts: [(line: String, count: Int)] = []
         for line in lines {

@@ -30,15 +30,15 @@ struct ReaderCommand: AsyncParsableCommand {
     }
 }
 
-/// What is known of one reader; what `reader --json` prints.
+/// The known facts about a reader, as printed by `reader --json`.
 struct ReaderReport: Encodable, Sendable {
-    /// What its descriptors say (USB 2.0, 9.6; CCID 1.10, 5.1).
+    /// The facts from its descriptors (USB 2.0, 9.6; CCID 1.10, 5.1).
     struct Device: Encodable, Sendable {
         /// `072F:2200`
         let id: String
         /// bcdDevice: `2.14`
         let release: String
-        /// Bus and ports; null where only the descriptor is known.
+        /// Bus and ports; null if only the descriptor is known.
         @OrNull var place: String?
         @OrNull var speed: String?
         @OrNull var maximumPower: Int?
@@ -50,7 +50,7 @@ struct ReaderReport: Encodable, Sendable {
         let protocols: [String]
         let level: String
         let features: String
-        /// In bytes, the header of 10 included.
+        /// The length in bytes, including the header of 10.
         let maximumMessage: Int
         let maximumIFSD: Int
 
@@ -65,20 +65,20 @@ struct ReaderReport: Encodable, Sendable {
     }
 
     let reader: Report.Reader
-    /// What it is known as; null for a reader that nothing more is known of.
+    /// The model; null for an unknown reader.
     @OrNull var model: String?
     @OrNull var device: Device?
     @OrNull var ccid: CCID?
     @OrNull var firmware: String?
-    /// How a command reaches the reader itself; null if none did.
+    /// The route of a command to the reader itself; null if none reached it.
     @OrNull var route: String?
-    /// What it has no known command for.
+    /// The functions for which no command is known.
     var lacks: [String] = []
-    /// PC/SC part 10; by name, or the tag in hexadecimal.
+    /// The features of PC/SC part 10, by name, or by tag in hexadecimal.
     var features: [String] = []
-    /// By name; values for a person.
+    /// The attributes by name; values for people.
     var attributes: [String: String] = [:]
-    /// What could not be found out.
+    /// The facts that could not be determined.
     var failures: [String] = []
 
     init(_ reader: any CardReader, _ devices: [MachineFacts.USBDevice]) async {
@@ -168,7 +168,7 @@ struct ReaderReport: Encodable, Sendable {
 }
 
 extension PCSCFeature {
-    /// For a person; the tag where it has no name.
+    /// The name for people; the tag if there is none.
     fileprivate var name: String { Self.names[self] ?? hexadecimal(rawValue, digits: 2) }
 
     private static let names: [PCSCFeature: String] = [

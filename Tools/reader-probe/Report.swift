@@ -3,7 +3,7 @@ import Foundation
 import SmartCard
 import ToolSupport
 
-/// The keys are documented in reader-probe(1) and do not change; absent values are null.
+/// The keys are documented in reader-probe(1) and stable; absent values are null.
 extension Report {
     struct Reader: Encodable, Sendable {
         let name: String
@@ -19,16 +19,16 @@ extension Report {
         }
     }
 
-    /// A reader and what lies on it.
+    /// A reader and its card.
     struct Slot: Encodable {
         let reader: Reader
         /// `empty`, `card`, `mute`, `unknown`
         let state: String
         @OrNull var atr: String?
-        /// For a person; may change.
+        /// The technology for people; may change.
         @OrNull var technology: String?
         @OrNull var inUse: Bool?
-        /// Why the state is not known; null if it is.
+        /// The reason why the state is unknown; null if it is known.
         @OrNull var error: String?
 
         init(_ seen: SeenReader) {
@@ -74,7 +74,7 @@ extension Report {
         }
     }
 
-    /// For `card` and `emv`.
+    /// The report of `card` and `emv`.
     struct Probe<Application: Encodable>: Encodable {
         let reader: Reader
         let card: Card
@@ -82,7 +82,7 @@ extension Report {
         @OrNull var directory: String?
         let applications: [Application]
         let findings: [String]
-        /// Why reading ended before its time; null if it did not.
+        /// The error that interrupted reading; null if none did.
         @OrNull var interruption: String?
     }
 

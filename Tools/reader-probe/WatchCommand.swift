@@ -23,7 +23,7 @@ struct WatchCommand: AsyncParsableCommand {
             return
         }
         let (machine, backends) = (readerOptions.machine, readerOptions.backends)
-        // Fails at once where there is nothing to watch; a service that goes away later is waited for.
+        // Fails at once if there is nothing to watch, but waits for a service that leaves later.
         let listing = await machine.look()
         if listing.readers.isEmpty {
             let failures = listing.failures
@@ -33,7 +33,7 @@ struct WatchCommand: AsyncParsableCommand {
             Terminal.progress("No reader yet… (Ctrl-C to stop)\n")
         }
         try await withThrowingTaskGroup(of: Void.self) { group in
-            // Pcscd tells more of its own: who uses a card.
+            // Pcscd also reports the use of cards.
             if backends.contains(.pcsc) {
                 let isThere = listing.failures[.pcsc] == nil
                 group.addTask { try await watchService(isThere: isThere) }
@@ -43,7 +43,7 @@ struct WatchCommand: AsyncParsableCommand {
         }
     }
 
-    /// - Parameter isThere: whether pcscd has answered; of one that has not, nothing is told before it does.
+    /// - Parameter isThere: true if pcscd has answered; otherwise nothing is reported until it does.
     private func watchService(isThere: Bool) async throws {
         var isThere = isThere
         for try await event in PCSCService().events(waitForService: true) {
@@ -53,7 +53,7 @@ struct WatchCommand: AsyncParsableCommand {
         }
     }
 
-    /// The readers that this process drives, and their cards.
+    /// Watches the readers that this process drives, and their cards.
     private func watchDriven(_ machine: Machine) async throws {
         var watches: [String: (name: String, task: Task<Void, Never>)] = [:]
         defer { for watch in watches.values { watch.task.cancel() } }
@@ -89,7 +89,7 @@ struct WatchCommand: AsyncParsableCommand {
     }
 }
 
-/// What `watch --json` prints.
+/// An event, as printed by `watch --json`.
 private struct WatchEvent: Encodable {
     /// `readerAttached`, `readerRemoved`, `cardInserted`, `cardMute`, `cardRemoved`, `usageChanged`,
     /// `serviceUnavailable`

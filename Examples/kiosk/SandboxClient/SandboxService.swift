@@ -2,10 +2,10 @@ package import Foundation
 import FoundationNetworking
 package import KioskKit
 
-/// A payment service that speaks as psp-sandbox does: see `psp-sandbox --help`.
+/// A payment service with the protocol of psp-sandbox: see `psp-sandbox --help`.
 package struct SandboxService: PaymentServiceProvider {
     package let address: URL
-    /// How long to wait for an answer.
+    /// The longest wait for an answer.
     private let patience: TimeInterval
 
     package init(address: URL, patience: TimeInterval = 30) { (self.address, self.patience) = (address, patience) }
@@ -82,8 +82,8 @@ package struct SandboxService: PaymentServiceProvider {
         request.setValue("application/json", forHTTPHeaderField: "Content-Type")
         if let key { request.setValue(key, forHTTPHeaderField: "Idempotency-Key") }
         if let reader { request.setValue(reader, forHTTPHeaderField: "Reader-Identifier") }
-        // A session, and so a connection, for each request.  One that was used before may break before it answers; then
-        // libcurl sends the request again by itself, and Foundation has no body left to give it.
+        // Each request uses its own session and connection.  A reused connection may break before the answer; libcurl
+        // then sends the request again by itself, and Foundation can no longer provide its body.
         let configuration = URLSessionConfiguration.ephemeral
         configuration.timeoutIntervalForRequest = patience
         let session = URLSession(configuration: configuration)
@@ -95,15 +95,15 @@ package struct SandboxService: PaymentServiceProvider {
             throw PaymentServiceError.noAnswer("\(Swift.type(of: error))")
         }
         let status = (response as? HTTPURLResponse)?.statusCode ?? 0
-        // What is longer is no answer of this service's.
+        // A longer answer does not come from this service.
         let body = data.count <= Self.maximumLength ? data : Data()
-        // It was done, whatever the answer means.
+        // The request was executed, whatever the answer means.
         if status == 200, let answer = try? JSONDecoder().decode(type, from: body) { return answer }
         let reason = try? JSONDecoder().decode(Failure.self, from: body).error
         throw PaymentServiceError(httpStatus: status, code: reason?.code, message: reason?.message)
     }
 
-    /// Of an answer, in bytes.
+    /// The greatest length of an answer, in bytes.
     private static let maximumLength = 8 << 20
 
     private struct Failure: Decodable {

@@ -9,8 +9,8 @@ private func runDriver(
 
 nonisolated(unsafe) private var body: ([UInt8]) throws -> Void = { _ in }
 
-/// Has libFuzzer call `test` with one input after the other, as the program's arguments tell it.  What `test` throws ends the
-/// program, as a trap does.
+/// Makes libFuzzer call `test` with one input after another, as the program's arguments specify.  An error of `test`
+/// ends the program, as a trap does.
 public func fuzz(_ test: @escaping ([UInt8]) throws -> Void) -> Never {
     body = test
     var count = CommandLine.argc

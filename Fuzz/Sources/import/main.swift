@@ -1,7 +1,7 @@
 import Fuzzing
 import Glibc
 
-/// What all inputs are taken for.  If it is empty, the first line of each may tell.
+/// The format of all inputs.  If it is empty, the first line of each input may name it.
 let format = getenv("FORMAT").map { String(cString: $0) } ?? ""
 
 fuzz { try TraceFuzzTargets.imported((format.isEmpty ? [] : Array("\(format)\n".utf8)) + $0) }

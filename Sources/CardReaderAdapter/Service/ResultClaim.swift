@@ -1,12 +1,12 @@
 import Synchronization
 
-/// Whether somebody has taken what a call returned.
+/// A call's result and whether its caller took it.
 ///
-/// Who calls for subscribers that may be gone when the answer comes sets ``current`` around the call.  What became of the
-/// money is then kept until ``take()``: a payment is returned once more by `retryActivePaymentIntent`, a refund is asked about
-/// under its own key.
+/// A caller whose subscribers may be gone when the answer comes sets ``current`` around the call.  The result of the
+/// payment or refund is then kept until ``take()``: `retryActivePaymentIntent` returns a payment once more, and a
+/// refund is queried under its own key.
 package final class ResultClaim: Sendable {
-    /// That of the call which runs.
+    /// The claim of the current call.
     @TaskLocal package static var current: ResultClaim?
 
     private let state = Mutex((isTaken: false, waiter: (@Sendable () -> Void)?.none))
@@ -23,7 +23,7 @@ package final class ResultClaim: Sendable {
         waiter?()
     }
 
-    /// - Parameter waiter: called by ``take()``, also if that was before.
+    /// - Parameter waiter: called by ``take()``, or at once if ``take()`` came first.
     package func whenTaken(_ waiter: @escaping @Sendable () -> Void) {
         let isTaken = state.withLock { state in
             state.waiter = waiter

@@ -1,7 +1,8 @@
 import SmartCard
 
 extension ReaderConfiguration {
-    /// A piece of equipment of a reader.  A reader without any has only its antenna, and consumer devices verify cardholders.
+    /// A piece of equipment of a reader.  A reader without any has only its antenna; consumer devices verify
+    /// cardholders.
     public enum Ability: String, Hashable, Sendable, CaseIterable, Codable {
         /// A PIN can be entered, for the issuer to verify.
         case pinPad
@@ -22,7 +23,7 @@ extension ReaderConfiguration {
     }
 }
 
-/// Some bits of a data object of the terminal's, and what a reader needs to advertise them.
+/// Some bits of a data object of the terminal, with the equipment that a reader needs to advertise them.
 private struct Advertisement: Sendable {
     enum Need: Hashable, Sendable {
         case ability(ReaderConfiguration.Ability)
@@ -51,7 +52,7 @@ private struct Advertisement: Sendable {
             }
         }
 
-        /// What meets it.
+        /// The equipment that meets the need.
         var remedy: String {
             switch self {
             case .ability(let ability): "add “\(ability.rawValue)” to the abilities"
@@ -69,20 +70,20 @@ private struct Advertisement: Sendable {
     }
 
     let tag: TLVTag
-    /// From 0 on.
+    /// The byte number, from 0.
     let byte: Int
     let mask: UInt8
     let value: UInt8
-    /// One of each.
+    /// The alternatives of each need; one of each is required.
     let needs: [[Need]]
-    /// Where it is advertised unless the configuration says otherwise.
+    /// The case in which the bits are advertised by default.
     let following: Following
 
-    /// Tag, byte, bits or what they are; needs, of which one of several will do; where it follows from them.
+    /// Tag, byte, bits or their name; needs, of which one of several is enough; the case of a default.
     ///
-    /// 9F33: EMV Book 4, Annex A2, where a signature has an attendant.  9F40: Annex A3; what a terminal prints and shows is for its
-    /// attendant, where it has one.  9F66: EMV Contactless Book A, table 5-4.  DF8117 to DF812C: Book C-2, A.1; a signature goes
-    /// before a PIN, and F0 is “not applicable”.
+    /// 9F33: EMV Book 4, Annex A2; a signature needs an attendant.  9F40: Annex A3; prints and displays are for the
+    /// attendant, if there is one.  9F66: EMV Contactless Book A, table 5-4.  DF8117 to DF812C: Book C-2, A.1; a
+    /// signature precedes a PIN, and F0 is “not applicable”.
     private static let text = """
         9F33   1 80    manualKeyEntry                  +
         9F33   1 40    magneticStripe                  +
@@ -139,12 +140,12 @@ private struct Advertisement: Sendable {
     }
 }
 
-/// A reader, by what it can advertise.
+/// A reader's equipment and terminal type, which determine the bits it can advertise.
 private struct Advertiser {
     let abilities: Set<ReaderConfiguration.Ability>
     let type: UInt8
 
-    /// - Parameter type: 9F35; without one a terminal is attended, and can go online.
+    /// - Parameter type: 9F35; without it, a terminal is attended and can go online.
     init(_ abilities: Set<ReaderConfiguration.Ability>, type: [UInt8]?) {
         self.abilities = abilities
         self.type = type?.first ?? 0x22
@@ -154,7 +155,7 @@ private struct Advertiser {
         row.needs.first { !$0.contains { $0.isMet(by: abilities, type: type) } }
     }
 
-    /// The values that follow, by tag.
+    /// The default values, by tag.
     var values: [TLVTag: [UInt8]] {
         let lengths: [TLVTag: Int] = [0x9F33: 3, 0x9F40: 5, 0x9F66: 4]
         let isAttended = Advertisement.Need.attended.isMet(by: abilities, type: type)
@@ -173,7 +174,7 @@ private struct Advertiser {
         return values
     }
 
-    /// - Throws: ``ConfigurationError`` for the first bit that says more than the reader has, by its tag, its place and its name.
+    /// - Throws: ``ConfigurationError`` for the first bit that exceeds the equipment, with its tag, place and name.
     func check(_ data: [TLVTag: [UInt8]], _ path: String) throws(ConfigurationError) {
         for (tag, value) in data.sorted(by: { $0.key < $1.key }) {
             for row in Advertisement.byTag[tag] ?? []
@@ -194,8 +195,8 @@ private struct Advertiser {
 }
 
 extension ReaderConfiguration {
-    /// The configuration with what its abilities advertise, where it has no values of its own; the TTQ have both.  Byte 1 of 9F40
-    /// are the combination's types of transactions, byte 3 of 9F33 is DF811F (Book C-2, 7.5).
+    /// The configuration with advertised defaults for values that it lacks; the TTQ combine both.  Byte 1 of 9F40
+    /// contains the combination's transaction types; byte 3 of 9F33 is DF811F (Book C-2, 7.5).
     var advertised: ReaderConfiguration {
         var configuration = self
         let common = Advertiser(abilities, type: terminal[0x9F35]).values
@@ -216,14 +217,14 @@ extension ReaderConfiguration {
         return configuration
     }
 
-    /// - Throws: ``ConfigurationError`` for a value that advertises more than the abilities.
+    /// - Throws: ``ConfigurationError`` for a value that exceeds the abilities.
     func validateAbilities() throws(ConfigurationError) {
         try Advertiser(abilities, type: terminal[0x9F35]).check(terminal, "terminal")
         for (index, combination) in combinations.enumerated() {
             let path = "combinations[\(index)]"
             let own = combination.data[0x9F35]
             let advertiser = Advertiser(abilities, type: own ?? terminal[0x9F35])
-            // The terminal's values count with the combination's terminal type.
+            // The terminal's values apply with the combination's terminal type.
             try advertiser.check(
                 own == nil ? combination.data : terminal.merging(combination.data) { $1 }, "\(path).data")
             let qualifiers = combination.terminalTransactionQualifiers ?? []
@@ -233,7 +234,7 @@ extension ReaderConfiguration {
 }
 
 extension Transaction.Kind {
-    /// Of tag 9F40, byte 1 (EMV Book 4, Annex A3); a refund has no bit there.
+    /// The bit in tag 9F40, byte 1 (EMV Book 4, Annex A3); a refund has none.
     fileprivate var capability: UInt8 {
         switch self {
         case .purchase: 0x60

@@ -1,2 +1,2 @@
-// winscard.h wants it without its folder.
+// winscard.h includes it without its folder.
 #include <PCSC/wintypes.h>

@@ -1,10 +1,10 @@
 import ToolSupport
 
-/// One thing that `doctor` looks at.
+/// One check of `doctor`.
 struct Check: Sendable {
-    /// What it is called in the output; does not change.
+    /// The stable identifier in the output.
     let id: String
-    /// Judges facts; does nothing else.
+    /// Judges facts, without side effects.
     let judge: @Sendable (MachineFacts) -> [Verdict]
 
     func finds(_ result: Verdict.Result, _ machine: MachineFacts) -> Bool {
@@ -15,7 +15,7 @@ struct Check: Sendable {
         Check(id: id) { [judge($0)] }
     }
 
-    /// Of every reader on the USB.
+    /// Makes a check of every USB reader.
     static func eachDevice(
         _ id: String, _ judge: @escaping @Sendable (MachineFacts.USBDevice, MachineFacts) -> Verdict
     ) -> Check {
@@ -26,7 +26,7 @@ struct Check: Sendable {
         }
     }
 
-    /// Of every reader that pcscd lists.
+    /// Makes a check of every reader that pcscd lists.
     static func eachReader(
         _ id: String, _ judge: @escaping @Sendable (MachineFacts.Reader, MachineFacts) -> Verdict
     ) -> Check {
@@ -37,21 +37,21 @@ struct Check: Sendable {
     }
 }
 
-/// What a check found.
+/// The result of a check.
 struct Verdict: Sendable {
     enum Result: String, Sendable {
         case ok
-        /// It works, and may not for long or for everybody.
+        /// It works now, but may fail later or for other users.
         case warning
-        /// It keeps cards from being read.
+        /// It prevents reading cards.
         case problem
-        /// There was nothing to look at, or something above has to be mended first.
+        /// Not checked: there is nothing to check, or an earlier problem must be solved first.
         case skipped
     }
 
-    /// What to do about it.
+    /// The remedy.
     enum Mending: Sendable {
-        /// For a shell, as it is.
+        /// A complete shell command.
         case command(String)
         case advice(String)
     }
@@ -59,9 +59,9 @@ struct Verdict: Sendable {
     let result: Result
     let summary: String
     var mending: Mending?
-    /// The exit status of a problem.
+    /// The exit status for a problem.
     var exitStatus: Int32 = 5
-    /// Which reader it is about, if one.
+    /// The reader concerned, if any.
     var subject: String?
 
     static func ok(_ summary: String) -> Verdict { Verdict(result: .ok, summary: summary) }

@@ -4,7 +4,7 @@ import SmartCardUSB
 import ToolSupport
 
 extension Check {
-    /// In the order in which to mend: from the plug up to the card.
+    /// All checks in the order of repair: from the plug to the card.
     static let all: [Check] = [
         surroundings, usbReader, usbPower, usbGenuine, usbQuirks, kernelDriver, kernelModules, usbHolder, usbAccess,
         usbRule, driverInstalled, driverReader, driverFirmware, driverEscape,
@@ -12,7 +12,7 @@ extension Check {
         readerState, readerFirmware, readerPolling, cardExchange,
     ]
 
-    /// Where readers are driven without pcscd: nothing of it and of its driver matters.
+    /// The checks for readers without pcscd, which do not concern pcscd or its driver.
     static let withoutService: [Check] = [
         surroundings, usbReader, usbPower, usbGenuine, usbQuirks, kernelDriver, kernelModules, usbHolder, usbAccess,
         usbRule, usbList, readerState, readerFirmware, readerPolling, cardExchange,
@@ -20,7 +20,8 @@ extension Check {
 
     // MARK: The machine
 
-    /// What a container needs: the bus, the device files, and udev's messages, which it hears in the host's network alone.
+    /// The mounts for a container: the bus, the device files, and udev's messages, which arrive only in the host's
+    /// network.
     private static let mounts =
         "Start it with --device /dev/bus/usb --network host -v /run/udev:/run/udev:ro, or, for the host's pcscd, with -v /run/pcscd:/run/pcscd."
 
@@ -107,7 +108,7 @@ extension Check {
         return .ok("\(device.speed.map { "\($0) Mbit/s" } ?? "speed unknown")\(power)")
     }
 
-    /// What genuine ones look like: ACS's descriptors as libccid has them (readers/ACR122U_PICC.txt), and acsccid#28.
+    /// Compares descriptors with genuine ones: libccid's copy of ACS's (readers/ACR122U_PICC.txt), and acsccid#28.
     static let usbGenuine = Check.eachDevice("usb.genuine") { device, _ in
         guard device.isACR122U else { return .skipped("only ACR122U are looked at") }
         var signs: [String] = []
@@ -143,7 +144,7 @@ extension Check {
     static let kernelDriver = Check.eachDevice("kernel.driver") { device, machine in
         guard let driver = device.interfaces.compactMap(\.driver).first(where: { $0 != "usbfs" && $0 != "usbhid" })
         else { return .ok("no kernel driver holds it") }
-        // A module is called as its driver is, and with _usb at the end where it is NXP's.
+        // A module has its driver's name; NXP's adds _usb.
         let module = driver == "pn533" ? "pn533_usb" : driver
         let mending = Verdict.Mending.command(
             MachineFacts.USBDevice.ofPN533.contains(device.id) && module == "pn533_usb"
@@ -175,7 +176,7 @@ extension Check {
 
     static let usbHolder = Check.eachDevice("usb.holder") { device, machine in
         let pcscd = device.holders.first { $0.name == "pcscd" }
-        // To have the node open is not to have claimed an interface; upowerd and the like only look.
+        // A process that opens the node has not necessarily claimed an interface; upowerd and others only look.
         guard device.interfaces.contains(where: { $0.driver == "usbfs" }) else {
             return .ok(pcscd == nil ? "nobody holds it" : "pcscd holds it")
         }
@@ -196,7 +197,7 @@ extension Check {
                 "a process that is not to be seen from here holds it", .command("sudo lsof \(device.node.path)"))
     }
 
-    /// Has the rules applied to what is plugged in already.
+    /// Applies the rules to devices that are already plugged in.
     private static let triggerUdev = "sudo udevadm trigger --action=add --subsystem-match=usb"
     private static let reloadUdev = "sudo udevadm control --reload && \(triggerUdev)"
 
@@ -237,7 +238,7 @@ extension Check {
                 "no udev rule lets people other than root drive it without pcscd",
                 .command("echo '\(rule)' | sudo tee \(path) && \(reloadUdev)"))
         }
-        // systemd's 73-seat-late.rules gives the access; what is tagged later is not looked at.
+        // systemd's 73-seat-late.rules grants the access and ignores tags that are set later.
         let file = first.path.split(separator: "/").last.map(String.init) ?? ""
         guard first.usesACL, !first.setsMode, file >= "73" else { return .ok(first.path) }
         let name = "70-\(file.drop { $0.isNumber || $0 == "-" })"
@@ -290,7 +291,7 @@ extension Check {
         return .ok("\(driver.name) knows it as “\(driver.readers[device.id] ?? "")”")
     }
 
-    /// Sets bits of ifdDriverOptions.
+    /// Returns the command that sets bits of ifdDriverOptions.
     private static func command(setting bits: UInt32, of driver: MachineFacts.Driver) -> Verdict.Mending {
         let value = hexadecimal(driver.options | bits)
         return .command(
@@ -362,7 +363,7 @@ extension Check {
         }
     }
 
-    /// libpcsclite sends its protocol version first of all, and pcscd refuses one that is not its own.
+    /// Compares protocol versions: libpcsclite sends its version first, and pcscd refuses any other.
     static let serviceVersion = Check.machine("service.version") { machine in
         let service = machine.service
         let pcscd = "pcscd" + (service.version.map { " \($0) (\(service.versionSource))" } ?? "")
@@ -384,7 +385,7 @@ extension Check {
             : .skipped("the versions are not to be seen")
     }
 
-    /// Whom pcscd lets in is polkit's decision, unless it is built without; whether it has done so is known by now.
+    /// Checks access to pcscd.  polkit decides, unless pcscd is built without it; its decision is known by now.
     static let serviceAccess = Check.machine("service.access") { machine in
         let service = machine.service
         guard service.hasSocket else { return .skipped("pcscd does not run") }
@@ -399,7 +400,7 @@ extension Check {
                 ? problem("pcscd \(switchedOff), and refuses this user all the same", service.restart)
                 : .ok("pcscd \(switchedOff) and lets in everybody")
         }
-        // Who may see readers may be kept from their cards.
+        // A user who may list readers may still be denied their cards.
         let object = isRefused ? "pcscd" : "the cards in its readers"
         switch service.decisions[isRefused ? .accessPCSC : .accessCard] {
         case .allowed:
@@ -454,7 +455,7 @@ extension Check {
         let readers = machine.readersOfService
         guard readers.isEmpty else { return .ok(readers.map(\.name).joined(separator: "; ")) }
         guard !devices.isEmpty else { return .skipped("no reader is plugged in") }
-        // What stands above explains it: say that once.
+        // An earlier finding explains the failure: report it only once.
         let above = [kernelDriver, usbPower, usbAccess, usbHolder, driverInstalled, driverReader, driverFirmware]
         if let cause = above.first(where: { $0.finds(.problem, machine) }) {
             return .skipped("pcscd shows no reader; see \(cause.id)")
@@ -478,7 +479,7 @@ extension Check {
         return .ok(reader.route.map { "takes commands to itself by \($0)" } ?? "answers")
     }
 
-    /// ACS's firmware says of itself `ACR122U216` where bcdDevice is 2.16.
+    /// Compares versions: ACS's firmware reports `ACR122U216` for a bcdDevice of 2.16.
     static let readerFirmware = Check.eachReader("reader.firmware") { reader, machine in
         guard let firmware = reader.firmware else { return .skipped(unasked(reader, .firmware)) }
         guard reader.model?.commands == .pseudoAPDUs else { return .ok(firmware) }
@@ -496,7 +497,8 @@ extension Check {
             .advice("It may work all the same; where it does not, compare with a genuine one."))
     }
 
-    /// A program that ended too soon, and libnfc however it ends (libnfc#502), leave the operating parameter as they used it.
+    /// Checks polling.  A program that ended too soon, and libnfc in any case (libnfc#502), leave the operating
+    /// parameter changed.
     static let readerPolling = Check.eachReader("reader.polling") { reader, machine in
         guard let polling = reader.polling else { return .skipped(unasked(reader, .automaticPolling)) }
         let others = machine.readers.count > 1 ? " --reader '\(reader.name)'" : ""
@@ -508,7 +510,7 @@ extension Check {
         return .ok("it looks for cards by itself")
     }
 
-    /// Why a reader was not asked.
+    /// Explains why a reader was not asked.
     private static func unasked(_ reader: MachineFacts.Reader, _ function: Model.Function) -> String {
         guard let model = reader.model else { return "its commands are not known" }
         return model.functions[function] == nil
@@ -534,14 +536,14 @@ extension Check {
 }
 
 extension MachineFacts.Service {
-    /// Whether pcscd asks polkit; nil where it does not say.
+    /// True if pcscd uses polkit; nil if pcscd does not report it.
     var usesPolkit: Bool? { isPolkitSwitchedOff ? false : features.map { $0.contains("polkit") } }
 
     fileprivate var restart: String {
         hasSystemd ? "sudo systemctl restart pcscd" : "sudo kill $(pidof pcscd) && sudo pcscd"
     }
 
-    /// The shipped rule, where there is none, and the group that it names.
+    /// The shipped rule, if no other exists, and the group that it names.
     fileprivate var permission: String {
         let join = "sudo usermod -aG plugdev \"$USER\""
         let rule =
@@ -560,7 +562,7 @@ extension MachineFacts {
         return numbers.lexicographicallyPrecedes([1, 6, 2]) ? version : nil
     }
 
-    /// The udev rules that name a device and let people have it.
+    /// Returns the udev rules that name a device and grant access to it.
     fileprivate func rules(for device: USBDevice) -> [(path: String, usesACL: Bool, setsMode: Bool)] {
         let (vendor, product) = device.attributes
         return udevRules.compactMap { path, lines in

@@ -40,7 +40,7 @@ struct DoctorCommand: AsyncParsableCommand {
     func run() async throws {
         let files = FileTree(root: root)
         var machine = MachineFacts(files, environment: ProcessInfo.processInfo.environment)
-        // libpcsclite looks there when it is first used.
+        // libpcsclite reads this path on first use.
         if !files.root.isEmpty { setenv("PCSCLITE_CSOCK_NAME", machine.service.socketPath, 1) }
         let limit = timeout.map { Duration.milliseconds(Int($0 * 1000)) }
         let patience = limit ?? (Terminal.errorIsTerminal && !format.json ? .seconds(10) : .zero)
@@ -49,7 +49,7 @@ struct DoctorCommand: AsyncParsableCommand {
         } else {
             await machine.askPrograms(files)
         }
-        // Another tree's readers are those of its pcscd alone.
+        // The readers of another file tree are only those of its pcscd.
         let backends: Machine.Backends = backend == .usb ? .usb : backend == .pcsc || !files.root.isEmpty ? .pcsc : .all
         await machine.askReaders(of: Machine(backends), patience: patience)
         let diagnosis = Diagnosis(machine)
@@ -62,16 +62,16 @@ struct DoctorCommand: AsyncParsableCommand {
     }
 }
 
-/// What all checks found; what `doctor --json` prints.
+/// The results of all checks, as printed by `doctor --json`.
 struct Diagnosis: Encodable {
     struct Finding: Encodable {
         let check: String
         /// `ok`, `warning`, `problem`, `skipped`
         let result: String
         @OrNull var reader: String?
-        /// For a person; may change.
+        /// A summary for people; may change.
         let summary: String
-        /// For a shell.
+        /// A shell command.
         @OrNull var command: String?
         @OrNull var advice: String?
 
@@ -100,7 +100,7 @@ struct Diagnosis: Encodable {
         exitStatus = verdicts.first { $1.result == .problem }?.1.exitStatus ?? (cardWasRead ? 0 : 4)
     }
 
-    /// One line a finding, and one for what to do about it.
+    /// One line for each finding, and one for its remedy.
     var text: String {
         var lines: [String] = []
         let width = findings.map(\.check.count).max() ?? 0

@@ -2,15 +2,15 @@ import CardReaders
 import SmartCard
 import SmartCardUSB
 
-/// What `doctor` knows of a machine: facts only, without judgement.  What could not be found out is nil.
+/// The facts that `doctor` collects about a machine, without judgment.  An unknown fact is nil.
 struct MachineFacts {
-    /// Whether readers are driven straight over USB, so that ``readers`` are those on the USB.
+    /// True if readers are driven directly over USB, so that ``readers`` contains USB readers.
     var isWithoutService = false
-    /// Nil where no USB is to be seen at all.
+    /// The USB devices; nil if no USB is visible.
     var usb: [USBDevice]?
     var surroundings = Surroundings()
     var kernel = Kernel()
-    /// The files that hold udev rules, with what they say.
+    /// The files with udev rules and their contents.
     var udevRules: [(path: String, lines: [String])] = []
     var drivers: [Driver] = []
     var service = Service()
@@ -29,19 +29,19 @@ struct MachineFacts {
         let serialNumber: String?
         let descriptors: USBDescriptors?
         let interfaces: [Interface]
-        /// In Mbit/s: `12`.
+        /// The speed in Mbit/s: `12`.
         let speed: String?
         let isAuthorized: Bool
-        /// False where the kernel chose no configuration, as it does for want of power.
+        /// False if the kernel chose no configuration, as it does for lack of power.
         let isConfigured: Bool
-        /// Whether the kernel puts it to sleep when nobody uses it.
+        /// True if the kernel suspends the device when idle.
         let isSuspendedWhenIdle: Bool
-        /// Whether it hangs on a hub that has only what its own port gives it.
+        /// True if the device is attached to a hub without its own power supply.
         let isOnUnpoweredHub: Bool
         let node: Node
-        /// Bus in the high, address in the low byte, as SCARD_ATTR_CHANNEL_ID has it.
+        /// Bus in the high, address in the low byte, as in SCARD_ATTR_CHANNEL_ID.
         let channel: UInt16
-        /// The processes that have the node open.
+        /// The processes that have opened the node.
         var holders: [Process]
     }
 
@@ -55,13 +55,13 @@ struct MachineFacts {
     struct Node {
         let path: String
         var exists = false
-        /// Whether this user may read and write it.
+        /// True if this user may read and write the node.
         var isAccessible = false
         var mode: UInt32 = 0
         var owner: UInt32 = 0
         var group: UInt32 = 0
 
-        /// Whether the mode lets a user read and write it.  Access control lists are not looked at.
+        /// Returns true if the mode lets a user read and write.  Access control lists are ignored.
         func permits(_ user: UInt32, in groups: Set<UInt32>) -> Bool {
             let shift: UInt32 = user == owner ? 6 : groups.contains(group) ? 3 : 0
             return user == 0 || mode >> shift & 0o6 == 0o6
@@ -73,37 +73,37 @@ struct MachineFacts {
         let name: String
     }
 
-    /// What the machine runs in.
+    /// The environment in which the machine runs.
     struct Surroundings {
-        /// What makes it a virtual machine: `QEMU`.
+        /// The hypervisor of a virtual machine: `QEMU`.
         var hypervisor: String?
-        /// What makes it a container: `docker`.
+        /// The container manager: `docker`.
         var container: String?
-        /// Whether udev's socket is to be seen, without which libusb hears of no reader that comes or goes.
+        /// True if udev's socket is visible.  Without it, libusb receives no events of readers.
         var hasUdev = true
     }
 
     struct Kernel {
         var loaded: Set<String> = []
-        /// Named in a blacklist, or replaced by a command that does nothing.
+        /// Modules in a blacklist, or replaced by a command without effect.
         var blacklisted: Set<String> = []
-        /// Whether the kernel has pn533_usb to load; nil if its modules are not to be seen.
+        /// True if the kernel has the module pn533_usb; nil if its modules are not visible.
         var hasPN533: Bool?
     }
 
     /// A driver of pcscd.
     struct Driver {
         let name: String
-        /// The Info.plist.
+        /// The path of the Info.plist.
         let path: String
         let version: String?
         /// ifdDriverOptions.
         let options: UInt32
-        /// Vendor in the high, product in the low 16 bits.
+        /// The supported readers; vendor in the high, product in the low 16 bits.
         let readers: [UInt32: String]
     }
 
-    /// What pcscd asks polkit about.
+    /// An action that pcscd asks polkit about.
     enum PolkitAction: String {
         case accessPCSC = "org.debian.pcsc-lite.access_pcsc"
         case accessCard = "org.debian.pcsc-lite.access_card"
@@ -112,66 +112,66 @@ struct MachineFacts {
     enum PolkitDecision {
         case allowed
         case denied
-        /// Yes to who enters an administrator's password, which pcscd gives nobody the occasion to.
+        /// Requires an administrator's password, which pcscd never asks for.
         case needsPassword
-        /// Its file for pcscd is missing.
+        /// The policy file for pcscd is missing.
         case unknownAction
-        /// Polkit does not run, in the words of who asked.
+        /// Polkit does not run; the text is the caller's error.
         case unreachable(String)
     }
 
     struct Service {
         /// The path of pcscd; nil if it is not installed.
         var program: String?
-        /// Such as `1.9.9`, and who says so.
+        /// The version, such as `1.9.9`, and its source.
         var version: String?
         var versionSource = ""
-        /// What pcscd is built with, as it lists it.
+        /// The features that pcscd lists.
         var features: Set<String>?
-        /// Of the package libpcsclite1, without Debian's part.
+        /// The version of the package libpcsclite1, without Debian's suffix.
         var libraryVersion: String?
         var process: Process?
         var processUser: UInt32?
         var processGroups: Set<UInt32> = []
         var socketPath = ""
         var hasSocket = false
-        /// Whether systemd starts it when the socket is used.
+        /// True if systemd starts pcscd when its socket is used.
         var isActivatedBySocket = false
         var hasSystemd = false
-        /// Whether it was started with `--disable-polkit`.
+        /// True if pcscd was started with `--disable-polkit`.
         var isPolkitSwitchedOff = false
-        /// The files that say who may use pcscd.
+        /// The files with polkit rules for pcscd.
         var polkitRules: [String] = []
-        /// Without what could not be asked, for want of pkcheck.
+        /// The decisions of polkit; empty without pkcheck.
         var decisions: [PolkitAction: PolkitDecision] = [:]
-        /// What it said to the first call; nil for the list of readers.
+        /// The error of the first call; nil if it returned a list of readers.
         var refusal: CardError?
     }
 
     struct User {
         var id: UInt32 = 0
         var isRemote = false
-        /// Whether processes of others could not be looked at.
+        /// True if other users' processes were not visible.
         var seesOnlyOwnProcesses = false
     }
 
-    /// A reader that pcscd, or USB, lists.
+    /// A reader listed by pcscd or over USB.
     struct Reader {
         let name: String
-        /// Whether pcscd drives it, and not this process.
+        /// True if pcscd drives the reader, false if this process does.
         var isOfService = true
         var state = SlotState.unknown
         var failure: CardError?
-        /// Nil for one that nothing is asked of.
+        /// The model; nil for a reader that is asked nothing.
         var model: Model?
-        /// What it says of itself.
+        /// The firmware version that the reader reports.
         var firmware: String?
-        /// What cards it looks for, and whether by itself; nil where it does not tell.
+        /// The reader's search for cards; nil if the reader does not report it.
         var polling: ReaderCommands.Polling?
-        /// How a command reached the reader; nil if none did.
+        /// The route of a command to the reader; nil if none reached it.
         var route: String?
         var routeFailure: CardError?
-        /// Nil if no card was there.
+        /// The exchange with a card; nil if no card was present.
         var exchange: Exchange?
     }
 
@@ -185,14 +185,14 @@ struct MachineFacts {
 }
 
 extension MachineFacts.USBDevice {
-    /// Vendor in the high, product in the low 16 bits.
+    /// The identifiers: vendor in the high, product in the low 16 bits.
     var id: UInt32 { UInt32(vendorID) << 16 | UInt32(productID) }
     var idText: String { hexadecimal(vendorID) + ":" + hexadecimal(productID) }
-    /// As sysfs and udev rules have them: `072f`, `2200`.
+    /// The identifiers as in sysfs and udev rules: `072f`, `2200`.
     var attributes: (idVendor: String, idProduct: String) {
         (hexadecimal(vendorID).lowercased(), hexadecimal(productID).lowercased())
     }
-    /// bcdDevice as people write it: `2.14`.
+    /// The bcdDevice in its usual form: `2.14`.
     var releaseText: String { "\(String(release >> 8, radix: 16)).\(hexadecimal(release & 0xFF, digits: 2))" }
     var ccidInterfaces: [MachineFacts.Interface] {
         interfaces.filter { $0.interfaceClass == 0x0B || $0.interfaceClass == 0xFF && descriptors?.ccid != nil }
@@ -202,14 +202,14 @@ extension MachineFacts.USBDevice {
 
     var isACR122U: Bool { id == 0x072F_2200 }
 
-    /// Contactless readers with protocols of their own, which pcscd has no driver for.
+    /// Contactless readers with proprietary protocols, which pcscd has no driver for.
     static let withoutCCID: [UInt32: String] = [
         0x04CC_2533: "NXP PN533", 0x04E6_5591: "SCM SCL3711", 0x054C_02E1: "Sony RC-S330",
         0x054C_06C1: "Sony RC-S380/S",
         0x054C_06C3: "Sony RC-S380/P",
     ]
 
-    /// The devices that Linux's pn533_usb takes (drivers/nfc/pn533/usb.c).
+    /// The devices that Linux's pn533_usb supports (drivers/nfc/pn533/usb.c).
     static let ofPN533: Set<UInt32> = [0x04CC_2533, 0x04E6_5591, 0x054C_02E1, 0x072F_2200]
 }
 

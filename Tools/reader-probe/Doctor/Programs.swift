@@ -1,16 +1,15 @@
 import Foundation
 
-/// What a program of the machine said when it was asked.
+/// The output and status of a program.
 struct ProgramAnswer: Sendable {
-    /// Nil if it had not ended within the limit, or a signal ended it.
+    /// The exit status; nil if the program exceeded its time limit, or a signal ended it.
     let status: Int32?
     /// Standard output and standard error, at most 64 KB.
     let text: String
 
-    /// Runs a program, on a thread of its own, without input and in the language of C.
+    /// Runs a program on its own thread, without input and in the C locale.
     ///
-    /// - Parameter path: with a slash, or to be found in PATH.
-    /// - Returns: nil if there is no such program.
+    /// - Parameter path: a path with a slash, or a name in PATH.
     static func of(_ path: String, _ arguments: [String], limit: Duration = .seconds(5)) async -> ProgramAnswer? {
         await withCheckedContinuation { continuation in
             Thread.detachNewThread { continuation.resume(returning: ask(path, arguments, limit)) }
@@ -25,24 +24,24 @@ struct ProgramAnswer: Sendable {
         for end in pipe { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }
         guard let child = start(path, arguments, writingTo: pipe[1]) else { return nil }
         let (text, isWhole) = read(pipe[0], until: deadline)
-        // What is still open at the end of the time ends with its whole process group.
+        // A process that still has the output open after the limit is killed with its process group.
         if !isWhole { kill(-child, SIGKILL) }
         var status: Int32 = 0
         while waitpid(child, &status, WNOHANG) == 0 {
             if ContinuousClock.now >= deadline { kill(-child, SIGKILL) }
-            // One that does not even die of that is left to itself.
+            // A process that survives even this is abandoned.
             guard ContinuousClock.now < deadline + .seconds(1) else {
                 status = SIGKILL
                 break
             }
             usleep(2000)
         }
-        // An exit status in the second byte, a signal in the first.
+        // The exit status is in the second byte, a signal in the first.
         return ProgramAnswer(
             status: status & 0x7F == 0 ? status >> 8 & 0xFF : nil, text: String(decoding: text, as: UTF8.self))
     }
 
-    /// Starts it in a process group of its own, and closes `output`.
+    /// Starts the program in its own process group, and closes `output`.
     private static func start(_ path: String, _ arguments: [String], writingTo output: Int32) -> pid_t? {
         defer { close(output) }
         var actions = posix_spawn_file_actions_t()
@@ -83,7 +82,7 @@ struct ProgramAnswer: Sendable {
 }
 
 extension MachineFacts {
-    /// Asks pcscd which it is, and polkit what it lets this program do.
+    /// Asks pcscd for its version and polkit for its decisions about this program.
     mutating func askPrograms(_ files: FileTree) async {
         if let program = service.program, let answer = await ProgramAnswer.of(files.place(program), ["--version"]) {
             service.readVersion(answer.text)
@@ -95,9 +94,9 @@ extension MachineFacts {
         (service.decisions[.accessPCSC], service.decisions[.accessCard]) = await (pcsc, card)
     }
 
-    /// As pcscd asks: of this process, and without anybody to enter a password (pcsc-lite, src/auth.c).
+    /// Asks as pcscd does: about this process, without a person to enter a password (pcsc-lite, src/auth.c).
     private static func decision(on action: PolkitAction, user: UInt32) async -> PolkitDecision? {
-        // Field 22 of proc(5)'s stat, counted from behind the name, is when the process began.
+        // Field 22 in stat of proc(5), counted from behind the name, is the start time of the process.
         let stat = FileTree().text("/proc/self/stat")?.split(separator: ")").last?.split(separator: " ") ?? []
         let process = stat.count > 19 ? "\(getpid()),\(stat[19]),\(user)" : "\(getpid())"
         let answer = await ProgramAnswer.of("pkcheck", ["--action-id", action.rawValue, "--process", process])
@@ -106,7 +105,7 @@ extension MachineFacts {
 }
 
 extension MachineFacts.PolkitDecision {
-    /// What pkcheck(1) ends with: 126 where there is no bus, 127 where polkit is not on it or has failed.
+    /// Interprets the exit status of pkcheck(1): 126 without a bus, 127 if polkit is not on it or has failed.
     fileprivate init(_ answer: ProgramAnswer) {
         switch answer.status {
         case 0: self = .allowed
@@ -120,7 +119,7 @@ extension MachineFacts.PolkitDecision {
 }
 
 extension MachineFacts.Service {
-    /// `pcsc-lite version 1.9.9.`, and a line of `Enabled features: …`.
+    /// Parses `pcsc-lite version 1.9.9.` and a line of `Enabled features: …`.
     fileprivate mutating func readVersion(_ text: String) {
         for line in text.split(whereSeparator: \.isNewline) {
             if let rest = line.wholeMatch(of: /pcsc-lite version (\d[\d.]*\d).*/) {

@@ -6,12 +6,12 @@ import ToolReaders
 import ToolSupport
 
 extension MachineFacts {
-    /// How long anything that pcscd is asked may take.
+    /// The time limit of each call to pcscd.
     private static let limit = Duration.seconds(20)
 
-    /// Asks each reader what it is, and a card, if one comes, for an answer.
+    /// Asks each reader for its facts, and a card, if there is one, for a response.
     ///
-    /// - Parameter patience: how long to wait for a card where none is.
+    /// - Parameter patience: the longest wait for a card.
     mutating func askReaders(of machine: Machine, patience: Duration) async {
         let listing = await machine.look()
         let found = listing.readers
@@ -20,7 +20,7 @@ extension MachineFacts {
         for reader in found {
             readers.append(await Self.look(at: reader))
         }
-        // Whoever has to put a card on is given the time once, not for each reader.
+        // A person who must present a card gets this time once, not for each reader.
         if !readers.contains(where: { $0.exchange != nil }), patience > .zero, !readers.isEmpty {
             Terminal.progress("Put a card on the reader… (Ctrl-C to go on without)")
             defer { Terminal.endProgress() }
@@ -58,7 +58,7 @@ extension MachineFacts {
         return facts
     }
 
-    /// One command that changes nothing, with whatever answers it.
+    /// Sends one command without side effects to whatever answers.
     private static func exchange(with reader: any CardReader, _ state: SlotState) async -> Exchange? {
         let technology: String
         let command: [UInt8]
@@ -67,8 +67,8 @@ extension MachineFacts {
         case .muteCard: return .failed(CardError(.cardMute))
         case .card(let atr, _):
             technology = atr.technology
-            // Every reader of contactless cards answers with the UID (PC/SC part 3, 3.2.2.1.3); a card with contacts
-            // has something to say of its master file (ISO/IEC 7816-4, 11.2.2).
+            // Every contactless reader returns the UID (PC/SC part 3, 3.2.2.1.3); a contact card responds to the
+            // selection of its master file (ISO/IEC 7816-4, 11.2.2).
             command =
                 atr.contactless != nil ? [0xFF, 0xCA, 0x00, 0x00, 0x00] : [0x00, 0xA4, 0x00, 0x00, 0x02, 0x3F, 0x00]
         }
@@ -91,12 +91,12 @@ extension MachineFacts {
     }
 }
 
-/// What a reader says of itself over one link.
+/// The facts that a reader reports over one link.
 struct ReaderItself {
     let firmware: String
-    /// The way that the commands went, for a person.
+    /// The route of the commands, for people.
     let route: String
-    /// Nil where it does not tell.
+    /// The search for cards; nil if the reader does not report it.
     let polling: ReaderCommands.Polling?
 
     init(_ model: Model, over link: any ReaderLink) async throws {
@@ -105,7 +105,7 @@ struct ReaderItself {
         do {
             firmware = try await commands.firmwareVersion()
         } catch let error as CardError where error.kind == .malformedAnswer {
-            // A copy may say what it likes.
+            // A copy of a reader may return anything.
             guard let answer = way.last.withLock({ $0.answer }) else { throw error }
             firmware = String(decoding: answer, as: UTF8.self)
         }
@@ -113,7 +113,7 @@ struct ReaderItself {
         polling = try? await commands.polling()
     }
 
-    /// Notes how commands go.
+    /// Records the route of commands.
     private final class Way: ReaderLink {
         let last = Mutex<(answer: [UInt8]?, route: PCSCRoute?)>((nil, nil))
         private let link: any ReaderLink

@@ -2,7 +2,7 @@ import Foundation
 import SmartCard
 
 extension MachineFacts {
-    /// What the files of a machine tell.
+    /// Collects the facts in a machine's files.
     init(_ files: FileTree, environment: [String: String]) {
         user.id = geteuid()
         user.isRemote = !environment["SSH_CONNECTION", default: ""].isEmpty
@@ -28,7 +28,7 @@ extension MachineFacts {
         usb = devices
     }
 
-    /// Who has device nodes open, as far as this user may see.
+    /// Finds the processes that have opened device nodes, as far as this user may see.
     private static func holders(
         of nodes: Set<String>, among processes: [Int], _ files: FileTree
     ) -> (found: [String: [Process]], isComplete: Bool) {
@@ -81,7 +81,7 @@ extension MachineFacts.USBDevice {
         isAuthorized = text("authorized") != "0"
         isConfigured = !files.exists("\(folder)/bConfigurationValue") || text("bConfigurationValue") != nil
         isSuspendedWhenIdle = text("power/control") == "auto"
-        // 1-1.2 hangs on 1-1; bit 6 of its bmAttributes says that it has power of its own.
+        // 1-1.2 is attached to 1-1; bit 6 of its bmAttributes indicates its own power supply.
         let hub = place.lastIndex(of: ".").map { String(place[..<$0]) }
         isOnUnpoweredHub =
             hub.flatMap { files.hexadecimal("/sys/bus/usb/devices/\($0)/bmAttributes") as UInt8? }
@@ -99,7 +99,7 @@ extension MachineFacts.USBDevice {
         holders = []
     }
 
-    /// Whether it is what this tool is for.
+    /// True for a reader that this tool supports.
     fileprivate var isReader: Bool { !ccidInterfaces.isEmpty || Self.withoutCCID[id] != nil || isACR122U }
 }
 
@@ -109,7 +109,8 @@ private func decimal(_ number: Int) -> String {
 }
 
 extension MachineFacts.Surroundings {
-    /// As systemd-detect-virt(1) tells them, from the firmware's names and the files that container managers leave.
+    /// Detects virtual machines and containers as systemd-detect-virt(1) does, from firmware names and files of
+    /// container managers.
     fileprivate init(_ files: FileTree) {
         let hypervisors = [
             ("QEMU", "QEMU"), ("KVM", "KVM"), ("VirtualBox", "VirtualBox"), ("VMware", "VMware"), ("Xen", "Xen"),
@@ -205,7 +206,7 @@ extension MachineFacts.Service {
                 let words = line.split(whereSeparator: \.isWhitespace)
                 let numbers = words.dropFirst().compactMap { UInt32($0) }
                 switch words.first {
-                // Real, effective, saved, file system.
+                // Real, effective, saved, file system user.
                 case "Uid:": processUser = numbers.dropFirst().first
                 case "Gid:": processGroups.formUnion(numbers.dropFirst().prefix(1))
                 case "Groups:": processGroups.formUnion(numbers)
@@ -226,7 +227,7 @@ extension MachineFacts.Service {
         }
     }
 
-    /// The upstream part of a package's version in dpkg's status file: `1.9.9` of `1.9.9-2`.
+    /// Returns the upstream part of a package's version in dpkg's status file: `1.9.9` of `1.9.9-2`.
     private static func version(of package: String, in status: Data) -> String? {
         guard let start = status.range(of: Data("Package: \(package)\n".utf8)) else { return nil }
         let rest = status[start.upperBound...]

@@ -1,19 +1,19 @@
 import SmartCard
 import SmartCardUSB
 
-/// The device, its first configuration, and its CCID interface, as the kernel keeps them in sysfs (USB 2.0, 9.6; CCID
-/// 1.10, 5.1).
+/// The descriptors of a device, its first configuration and its CCID interface, from sysfs (USB 2.0, 9.6; CCID 1.10,
+/// 5.1).
 struct USBDescriptors {
     /// bMaxPacketSize0.
     let controlPacketSize: UInt8
-    /// bmAttributes of the configuration, bit 6.
+    /// Bit 6 of the configuration's bmAttributes.
     let isSelfPowered: Bool
     /// bMaxPower, in mA.
     let maximumPower: Int
-    /// Of the first interface that has one.
+    /// The descriptor of the first CCID interface.
     let ccid: CCIDDescriptor?
 
-    /// - Parameter bytes: the device descriptor and what GET_DESCRIPTOR(configuration) returns, back to back.
+    /// - Parameter bytes: the device descriptor, followed by the result of GET_DESCRIPTOR(configuration).
     init?(_ bytes: [UInt8]) {
         guard bytes.count >= 27, bytes[0] == 18, bytes[1] == 0x01, bytes[18] >= 9, bytes[19] == 0x02 else { return nil }
         controlPacketSize = bytes[7]
@@ -24,7 +24,7 @@ struct USBDescriptors {
 }
 
 extension CCIDDescriptor {
-    /// For a person.
+    /// The exchange level for people.
     var levelName: String {
         switch exchangeLevel {
         case .character: "characters"
@@ -34,7 +34,7 @@ extension CCIDDescriptor {
         }
     }
 
-    /// As the standards write them: `T=1`.
+    /// The protocols in the standards' notation: `T=1`.
     var protocolNames: [String] {
         (speaks(.t0) ? ["T=0"] : []) + (speaks(.t1) ? ["T=1"] : [])
     }
