@@ -1,1 +1,1 @@
-../../../Tests/SmartCardTraceTests/TraceFuzzTargets.swift
+../../../Tests/SmartCardTraceTests/File/TraceFuzzTargets.swift
