@@ -63,7 +63,7 @@ let package = Package(
         .systemLibrary(
             name: "CSmartCardPCSC", pkgConfig: "libpcsclite", providers: [.apt(["libpcsclite-dev"])]),
         .systemLibrary(
-            name: "CSmartCardUSB", pkgConfig: "libusb-1.0", providers: [.apt(["libusb-1.0-0-dev"])]),
+            name: "CLibUSB", pkgConfig: "libusb-1.0", providers: [.apt(["libusb-1.0-0-dev"])]),
         .systemLibrary(
             name: "CCryptoLegacy", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
         .systemLibrary(
@@ -78,7 +78,7 @@ let package = Package(
             name: "SmartCardPCSC", dependencies: ["SmartCard", "Waiting", "CSmartCardPCSC"], swiftSettings: settings),
         .target(name: "SmartCardPN532", dependencies: ["SmartCard", "Waiting"], swiftSettings: settings),
         .target(name: "SmartCardTrace", dependencies: ["SmartCard", "Waiting"], swiftSettings: settings),
-        .target(name: "USBDevices", dependencies: ["CSmartCardUSB", "Waiting"], swiftSettings: settings),
+        .target(name: "USBDevices", dependencies: ["CLibUSB", "Waiting"], swiftSettings: settings),
         .target(
             name: "SmartCardUSB", dependencies: ["SmartCard", "USBDevices", "Waiting", logging],
             swiftSettings: settings),
@@ -91,7 +91,7 @@ let package = Package(
             resources: [.embedInCode("Cards")], swiftSettings: settings),
         .target(
             name: "SmartCardSimulatorHosts",
-            dependencies: ["SmartCardSimulator", "SmartCard", "Waiting", "CUMockdev"],
+            dependencies: ["SmartCardSimulator", "Waiting", "CUMockdev"],
             swiftSettings: settings),
         .target(
             name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
@@ -131,7 +131,9 @@ let package = Package(
             swiftSettings: settings),
         .target(
             name: "CardReaderCombine",
-            dependencies: ["CardReaderAdapter", "Waiting", .product(name: "OpenCombine", package: "OpenCombine")],
+            dependencies: [
+                "CardReaderAdapter", "CardReceipts", "Waiting", .product(name: "OpenCombine", package: "OpenCombine"),
+            ],
             swiftSettings: settings),
 
         // Tools.
@@ -175,8 +177,7 @@ let package = Package(
             name: "reader-probe",
             dependencies: [
                 "ToolReaders", "ToolSupport", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
-                "SmartCardPN532",
-                "SmartCardSimulator", "EMVContactless", "CWipedHeap", argumentParser, logging,
+                "SmartCardPN532", "EMVContactless", "CWipedHeap", argumentParser, logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"], swiftSettings: settings),
         .executableTarget(
@@ -184,7 +185,7 @@ let package = Package(
             path: "Tools/receipt", exclude: ["receipt.1"], swiftSettings: settings),
         .executableTarget(
             name: "virtual-reader",
-            dependencies: ["SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts", argumentParser],
+            dependencies: ["SmartCardSimulator", "SmartCardSimulatorHosts", argumentParser],
             path: "Tools/virtual-reader", exclude: ["virtual-reader.1"], swiftSettings: settings),
 
         // Examples.
@@ -206,7 +207,7 @@ let package = Package(
 
         // Benchmarks: part of this package because they need package access.
         .target(
-            name: "CBaseline", dependencies: ["CSmartCardPCSC", "CSmartCardUSB"], path: "Benchmarks/CBaseline",
+            name: "CBaseline", dependencies: ["CSmartCardPCSC", "CLibUSB"], path: "Benchmarks/CBaseline",
             linkerSettings: [.linkedLibrary("sqlite3")]),
         .executableTarget(
             name: "benchmarks",
@@ -226,10 +227,12 @@ let package = Package(
         .target(
             name: "USBTestSupport",
             dependencies: [
-                "USBDevices", "SmartCardUSB", "SmartCard", "SmartCardSimulator", "SmartCardSimulatorHosts",
+                "USBDevices", "SmartCardUSB", "SmartCardSimulator", "SmartCardSimulatorHosts",
                 "TestSupport",
             ],
             path: "Tests/USBTestSupport", swiftSettings: settings),
+        // The sources themselves: folders, imports, the picture of targets.
+        .testTarget(name: "ArchitectureTests", swiftSettings: settings),
         .testTarget(name: "WaitingTests", dependencies: ["Waiting"], swiftSettings: settings),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging], swiftSettings: settings),
@@ -305,8 +308,9 @@ let package = Package(
         .executableTarget(
             name: "payment-worker",
             dependencies: [
-                "CardReaderAdapter", "CardReaders", "EMVContactless", "KioskKit", "ProximityReader", "SandboxClient",
-                "SmartCard", "SmartCardSimulator", "SmartCardUSB", "TestSupport", "USBTestSupport",
+                "CardReaderAdapter", "CardReaders", "CardReceipts", "EMVContactless", "KioskKit", "ProximityReader",
+                "SandboxClient",
+                "SmartCardSimulator", "SmartCardUSB", "TestSupport", "USBTestSupport",
             ],
             path: "Tests/KioskKitTests/payment-worker", swiftSettings: settings),
         .testTarget(

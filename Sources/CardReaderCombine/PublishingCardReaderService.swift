@@ -1,4 +1,5 @@
 public import CardReaderAdapter
+public import CardReceipts
 public import Foundation
 public import OpenCombine
 

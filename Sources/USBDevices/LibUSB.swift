@@ -1,4 +1,4 @@
-import CSmartCardUSB
+import CLibUSB
 import Dispatch
 import Glibc
 package import Synchronization

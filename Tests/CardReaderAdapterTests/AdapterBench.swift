@@ -1,4 +1,5 @@
 import CardReaderAdapter
+import CardReceipts
 import Foundation
 import Synchronization
 import Testing

@@ -1,4 +1,5 @@
 import CardReaderAdapter
+import CardReceipts
 import EMVContactless
 import Foundation
 import ProximityReader

@@ -1,6 +1,7 @@
 import CardEncryption
 import CardReaderAdapter
 import CardReaders
+import CardReceipts
 import EMVContactless
 import Foundation
 import JWTKit

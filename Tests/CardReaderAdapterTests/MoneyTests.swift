@@ -1,5 +1,6 @@
 import CardReaderAdapter
 import CardReaderCombine
+import CardReceipts
 import Foundation
 import OpenCombine
 import Synchronization

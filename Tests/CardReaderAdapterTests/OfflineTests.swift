@@ -1,5 +1,6 @@
 import CardReaderAdapter
 import CardReaders
+import CardReceipts
 import EMVContactless
 import Foundation
 import KioskKit

@@ -131,11 +131,11 @@ import Waiting
     func lock() {
         let lock = Lock(0)
         let copy = lock
-        DispatchQueue.concurrentPerform(iterations: 1000) { number in
-            (number.isMultiple(of: 2) ? lock : copy).withLock { $0 += 1 }
+        DispatchQueue.concurrentPerform(iterations: 4) { number in
+            for _ in 0..<100_000 { (number.isMultiple(of: 2) ? lock : copy).withLock { $0 += 1 } }
         }
-        #expect(lock.withLock { $0 } == 1000)
+        #expect(lock.withLock { $0 } == 400_000)
         #expect(throws: Wrong()) { try lock.withLock { _ in throw Wrong() } }
-        #expect(copy.withLock { $0 } == 1000)
+        #expect(copy.withLock { $0 } == 400_000)
     }
 }

@@ -20,7 +20,7 @@ extension ReaderOptions {
     ///
     /// - Throws: ``CardError`` of kind `noReader`, `noService`, … .
     package func readers() async throws -> [any CardReader] {
-        Ending.waitForCommand()
+        ProgramExit.waitForCommand()
         let all: [any CardReader]
         if isVirtual {
             all = [try virtualReader()]

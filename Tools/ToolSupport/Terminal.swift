@@ -35,7 +35,7 @@ package enum Terminal {
 
     /// Writes to standard output.  Ends the program if that fails: a full disk, a closed pipe.
     package static func write(_ bytes: [UInt8]) {
-        guard !Ending.isUnderWay else { return }
+        guard !ProgramExit.isUnderWay else { return }
         var rest = bytes[...]
         while !rest.isEmpty {
             let count = rest.withUnsafeBytes { Glibc.write(STDOUT_FILENO, $0.baseAddress, $0.count) }
@@ -50,24 +50,24 @@ package enum Terminal {
                 poll(&output, 1, -1)
                 continue
             // The reader of a closed pipe closed it itself and needs no report.
-            case EPIPE: Ending.begin(Pager.isRunning ? .status(0) : .signal(SIGPIPE))
+            case EPIPE: ProgramExit.begin(Pager.isRunning ? .status(0) : .signal(SIGPIPE))
             default:
                 complain("the output cannot be written", "Check that standard output is open and its disk has room.")
-                Ending.begin(.status(2))
+                ProgramExit.begin(.status(2))
             }
             return
         }
     }
 
     private static func complain(_ summary: String, _ hint: String) {
-        guard !Ending.isUnderWay else { return }
+        guard !ProgramExit.isUnderWay else { return }
         // A failure to write to standard error cannot be reported anywhere.
         try? FileHandle.standardError.write(contentsOf: Data("\(program): \(summary)\n  \(hint)\n".utf8))
     }
 
     /// Prints a remark on standard error.
     package static func remark(_ text: String) {
-        guard !Ending.isUnderWay else { return }
+        guard !ProgramExit.isUnderWay else { return }
         try? FileHandle.standardError.write(contentsOf: Data("\(program): \(printable(text))\n".utf8))
     }
 

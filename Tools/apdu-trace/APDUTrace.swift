@@ -30,8 +30,8 @@ struct APDUTrace: AsyncParsableCommand {
         ])
 
     static func main() async {
-        Ending.takeSignals(giveBack: Machine.giveBack)
-        await Ending.whenDone { await run() }
+        ProgramExit.takeSignals(giveBack: Machine.giveBack)
+        await ProgramExit.whenDone { await run() }
     }
 
     /// - Returns: the exit status.

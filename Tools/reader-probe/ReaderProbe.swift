@@ -30,8 +30,8 @@ struct ReaderProbe: AsyncParsableCommand {
         defaultSubcommand: OverviewCommand.self)
 
     static func main() async {
-        Ending.takeSignals(giveBack: Machine.giveBack)
-        await Ending.whenDone {
+        ProgramExit.takeSignals(giveBack: Machine.giveBack)
+        await ProgramExit.whenDone {
             do {
                 var command = try parseAsRoot()
                 if var command = command as? any AsyncParsableCommand {

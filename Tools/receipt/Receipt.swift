@@ -26,7 +26,7 @@ struct Receipt: AsyncParsableCommand {
         ])
 
     static func main() async {
-        Ending.takeSignals()
+        ProgramExit.takeSignals()
         var status: Int32 = 0
         do {
             var command = try parseAsRoot()

@@ -310,3 +310,11 @@ extension ProximityReaderSystem.Ledger.Finding {
         }
     }
 }
+
+extension StoreAndForwardBatch {
+    static func canonicalForm(id: String, payments: [StoreLedger.Payment]) -> Data {
+        Data(
+            ("swift-contactless batch 1\n\(id)\n\(payments.count)\n"
+                + payments.map { "\($0.id) \($0.hash)\n" }.joined()).utf8)
+    }
+}

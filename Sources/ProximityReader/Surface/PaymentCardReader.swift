@@ -1,3 +1,4 @@
+public import EMVContactless
 import Waiting
 
 /// A contactless reader that reads payment cards.
@@ -84,7 +85,10 @@ public class PaymentCardReader: @unchecked Sendable {
     /// Returns the store of this machine's payments.
     ///
     /// - Throws: ``PaymentCardReaderError/storeAndForwardNotAllowed`` if nothing may be stored, and nothing ever was.
-    public func fetchPaymentCardReaderStore() throws -> PaymentCardReaderStore { try terminal.cardReaderStore() }
+    public func fetchPaymentCardReaderStore() throws -> PaymentCardReaderStore {
+        guard terminal.mayHaveStored else { throw PaymentCardReaderError.storeAndForwardNotAllowed }
+        return PaymentCardReaderStore(terminal: terminal)
+    }
 
     /// Prepares the reader, and reports its progress to a closure.
     ///
@@ -124,79 +128,12 @@ public class PaymentCardReader: @unchecked Sendable {
     }
 }
 
-extension PaymentCardReader {
-    public enum Event: Sendable {
-        /// The progress of ``PaymentCardReader/prepare(using:)``: 0 to 100.
-        case updateProgress(Int)
-        /// The reader was unplugged, the machine goes to sleep, or the session has expired.  Reads fail until that
-        /// changes; after an expiration, until the reader is prepared again.
-        case notReady
-        /// The reader waits for a card.
-        case readyForTap
-        /// A card is in the field, and must stay there.
-        case cardDetected
-        /// The card can be removed.  The next read waits until it is gone.
-        case removeCard
-        /// The card data is read and sealed.
-        case readCompleted
-        /// The card has to be presented again, or alone.
-        case readRetry
-        case readCancelled
-        /// The read ended without a result.
-        case readNotCompleted
-        /// Never sent: there is no PIN pad.
-        case pinEntryRequested
-        /// Never sent: there is no PIN pad.
-        case pinEntryCompleted
-        /// The read is over; its user interface can be dismissed.
-        case userInterfaceDismissed
-
-        /// The name of the case.
-        public var name: String {
-            switch self {
-            case .updateProgress: "updateProgress"
-            case .notReady: "notReady"
-            case .readyForTap: "readyForTap"
-            case .cardDetected: "cardDetected"
-            case .removeCard: "removeCard"
-            case .readCompleted: "readCompleted"
-            case .readRetry: "readRetry"
-            case .readCancelled: "readCancelled"
-            case .readNotCompleted: "readNotCompleted"
-            case .pinEntryRequested: "pinEntryRequested"
-            case .pinEntryCompleted: "pinEntryCompleted"
-            case .userInterfaceDismissed: "userInterfaceDismissed"
-            }
-        }
-    }
-
-    @available(*, deprecated, message: "Use Event")
-    public enum UpdateEvent: Sendable {
-        case progress(Int)
-        case notReady
-
-        /// The name of the case.
-        public var name: String {
-            switch self {
-            case .progress: "progress"
-            case .notReady: "notReady"
-            }
-        }
-    }
-
-    public struct Options: Sendable {
-        /// True to return the result before ``Event/userInterfaceDismissed``, while the card is still in the field.
-        public var returnReadResultImmediately: Bool = false
-        /// True to return a result with an outcome, instead of throwing, for a card that declines or fails.  The
-        /// payment service then receives its general card data.
-        public var includeErrorInReadResult: Bool = false
-
-        public init() {}
-    }
-
-    /// A token that the payment service has signed for a merchant: a JSON Web Token.
-    public struct Token: RawRepresentable, Hashable, Sendable {
-        public let rawValue: String
-        public init(rawValue: String) { self.rawValue = rawValue }
+extension ProximityReaderSystem {
+    /// Returns the kernels' messages for the people at a reader, from now on (EMV Contactless Book A, 9).  They
+    /// include messages that ``PaymentCardReader/events`` lacks, such as 1D, “insert card”.
+    ///
+    /// Each call returns a new stream, which buffers the last 64 messages.
+    public static func messages(of reader: PaymentCardReader) -> AsyncStream<UserInterfaceRequest> {
+        reader.terminal.messages.stream()
     }
 }

@@ -94,19 +94,3 @@ public class PaymentCardReaderSession: @unchecked Sendable {
         try await told { try await session.read(.verification(request), options, telling: eventHandler) }
     }
 }
-
-extension PaymentCardReaderSession {
-    @available(*, deprecated, message: "Use PaymentCardReader.Event")
-    public enum Event: Sendable, Hashable {
-        case readyForTap
-        case cardDetected
-        case removeCard
-        case completed
-        case retry
-        case readCancelled
-        case readNotCompleted
-
-        /// The name of the case.
-        public var name: String { "\(self)" }
-    }
-}

@@ -141,3 +141,25 @@ struct CardRead {
         return (year, month) < (day.year, day.month) ? .expired : .notExpired
     }
 }
+
+extension CardRead {
+    /// The account number; nil if the card did not supply it.
+    var accountNumber: PAN? {
+        let record = outcome.dataRecord
+        return record?[0x5A].flatMap { PAN(packed: $0) } ?? record?[0x57].flatMap { (try? Track2($0))?.pan }
+    }
+
+    /// The PAN sequence number, tag 5F34.
+    var sequenceNumber: UInt8? { outcome.dataRecord?[0x5F34].flatMap { $0.count == 1 ? $0[0] : nil } }
+
+    /// The kernel's findings about the card.
+    var findings: TerminalVerificationResults {
+        var findings = outcome.dataRecord?[0x95].flatMap { TerminalVerificationResults($0) } ?? []
+        switch outcome.isAuthentic {
+        case true?: break
+        case false?: findings.insert(.ddaFailed)
+        case nil: findings.insert(.offlineDataAuthenticationNotPerformed)
+        }
+        return findings
+    }
+}

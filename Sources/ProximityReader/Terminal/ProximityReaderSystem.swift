@@ -144,16 +144,6 @@ public enum ProximityReaderSystem {
     }
 }
 
-extension ProximityReaderSystem {
-    /// Returns the kernels' messages for the people at a reader, from now on (EMV Contactless Book A, 9).  They
-    /// include messages that ``PaymentCardReader/events`` lacks, such as 1D, “insert card”.
-    ///
-    /// Each call returns a new stream, which buffers the last 64 messages.
-    public static func messages(of reader: PaymentCardReader) -> AsyncStream<UserInterfaceRequest> {
-        reader.terminal.messages.stream()
-    }
-}
-
 let logger = Logger(label: "ProximityReader")
 
 /// Returns a text for the log, or for another error: a foreign error's text is not safe to log, so it is named by its

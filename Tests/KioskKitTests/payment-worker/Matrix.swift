@@ -13,6 +13,7 @@
 // Where it is, is in `trail` in FOLDER (Trail).  In one run of two it kills itself, at a point that SEED says.  With `drain`
 // nothing new is begun, and it ends when nothing is open.
 import CardReaderAdapter
+import CardReceipts
 import EMVContactless
 import Foundation
 import Glibc

@@ -3,7 +3,7 @@ import Glibc
 import Synchronization
 
 /// The orderly end of the program: it restores changed settings and releases resources first, whatever the reason.
-package enum Ending {
+package enum ProgramExit {
     case status(Int32)
     /// Ends the program by the signal, as by default.
     case signal(Int32)
@@ -32,7 +32,7 @@ package enum Ending {
     }
 
     /// Ends the command, releases resources and ends the program.  Returns at once; only the first call counts.
-    package static func begin(_ ending: Ending) {
+    package static func begin(_ ending: ProgramExit) {
         let isFirst = hasBegun.withLock { hasBegun in
             defer { hasBegun = true }
             return !hasBegun
@@ -53,7 +53,7 @@ package enum Ending {
     }
 
     /// Ends the program as ``begin(_:)`` does, and never returns.
-    package static func end(_ ending: Ending) async -> Never {
+    package static func end(_ ending: ProgramExit) async -> Never {
         begin(ending)
         while true { try? await Task.sleep(for: .seconds(3600)) }
     }

@@ -6,14 +6,9 @@ import SmartCard
 
 /// The terminal's storing and forwarding.
 extension PaymentTerminal {
-    /// Returns the store.
-    ///
-    /// - Throws: ``PaymentCardReaderError/storeAndForwardNotAllowed``
-    nonisolated func cardReaderStore() throws -> PaymentCardReaderStore {
-        guard configuration.storeAndForward != nil || RecordStore.exists(in: configuration.folder) else {
-            throw PaymentCardReaderError.storeAndForwardNotAllowed
-        }
-        return PaymentCardReaderStore(terminal: self)
+    /// True if payments may be stored, or ever were.
+    nonisolated var mayHaveStored: Bool {
+        configuration.storeAndForward != nil || RecordStore.exists(in: configuration.folder)
     }
 
     // MARK: Preparing

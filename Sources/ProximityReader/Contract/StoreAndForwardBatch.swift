@@ -79,10 +79,4 @@ extension StoreAndForwardBatch {
         bytes[8] = bytes[8] & 0x3F | 0x80
         return NSUUID(uuidBytes: bytes).uuidString
     }
-
-    static func canonicalForm(id: String, payments: [StoreLedger.Payment]) -> Data {
-        Data(
-            ("swift-contactless batch 1\n\(id)\n\(payments.count)\n"
-                + payments.map { "\($0.id) \($0.hash)\n" }.joined()).utf8)
-    }
 }

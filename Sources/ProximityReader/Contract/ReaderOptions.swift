@@ -1,0 +1,17 @@
+extension PaymentCardReader {
+    public struct Options: Sendable {
+        /// True to return the result before ``Event/userInterfaceDismissed``, while the card is still in the field.
+        public var returnReadResultImmediately: Bool = false
+        /// True to return a result with an outcome, instead of throwing, for a card that declines or fails.  The
+        /// payment service then receives its general card data.
+        public var includeErrorInReadResult: Bool = false
+
+        public init() {}
+    }
+
+    /// A token that the payment service has signed for a merchant: a JSON Web Token.
+    public struct Token: RawRepresentable, Hashable, Sendable {
+        public let rawValue: String
+        public init(rawValue: String) { self.rawValue = rawValue }
+    }
+}

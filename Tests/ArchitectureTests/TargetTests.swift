@@ -1,0 +1,41 @@
+import Foundation
+import Testing
+
+/// Package.swift against the code, and against the picture in the documentation.
+@Suite struct TargetTests {
+    private nonisolated(unsafe) static let importing =
+        #/(?m)^ *(?:@\w+ )*(?:public |package |internal |private |fileprivate )?import (?:(?:struct|class|enum|func|protocol|typealias|var|let) )?(\w+)/#
+
+    @Test("No target depends on a module that it never imports, or on a program that its code never names")
+    func dependencies() throws {
+        let manifest = try Manifest.ofThisPackage()
+        #expect(manifest.targets.count > 50)
+        let types = Dictionary(uniqueKeysWithValues: manifest.targets.map { ($0.name, $0.type) })
+        let supports = try manifest.targets.filter { $0.name.hasSuffix("TestSupport") }.flatMap(manifest.code)
+        for target in manifest.targets where target.type != "system" {
+            let code = try manifest.code(of: target)
+            // C names headers, not modules.
+            guard !code.isEmpty else { continue }
+            let imported = Set(code.flatMap { $0.matches(of: Self.importing).map { String($0.1) } })
+            for dependency in target.dependencies.map(\.name) where !imported.contains(dependency) {
+                // Linking it is all.
+                if dependency == "CWipedHeap", target.type == "executable" { continue }
+                let isNamedProgram =
+                    types[dependency] == "executable"
+                    && (code + supports).contains { $0.contains("\"\(dependency)") || $0.contains("/\(dependency)") }
+                #expect(isNamedProgram, "\(target.name) never imports \(dependency)")
+            }
+        }
+    }
+
+    @Test("The picture of targets and arrows is that of Package.swift")
+    func picture() throws {
+        let drawn = try Picture(Manifest.ofThisPackage()).svg
+        let file = Repository.root.appending(path: "Sources/SmartCard/Documentation.docc/Resources/targets.svg")
+        if ProcessInfo.processInfo.environment["REDRAW"] != nil {
+            try Data(drawn.utf8).write(to: file)
+        }
+        let kept = try? String(contentsOf: file, encoding: .utf8)
+        #expect(kept == drawn, "Run REDRAW=1 ONLY=ArchitectureTests swift test, and look at \(file.lastPathComponent).")
+    }
+}
