@@ -126,7 +126,9 @@ extension CardReader {
     /// Lends the field of the chip behind the reader to `body`, as ``withChip(_:)`` lends the chip.  This field detects
     /// more than one card.
     ///
-    /// - Parameter patience: the longest wait for a card; nil: no limit.
+    /// - Parameters:
+    ///   - patience: the longest wait for a card; nil: no limit.
+    ///   - body: uses the field, and must not keep it.
     public func withChipField<Result: Sendable>(
         patience: Duration? = nil, _ body: (any ContactlessField) async throws -> Result
     ) async throws -> Result {

@@ -25,8 +25,9 @@ public struct Stack: Sendable {
     private let record: RecorderLayer.Record?
 
     /// - Parameters:
-    ///   - reader: the reader that holds the card.  The ``Model/longestCommand`` of its model applies; an unknown reader has
-    ///     no limit.
+    ///   - statusWords: the status words that the layers handle.
+    ///   - reader: the reader that holds the card.  The ``Model/longestCommand`` of its model applies; an unknown
+    ///     reader has no limit.
     ///   - timeLimit: the limit of an exchange at the transport; nil: only the driver's.
     ///   - logger: receives exchanges at trace level, masked; see `TrafficLogLayer`.
     ///   - record: sees each exchange unmasked, as the caller does.

@@ -49,7 +49,9 @@ extension CommandAPDU {
     /// Returns a PUT DATA command for the object `tag`, whose tag has one or two bytes (EMV Contactless Book C-2,
     /// 5.7).
     ///
-    /// - Parameter value: at most 255 bytes; only the first 255 are sent.
+    /// - Parameters:
+    ///   - tag: a tag of one or two bytes.
+    ///   - value: at most 255 bytes; only the first 255 are sent.
     public static func putData(_ tag: TLVTag, _ value: [UInt8]) -> CommandAPDU {
         CommandAPDU(
             unchecked: (

@@ -132,6 +132,7 @@ public struct PaymentResult: Sendable, Hashable, Codable, Identifiable {
     /// amount and its currency, and is final.
     ///
     /// - Parameters:
+    ///   - key: the idempotency key of the payment.
     ///   - amount: in the currency's major unit.
     ///   - currency: the ISO 4217 code in either case.
     public func objection(of key: String, _ amount: Decimal, _ currency: String) -> String? {
@@ -180,6 +181,7 @@ public enum PaymentServiceError: Error, Hashable, Sendable {
     /// A status below 400 means that the body was not understood.
     ///
     /// - Parameters:
+    ///   - httpStatus: the status code.
     ///   - code: the service's code from the body; nil if the body is not the service's, such as a proxy's page.
     ///   - message: likewise; for a person, without card data.
     public init(httpStatus: Int, code: String? = nil, message: String? = nil) {

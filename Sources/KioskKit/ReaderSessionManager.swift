@@ -29,6 +29,7 @@ public final class ReaderSessionManager {
     /// Creates a manager.
     ///
     /// - Parameters:
+    ///   - service: the service whose reader is kept ready.
     ///   - pause: the interval between searches for a missing reader.
     ///   - tokenPause: the least interval before another token is requested after one that was of no use, or that
     ///     failed; it doubles each time, up to sixteenfold, and is extended at random by up to one quarter.

@@ -30,7 +30,13 @@ public struct CommandAPDU: Hashable, Sendable {
     /// A command from its parts.  Lengths are coded short where they fit, unless `lengthCoding` asks for extended.
     ///
     /// - Parameters:
+    ///   - cla: the class byte.
+    ///   - ins: the instruction byte.
+    ///   - p1: the first parameter byte.
+    ///   - p2: the second parameter byte.
+    ///   - data: at most 65,535 bytes; empty for no Lc field.
     ///   - ne: 1 to 65,536, or nil for no Le field.
+    ///   - lengthCoding: short where it fits, or extended always.
     /// - Throws: ``APDUError`` if `data` is longer than 65,535 bytes, or `ne` is outside 1...65,536.
     public init(
         cla: UInt8, ins: UInt8, p1: UInt8, p2: UInt8, data: [UInt8] = [], ne: Int? = nil,
@@ -148,7 +154,9 @@ extension CommandAPDU {
 
     /// READ RECORD, the record `number` of the file with short identifier `sfi` (ISO/IEC 7816-4, 11.4.3).
     ///
-    /// - Parameter sfi: 0 to 30; higher bits are dropped.
+    /// - Parameters:
+    ///   - number: the number of the record, from 1.
+    ///   - sfi: 0 to 30; higher bits are dropped.
     public static func readRecord(_ number: UInt8, sfi: UInt8) -> CommandAPDU {
         CommandAPDU(unchecked: (0x00, 0xB2, number, (sfi & 0x1F) << 3 | 0x04), ne: 256)
     }

@@ -7,7 +7,9 @@ public struct CommandChainingLayer: CardChannel {
     private let base: any CardChannel
     private let longestCommand: Int
 
-    /// - Parameter longestCommand: the longest encoded command in bytes.  Commands up to this length pass unchanged.
+    /// - Parameters:
+    ///   - base: the layer or transport below.
+    ///   - longestCommand: the longest encoded command in bytes.  Commands up to this length pass unchanged.
     public init(_ base: any CardChannel, longestCommand: Int) {
         (self.base, self.longestCommand) = (base, longestCommand)
     }

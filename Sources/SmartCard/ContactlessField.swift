@@ -40,7 +40,9 @@ public actor CardReaderField: ContactlessField {
     private let patience: Duration?
     private var card: (any CardConnection)?
 
-    /// - Parameter patience: the longest wait for a card; nil: no limit.
+    /// - Parameters:
+    ///   - reader: the reader whose field is used.
+    ///   - patience: the longest wait for a card; nil: no limit.
     public init(_ reader: any CardReader, patience: Duration? = nil) {
         self.reader = reader
         self.patience = patience

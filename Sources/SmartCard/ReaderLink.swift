@@ -17,7 +17,10 @@ extension CardReader {
 
     /// Opens a link and closes it when `body` returns or throws.
     ///
-    /// - Parameter exclusively: as in ``open(exclusively:)``.
+    /// - Parameters:
+    ///   - exclusively: as in ``open(exclusively:)``.
+    ///   - isolation: the actor on which `body` runs; nil for none.
+    ///   - body: uses the link, and must not keep it.
     public func withLink<Result>(
         exclusively: Bool = false, isolation: isolated (any Actor)? = #isolation,
         _ body: (any ReaderLink) async throws -> Result

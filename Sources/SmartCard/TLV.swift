@@ -218,7 +218,10 @@ extension TLVList: CustomStringConvertible, CustomDebugStringConvertible, Custom
 extension TLVList {
     /// Calls `body` with each object of `bytes` and each object inside them, in byte order.  Allocates nothing.
     ///
-    /// - Parameter body: receives the tag, the range of the value in `bytes`, and the depth of the object.
+    /// - Parameters:
+    ///   - bytes: concatenated BER-TLV objects.
+    ///   - padding: the bytes to skip between objects.
+    ///   - body: receives the tag, the range of the value in `bytes`, and the depth of the object.
     /// - Throws: ``TLVError`` as a list of the same bytes does; `body` has been called for the objects before the
     ///   fault.
     public static func walk(

@@ -84,6 +84,8 @@ public final class PCSCCard: CardConnection {
     /// - Parameters:
     ///   - timeout: the longest wait for other transactions; nil for ``sharingTimeout``.
     ///   - disposition: the state of the card at the end.
+    ///   - isolation: the actor on which `body` runs; nil for none.
+    ///   - body: runs within the transaction.
     /// - Throws: the error of `body`; `CardError`; `CancellationError` if the task is cancelled while it waits to begin.
     public func withTransaction<R>(
         timeout: Duration? = nil, endingWith disposition: CardDisposition = .leave,
@@ -143,7 +145,10 @@ public final class PCSCCard: CardConnection {
 
     /// Connects anew on the same connection, as required after `CardError.Kind.cardReset`.
     ///
-    /// - Parameter initialization: the action on the card: none, a warm reset, or power off and on.
+    /// - Parameters:
+    ///   - sharing: with other programs, or alone.
+    ///   - protocols: the protocols to choose from.
+    ///   - initialization: the action on the card: none, a warm reset, or power off and on.
     public func reconnect(
         sharing: CardSharing = .shared, protocols: CardProtocols = .any, initialization: CardDisposition = .leave
     ) async throws {
@@ -201,7 +206,9 @@ public final class PCSCCard: CardConnection {
 
     /// Sets an attribute of the driver.
     ///
-    /// - Parameter value: 1 to 264 bytes.
+    /// - Parameters:
+    ///   - id: the tag of the attribute (`SCARD_ATTR_…`).
+    ///   - value: 1 to 264 bytes.
     public func setAttribute(_ id: UInt32, to value: [UInt8]) async throws {
         guard value.count <= Int(MAX_BUFFER_SIZE) else { throw CardError(.tooLong, "\(value.count) bytes") }
         try await perform(.attribute) { handle throws(PCSCStatus) in try handle.setAttribute(id, value) }

@@ -46,6 +46,7 @@ public struct PCSCReader: CardReader, Hashable {
     /// wait, at most 10 seconds longer than `sharingTimeout`.
     ///
     /// - Parameters:
+    ///   - sharing: with other programs, alone, or a direct connection without a card.
     ///   - protocols: ignored for a direct connection.
     ///   - sharingTimeout: the longest wait, in steps of at most 50 ms, for a card that another program holds
     ///     exclusively; also the default for calls on the connection.

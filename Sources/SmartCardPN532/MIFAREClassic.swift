@@ -151,7 +151,12 @@ public struct MIFAREClassic: Sendable {
 
     /// Writes the trailer of an open sector: both keys and the access conditions.
     ///
-    /// - Parameter userByte: byte 9, `69` on delivery.
+    /// - Parameters:
+    ///   - sector: the number of the sector, from 0.
+    ///   - keyA: 6 bytes.
+    ///   - keyB: 6 bytes.
+    ///   - conditions: the access conditions of the sector's blocks.
+    ///   - userByte: byte 9, `69` on delivery.
     public func writeTrailer(
         of sector: Int, keyA: [UInt8], keyB: [UInt8], conditions: MIFAREAccessConditions, userByte: UInt8 = 0x69
     ) async throws {

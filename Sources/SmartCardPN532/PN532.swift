@@ -189,8 +189,10 @@ public struct PN532: Sendable {
 
     /// Finds and selects cards of one technology (InListPassiveTarget, 7.3.5).  Earlier selections end.
     ///
-    /// - Parameter most: 1 or 2; other values become the nearest bound.  Two FeliCa cards are told apart by time slots,
-    ///   others by anticollision.
+    /// - Parameters:
+    ///   - technology: the technology and rate to poll for.
+    ///   - most: 1 or 2; other values become the nearest bound.  Two FeliCa cards are told apart by time slots, others
+    ///     by anticollision.
     /// - Returns: the targets; two of them are a collision.
     public func listTargets(_ technology: PollingTechnology, most: Int = 1) async throws -> [PN532Target] {
         let most = UInt8(min(max(most, 1), 2))
@@ -228,7 +230,9 @@ public struct PN532: Sendable {
     /// For an ISO/IEC 14443-4 card, the data is an APDU, and the chip runs the protocol.  For other cards, it is one of
     /// their own commands that the chip knows.
     ///
-    /// - Parameter number: Tg, 1 or 2.
+    /// - Parameters:
+    ///   - data: the bytes to send.
+    ///   - number: Tg, 1 or 2.
     public func exchange(_ data: [UInt8], with number: UInt8) async throws -> [UInt8] {
         var rest = data[...]
         // MI in the target number: more of the command follows.

@@ -18,7 +18,9 @@ public actor PN532Field: ContactlessField {
     /// True if a card was used since the field was switched on.
     private var isUsed = false
 
-    /// - Parameter patience: the longest wait for a card, or for all cards but one to leave; nil: no limit.
+    /// - Parameters:
+    ///   - chip: the chip whose field is used.
+    ///   - patience: the longest wait for a card, or for all cards but one to leave; nil: no limit.
     public init(_ chip: PN532, patience: Duration? = nil) {
         self.chip = chip
         self.patience = patience ?? .seconds(1_000_000_000)

@@ -96,7 +96,9 @@ extension PN532 {
     /// The sequence ends when the task is cancelled, after the current round at the latest, or throws `CardError`; the
     /// field is then off.  Leaving the loop early keeps the field and the card.
     ///
-    /// - Parameter interval: the time from the end of a round to the next, at least 10 ms.
+    /// - Parameters:
+    ///   - technologies: the technologies to poll for, in this order.
+    ///   - interval: the time from the end of a round to the next, at least 10 ms.
     public func polling(
         _ technologies: [PollingTechnology], every interval: Duration = .milliseconds(100)
     ) -> PollingEvents {
@@ -106,6 +108,7 @@ extension PN532 {
     /// Returns the first event of ``polling(_:every:)``: a card, or a collision.
     ///
     /// - Parameters:
+    ///   - technologies: the technologies to poll for, in this order.
     ///   - time: the time to look; at least one round is made.
     ///   - interval: the time from the end of a round to the next, at least 10 ms.
     /// - Returns: nil if no card came in time; the field is then off.

@@ -34,8 +34,10 @@ public final class PrivatePCSCD: Sendable {
 
     /// Starts it; it may not listen yet when this returns.
     ///
-    /// - Parameter log: a file for all messages of pcscd and its drivers, including APDUs; by default only
-    ///   errors are kept, for ``HostError``.
+    /// - Parameters:
+    ///   - hardware: the readers that this pcscd finds.
+    ///   - log: a file for all messages of pcscd and its drivers, including APDUs; by default only errors are kept, for
+    ///     ``HostError``.
     /// - Throws: ``HostError`` if a program is not installed or a namespace is not permitted.
     public init(_ hardware: Hardware, log: String? = nil) throws {
         self.hardware = hardware

@@ -20,9 +20,10 @@ public final class VPCDHost: Sendable {
 
     /// Puts a card into the reader, in place of an earlier one.  A separate thread serves it.
     ///
-    /// - Parameter atr: makes the card the reader as well: this is its answer to reset, and it answers commands of
-    ///   class FF
-    ///   itself.  Without it the answer to reset and the answers to class FF are those of a reader.
+    /// - Parameters:
+    ///   - card: the card that the driver's slot holds.
+    ///   - atr: makes the card the reader as well: this is its answer to reset, and it answers commands of class FF
+    ///     itself.  Without it the answer to reset and the answers to class FF are those of a reader.
     /// - Throws: ``HostError`` if no driver listens on the port within two seconds.
     public func insert(_ card: any VirtualCard, atr: [UInt8]? = nil) throws {
         remove()

@@ -38,8 +38,9 @@ public final class Multicast<Element: Sendable>: Sendable {
 
     /// A multicast whose streams begin with the value that `hold` derives from the last element, unless that is nil.
     ///
-    /// - Parameter hold: called for each element with a lock held, as is the closure it returns; must not use the
-    ///   multicast.
+    /// - Parameters:
+    ///   - buffering: how much a slow stream keeps.
+    ///   - hold: called for each element with a lock held, as is the closure it returns; must not use the multicast.
     public init(
         keeping buffering: Buffering, replaying hold: @escaping @Sendable (Element) -> @Sendable () -> Element?
     ) {

@@ -28,7 +28,10 @@ public final class AESDUKPTDevice: Sendable {
 
     /// Loads an initial key, of 16, 24 or 32 bytes, into a new file.
     ///
-    /// - Parameter initialKeyID: 8 bytes, with which the key serial numbers begin.
+    /// - Parameters:
+    ///   - initialKey: 16, 24 or 32 bytes.
+    ///   - initialKeyID: 8 bytes, with which the key serial numbers begin.
+    ///   - file: a file that does not exist.
     /// - Throws: ``DUKPTError``; ``KeyFileError``, including `exists`.
     public init(loading initialKey: SecretKey, initialKeyID: [UInt8], into file: KeyFile) async throws {
         guard let length = AESKeyLength(byteCount: initialKey.count) else {
@@ -68,8 +71,11 @@ public final class AESDUKPTDevice: Sendable {
     /// Seals card data under the key of the next transaction.  When this returns, the disk has the state after the
     /// transaction, and no longer the one before.
     ///
-    /// - Parameter bound: data to which the envelope is bound, such as the identifier of the read, so that it opens
-    ///   only with the same data.  The envelope does not contain it.
+    /// - Parameters:
+    ///   - data: the card data.
+    ///   - bound: data to which the envelope is bound, such as the identifier of the read, so that it opens only with
+    ///     the same data.  The envelope does not contain it.
+    ///   - options: the usage and length of the keys.
     /// - Throws: ``DUKPTError``, including `exhausted`; ``KeyFileError``, after which the counter is lost and the next
     ///   call uses the next one.
     public func seal(
@@ -133,9 +139,10 @@ public struct AESDUKPTHost: Sendable {
 
     /// Opens an envelope of a device.
     ///
-    /// - Parameter bound: the data to which the device has bound the envelope.
-    /// - Parameter body: receives the card data in storage that is wiped when it returns.  It must not keep the
-    ///   buffer.
+    /// - Parameters:
+    ///   - envelope: the sealed card data.
+    ///   - bound: the data to which the device has bound the envelope.
+    ///   - body: receives the card data in storage that is wiped when it returns.  It must not keep the buffer.
     /// - Throws: ``DUKPTError``; errors of `body`.
     public func open<Result>(
         _ envelope: AESDUKPTEnvelope, boundTo bound: [UInt8] = [], _ body: (UnsafeRawBufferPointer) throws -> Result

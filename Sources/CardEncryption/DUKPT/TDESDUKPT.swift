@@ -184,7 +184,10 @@ public final class TDESDUKPTDevice: Sendable {
 
     /// Loads an initial key of 16 bytes into a new file.
     ///
-    /// - Parameter initialKeyID: 10 bytes: the initial key serial number, whose last 21 bits are ignored.
+    /// - Parameters:
+    ///   - initialKey: 16 bytes.
+    ///   - initialKeyID: 10 bytes: the initial key serial number, whose last 21 bits are ignored.
+    ///   - file: a file that does not exist.
     /// - Throws: ``DUKPTError``; ``KeyFileError``, including `exists`.
     public init(loading initialKey: SecretKey, initialKeyID: [UInt8], into file: KeyFile) async throws {
         guard initialKeyID.count == 10 else { throw DUKPTError.initialKeyIDLength(initialKeyID.count) }
@@ -257,8 +260,9 @@ public struct TDESDUKPTHost: Sendable {
     /// Opens an envelope of a device.  A changed envelope opens to other data, or throws because of its padding: the
     /// sender must not learn which.
     ///
-    /// - Parameter body: receives the card data in storage that is wiped when it returns.  It must not keep the
-    ///   buffer.
+    /// - Parameters:
+    ///   - envelope: the sealed card data.
+    ///   - body: receives the card data in storage that is wiped when it returns.  It must not keep the buffer.
     /// - Throws: ``DUKPTError``; errors of `body`.
     public func open<Result>(
         _ envelope: TDESDUKPTEnvelope, _ body: (UnsafeRawBufferPointer) throws -> Result

@@ -34,7 +34,9 @@ public final class JWEPrivateKey: Sendable {
     ///
     /// The text is not wiped: for keys that tests and services under development have as text.
     ///
-    /// - Parameter algorithm: as in ``JWERecipient/init(jwk:algorithm:)``.
+    /// - Parameters:
+    ///   - text: the JSON text of the JWK.
+    ///   - algorithm: as in ``JWERecipient/init(jwk:algorithm:)``.
     public init(jwk text: some StringProtocol, algorithm: JWEAlgorithm? = nil) throws(JWKError) {
         let jwk = try JWEKey(JWK.object(text.utf8), algorithm: algorithm, isPrivate: true)
         self.algorithm = jwk.algorithm
@@ -150,8 +152,9 @@ public final class JWEPrivateKey: Sendable {
     /// A content key that cannot be recovered is replaced with a random one: the content then fails to open, and the
     /// error does not reveal the difference (RFC 7516, section 11.5).  The time may differ by microseconds.
     ///
-    /// - Parameter body: receives the card data in storage that is wiped when it returns.  It must not keep the
-    ///   buffer.
+    /// - Parameters:
+    ///   - jwe: the sealed card data.
+    ///   - body: receives the card data in storage that is wiped when it returns.  It must not keep the buffer.
     /// - Throws: ``JWEError``; errors of `body`.
     public func open<Result>(
         _ jwe: CompactJWE, _ body: (UnsafeRawBufferPointer) throws -> Result

@@ -16,8 +16,10 @@ public struct JWERecipient: Sendable {
 
     /// Creates a recipient from a JWK (RFC 7517): on P-256, or RSA with at least 2048 bits.
     ///
-    /// - Parameter algorithm: the algorithm to use; nil for the key's `alg`.  If both are present they must agree, and
-    ///   `use` and `key_ops`, if present, must permit it.
+    /// - Parameters:
+    ///   - jwk: the recipient's public key.
+    ///   - algorithm: the algorithm to use; nil for the key's `alg`.  If both are present they must agree, and `use`
+    ///     and `key_ops`, if present, must permit it.
     /// - Throws: ``JWKError``.
     public init(_ jwk: JWK, algorithm: JWEAlgorithm? = nil) throws(JWKError) {
         let jwk = try JWEKey(jwk.members, algorithm: algorithm, isPrivate: false)
@@ -38,7 +40,9 @@ public struct JWERecipient: Sendable {
 
     /// Seals card data to this key, each time with a new content key and a new initialization vector.
     ///
-    /// - Parameter header: further header members; `kid` defaults to the key's.
+    /// - Parameters:
+    ///   - data: the card data.
+    ///   - header: further header members; `kid` defaults to the key's.
     /// - Throws: ``JWEError``.
     public func seal(_ data: ClearCardData, header: JWEHeader = JWEHeader()) throws(JWEError) -> SealedCardData {
         var header = header

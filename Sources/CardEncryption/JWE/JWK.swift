@@ -16,7 +16,9 @@ public struct JWK: Hashable, Sendable {
 
     /// Parses a key that is a member of a JSON object, such as `card_data_key` in the claims of a token.
     ///
-    /// - Parameter json: the whole object as received; no object in it may name a member twice (RFC 7519, section 4).
+    /// - Parameters:
+    ///   - name: the name of the member.
+    ///   - json: the whole object as received; no object in it may name a member twice (RFC 7519, section 4).
     /// - Returns: nil if there is no such member.
     /// - Throws: ``JWKError``, also for a private or symmetric key.
     public init?(member name: String, of json: some Collection<UInt8>) throws(JWKError) {

@@ -21,8 +21,9 @@ public struct KeyFile: Sendable {
 
     /// Creates a reference to a file.
     ///
-    /// - Parameter wrapping: see ``WrappingKey/systemdCredential(_:)``; without it, only the file's mode protects the
-    ///   contents.
+    /// - Parameters:
+    ///   - path: the path of the file, which need not exist yet.
+    ///   - wrapping: see ``WrappingKey/systemdCredential(_:)``; without it, only the file's mode protects the contents.
     public init(_ path: String, wrappedBy wrapping: WrappingKey? = nil) {
         self.path = path
         self.wrapping = wrapping

@@ -58,6 +58,7 @@ public actor OfflinePaymentProcessor: PaymentProcessor {
     ///   - online: charges cards while the payment service is reachable.
     ///   - configuration: the cards that the terminal accepts, and the payments that it may store.
     ///   - psp: receives the stored payments.
+    ///   - pace: the pauses between requests, and the size of a batch.
     /// - Throws: `PaymentCardReaderError.storeAndForwardNotAllowed` if nothing may be stored, and nothing ever was.
     public init(
         _ online: any PaymentProcessor, configuration: ProximityReaderSystem.ValidatedConfiguration,

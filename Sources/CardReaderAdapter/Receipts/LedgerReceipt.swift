@@ -7,7 +7,11 @@ import SmartCard
 extension ReceiptContent {
     /// Creates the receipt of a stored sale from the ledger's data.
     ///
-    /// - Parameter timeZone: the time zone of the place of sale.
+    /// - Parameters:
+    ///   - merchant: the merchant's name and address.
+    ///   - order: the items and totals of the sale.
+    ///   - stored: the ledger's record of the sale.
+    ///   - timeZone: the time zone of the place of sale.
     /// - Throws: `ReceiptError`.
     public init(
         merchant: ReceiptMerchant, order: ReceiptOrder, stored: ProximityReaderSystem.Ledger.Receipt,

@@ -124,6 +124,7 @@ extension CardReaderService {
     /// same time.
     ///
     /// - Parameters:
+    ///   - parameters: the amount, the currency and the data of the intent.
     ///   - onProcessing: called when the payment service has processed the payment, before it is captured.
     ///   - capture: captures the payment on the app's server.  It is not called for a payment that has already
     ///     succeeded, nor for one that was stored and is not uploaded: these are returned as they are.  Its error is

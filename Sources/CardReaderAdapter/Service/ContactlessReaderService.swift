@@ -83,6 +83,7 @@ public actor ContactlessReaderService: CardReaderService {
     ///   - processor: the payment service.
     ///   - configuration: the cards that the terminal accepts, and the issuer of its tokens; its reader is ignored.
     ///     Payments are recorded in `intents` of its folder.
+    ///   - limits: the longest waits for each step.
     ///   - decided: receives decisions for the app's accounting.
     public init(
         processor: any PaymentProcessor, configuration: ProximityReaderSystem.ValidatedConfiguration,

@@ -20,6 +20,9 @@ public struct ReaderSearch: Sendable {
     /// reader becomes the known one when it is connected.
     ///
     /// - Parameters:
+    ///   - configProvider: supplies the token and the location.
+    ///   - discoveryMethod: where to look for readers.
+    ///   - options: the options of the connection; nil for the defaults.
     ///   - skipped: the serials of readers to ignore, such as one that a person has just disconnected.
     ///   - choose: called with each list that contains readers; nil chooses none of them.
     /// - Throws: ``CardReaderServiceError``, also if the chosen reader cannot be connected; `CancellationError`.

@@ -48,8 +48,9 @@ public final class SimulatedReaders: ReaderBackend {
 
     /// Sets the charge of a reader's battery.
     ///
-    /// - Parameter level: from 0 to 1.  Below 0.2 the reader reports a low battery, and above it the end of that
-    ///   state.
+    /// - Parameters:
+    ///   - level: from 0 to 1.  Below 0.2 the reader reports a low battery, and above it the end of that state.
+    ///   - serial: the serial of the reader.
     public func setBattery(_ level: Float, of serial: String) {
         let (reader, link) = change { state in
             for index in state.readers.indices where state.readers[index].serial == serial {

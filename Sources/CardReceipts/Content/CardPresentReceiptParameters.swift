@@ -22,8 +22,14 @@ public struct CardPresentReceiptParameters: Codable, Hashable, Sendable {
 
     /// Creates the receipt data.
     ///
-    /// - Parameter currency: an ISO 4217 code in either case; the currency must have a minor unit.
-    /// - Parameter timeZone: the time zone of the place of sale.
+    /// - Parameters:
+    ///   - type: a sale or a refund.
+    ///   - amount: in the currency's minor unit.
+    ///   - currency: an ISO 4217 code in either case; the currency must have a minor unit.
+    ///   - date: the time of the transaction.
+    ///   - timeZone: the time zone of the place of sale.
+    ///   - cardDetails: the card and the result of the transaction.
+    ///   - orderID: the number of the order; nil if there is none.
     /// - Throws: ``ReceiptError``.
     public init(
         type: TransactionType, amount: UInt, currency: String, date: Date, timeZone: TimeZone = .current,

@@ -18,7 +18,13 @@ public struct ReceiptContent: Codable, Hashable, Sendable {
 
     /// Creates the content of a receipt.
     ///
-    /// - Parameter lineItems: at least one for a sale; a refund may have an amount alone.
+    /// - Parameters:
+    ///   - merchant: the merchant's name and address.
+    ///   - parameters: the amount, the time and the card.
+    ///   - lineItems: at least one for a sale; a refund may have an amount alone.
+    ///   - cartTotals: the totals of the order.
+    ///   - orderNote: a note under the totals; nil for none.
+    ///   - link: a link for the customer, printed as a QR code if that fits; nil for none.
     /// - Throws: ``ReceiptError``.
     public init(
         merchant: ReceiptMerchant, parameters: CardPresentReceiptParameters, lineItems: [ReceiptLineItem] = [],

@@ -38,7 +38,11 @@ extension ReceiptContent {
     /// Creates the receipt of the charge of `intent`.  Its time is that of the payment service's answer,
     /// ``Charge/created``.
     ///
-    /// - Parameter timeZone: the time zone of the place of sale.
+    /// - Parameters:
+    ///   - merchant: the merchant's name and address.
+    ///   - order: the items and totals of the sale.
+    ///   - intent: the payment.
+    ///   - timeZone: the time zone of the place of sale.
     /// - Throws: ``ReceiptError``; ``ReceiptError/missingRequiredField(_:)`` for a charge without a time;
     ///   ``ReceiptError/notPaid`` for an intent that has neither succeeded nor is to be captured.
     public init(
@@ -57,8 +61,12 @@ extension ReceiptContent {
 
     /// Creates the receipt of a charge.
     ///
-    /// - Parameter date: the time of the payment service's answer.
-    /// - Parameter timeZone: the time zone of the place of sale.
+    /// - Parameters:
+    ///   - merchant: the merchant's name and address.
+    ///   - order: the items and totals of the sale.
+    ///   - charge: the charge of the card.
+    ///   - date: the time of the payment service's answer.
+    ///   - timeZone: the time zone of the place of sale.
     /// - Throws: ``ReceiptError``; ``ReceiptError/notPaid`` for a charge that has not succeeded.
     public init(
         merchant: ReceiptMerchant, order: ReceiptOrder, charge: Charge, date: Date, timeZone: TimeZone = .current
@@ -72,7 +80,10 @@ extension ReceiptContent {
     /// ``init(merchant:order:charge:date:timeZone:)``.
     ///
     /// - Parameters:
+    ///   - merchant: the merchant's name and address.
+    ///   - order: the items and totals of the sale.
     ///   - amount: in the currency's minor unit.
+    ///   - currency: an ISO 4217 code in either case.
     ///   - card: the card data in the ledger;
     ///     ``ReceiptDetails/init(_:authorizationResponseCode:transactionStatusInformation:issuerApplicationData:accountType:authorizationCode:)``
     ///     converts the kernel's facts.
@@ -93,9 +104,13 @@ extension ReceiptContent {
 
     /// Creates the receipt of a refund.
     ///
-    /// - Parameter amount: in the currency's minor unit; at most the amount of the charge.
-    /// - Parameter date: the time of the refund.
-    /// - Parameter timeZone: the time zone of the place of sale.
+    /// - Parameters:
+    ///   - merchant: the merchant's name and address.
+    ///   - order: the items and totals of the sale.
+    ///   - charge: the charge that is refunded.
+    ///   - amount: in the currency's minor unit; at most the amount of the charge.
+    ///   - date: the time of the refund.
+    ///   - timeZone: the time zone of the place of sale.
     /// - Throws: ``ReceiptError``; ``ReceiptError/notPaid`` for a charge that has not succeeded.
     public init(
         merchant: ReceiptMerchant, order: ReceiptOrder, refundOf charge: Charge, amount: UInt, date: Date,

@@ -22,8 +22,12 @@ public struct IPPPrinter: ReceiptPrinterService {
 
     /// Creates a printer.
     ///
-    /// - Parameter uri: `ipp://printer.local/ipp/print`, or `ipp://localhost/printers/NAME` for a CUPS queue; `ipps:`
-    ///   for encryption.
+    /// - Parameters:
+    ///   - uri: `ipp://printer.local/ipp/print`, or `ipp://localhost/printers/NAME` for a CUPS queue; `ipps:` for
+    ///     encryption.
+    ///   - language: the language of the receipt.
+    ///   - paper: the size of the paper.
+    ///   - limits: the longest waits for the printer.
     /// - Returns: nil if the text is not such a URI.
     public init?(
         _ uri: String, language: ReceiptLanguage = .english, paper: HTMLRenderer.Paper = .roll,

@@ -8,9 +8,11 @@ public struct CodePage: Hashable, Sendable {
 
     /// Creates a code page.
     ///
-    /// - Parameter number: the number for `ESC t`, from the printer's manual.
-    /// - Parameter upperHalf: the 128 characters from 80 on, with U+FFFD for unassigned bytes.  Control characters
-    ///   count as unassigned.
+    /// - Parameters:
+    ///   - number: the number for `ESC t`, from the printer's manual.
+    ///   - name: the name, such as `CP858`.
+    ///   - upperHalf: the 128 characters from 80 on, with U+FFFD for unassigned bytes.  Control characters count as
+    ///     unassigned.
     public init(number: UInt8, name: String, upperHalf: String) {
         self.init(
             number: number, name: name,

@@ -8,8 +8,10 @@ public struct PDFRenderer: Sendable {
 
     /// Creates a renderer.
     ///
-    /// - Parameter program: WeasyPrint's name, found in PATH, or its path.
-    /// - Parameter limit: the time limit for one document.
+    /// - Parameters:
+    ///   - paper: the size of the paper.
+    ///   - program: WeasyPrint's name, found in PATH, or its path.
+    ///   - limit: the time limit for one document.
     public init(
         paper: HTMLRenderer.Paper = .roll, program: String = "weasyprint", limit: Duration = .seconds(120)
     ) {

@@ -28,7 +28,19 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
 
     /// Creates details from single values.
     ///
-    /// - Parameter authorizationMode: nil to derive it from the response code and the cryptogram.
+    /// - Parameters:
+    ///   - applicationPreferredName: tag 9F12 if the terminal can print it, otherwise tag 50.
+    ///   - dedicatedFileName: tag 84, in hexadecimal digits.
+    ///   - authorizationResponseCode: tag 8A; empty if there is none.
+    ///   - applicationCryptogram: tag 9F26, in hexadecimal digits; empty if there is none.
+    ///   - cryptogramType: the type of the cryptogram; nil without one.
+    ///   - terminalVerificationResults: tag 95, in hexadecimal digits; empty if there are none.
+    ///   - transactionStatusInformation: tag 9B, in hexadecimal digits; empty if there is none.
+    ///   - issuerApplicationData: tag 9F10, in hexadecimal digits; empty if there is none.
+    ///   - accountType: the type of the account; nil if it is not known.
+    ///   - cardholderVerificationMethod: the method that was performed; nil if it is not known.
+    ///   - authorizationCode: tag 89; nil if there is none.
+    ///   - authorizationMode: nil to derive it from the response code and the cryptogram.
     public init(
         applicationPreferredName: String, dedicatedFileName: String, authorizationResponseCode: String = "",
         applicationCryptogram: String = "", cryptogramType: CryptogramType? = nil,
@@ -180,7 +192,9 @@ public enum CardholderVerificationMethod: String, Codable, CaseIterable, Hashabl
     /// consumer device verified the cardholder: `01 00 02` (EMV Contactless Book C-2, 7.5, CVM.1 to CVM.4: above the
     /// reader's CVM required limit).
     ///
-    /// - Parameter readMethod: the way in which the card was read.
+    /// - Parameters:
+    ///   - cvmResults: tag 9F34, 3 bytes.
+    ///   - readMethod: the way in which the card was read.
     /// - Returns: nil if the value is not three bytes long, for the issuer's proprietary methods, and for methods that
     ///   the interface does not support.
     public init?(cvmResults: some Collection<UInt8>, readMethod: CardReadMethod) {

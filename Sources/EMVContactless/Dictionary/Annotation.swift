@@ -29,6 +29,7 @@ public struct Annotation: Sendable {
     /// Annotates `object` and all objects inside it.
     ///
     /// - Parameters:
+    ///   - object: the object to annotate.
     ///   - scope: the scheme of the application that the object comes from.  An Application Template or an FCI that
     ///     names its application overrides it for its contents.
     ///   - template: the tag of the template that contains the object, if there is one.

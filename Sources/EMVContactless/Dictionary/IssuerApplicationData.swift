@@ -19,8 +19,9 @@ public struct IssuerApplicationData: Hashable, Sendable {
 
     /// Parses Issuer Application Data.
     ///
-    /// - Parameter scope: the scheme of the application; for ``DataElement/Scope/common`` the bytes alone determine
-    ///   the layout.
+    /// - Parameters:
+    ///   - bytes: the value of tag 9F10.
+    ///   - scope: the scheme of the application; for ``DataElement/Scope/common`` the bytes alone determine the layout.
     public init(_ bytes: some Collection<UInt8>, scope: DataElement.Scope = .common) {
         self.bytes = Array(bytes)
         layout = Self.layout(self.bytes, scope)

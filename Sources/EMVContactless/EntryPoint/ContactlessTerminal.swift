@@ -47,7 +47,9 @@ public struct ContactlessTerminal: Sendable {
 
     /// Creates a terminal.
     ///
-    /// - Parameter tornTransactions: those of the previous terminal, if a new one is created for each transaction.
+    /// - Parameters:
+    ///   - entryPoint: Entry Point with its configuration and kernels.
+    ///   - tornTransactions: those of the previous terminal, if a new one is created for each transaction.
     public init(_ entryPoint: EntryPoint, tornTransactions: TornTransactions = TornTransactions()) {
         self.entryPoint = entryPoint
         self.tornTransactions = tornTransactions
@@ -74,13 +76,14 @@ public struct ContactlessTerminal: Sendable {
     /// the next exchange or wait; it is then unknown whether the card has counted it.
     ///
     /// - Parameters:
+    ///   - transaction: the amount, the type and the time.
     ///   - field: is left on, with the card in it.
     ///   - layers: wraps the channel between the kernel and the card, such as with a traffic log or a recorder.
+    ///   - authorise: asks the issuer, and returns nil if it cannot be reached.  Called for an outcome that may be
+    ///     restarted; without it such an outcome is the last.
     ///   - exchange: receives a kernel's data for the terminal while the card is present, and returns the data objects
     ///     that the kernel requests, or none; the card waits.  Without it the answer is empty.
     ///   - show: shows a message to the cardholder; called in the order of the messages.
-    ///   - authorise: asks the issuer, and returns nil if it cannot be reached.  Called for an outcome that may be
-    ///     restarted; without it such an outcome is the last.
     /// - Returns: the last outcome; the online request if the card was not presented again for the issuer's answer, or
     ///   if the reader failed after it.
     /// - Throws: `CardError` if the reader fails, or no card is presented, before the issuer has answered;

@@ -104,8 +104,10 @@ public struct EntryPoint: Sendable {
     /// Creates an Entry Point.
     ///
     /// - Parameters:
+    ///   - configuration: the combinations of AID and kernel, and the terminal's data.
     ///   - kernels: the reader's kernels.
     ///   - keys: the trusted certification authority keys.
+    ///   - exceptionFile: the cards to refuse.
     ///   - preferredApplications: the applications that the reader selects before all others of a card, whatever the
     ///     card prefers, in descending order.
     ///   - random: the source of the unpredictable numbers, except for the first, which is the transaction's.  A

@@ -38,7 +38,11 @@ public struct ReceiptFacts: Hashable, Sendable {
     ///   - preferredName: characters of the part of ISO/IEC 8859 that `codeTable` names, at most 16.
     ///   - codeTable: 1 to 10.
     ///   - applicationIdentifier: 5 to 16 bytes.
+    ///   - cryptogramInformationData: tag 9F27; nil without a cryptogram.
     ///   - applicationCryptogram: 8 bytes.
+    ///   - terminalVerificationResults: tag 95; nil if there are none.
+    ///   - cardholderVerification: the method that was performed.
+    ///   - cvmResults: tag 9F34; nil if there are none.
     /// - Returns: nil if an argument is invalid.
     public init?(
         label: String?, preferredName: String? = nil, codeTable: UInt8 = 1, applicationIdentifier: [UInt8],

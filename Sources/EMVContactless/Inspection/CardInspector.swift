@@ -59,7 +59,10 @@ public struct CardInspector: Sendable {
     /// The card's behavior never causes an error: if it leaves or stops answering, ``CardInspection/interruption``
     /// says so.
     ///
-    /// - Parameter onlyDirectory: true to find the applications without reading them.
+    /// - Parameters:
+    ///   - channel: the channel to the card.
+    ///   - onlyDirectory: true to find the applications without reading them.
+    ///   - progress: receives the present step, for a person who waits.
     /// - Throws: `CancellationError`, and errors other than `CardError`.
     public func inspect(
         _ channel: any CardChannel, onlyDirectory: Bool = false, progress: @Sendable (String) -> Void = { _ in }

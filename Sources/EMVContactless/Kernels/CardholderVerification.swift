@@ -52,9 +52,11 @@ public struct CardholderVerification: Hashable, Sendable {
     ///
     /// - Parameters:
     ///   - list: tag 8E; nil if the card does not supply it.
+    ///   - transaction: the amounts, the type and the currency.
     ///   - applicationCurrency: tag 9F42, the currency of the list's amounts; nil if the card does not supply it.
     ///   - terminalType: tag 9F35; without it conditions on cash are not satisfied.
     ///   - capability: the methods that the terminal supports for this transaction.
+    ///   - procedure: the book whose rules apply.
     public init(
         _ list: CVMList?, for transaction: Transaction, applicationCurrency: [UInt8]?, terminalType: UInt8?,
         capability: CVMCapability, procedure: Procedure = .book3

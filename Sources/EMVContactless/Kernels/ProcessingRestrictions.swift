@@ -6,6 +6,7 @@ public enum ProcessingRestrictions {
     /// Performs all checks.
     ///
     /// - Parameters:
+    ///   - transaction: the type and the date.
     ///   - card: the card's values by tag: 9F08, 9F07, 5F28, 5F25 and 5F24 are used.
     ///   - terminal: the terminal's values by tag: 9F09, 9F1A, 9F35 and 9F40 are used.
     public static func check(
@@ -35,8 +36,10 @@ public enum ProcessingRestrictions {
     /// - Parameters:
     ///   - control: tag 9F07; without it a card may be used for everything, with a value of other than two bytes for
     ///     nothing.
+    ///   - transaction: the type and the amounts.
     ///   - isDomestic: true if the issuer's country, tag 5F28, is the terminal's; nil if the card does not supply it:
     ///     then only the kind of terminal counts.
+    ///   - isATM: true if the terminal is a cash dispenser.
     public static func usage(
         _ control: [UInt8]?, _ transaction: Transaction, isDomestic: Bool?, isATM: Bool
     ) -> TerminalVerificationResults {
@@ -58,7 +61,9 @@ public enum ProcessingRestrictions {
 
     /// Checks the application effective date (EMV Book 3, 10.4.3).
     ///
-    /// - Parameter date: tag 5F25; without it the application is effective, with an invalid date it never is.
+    /// - Parameters:
+    ///   - date: tag 5F25; without it the application is effective, with an invalid date it never is.
+    ///   - day: the day of the transaction.
     public static func effectiveDate(_ date: [UInt8]?, on day: CalendarDate) -> TerminalVerificationResults {
         guard let date else { return [] }
         guard let first = CalendarDate(packed: date), first <= day else { return .applicationNotYetEffective }
@@ -67,7 +72,9 @@ public enum ProcessingRestrictions {
 
     /// Checks the application expiration date (EMV Book 3, 10.4.3): the application is valid through that day.
     ///
-    /// - Parameter date: tag 5F24; without it, or with an invalid date, the application has expired.
+    /// - Parameters:
+    ///   - date: tag 5F24; without it, or with an invalid date, the application has expired.
+    ///   - day: the day of the transaction.
     public static func expirationDate(_ date: [UInt8]?, on day: CalendarDate) -> TerminalVerificationResults {
         guard let date, let last = CalendarDate(packed: date), last >= day else { return .expiredApplication }
         return []

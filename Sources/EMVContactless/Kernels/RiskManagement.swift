@@ -6,6 +6,7 @@ public enum TerminalRiskManagement {
     /// - Parameters:
     ///   - amount: the amount of this transaction, in the minor unit of its currency.
     ///   - earlier: the amount of the card's previous approvals in the terminal's log.
+    ///   - limit: the floor limit, in the same unit.
     public static func floorLimit(
         amount: UInt64, earlier: UInt64 = 0, limit: UInt64
     ) -> TerminalVerificationResults {
@@ -37,7 +38,11 @@ public enum TerminalRiskManagement {
 
     /// Selects transactions at random.
     ///
-    /// - Parameter randomNumber: 1 to 99; other values count as the nearest of these.
+    /// - Parameters:
+    ///   - selection: the percentages and the threshold.
+    ///   - amount: the amount, in the minor unit of its currency.
+    ///   - floorLimit: the floor limit, in the same unit.
+    ///   - randomNumber: 1 to 99; other values count as the nearest of these.
     public static func select(
         _ selection: RandomSelection, amount: UInt64, floorLimit: UInt64, randomNumber: Int
     ) -> TerminalVerificationResults {

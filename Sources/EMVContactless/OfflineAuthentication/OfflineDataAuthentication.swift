@@ -60,7 +60,10 @@ public struct OfflineDataAuthentication: Sendable {
 
     /// Performs static data authentication: verifies 93, the issuer's signature of `records` (EMV Book 2, 5.4).
     ///
-    /// - Parameter purpose: the purpose in this transaction.  A signature for the other purpose fails.
+    /// - Parameters:
+    ///   - records: the signed records, in the order in which they were read.
+    ///   - purpose: the purpose in this transaction.  A signature for the other purpose fails.
+    ///   - data: the card's values by tag.
     public func sda(
         of records: StaticDataToBeAuthenticated, for purpose: SignaturePurpose = .offlineApproval,
         data: (TLVTag) -> [UInt8]?

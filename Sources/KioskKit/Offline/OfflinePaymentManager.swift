@@ -27,6 +27,7 @@ public final class OfflinePaymentManager {
     /// Creates a manager.
     ///
     /// - Parameters:
+    ///   - reader: the reader that stores the payments.
     ///   - forwarder: forwards the payments of `reader` on ``syncPendingTransactions()``.
     /// - Throws: `PaymentCardReaderError.storeAndForwardNotAllowed` if nothing may be stored, and nothing ever was.
     public init(reader: PaymentCardReader, forwarder: PaymentForwarder) throws {
@@ -61,9 +62,12 @@ public final class OfflinePaymentManager {
 
     /// Waits for a card, and stores the payment, which is on the disk when this returns.
     ///
-    /// - Parameter attachment: the application's data, such as its order.  The store seals it with the payment, the
-    ///   payment service receives it in the batch, and the outcome returns it.  Apple's interface, and so
-    ///   `readPaymentCard(_:)`, has no attachment.
+    /// - Parameters:
+    ///   - amount: in the currency's major unit.
+    ///   - currency: an ISO 4217 code.
+    ///   - attachment: the application's data, such as its order.  The store seals it with the payment, the payment
+    ///     service receives it in the batch, and the outcome returns it.  Apple's interface, and so
+    ///     `readPaymentCard(_:)`, has no attachment.
     /// - Returns: the result of the read.  Its `id` identifies the payment in the ledger, in the batch, and at the
     ///   payment service.
     /// - Throws: ``TapToPayError/notInitialized``, `PaymentCardReaderSession.ReadError`, `PaymentCardReaderError`.

@@ -120,14 +120,17 @@ public actor PaymentForwarder {
     /// Creates a forwarder.
     ///
     /// - Parameters:
+    ///   - store: the stored payments.
+    ///   - psp: the payment service.
+    ///   - pace: the pauses between requests, and the size of a batch.
     ///   - clock: measures the pauses.
     ///   - chance: returns a random number from 0 to 1.
     ///   - renewCredentials: called once when the payment service does not know this terminal; nil ends ``forward()``
     ///     instead.
-    ///   - decided: receives each decision when it is on the disk: at least once, and again if the program ended
-    ///     before it returned.  Its return acknowledges the outcome (`ProximityReaderSystem.Ledger.outcomes()`).  If
-    ///     only the ledger knows the decision, the result's `id` is the payment's.  With nil the reader of the
-    ///     outcomes acknowledges them.
+    ///   - decided: receives each decision when it is on the disk: at least once, and again if the program ended before
+    ///     it returned.  Its return acknowledges the outcome (`ProximityReaderSystem.Ledger.outcomes()`).  If only the
+    ///     ledger knows the decision, the result's `id` is the payment's.  With nil the reader of the outcomes
+    ///     acknowledges them.
     public init(
         _ store: PaymentCardReaderStore, to psp: any PaymentServiceProvider, pace: Pace = Pace(),
         clock: any Clock<Duration> = ContinuousClock(),

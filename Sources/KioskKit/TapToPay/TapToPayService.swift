@@ -32,6 +32,8 @@ public actor TapToPayService {
     /// Creates a service.
     ///
     /// - Parameters:
+    ///   - psp: the payment service.
+    ///   - reader: the reader.
     ///   - pauses: the pauses before a payment service that did not answer is asked again.
     ///   - reversalPause: the pause after those, between further requests for a reversal.
     ///   - answerTime: the time limit for each answer of the payment service.

@@ -97,9 +97,11 @@ public final class TapTransactions: PaymentProcessing {
 
     /// Creates a source of payments.
     ///
-    /// - Parameter networks: the networks whose cards the merchant accepts.
-    /// - Parameter confirmationTime: the time for which a card that was read waits for
-    ///   ``TapConfirmation/complete(_:)``.  It must exceed the time of the payment service, including all repetitions.
+    /// - Parameters:
+    ///   - service: charges the cards.
+    ///   - networks: the networks whose cards the merchant accepts.
+    ///   - confirmationTime: the time for which a card that was read waits for ``TapConfirmation/complete(_:)``.  It
+    ///     must exceed the time of the payment service, including all repetitions.
     public init(
         _ service: TapToPayService, networks: Set<PaymentNetwork> = Set(PaymentNetwork.allCases),
         confirmationTime: Duration = .seconds(180)

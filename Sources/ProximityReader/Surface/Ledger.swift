@@ -70,6 +70,7 @@ extension ProximityReaderSystem {
         /// ``outcomes()``.
         ///
         /// - Parameters:
+        ///   - answers: the answers by payment.
         ///   - references: the references by the payments' `id`.
         ///   - deletionToken: the payment service's token for the batch, which ``deletionToken()`` then returns.  A
         ///     token of more than 1 MiB is invalid and not kept.
@@ -152,6 +153,7 @@ extension ProximityReaderSystem {
         /// was charged and is reported as not taken, it is charged again.
         ///
         /// - Parameters:
+        ///   - batch: the identifier of the batch.
         ///   - findings: a finding for each of the batch's payments, by its `id`.
         ///   - references: the payment service's references for decided payments, by their `id`.
         ///   - person: the person who found this out and answers for it; not empty.
@@ -176,7 +178,9 @@ extension ProximityReaderSystem {
         /// Keeps a payment out of the next batches, so that a payment that fails repeatedly does not delay the others.
         /// It still counts toward the limits of the store.
         ///
-        /// - Parameter reason: for people; without card data.
+        /// - Parameters:
+        ///   - payment: the identifier of the payment.
+        ///   - reason: for people; without card data.
         /// - Throws: ``PaymentCardReaderStore/StoreError/storeAndForwardResultsNotFound`` for a payment that is not in
         ///   state ``State/stored``.  A payment leaves a batch when the batch is refused and reset, or resolved
         ///   without it.

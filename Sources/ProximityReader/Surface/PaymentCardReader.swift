@@ -92,8 +92,10 @@ public class PaymentCardReader: @unchecked Sendable {
 
     /// Prepares the reader, and reports its progress to a closure.
     ///
-    /// - Parameter updateHandler: receives the progress during this call, and, as long as the session exists, an event
-    ///   when the reader is no longer ready.
+    /// - Parameters:
+    ///   - token: the token that the payment service has signed.
+    ///   - updateHandler: receives the progress during this call, and, as long as the session exists, an event when the
+    ///     reader is no longer ready.
     @available(*, deprecated, message: "Use prepare(using:) and events")
     public func prepare(
         using token: Token, updateHandler: ((UpdateEvent) -> Void)?

@@ -30,7 +30,8 @@ enum CardRequest: Sendable {
         _ = try preferredAIDs()
         guard let units = Self.minorUnits(amount, exponent: currency.exponent ?? 0),
             let transaction = Transaction(
-                kind, amount: units, currency: currency, time: TerminalTime(secondsSince1970: date.timeIntervalSince1970),
+                kind, amount: units, currency: currency,
+                time: TerminalTime(secondsSince1970: date.timeIntervalSince1970),
                 unpredictableNumber: unpredictableNumber, sequenceCounter: sequenceCounter)
         else { throw .invalidAmount }
         return transaction

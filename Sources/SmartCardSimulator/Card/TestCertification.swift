@@ -31,6 +31,7 @@ public struct TestCertification: Sendable {
     /// - Parameters:
     ///   - rid: 5 bytes.
     ///   - accountNumber: digits, 8 to 19.
+    ///   - lengths: the lengths of the moduli and exponents, in bytes.
     ///   - staticDataFormat: 03, or 93 for online authorizations only (EMV Contactless Book C-3).
     ///   - dataAuthenticationCode: 2 bytes.
     /// - Returns: nil if EMV does not permit such lengths, or a key is longer than the one that certifies it.

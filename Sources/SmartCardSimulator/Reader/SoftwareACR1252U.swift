@@ -33,6 +33,7 @@ public final class SoftwareACR1252U: SoftwareReader {
     ///   - firmware: the answer to escape command 18.
     ///   - refusesLongAPDUs: true if commands longer than one CCID message, 512 bytes, fail with bError C3, as
     ///     observed.
+    ///   - faults: the faults that the reader shows.
     public init(
         firmware: String = "ACR1252U_V101.0", refusesLongAPDUs: Bool = false, faults: [SoftwareReaderFault] = []
     ) {

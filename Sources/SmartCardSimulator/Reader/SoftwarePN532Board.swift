@@ -22,7 +22,9 @@ public final class SoftwarePN532Board: Sendable {
 
     private let state: Mutex<State>
 
-    /// - Parameter revision: the revision of the chip's firmware: 06 for 1.6, 04 for 1.4.
+    /// - Parameters:
+    ///   - revision: the revision of the chip's firmware: 06 for 1.6, 04 for 1.4.
+    ///   - faults: the faults that the board shows.
     public init(revision: UInt8 = 0x06, faults: [PN532BoardFault] = []) {
         var state = State(chip: SoftwarePN532(revision: revision, maximumPart: 262))
         state.faults = faults
@@ -64,10 +66,11 @@ public final class SoftwarePN532Board: Sendable {
 
     /// Receives bytes from the host.
     ///
-    /// - Parameter rate: the rate of the host's line, in baud; nil for the chip's rate.  Bytes at another rate are
-    ///   lost.
-    ///   Bytes at a rate that the chip has just been told to use count as its acknowledgment: on a pseudo-terminal the
-    ///   acknowledgment is lost when the host flushes the line, and is indistinguishable from bytes sent later.
+    /// - Parameters:
+    ///   - bytes: the bytes on the board's receive line.
+    ///   - rate: the rate of the host's line, in baud; nil for the chip's rate.  Bytes at another rate are lost. Bytes
+    ///     at a rate that the chip has just been told to use count as its acknowledgment: on a pseudo-terminal the
+    ///     acknowledgment is lost when the host flushes the line, and is indistinguishable from bytes sent later.
     public func receive(_ bytes: [UInt8], rate: Int? = nil) {
         change { state in
             if let rate, !state.understands(rate) { return }

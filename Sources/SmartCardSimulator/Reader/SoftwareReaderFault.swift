@@ -26,7 +26,9 @@ public struct SoftwareReaderFault: Hashable, Sendable {
     /// The count, duration or position that ``Kind/argument`` describes; 0 for kinds without an argument.
     public let argument: Int
 
-    /// - Parameter argument: nil for the default.  Negative values count as 0.
+    /// - Parameters:
+    ///   - kind: the fault.
+    ///   - argument: nil for the default.  Negative values count as 0.
     public init(_ kind: Kind, _ argument: Int? = nil) {
         self.kind = kind
         self.argument = max(argument ?? kind.argument?.usual ?? 0, 0)

@@ -16,7 +16,9 @@ public final class VirtualReader: CardReader {
     private let slot: VirtualSlot
     private let watch: Task<Void, Never>
 
-    /// - Parameter limit: the longest wait for an answer, and for each extension that the reader requests.
+    /// - Parameters:
+    ///   - device: the software reader, which nobody else uses.
+    ///   - limit: the longest wait for an answer, and for each extension that the reader requests.
     public init(_ device: SoftwareACR122U, limit: Duration = .seconds(3)) {
         self.device = device
         identity = ReaderIdentity(

@@ -17,7 +17,9 @@ public struct TraceWriter {
 
     /// Writes to a new file at `path`, which only its owner can read; `-` is standard output.
     ///
-    /// - Parameter replacing: true to permit the replacement of an existing file.
+    /// - Parameters:
+    ///   - path: the path of the file, or `-`.
+    ///   - replacing: true to permit the replacement of an existing file.
     public init(path: String, replacing: Bool = false) throws {
         let file = try TraceFile(writing: path, replacing: replacing)
         try self.init { try file.write($0) }

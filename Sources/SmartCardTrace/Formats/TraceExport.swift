@@ -18,7 +18,10 @@ public struct TraceExport {
 
     /// Writes to a new file at `path`, which only its owner can read; `-` is standard output.
     ///
-    /// - Parameter replacing: true to permit the replacement of an existing file.
+    /// - Parameters:
+    ///   - format: the format to write.
+    ///   - path: the path of the file, or `-`.
+    ///   - replacing: true to permit the replacement of an existing file.
     public init(_ format: ForeignFormat, path: String, replacing: Bool = false) throws(TraceError) {
         guard format.canExport else { throw TraceError(.unknownFormat) }
         let file = try TraceFile(writing: path, replacing: replacing)

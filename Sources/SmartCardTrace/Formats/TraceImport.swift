@@ -22,6 +22,7 @@ public struct TraceImport {
     /// - Parameters:
     ///   - format: the format of the file; nil to detect it by its first bytes.
     ///   - slot: the slot to read, counted from zero in the order in which the file first mentions them.
+    ///   - source: supplies the bytes of the file, piece by piece.
     /// - Throws: ``TraceError`` of reason `unknownFormat`; errors of the source.
     public init(_ format: ForeignFormat? = nil, slot: Int = 0, source: @escaping TraceSource) throws {
         var start: [UInt8] = []

@@ -45,7 +45,9 @@ public struct TracePieces {
     /// True if the trace is cut off, as ``TraceReader/isCutOff``; valid after ``next()`` has returned nil.
     public var isCutOff: Bool { reader.isCutOff }
 
-    /// - Parameter limit: the number of events to read, for a file that is read twice while it grows.
+    /// - Parameters:
+    ///   - reader: reads the trace from its beginning.
+    ///   - limit: the number of events to read, for a file that is read twice while it grows.
     public init(_ reader: TraceReader, limit: Int = .max) {
         self.init(reader, limit: limit, holdingTransactions: false)
     }

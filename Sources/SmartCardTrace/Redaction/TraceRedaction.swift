@@ -50,10 +50,11 @@ public struct TraceRedaction: Sendable {
 
     /// Returns a piece of a trace without secrets (``TracePieces``); see ``redacted(_:)``.
     ///
-    /// - Parameter secrets: the secrets of all pieces.  The items taken out are added to ``TraceSecrets/items``; the
-    ///   event that
-    ///   lists them names all items there.
-    /// - Parameter isFirst: true if this piece gets that event.
+    /// - Parameters:
+    ///   - piece: the piece, in the order of the file.
+    ///   - secrets: the secrets of all pieces.  The items taken out are added to ``TraceSecrets/items``; the event that
+    ///     lists them names all items there.
+    ///   - isFirst: true if this piece gets that event.
     public func redacted(
         _ piece: TracePieces.Piece, knowing secrets: inout TraceSecrets, isFirst: Bool = true
     ) -> Trace {
@@ -79,7 +80,9 @@ public struct TraceRedaction: Sendable {
     /// Returns the items that redaction would still take out of a piece of a trace (``TracePieces``); see
     /// ``findings(in:)``.
     ///
-    /// - Parameter secrets: the secrets of all pieces.
+    /// - Parameters:
+    ///   - piece: the piece, in the order of the file.
+    ///   - secrets: the secrets of all pieces.
     public func findings(
         in piece: TracePieces.Piece, knowing secrets: inout TraceSecrets
     ) -> [Int: Set<TraceEvent.RedactedItem>] {
@@ -162,7 +165,9 @@ public struct TraceRedaction: Sendable {
     /// Returns the events of a piece of a trace with an account number (``TracePieces``); see
     /// ``eventsWithAccountNumbers(in:)``.
     ///
-    /// - Parameter secrets: the secrets of all pieces.
+    /// - Parameters:
+    ///   - piece: the piece, in the order of the file.
+    ///   - secrets: the secrets of all pieces.
     public static func eventsWithAccountNumbers(
         in piece: TracePieces.Piece, knowing secrets: TraceSecrets
     ) -> [Int] {

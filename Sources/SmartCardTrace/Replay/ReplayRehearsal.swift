@@ -4,7 +4,9 @@ extension ReplayReader {
     /// Makes every call of `trace`, in order, to a reader that plays it; returns the place of the first call whose
     /// result differs from the trace, or nil if there is none.
     ///
-    /// - Parameter connections: the connections that are open when the trace begins.
+    /// - Parameters:
+    ///   - trace: the trace to play.
+    ///   - connections: the connections that are open when the trace begins.
     public static func rehearse(
         _ trace: Trace, connections: [(atr: ATR, transmissionProtocol: TransmissionProtocol)] = []
     ) async -> (event: Int, reason: String)? {
