@@ -134,7 +134,7 @@ struct Kiosk: AsyncParsableCommand {
             switch state {
             case .confirmingPayment(let payment, let confirmation):
                 print("  Asking the payment service…")
-                await service.authorise(payment, answering: confirmation)
+                await service.authorize(payment, answering: confirmation)
             case .completed(.approved):
                 print("  Approved")
                 return true

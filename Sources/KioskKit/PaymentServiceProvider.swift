@@ -6,7 +6,7 @@ public import Foundation
 /// Each call that moves money has an idempotency key.  The service must answer a key that it knows as it did the first
 /// time, without acting again.  A call whose answer was lost is then repeated with its key, and nobody pays twice.
 ///
-/// Only ``PaymentServiceError/refused(code:message:)`` and ``PaymentServiceError/notAuthorised(_:)`` mean that a call
+/// Only ``PaymentServiceError/refused(code:message:)`` and ``PaymentServiceError/notAuthorized(_:)`` mean that a call
 /// had no effect.  After any other error, of whatever type, the call may have been carried out.
 public protocol PaymentServiceProvider: Sendable {
     /// Returns a token for the reader: a JSON Web Token.
@@ -162,7 +162,7 @@ public struct BatchResult: Sendable, Hashable {
 
 /// The reason for which a payment service has not decided, or its decision is unknown.
 ///
-/// ``refused(code:message:)`` concerns the request.  ``notAuthorised(_:)`` and ``unavailable(_:)`` concern its sender,
+/// ``refused(code:message:)`` concerns the request.  ``notAuthorized(_:)`` and ``unavailable(_:)`` concern its sender,
 /// and say nothing about a payment.
 public enum PaymentServiceError: Error, Hashable, Sendable {
     /// The call may have been carried out.  Repeat it with its key.
@@ -170,7 +170,7 @@ public enum PaymentServiceError: Error, Hashable, Sendable {
     /// The call had no effect, and will have none if it is repeated.
     case refused(code: String, message: String)
     /// The service did not look at the call: it does not know the sender, or no longer.
-    case notAuthorised(String)
+    case notAuthorized(String)
     /// The service accepts nothing from this merchant for now.
     case unavailable(String)
     /// The request is larger than the service accepts.
@@ -188,7 +188,7 @@ public enum PaymentServiceError: Error, Hashable, Sendable {
         let reason = "status \(httpStatus)\(message.map { ", \($0)" } ?? "")"
         self =
             switch httpStatus {
-            case 401, 403, 407: .notAuthorised(reason)
+            case 401, 403, 407: .notAuthorized(reason)
             case 404, 429: .unavailable(reason)
             case 413: .tooLarge(reason)
             // Timeout, conflict, too early: these say nothing about the calls before this one.
@@ -205,7 +205,7 @@ extension PaymentServiceError: LocalizedError, CustomStringConvertible {
         case .noAnswer(let reason): "The payment service did not answer: \(reason). Ask again, with the same key."
         case .refused(let code, let message):
             "The payment service refused the call (\(code)): \(message) It did nothing: correct what it says, and try again."
-        case .notAuthorised(let reason):
+        case .notAuthorized(let reason):
             "The payment service does not know this terminal, or no longer: \(reason). Renew its credentials."
         case .unavailable(let reason):
             "The payment service takes nothing from this merchant for now: \(reason). Ask it why, and try again later."

@@ -85,7 +85,7 @@ public final class PaymentViewModel {
             } onCancel: {
                 read.cancel()
             }
-            result = try await service.authorise(card, amount: amount, currency: currency)
+            result = try await service.authorize(card, amount: amount, currency: currency)
         } catch PaymentCardReaderSession.ReadError.readCancelled {
             // People need no message about their own cancellation.
         } catch {

@@ -132,7 +132,7 @@ private final class ServedCard: Sendable {
         var bytes: [UInt8] = []
         var buffer = [UInt8](repeating: 0, count: count)
         while bytes.count < count {
-            // The driver sends a length and then the bytes: it waits for an acknowledgement in between, and the kernel
+            // The driver sends a length and then the bytes: it waits for an acknowledgment in between, and the kernel
             // would let it wait 40 ms.  The option wears off, so it is set each time.
             var one: Int32 = 1
             setsockopt(descriptor, Int32(IPPROTO_TCP), TCP_QUICKACK, &one, socklen_t(MemoryLayout<Int32>.size))

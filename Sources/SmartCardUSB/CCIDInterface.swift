@@ -42,7 +42,7 @@ final class CCIDInterface: Sendable {
             deviceTurn: quirks.contains(.oneInterfaceAtATime) ? deviceTurn : nil)
         do {
             await pipe.drain()
-            try await resynchronise(pipe)
+            try await resynchronize(pipe)
             if quirks.contains(.looksAfterPowerOff) { try await startLooking(pipe) }
         } catch {
             await link.close()
@@ -54,17 +54,17 @@ final class CCIDInterface: Sendable {
     }
 
     /// Requests the slot status until an answer matches its request.
-    private static func resynchronise(_ pipe: CCIDPipe) async throws {
+    private static func resynchronize(_ pipe: CCIDPipe) async throws {
         let timeout =
             pipe.quirks.contains(.slowStart)
-            ? pipe.timeouts.slowResynchronisation : pipe.timeouts.resynchronisation
+            ? pipe.timeouts.slowResynchronization : pipe.timeouts.resynchronization
         for attempt in 1... {
             do {
                 _ = try await pipe.perform(CCIDCommand(.getSlotStatus), timeout: timeout)
                 return
             } catch let error as CardError
                 where [.readerTimeout, .malformedAnswer].contains(error.kind)
-                && attempt < pipe.timeouts.resynchronisations
+                && attempt < pipe.timeouts.resynchronizations
             {
                 continue
             }
@@ -117,7 +117,7 @@ final class CCIDInterface: Sendable {
         if let ending = ending.withLock({ $0 }), ending.kind == .readerTimeout { return ending }
         guard error.kind == .readerTimeout else { return error }
         do {
-            try await Self.resynchronise(pipe)
+            try await Self.resynchronize(pipe)
         } catch let silence as CardError where silence.kind == .readerTimeout {
             guard end(error) else { return error }
             let end = await readerHangs?() ?? error

@@ -13,10 +13,10 @@ struct CCIDTimeouts: Sendable {
     var escape = Duration.seconds(30)
     var abort = Duration.seconds(2)
     var drain = Duration.milliseconds(20)
-    /// The first slot status, and that of a slow starter; repeated ``resynchronisations`` times.
-    var resynchronisation = Duration.milliseconds(200)
-    var slowResynchronisation = Duration.seconds(1)
-    var resynchronisations = 3
+    /// The first slot status, and that of a slow starter; repeated ``resynchronizations`` times.
+    var resynchronization = Duration.milliseconds(200)
+    var slowResynchronization = Duration.seconds(1)
+    var resynchronizations = 3
     /// The time that a reader's new search for cards takes, and the number of times it is started.
     var firstLook = Duration.seconds(1)
     var firstLooks = 10

@@ -243,7 +243,7 @@ struct AESDUKPTTests {
                 (
                     count,
                     .init(
-                        dataKeyUsage: $0, keyLength: length, initialisationVector: length == .bits128 ? .zero : .random)
+                        dataKeyUsage: $0, keyLength: length, initializationVector: length == .bits128 ? .zero : .random)
                 )
             }
         }
@@ -260,8 +260,8 @@ struct AESDUKPTTests {
             #expect(envelope.keySerialNumber.description == Self.identifier + "0000000\(counter)")
             #expect(envelope.dataKeyUsage == options.dataKeyUsage && envelope.keyLength == options.keyLength)
             #expect(
-                (envelope.initialisationVector == [UInt8](repeating: 0, count: 16))
-                    == (options.initialisationVector == .zero))
+                (envelope.initializationVector == [UInt8](repeating: 0, count: 16))
+                    == (options.initializationVector == .zero))
             #expect(try host.open(envelope) { Array($0) } == testRecord)
         }
     }

@@ -109,7 +109,7 @@ struct JWETests {
         #expect(jwe.header == JWEHeader(keyID: "k", type: "t", contentType: "c", fields: ["sid": "1"]))
         // A new content key and a new vector each time.
         let (_, again) = try sealed(algorithm)
-        #expect(again.ciphertext != jwe.ciphertext && again.initialisationVector != jwe.initialisationVector)
+        #expect(again.ciphertext != jwe.ciphertext && again.initializationVector != jwe.initializationVector)
     }
 
     /// Header, key, vector, content and tag: nothing can be changed, and every failure of a key looks like the others.
@@ -234,7 +234,7 @@ struct JWETests {
             text(#"{"alg":"ECDH-ES+A256KW","enc":"A256GCM",\#(epk)}"#),
             JWEError(.length(0, due: 40), in: .encryptedKey)
         ),
-        (good.replacing(".\(iv).", with: ".AAAA."), JWEError(.length(3, due: 12), in: .initialisationVector)),
+        (good.replacing(".\(iv).", with: ".AAAA."), JWEError(.length(3, due: 12), in: .initializationVector)),
         (String(repeating: "A", count: 1 << 18 + 1), JWEError(.tooLong(1 << 18 + 1))),
     ]
 

@@ -101,7 +101,7 @@ struct TDESDUKPTTests {
             expected += data.hex + "\n"
             let options = TDESDUKPTDevice.Options(
                 dataKeyVariant: length.isMultiple(of: 2) ? .response : .request,
-                initialisationVector: length.isMultiple(of: 3) ? .random : .zero)
+                initializationVector: length.isMultiple(of: 3) ? .random : .zero)
             let sealed = try await device.seal(ClearCardData(data), options: options)
             guard case .tdesDUKPT(let envelope) = sealed else {
                 Issue.record("not TDES DUKPT")
@@ -109,8 +109,8 @@ struct TDESDUKPTTests {
             }
             // It says how it was sealed.
             #expect(envelope.dataKeyVariant == options.dataKeyVariant)
-            let isZero = envelope.initialisationVector == [UInt8](repeating: 0, count: 8)
-            #expect(isZero == (options.initialisationVector == .zero))
+            let isZero = envelope.initializationVector == [UInt8](repeating: 0, count: 8)
+            #expect(isZero == (options.initializationVector == .zero))
             #expect(try host.open(envelope) { Array($0) } == data)
             texts.append(sealed.description)
         }

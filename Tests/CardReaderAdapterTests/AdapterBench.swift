@@ -67,7 +67,7 @@ struct AdapterBench {
 
 /// A shop, which counts what it is asked.
 final class Shop: CardReaderConfigProvider {
-    enum Behaviour: Sendable {
+    enum Behavior: Sendable {
         case answers
         case fails(any Error)
         /// Says it again, and then the opposite.
@@ -75,24 +75,24 @@ final class Shop: CardReaderConfigProvider {
         case silent
     }
 
-    private let state = Mutex((tokens: 0, token: Behaviour.answers, location: Behaviour.answers))
+    private let state = Mutex((tokens: 0, token: Behavior.answers, location: Behavior.answers))
     private let pending = Mutex<(@Sendable () -> Void)?>(nil)
 
     var tokens: Int { state.withLock { $0.tokens } }
-    func set(token: Behaviour = .answers, location: Behaviour = .answers) {
+    func set(token: Behavior = .answers, location: Behavior = .answers) {
         state.withLock { ($0.token, $0.location) = (token, location) }
     }
 
-    /// Gives the token that ``Behaviour/silent`` kept back.
+    /// Gives the token that ``Behavior/silent`` kept back.
     func answerLate() { pending.withLock { $0 }?() }
     var isAsked: Bool { pending.withLock { $0 != nil } }
 
     func fetchToken(completion: @escaping @Sendable (Result<String, any Error>) -> Void) {
-        let (number, behaviour) = state.withLock { state in
+        let (number, behavior) = state.withLock { state in
             state.tokens += 1
             return (state.tokens, state.token)
         }
-        answer("token-\(number)", behaviour, completion)
+        answer("token-\(number)", behavior, completion)
     }
 
     func fetchDefaultLocationID(completion: @escaping @Sendable (Result<String, any Error>) -> Void) {
@@ -100,9 +100,9 @@ final class Shop: CardReaderConfigProvider {
     }
 
     private func answer(
-        _ text: String, _ behaviour: Behaviour, _ completion: @escaping @Sendable (Result<String, any Error>) -> Void
+        _ text: String, _ behavior: Behavior, _ completion: @escaping @Sendable (Result<String, any Error>) -> Void
     ) {
-        switch behaviour {
+        switch behavior {
         case .answers: completion(.success(text))
         case .fails(let error): completion(.failure(error))
         case .answersTwice:

@@ -317,15 +317,15 @@ import Testing
     @Test(
         "A13: what the shop fails with is the connection's error",
         arguments: [
-            (Shop.Behaviour.fails(ShopClosed()), Shop.Behaviour.answers, "unexpectedSDKError"),
+            (Shop.Behavior.fails(ShopClosed()), Shop.Behavior.answers, "unexpectedSDKError"),
             (.answers, .fails(CardReaderConfigError.invalidPostalCode), "invalidPostalCode"),
             (
                 .answers, .fails(CardReaderConfigError.incompleteStoreAddress(adminUrl: nil)),
                 "incompleteStoreAddress(adminUrl: nil)"
             ),
             (.silent, .answers, "requestTimedOut"), (.answers, .silent, "requestTimedOut"),
-        ] as [(Shop.Behaviour, Shop.Behaviour, String)], Surface.allCases)
-    func a13Errors(_ row: (Shop.Behaviour, Shop.Behaviour, String), _ surface: Surface) async throws {
+        ] as [(Shop.Behavior, Shop.Behavior, String)], Surface.allCases)
+    func a13Errors(_ row: (Shop.Behavior, Shop.Behavior, String), _ surface: Surface) async throws {
         let (token, location, error) = row
         var limits = ContactlessReaderService.TimeLimits()
         #expect(limits.token == .seconds(60))

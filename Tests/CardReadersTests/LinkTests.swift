@@ -18,8 +18,8 @@ import Testing
         let socket = PCSCSocket.folder + "/link-\(UUID().uuidString.prefix(8)).comm"
         PCSCSocket.point(to: socket)
         let parameter = Parameter()
-        var behaviour = FakePCSCD.Behaviour()
-        behaviour.transmit = { _, command in
+        var behavior = FakePCSCD.Behavior()
+        behavior.transmit = { _, command in
             switch (command[0], command[2], command.dropFirst(5).first) {
             case (0xFF, 0x48, _): .data(Array("ACR122U216".utf8))
             case (0xFF, 0x50, _): .data([0x90, parameter.value.withLock { $0 }])
@@ -39,7 +39,7 @@ import Testing
             }
         }
         return (
-            try FakePCSCD(path: socket, readers: [.init(Self.name)], behaviour: behaviour), PCSCReader(name: Self.name)
+            try FakePCSCD(path: socket, readers: [.init(Self.name)], behavior: behavior), PCSCReader(name: Self.name)
         )
     }
 
@@ -65,14 +65,14 @@ import Testing
     func escape() async throws {
         let socket = PCSCSocket.folder + "/link-\(UUID().uuidString.prefix(8)).comm"
         PCSCSocket.point(to: socket)
-        var behaviour = FakePCSCD.Behaviour()
+        var behavior = FakePCSCD.Behavior()
         // Whether a driver takes other commands is asked once for each reader: this one is not that of the other tests.
         let name = "ACS ACR122U PICC Interface 07 00"
-        behaviour.transmit = { _, _ in .status(0x8010_0016) }
-        behaviour.control = { code, _ in
+        behavior.transmit = { _, _ in .status(0x8010_0016) }
+        behavior.control = { code, _ in
             code == 0x4200_0001 ? .data(Array("ACR122U216".utf8)) : .status(0x8010_0016)
         }
-        let pcscd = try FakePCSCD(path: socket, readers: [.init(name)], behaviour: behaviour)
+        let pcscd = try FakePCSCD(path: socket, readers: [.init(name)], behavior: behavior)
         defer { pcscd.stop() }
         let link = try await PCSCReader(name: name).open(exclusively: false)
         for _ in 0..<3 { #expect(try await link.transmit([0xFF, 0x00, 0x48, 0x00, 0x00]).count == 10) }
@@ -88,15 +88,15 @@ import Testing
         let socket = PCSCSocket.folder + "/link-\(UUID().uuidString.prefix(8)).comm"
         PCSCSocket.point(to: socket)
         let commands = Parameter()
-        var behaviour = FakePCSCD.Behaviour()
-        behaviour.transmit = { _, _ in
+        var behavior = FakePCSCD.Behavior()
+        behavior.transmit = { _, _ in
             let isOver = commands.value.withLock { count in
                 count &+= 1
                 return count == 2
             }
             return isOver ? .status(status) : .data(Array("ACR122U216".utf8))
         }
-        let pcscd = try FakePCSCD(path: socket, readers: [.init(Self.name)], behaviour: behaviour)
+        let pcscd = try FakePCSCD(path: socket, readers: [.init(Self.name)], behavior: behavior)
         defer { pcscd.stop() }
         let link = try await PCSCReader(name: Self.name).open(exclusively: true)
         for _ in 0..<3 { #expect(try await link.transmit([0xFF, 0x00, 0x48, 0x00, 0x00]).count == 10) }

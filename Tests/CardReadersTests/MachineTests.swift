@@ -14,13 +14,13 @@ import USBTestSupport
 @Suite(.pcscExclusive, .timeLimit(.minutes(2))) struct MachineTests {
     /// SCARD_ATTR_CHANNEL_ID of a reader on USB, 0020 and bus and address (PC/SC part 3, 3.1.2); of none that is `nil`.
     private func pcscd(_ readers: [String], address: UInt8?, in folder: URL) throws -> FakePCSCD {
-        var behaviour = FakePCSCD.Behaviour()
-        behaviour.attribute = { id in
+        var behavior = FakePCSCD.Behavior()
+        behavior.attribute = { id in
             guard id == 0x0002_0110, let address else { return .status(0x8010_001F) }
             return .data([address, 0x01, 0x20, 0x00])
         }
         return try FakePCSCD(
-            path: folder.appending(path: "pcscd.comm").path, readers: readers.map { .init($0) }, behaviour: behaviour)
+            path: folder.appending(path: "pcscd.comm").path, readers: readers.map { .init($0) }, behavior: behavior)
     }
 
     private func folder() throws -> URL {
@@ -117,12 +117,12 @@ import USBTestSupport
     func held() async throws {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }
-        var behaviour = FakePCSCD.Behaviour()
+        var behavior = FakePCSCD.Behavior()
         // SCARD_E_SHARING_VIOLATION
-        behaviour.connect = { _, _, _ in .status(0x8010_000B) }
+        behavior.connect = { _, _, _ in .status(0x8010_000B) }
         let pcscd = try FakePCSCD(
             path: folder.appending(path: "pcscd.comm").path,
-            readers: ["First Reader 00 00", "Second Reader 01 00"].map { .init($0) }, behaviour: behaviour)
+            readers: ["First Reader 00 00", "Second Reader 01 00"].map { .init($0) }, behavior: behavior)
         defer { pcscd.stop() }
         let readers = try await Machine(usb: USBReaders(on: SoftwareUSBBus(SoftwareACR122U()))).readers()
         #expect(readers.map(\.name) == ["First Reader", "Second Reader", "ACS ACR122U PICC Interface"])
@@ -167,7 +167,7 @@ import USBTestSupport
         let pcscd = try pcscd(["Built-in Contact Reader 00 00"], address: 2, in: folder)
         // The first one that is asked is the built-in one.
         let addresses = Mutex<[UInt8]>([2, 9])
-        pcscd.behaviour.attribute = { id in
+        pcscd.behavior.attribute = { id in
             guard id == 0x0002_0110 else { return .status(0x8010_001F) }
             return .data([addresses.withLock { $0.count > 1 ? $0.removeLast() : $0[0] }, 0x01, 0x20, 0x00])
         }
@@ -215,9 +215,9 @@ import USBTestSupport
     func silent() async throws {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }
-        var behaviour = FakePCSCD.Behaviour()
-        behaviour.welcome = .silence
-        let pcscd = try FakePCSCD(path: folder.appending(path: "pcscd.comm").path, behaviour: behaviour)
+        var behavior = FakePCSCD.Behavior()
+        behavior.welcome = .silence
+        let pcscd = try FakePCSCD(path: folder.appending(path: "pcscd.comm").path, behavior: behavior)
         defer { pcscd.stop() }
         let start = ContinuousClock.now
         let listing = await Machine(usb: USBReaders(on: SoftwareUSBBus(SoftwareACR122U()))).look()

@@ -50,14 +50,14 @@ import USBTestSupport
             let socket = PCSCSocket.folder + "/restoring-\(UUID().uuidString.prefix(8)).comm"
             PCSCSocket.point(to: socket)
             let values = Values()
-            var behaviour = FakePCSCD.Behaviour()
+            var behavior = FakePCSCD.Behavior()
             // IOCTL_CCID_ESCAPE is SCARD_CTL_CODE(1), 42000001 (libccid, ccid_ifdhandler.h).
-            behaviour.control = { code, command in
+            behavior.control = { code, command in
                 code == 0x4200_0001 ? .data(values.escape(command)) : .status(0x8010_0016)
             }
-            behaviour.transmit = { _, command in .data(values.pseudoAPDU(command)) }
+            behavior.transmit = { _, command in .data(values.pseudoAPDU(command)) }
             let name = change.isACR122U ? "ACS ACR122U PICC Interface 00 00" : "ACS ACR1252 Dual Reader PICC 00 00"
-            let pcscd = try FakePCSCD(path: socket, readers: [.init(name)], behaviour: behaviour)
+            let pcscd = try FakePCSCD(path: socket, readers: [.init(name)], behavior: behavior)
             return (try #require(try await Machine(.pcsc).readers().first), pcscd)
         }
     }

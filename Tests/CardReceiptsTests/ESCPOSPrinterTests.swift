@@ -43,10 +43,10 @@ extension ESCPOSPrinter.Limits {
     @Test("a receipt goes to port 9100 and to a device, whole and once", arguments: ESCPOSPrinter.Answers.allCases)
     func prints(_ answers: ESCPOSPrinter.Answers) async throws {
         let content = try Sample.full()
-        let behaviour = FakePrinter.Behaviour(
+        let behavior = FakePrinter.Behavior(
             status: answers == .none ? nil : [1: 0x12, 2: 0x12, 3: 0x12, 4: 0x12],
             paperSensor: answers == .all ? 0x00 : nil, noise: [0x11, 0x13])
-        let remote = FakePrinter(behaviour), local = FakePrinter(behaviour)
+        let remote = FakePrinter(behavior), local = FakePrinter(behavior)
         let port = try FakePort(remote), device = try FakeDevice(local)
         let services = [
             Self.printer(port, answers: answers),
@@ -218,10 +218,10 @@ extension ESCPOSPrinter.Limits {
     func b9Cancelled(_ place: Int) async throws {
         let content = try Self.long()
         // It does not answer; it does not read on; it does not say that it has printed.
-        let behaviour = [
-            FakePrinter.Behaviour(status: nil), .init(stopsReadingAfter: 3000), .init(paperSensor: nil),
+        let behavior = [
+            FakePrinter.Behavior(status: nil), .init(stopsReadingAfter: 3000), .init(paperSensor: nil),
         ][place]
-        let printer = FakePrinter(behaviour)
+        let printer = FakePrinter(behavior)
         let port = try FakePort(printer)
         let limits = ESCPOSPrinter.Limits(
             opening: .seconds(600), answer: .seconds(600), progress: .seconds(600), printing: .seconds(600))
@@ -250,7 +250,7 @@ extension ESCPOSPrinter.Limits {
 
 /// A printer on a bus of software.
 private final class FakeUSBPrinter: USBBus, USBLink, Sendable {
-    struct Behaviour: Sendable {
+    struct Behavior: Sendable {
         var opening: USBError.Obstacle?
         /// What a transfer to it ends with, from this byte on.
         var failure: (after: Int, status: USBStatus)?
@@ -276,10 +276,10 @@ private final class FakeUSBPrinter: USBBus, USBLink, Sendable {
                 ], extra: []),
         ])
 
-    private let behaviour: Behaviour
+    private let behavior: Behavior
     private let state = Mutex(State())
 
-    init(_ behaviour: Behaviour = Behaviour()) { self.behaviour = behaviour }
+    init(_ behavior: Behavior = Behavior()) { self.behavior = behavior }
 
     var received: [UInt8] { state.withLock { $0.received } }
     var isClosed: Bool { state.withLock { $0.isClosed } }
@@ -289,7 +289,7 @@ private final class FakeUSBPrinter: USBBus, USBLink, Sendable {
     func changes() -> AsyncStream<Void> { AsyncStream { $0.finish() } }
 
     func open(_ device: USBDevice, interface: UInt8) async throws(USBError) -> any USBLink {
-        if let obstacle = behaviour.opening { throw USBError(obstacle, .other) }
+        if let obstacle = behavior.opening { throw USBError(obstacle, .other) }
         state.withLock { ($0.isClosed, $0.opened) = (false, $0.opened + [interface]) }
         return self
     }
@@ -297,10 +297,10 @@ private final class FakeUSBPrinter: USBBus, USBLink, Sendable {
     func write(_ bytes: [UInt8], to endpoint: UInt8, timeout: Duration, _ completion: @escaping Completion) {
         let failure: USBStatus? = state.withLock { state in
             switch Array(bytes.prefix(2)) {
-            case [0x10, 0x04] where bytes.count == 3: state.outgoing += behaviour.answers ? [0x12] : []
-            case [0x1D, 0x72] where bytes.count == 3: state.outgoing += behaviour.answers ? [0x00] : []
+            case [0x10, 0x04] where bytes.count == 3: state.outgoing += behavior.answers ? [0x12] : []
+            case [0x1D, 0x72] where bytes.count == 3: state.outgoing += behavior.answers ? [0x00] : []
             default:
-                if let failure = behaviour.failure, state.received.count >= failure.after { return failure.status }
+                if let failure = behavior.failure, state.received.count >= failure.after { return failure.status }
                 state.received += bytes
             }
             return nil

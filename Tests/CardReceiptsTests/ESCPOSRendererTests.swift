@@ -213,7 +213,7 @@ import Testing
                 let text = String(decoding: code, as: UTF8.self)
                 #expect(Array(text.utf8) == code && text.unicodeScalars.allSatisfy(\.isPrintable), "\(code.hex)")
             }
-            // As many initialisations, cuts and drawer pulses as in any receipt.
+            // As many initializations, cuts and drawer pulses as in any receipt.
             #expect(try Self.commands(in: content) == harmless)
         }
     }

@@ -4,7 +4,7 @@ import Synchronization
 
 /// A receipt printer of software at the other end of a descriptor: it keeps what it is sent, and answers as it is told.
 final class FakePrinter: Sendable {
-    struct Behaviour: Sendable {
+    struct Behavior: Sendable {
         /// What DLE EOT 1 to 4 are answered with; none: it is silent.
         var status: [UInt8: UInt8]? = [1: 0x12, 2: 0x12, 3: 0x12, 4: 0x12]
         /// What they are answered with once it has got so many bytes.
@@ -24,10 +24,10 @@ final class FakePrinter: Sendable {
         var questions = 0
     }
 
-    private let behaviour: Behaviour
+    private let behavior: Behavior
     private let state = Mutex(State())
 
-    init(_ behaviour: Behaviour = Behaviour()) { self.behaviour = behaviour }
+    init(_ behavior: Behavior = Behavior()) { self.behavior = behavior }
 
     /// What there was to print, without the questions.
     var received: [UInt8] { state.withLock { $0.received } }
@@ -37,7 +37,7 @@ final class FakePrinter: Sendable {
     func serve(_ descriptor: Int32) {
         var pending: [UInt8] = []
         while true {
-            let limit = behaviour.stopsReadingAfter.map { $0 - received.count } ?? 4096
+            let limit = behavior.stopsReadingAfter.map { $0 - received.count } ?? 4096
             guard limit > 0 else { return }
             var buffer = [UInt8](repeating: 0, count: min(limit, 4096))
             let count = read(descriptor, &buffer, buffer.count)
@@ -56,16 +56,16 @@ final class FakePrinter: Sendable {
                     pending.removeFirst()
                 }
             }
-            if let last = behaviour.leavesAfter, received.count >= last { return }
+            if let last = behavior.leavesAfter, received.count >= last { return }
         }
     }
 
     private func answer(_ number: UInt8, isRealTime: Bool, _ descriptor: Int32) {
         state.withLock { $0.questions += 1 }
-        var status = behaviour.status
-        if let after = behaviour.statusAfter, received.count >= after.count { status = after.status }
-        guard let answer = isRealTime ? status?[number] : behaviour.paperSensor else { return }
-        let bytes = behaviour.noise + [answer]
+        var status = behavior.status
+        if let after = behavior.statusAfter, received.count >= after.count { status = after.status }
+        guard let answer = isRealTime ? status?[number] : behavior.paperSensor else { return }
+        let bytes = behavior.noise + [answer]
         _ = write(descriptor, bytes, bytes.count)
     }
 }

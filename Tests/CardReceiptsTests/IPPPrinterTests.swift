@@ -86,7 +86,7 @@ struct IPPPrinterTests {
             let text = try String(contentsOf: printer.document, encoding: .utf8)
             #expect(text == TextRenderer(columns: 48).render(ReceiptDocument(try Sample.content())))
         } else {
-            // PWG 5102.4, 4.3: the synchronisation word, and the header's first field.
+            // PWG 5102.4, 4.3: the synchronization word, and the header's first field.
             let bytes = Array(try Data(contentsOf: printer.document).prefix(13))
             #expect(String(decoding: bytes, as: UTF8.self) == "RaS2PwgRaster")
         }

@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test("B1: who authorised is told by the response code, and else by the cryptogram")
+    @Test("B1: who authorized is told by the response code, and else by the cryptogram")
     func authorizationMode() {
         // EMV Book 3, table 15: the type of cryptogram in bits 8 and 7 of 9F27.
         let types = [0x00, 0x40, 0x80, 0xC0, 0xBF].map { CryptogramType(cryptogramInformationData: $0) }

@@ -120,14 +120,14 @@ import Testing
 
     @Test func theIssuerIsAskedAndTheCardToldWhatItSaid() async throws {
         let issuer = OnlineResponse(
-            authorisationResponseCode: Array("00".utf8), issuerAuthenticationData: [0xAA, 0xBB, 0xCC, 0xDD])
+            authorizationResponseCode: Array("00".utf8), issuerAuthenticationData: [0xAA, 0xBB, 0xCC, 0xDD])
         let field = ScriptedField([
             .card([Self.directory, Self.fci, .response("03 90 00")]), .card([Self.fci, .response("01 90 00")]),
         ])
         let asked = Mutex<[FinalOutcome]>([])
         let report = try await terminal().perform(
             purchase(1), in: field,
-            authorise: { outcome in
+            authorize: { outcome in
                 asked.withLock { $0.append(outcome) }
                 return issuer
             }, show: { _ in })
@@ -144,7 +144,7 @@ import Testing
         let shown = Mutex<[UserInterfaceRequest.Message?]>([])
         let report = try await terminal().perform(
             purchase(1), in: field,
-            authorise: { _ in
+            authorize: { _ in
                 while field.pauses.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
                 return OnlineResponse(issuerAuthenticationData: [0xAA])
             },
@@ -159,7 +159,7 @@ import Testing
         let field = ScriptedField([.card([Self.directory, Self.fci, .response("03 90 00")])])
         let report = try await terminal().perform(
             purchase(1), in: field,
-            authorise: { _ in OnlineResponse(issuerAuthenticationData: [0xAA, 0xBB, 0xCC, 0xDD]) }, show: { _ in })
+            authorize: { _ in OnlineResponse(issuerAuthenticationData: [0xAA, 0xBB, 0xCC, 0xDD]) }, show: { _ in })
         #expect(field.activations == 2)
         #expect(report.outcome.kind == .onlineRequest && report.exchanges.count == 3)
         #expect(report.notes == ["the card was not presented again for the issuer's message"])
@@ -174,7 +174,7 @@ import Testing
     private func theReaderFailsAfterTheIssuersAnswer(_ events: [ScriptedField.Event]) async throws {
         let field = ScriptedField([.card([Self.directory, Self.fci, .response("03 90 00")])] + events)
         let report = try await terminal().perform(
-            purchase(1), in: field, authorise: { _ in OnlineResponse(issuerAuthenticationData: [0xAA]) },
+            purchase(1), in: field, authorize: { _ in OnlineResponse(issuerAuthenticationData: [0xAA]) },
             show: { _ in })
         #expect(report.outcome.kind == .onlineRequest && report.final == report.onlineRequest)
         #expect(report.exchanges.count == field.commands.count)
@@ -188,7 +188,7 @@ import Testing
             pausing: .readerGone)
         let report = try await terminal().perform(
             purchase(1), in: field,
-            authorise: { _ in
+            authorize: { _ in
                 while field.pauses.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
                 // Long enough for a cancellation to come.
                 try await Task.sleep(for: .milliseconds(20))
@@ -203,7 +203,7 @@ import Testing
         let field = ScriptedField([.card([Self.directory, Self.fci, .response("03 90 00")])])
         await #expect(throws: Unreachable.self) {
             try await terminal().perform(
-                purchase(1), in: field, authorise: { _ in throw Unreachable() }, show: { _ in })
+                purchase(1), in: field, authorize: { _ in throw Unreachable() }, show: { _ in })
         }
     }
 
@@ -214,11 +214,11 @@ import Testing
         #expect(error?.kind == .cardAbsent)
     }
 
-    @Test(arguments: [nil, OnlineResponse(authorisationResponseCode: Array("05".utf8))])
+    @Test(arguments: [nil, OnlineResponse(authorizationResponseCode: Array("05".utf8))])
     func withoutDataForTheCardTheRequestIsTheEnd(_ response: OnlineResponse?) async throws {
         let field = ScriptedField([.card([Self.directory, Self.fci, .response("03 90 00")])])
         let report = try await terminal().perform(
-            purchase(1), in: field, authorise: { _ in response }, show: { _ in })
+            purchase(1), in: field, authorize: { _ in response }, show: { _ in })
         #expect(report.outcome.kind == .onlineRequest)
     }
 
@@ -234,7 +234,7 @@ import Testing
         let terminal = terminal()
         let task = Task {
             try await terminal.perform(
-                transaction, in: field, authorise: { _ in OnlineResponse(issuerAuthenticationData: [0xAA]) },
+                transaction, in: field, authorize: { _ in OnlineResponse(issuerAuthenticationData: [0xAA]) },
                 show: { _ in })
         }
         while field.activations < events.count || field.commands.count < commands { await Task.yield() }
@@ -253,7 +253,7 @@ import Testing
         let task = Task {
             try await terminal.perform(
                 transaction, in: field,
-                authorise: { _ in
+                authorize: { _ in
                     log.yield("asked")
                     do {
                         try await Task.sleep(for: .seconds(3600))

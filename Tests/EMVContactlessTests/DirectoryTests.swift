@@ -86,7 +86,7 @@ struct DirectoryTests {
         #expect(StatusWord(rawValue: 0x9000).meaning(for: .select) == nil)
     }
 
-    @Test("Commands are recognised by class and instruction")
+    @Test("Commands are recognized by class and instruction")
     func commands() throws {
         #expect(EMVCommand(try CommandAPDU([0x00, 0xA4, 0x04, 0x00, 0x00])) == .select)
         #expect(EMVCommand(try CommandAPDU([0x80, 0xA8, 0x00, 0x00, 0x02, 0x83, 0x00, 0x00])) == .getProcessingOptions)

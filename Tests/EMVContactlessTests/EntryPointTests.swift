@@ -318,7 +318,7 @@ import Testing
                 try activate(try told([Obedient.code(of: kind)].hex + "90 00"))
             } else {
                 #expect(try told(Obedient.onlineRequest(outcome)).final?.outcome.kind == .onlineRequest)
-                try activate(play.next(.onlineResponse(OnlineResponse(authorisationResponseCode: [0x30, 0x30]))))
+                try activate(play.next(.onlineResponse(OnlineResponse(authorizationResponseCode: [0x30, 0x30]))))
             }
         }
         let final = try #require(try told([Obedient.code(of: .declined)].hex + "90 00").final)
@@ -434,13 +434,13 @@ import Testing
     /// 3.5.1.5, and what comes back from the issuer: Start B with data for the card skips the PPSE (3.3.2.1).
     @Test func onlineResponses() throws {
         let issuer = OnlineResponse(
-            authorisationResponseCode: Array("00".utf8), issuerAuthenticationData: [1, 2, 3, 4])
+            authorizationResponseCode: Array("00".utf8), issuerAuthenticationData: [1, 2, 3, 4])
         var play = Play([.visa()])
         _ = play.next(.startA(try purchase(1)))
         let final = try play.select(ppse: "61 09 4F 07 A0 00 00 00 03 10 10", kernelSays: .onlineRequest)
         #expect(final.name?.hex == "A0000000031010" && final.kernel == 3)
         #expect(final.outcome.isRestarted(by: issuer))
-        #expect(!final.outcome.isRestarted(by: OnlineResponse(authorisationResponseCode: Array("00".utf8))))
+        #expect(!final.outcome.isRestarted(by: OnlineResponse(authorizationResponseCode: Array("00".utf8))))
         #expect(play.next(.onlineResponse(issuer)).shows([(.presentCardAgain, .readyToRead)], then: "field"))
         #expect(play.next(.cardPresent).command == "00A4040007A000000003101000")
         var refused = play
@@ -471,7 +471,7 @@ import Testing
         #expect(asked.outcome.kind == .onlineRequest && asked.outcome.discretionaryData?[0xDF01] == [0])
 
         let issuer = OnlineResponse(
-            authorisationResponseCode: Array("00".utf8), issuerAuthenticationData: hasData ? [1, 2, 3, 4] : nil)
+            authorizationResponseCode: Array("00".utf8), issuerAuthenticationData: hasData ? [1, 2, 3, 4] : nil)
         var step = play.next(.onlineResponse(issuer))
         for expected in steps {
             #expect(step.command == expected)
@@ -708,7 +708,7 @@ private struct Obedient: Kernel {
         record[0x84] = activation.name
         let (start, kernel) = (activation.start.rawValue, activation.kernel.rawValue)
         record[0xDF02] = Array("\(start) \(activation.isRestart) \(kernel)".utf8)
-        record[0x8A] = activation.onlineResponse?.authorisationResponseCode
+        record[0x8A] = activation.onlineResponse?.authorizationResponseCode
         record[0x91] = activation.onlineResponse?.issuerAuthenticationData
         outcome.dataRecord = record
         outcome.discretionaryData = DataRecord([.init(0xDF01, [activation.indicators.cvmRequiredLimitExceeded ? 1 : 0])]

@@ -27,7 +27,7 @@ struct HostileCard {
         var entryPoint = entryPoint
         var result = Result()
         var event = startsAtB ? EntryPoint.Event.startB(transaction) : .startA(transaction)
-        var isAuthorised = false
+        var isAuthorized = false
         // More than every bound of Entry Point's allows.
         for _ in 0..<(EntryPoint.maximumCommands * EntryPoint.maximumActivations * 2) {
             switch entryPoint.next(event).action {
@@ -39,13 +39,13 @@ struct HostileCard {
                 event = answer(command)
             case .finish(let final):
                 let response = OnlineResponse(
-                    authorisationResponseCode: take(2), issuerAuthenticationData: take(8),
+                    authorizationResponseCode: take(2), issuerAuthenticationData: take(8),
                     scripts: [TLVTag(0x71).encode(TLVTag(0x86).encode(take(Int(take() & 0x1F))))])
-                guard !isAuthorised, final.outcome.isRestarted(by: response) else {
+                guard !isAuthorized, final.outcome.isRestarted(by: response) else {
                     result.final = final
                     return result
                 }
-                isAuthorised = true
+                isAuthorized = true
                 event = .onlineResponse(response)
             }
         }

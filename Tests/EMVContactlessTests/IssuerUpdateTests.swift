@@ -33,7 +33,7 @@ import Testing
         let reader = VirtualReader(SoftwareACR122U())
         reader.device.insert(card)
         let response = OnlineResponse(
-            authorisationResponseCode: Array("00".utf8), issuerAuthenticationData: try wire(data),
+            authorizationResponseCode: Array("00".utf8), issuerAuthenticationData: try wire(data),
             scripts: [try wire(Self.putData), try wire(Self.block)])
         let asked = Mutex<FinalOutcome?>(nil)
         let shown = Mutex<[UserInterfaceRequest.Message?]>([])
@@ -41,7 +41,7 @@ import Testing
         let report = try await ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
             .perform(
                 transaction(), in: field,
-                authorise: { outcome in
+                authorize: { outcome in
                     asked.withLock { $0 = outcome }
                     return response
                 },
@@ -63,7 +63,7 @@ import Testing
         #expect(report.outcome.discretionaryData?[0x9F5B]?.hex == (try wire(results).hex))
         #expect(
             shown.withLock { $0 } == [
-                .presentCard, .cardReadRemoveCard, .authorising, .presentCardAgain, .cardReadRemoveCard,
+                .presentCard, .cardReadRemoveCard, .authorizing, .presentCardAgain, .cardReadRemoveCard,
             ])
         // What is left: the PIN try counter, and whether the application is blocked.
         let select = try #require(card.exchange(try wire("00 A4 04 00 07 A0 00 00 00 03 10 10 00")))
@@ -80,7 +80,7 @@ import Testing
         let data = try wire("38 66 19 6A 29 76 8A C9 30 30")
         let report = try await ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
             .perform(
-                transaction(), in: field, authorise: { _ in OnlineResponse(issuerAuthenticationData: data) },
+                transaction(), in: field, authorize: { _ in OnlineResponse(issuerAuthenticationData: data) },
                 show: { _ in })
         await field.release(.leave)
         #expect(report.outcome.kind == .onlineRequest && report.exchanges.count == 3)

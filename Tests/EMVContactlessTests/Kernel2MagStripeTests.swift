@@ -147,7 +147,7 @@ import Testing
         #expect((run.outcome.dataRecord != nil) == (kind == .declined))
         #expect(
             run.outcome.userInterfaceRequest?.message
-                == (kind == .declined ? .notAuthorised : .insertSwipeOrTryAnotherCard))
+                == (kind == .declined ? .notAuthorized : .insertSwipeOrTryAnotherCard))
     }
 
     /// The device gives no checksum before its holder has been verified: message 20, and once more.

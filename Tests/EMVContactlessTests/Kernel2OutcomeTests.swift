@@ -36,9 +36,9 @@ import Testing
             // Type, DF8117, 9F6E; outcome, message
             (.purchase, "E0", "", .tryAnotherInterface, .insertCard),
             (.cash, "E0", "", .tryAnotherInterface, .insertCard),
-            (.purchase, "C0", "", .declined, .notAuthorised),
+            (.purchase, "C0", "", .declined, .notAuthorized),
             (.purchase, "E0", "9F 6E 06 02 76 00 00 30 30", .tryAnotherInterface, .insertCard),
-            (.purchase, "E0", "9F 6E 06 02 76 00 00 30 31", .declined, .notAuthorised),
+            (.purchase, "E0", "9F 6E 06 02 76 00 00 30 31", .declined, .notAuthorized),
             (.purchase, "E0", "9F 6E 06 02 76 80 00 30 31", .tryAnotherInterface, .insertCard),
             (.refund, "E0", "", .endApplication, .clearDisplay),
         ] as [(Transaction.Kind, String, String, Outcome.Kind, UserInterfaceRequest.Message)])
@@ -60,8 +60,8 @@ import Testing
     @Test(
         arguments: [
             // DF4B, message, whether once more
-            ("00 00 00", .authorising, false), ("00 01 00", .seePhone, true), ("00 02 00", .seePhone, true),
-            ("00 00 01", .seePhone, true), ("00 10 00", .authorising, false), ("00 00 02", .notAuthorised, true),
+            ("00 00 00", .authorizing, false), ("00 01 00", .seePhone, true), ("00 02 00", .seePhone, true),
+            ("00 00 01", .seePhone, true), ("00 10 00", .authorizing, false), ("00 00 02", .notAuthorized, true),
         ] as [(String, UserInterfaceRequest.Message, Bool)])
     func seePhone(_ information: String, _ message: UserInterfaceRequest.Message, _ isOnceMore: Bool) throws {
         let run = try Kernel2Bench().run(

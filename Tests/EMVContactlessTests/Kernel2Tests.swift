@@ -19,7 +19,7 @@ import Testing
             ])
         #expect(run.outcome.kind == .onlineRequest && run.outcome.start == nil)
         #expect(run.outcome.cvm == Outcome.CVM.none && !run.outcome.receipt && run.outcome.isAuthentic == nil)
-        #expect(run.outcome.userInterfaceRequest?.message == .authorising)
+        #expect(run.outcome.userInterfaceRequest?.message == .authorizing)
         #expect(run.outcome.userInterfaceRequest?.status == .notReady)
         #expect(run.requests.map(\.message) == [.clearDisplay])
         #expect(run.requests.map(\.status) == [.cardReadSuccessfully])

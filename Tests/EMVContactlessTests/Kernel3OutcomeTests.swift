@@ -52,7 +52,7 @@ import Testing
                 == Outcome(
                     .declined, cvm: Outcome.CVM.none,
                     userInterfaceRequest: UserInterfaceRequest(
-                        .notAuthorised, .cardReadSuccessfully, languagePreference: ["de", "en"]),
+                        .notAuthorized, .cardReadSuccessfully, languagePreference: ["de", "en"]),
                     reason: "the card declines"))
     }
 
@@ -69,7 +69,7 @@ import Testing
         #expect(outcome.kind == .onlineRequest && outcome.start == nil && outcome.onlineResponseData == nil)
         #expect(
             outcome.userInterfaceRequest
-                == UserInterfaceRequest(.authorising, .cardReadSuccessfully, languagePreference: ["de", "en"]))
+                == UserInterfaceRequest(.authorizing, .cardReadSuccessfully, languagePreference: ["de", "en"]))
         let record = try #require(outcome.dataRecord)
         #expect(record[0x9F03]?.hex == "000000000234" && record[0x9C] == [0x00])
         #expect(record[0x9F7C]?.hex == "CED0" && record[0x9F24]?.count == 29)
@@ -163,7 +163,7 @@ import Testing
     func issuerUpdates(_ status: String) throws {
         var bench = Kernel3Bench()
         bench.onlineResponse = OnlineResponse(
-            authorisationResponseCode: Array("00".utf8),
+            authorizationResponseCode: Array("00".utf8),
             issuerAuthenticationData: try wire("A1 A2 A3 A4 A5 A6 A7 A8 00 12"),
             scripts: [
                 try wire("71 0F 9F 18 04 11 22 33 44 86 06 84 1E 00 00 01 FF"),
@@ -224,7 +224,7 @@ import Testing
 
     @Test func anAnswerWithoutDataForTheCard() throws {
         var bench = Kernel3Bench()
-        bench.onlineResponse = OnlineResponse(authorisationResponseCode: Array("05".utf8))
+        bench.onlineResponse = OnlineResponse(authorizationResponseCode: Array("05".utf8))
         let run = try bench.run()
         #expect(run.commands.isEmpty && run.outcome.kind == .endApplication)
         #expect(run.outcome.discretionaryData == nil)
@@ -280,7 +280,7 @@ import Testing
         }
         #expect(options.bytes.hex == (try wire(Kernel3Bench.gpo).hex))
         let decision = try respond(processingOptions(qualifiers: "00 40"))
-        #expect(decision.userInterfaceRequests.map(\.message) == [.cardReadRemoveCard, .authorising])
+        #expect(decision.userInterfaceRequests.map(\.message) == [.cardReadRemoveCard, .authorizing])
         guard case .finish(let final) = decision.action else {
             Issue.record("no outcome")
             return

@@ -131,7 +131,7 @@ import Testing
         #expect(play.instructions == ["A4 A4 A8", "A4 A4 A8 B2"])
         #expect(play.fieldOff == [1300])
         #expect(
-            play.messages == [.presentCard, .seePhone, nil, .cardReadRemoveCard, .authorising])
+            play.messages == [.presentCard, .seePhone, nil, .cardReadRemoveCard, .authorizing])
     }
 
     /// One transaction, with the card put on the reader each time it is asked for.

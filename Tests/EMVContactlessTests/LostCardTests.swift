@@ -75,7 +75,7 @@ import Testing
                 try wire("72 16 9F 18 04 11 22 33 44 86 0D 84 1E 00 00 08 C2 AD 41 B6 89 45 FB 76"),
             ])
         let report = try await terminal().perform(
-            purchase(12_34), in: field, authorise: { _ in response }, show: { _ in })
+            purchase(12_34), in: field, authorize: { _ in response }, show: { _ in })
         #expect(report.exchanges.dropFirst(3).map { [$0.header[1]].hex }.joined(separator: " ") == instructions)
         #expect(report.outcome.kind == .endApplication)
         #expect(report.onlineRequest?.outcome.kind == .onlineRequest)

@@ -98,11 +98,11 @@ struct OfflineAuthenticationTests {
         let offline = Self.minted.fddaData(minted.fddaOffline)
         let online = Self.minted.fddaData(minted.fddaOnline)
         #expect(try key.fdda(for: .offlineApproval) { offline[$0] }.get().iccDynamicNumber.hex == "0011")
-        #expect(try key.fdda(for: .onlineAuthorisation) { online[$0] }.get().iccDynamicNumber.hex == "0011")
+        #expect(try key.fdda(for: .onlineAuthorization) { online[$0] }.get().iccDynamicNumber.hex == "0011")
         // A signature for the one is none for the other.
         let wrong = AuthenticationFailure(.signedDynamicData, .format)
         #expect(key.fdda(for: .offlineApproval) { online[$0] } == .failure(wrong))
-        #expect(key.fdda(for: .onlineAuthorisation) { offline[$0] } == .failure(wrong))
+        #expect(key.fdda(for: .onlineAuthorization) { offline[$0] } == .failure(wrong))
     }
 
     @Test("The account number is that of track 2 where there is no 5A, and that of 5A where there is")

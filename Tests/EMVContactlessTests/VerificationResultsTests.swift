@@ -20,7 +20,7 @@ import Testing
             (.serviceNotAllowed, "00 10 00 00 00", "Requested service not allowed for card product"),
             (.newCard, "00 08 00 00 00", "New card"),
             (.cardholderVerificationNotSuccessful, "00 00 80 00 00", "Cardholder verification was not successful"),
-            (.unrecognisedCVM, "00 00 40 00 00", "Unrecognised CVM"),
+            (.unrecognizedCVM, "00 00 40 00 00", "Unrecognised CVM"),
             (.pinTryLimitExceeded, "00 00 20 00 00", "PIN Try Limit exceeded"),
             (
                 .pinPadNotPresentOrNotWorking, "00 00 10 00 00",

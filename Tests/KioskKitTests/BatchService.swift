@@ -21,7 +21,7 @@ final class BatchService: PaymentServiceProvider {
         /// Taken; the answer is something else.
         case garbled
         case refused
-        case notAuthorised
+        case notAuthorized
         /// Taken; the token has expired.
         case expiredToken
         /// Taken; there is no token yet.
@@ -113,7 +113,7 @@ final class BatchService: PaymentServiceProvider {
         if let refusal = state.withLock({ $0.refusal }) { throw refusal }
         switch fate {
         case .lost: throw PaymentServiceError.noAnswer("lost")
-        case .notAuthorised: throw PaymentServiceError.notAuthorised("who are you?")
+        case .notAuthorized: throw PaymentServiceError.notAuthorized("who are you?")
         case .answers(let error): throw error
         case .endlessly: try await hang()
         case .disowned: throw PaymentServiceError.refused(code: "no", message: "Never seen.")

@@ -6,7 +6,7 @@ import Testing
 @Suite struct ErrorTextTests {
     private static let service: [PaymentServiceError] = [
         .noAnswer("the line is dead"), .refused(code: "merchant", message: "No such merchant."),
-        .notAuthorised("its key has expired"), .unavailable("status 429"), .tooLarge("status 413"),
+        .notAuthorized("its key has expired"), .unavailable("status 429"), .tooLarge("status 413"),
     ]
     private static let tap: [TapToPayError] = [
         .notInitialized, .noCardData, .anotherInterfaceNeeded, .notRecorded("the disk is full"),

@@ -140,10 +140,10 @@ final class ForwarderBench: Sendable {
     @Test("a service that does not know the terminal ends it at once; new credentials are fetched once")
     func credentials() async throws {
         let bench = try await Bench(
-            BatchService([.notAuthorised, .notAuthorised, .taken, .notAuthorised]), payments: 2)
+            BatchService([.notAuthorized, .notAuthorized, .taken, .notAuthorized]), payments: 2)
         let terminal = bench.terminal()
         let renewals = Mutex(0)
-        await #expect(throws: PaymentServiceError.notAuthorised("who are you?")) {
+        await #expect(throws: PaymentServiceError.notAuthorized("who are you?")) {
             try await bench.forwarder(terminal).forward()
         }
         #expect(bench.service.calls.count == 1 && bench.clock.pauses.isEmpty)
@@ -153,8 +153,8 @@ final class ForwarderBench: Sendable {
         #expect(Set(bench.service.calls.map(\.key)).count == 1)
 
         try await Bench.store(2, in: terminal)
-        bench.service.state.withLock { $0.script = [.notAuthorised, .notAuthorised] }
-        await #expect(throws: PaymentServiceError.notAuthorised("who are you?")) { try await renewing.forward() }
+        bench.service.state.withLock { $0.script = [.notAuthorized, .notAuthorized] }
+        await #expect(throws: PaymentServiceError.notAuthorized("who are you?")) { try await renewing.forward() }
         #expect(renewals.withLock { $0 } == 2, "not again and again")
     }
 
@@ -345,10 +345,10 @@ final class ForwarderBench: Sendable {
     @Test("a refusal after an answer that was lost is not believed, where the service knows one of the payments")
     func refusedLate() async throws {
         // The service has forgotten the batch's key, and still has what it charged.
-        let service = BatchService([.partly(1), .notAuthorised])
+        let service = BatchService([.partly(1), .notAuthorized])
         let bench = try await Bench(service, payments: 3)
         let terminal = bench.terminal()
-        await #expect(throws: PaymentServiceError.notAuthorised("who are you?")) {
+        await #expect(throws: PaymentServiceError.notAuthorized("who are you?")) {
             try await bench.forwarder(terminal).forward()
         }
         service.state.withLock { state in
@@ -554,7 +554,7 @@ final class ForwarderBench: Sendable {
     func whatever(_ seed: UInt64) async throws {
         var random = SplitMix(state: seed)
         let fates: [BatchService.Fate] = [
-            .taken, .lost, .unanswered, .partly(1), .partly(2), .garbled, .refused, .notAuthorised, .expiredToken,
+            .taken, .lost, .unanswered, .partly(1), .partly(2), .garbled, .refused, .notAuthorized, .expiredToken,
             .noToken, .endless, .endlessly,
         ]
         let script = (0..<30).map { _ in fates.randomElement(using: &random) ?? .taken }

@@ -140,7 +140,7 @@ import Testing
         faulty.state.withLock { $0.remove = EROFS }
         let bench = try await KioskBench(disk: faulty.disk)
         #expect(
-            try await bench.service.authorise(try await bench.readCard(), amount: 12.34, currency: "EUR").status
+            try await bench.service.authorize(try await bench.readCard(), amount: 12.34, currency: "EUR").status
                 == .approved)
         #expect(bench.entries.count == 1)
         // Nor is it told of again.
@@ -157,7 +157,7 @@ import Testing
         for await state in TapTransactions(bench.service).processPayment(12.34, currencyCode: "EUR") {
             switch state {
             case .confirmingPayment(let payment, let confirmation):
-                Task { await bench.service.authorise(payment, answering: confirmation) }
+                Task { await bench.service.authorize(payment, answering: confirmation) }
             case .completed(let outcome):
                 #expect(outcome == .approved)
                 let entry = try String(
@@ -175,7 +175,7 @@ import Testing
         let faulty = Faulty()
         let bench = try await KioskBench(script: [.lost, .lost, .lost], disk: faulty.disk)
         let card = try await bench.readCard()
-        _ = try? await bench.service.authorise(card, amount: 12.34, currency: "EUR")
+        _ = try? await bench.service.authorize(card, amount: 12.34, currency: "EUR")
         await bench.psp.failReversals(.max)
         faulty.state.withLock { $0.write = ENOSPC }
         do {
@@ -218,7 +218,7 @@ import Testing
         let faulty = Faulty()
         let bench = try await KioskBench(script: [.held], disk: faulty.disk)
         let card = try await bench.readCard()
-        let asking = Task { try await bench.service.authorise(card, amount: 12.34, currency: "EUR") }
+        let asking = Task { try await bench.service.authorize(card, amount: 12.34, currency: "EUR") }
         try await wait(for: "call") { await bench.psp.calls.count == 1 }
         faulty.state.withLock { $0.write = EROFS }
         await bench.psp.release()
@@ -237,7 +237,7 @@ import Testing
         let faulty = Faulty()
         let bench = try await KioskBench(script: [.lost, .lost, .lost], disk: faulty.disk)
         let card = try await bench.readCard()
-        _ = try? await bench.service.authorise(card, amount: 12.34, currency: "EUR")
+        _ = try? await bench.service.authorize(card, amount: 12.34, currency: "EUR")
         let name = try #require(bench.entries.first)
         let good = try Data(contentsOf: bench.journal.appending(path: name))
         try FileManager.default.removeItem(at: bench.journal.appending(path: name))
@@ -268,7 +268,7 @@ import Testing
         let card = try await bench.readCard()
         do {
             let last = try await bench.nextRun()
-            _ = try? await last.authorise(card, amount: 12.34, currency: "EUR")
+            _ = try? await last.authorize(card, amount: 12.34, currency: "EUR")
         }
         #expect(bench.entries.count == 1)
         await bench.psp.holdReversals()
@@ -290,7 +290,7 @@ import Testing
         let card = try await bench.readCard()
         do {
             let last = try await bench.nextRun()
-            _ = try? await last.authorise(card, amount: 12.34, currency: "EUR")
+            _ = try? await last.authorize(card, amount: 12.34, currency: "EUR")
         }
         await bench.psp.setResult(flaw, for: card.id)
         let service = try await bench.nextRun(decided: { _, _ in })
@@ -335,7 +335,7 @@ import Testing
         // A file where the folder must be.
         try Data().write(to: bench.reader.terminal.folder.appending(path: "payments"))
         do {
-            _ = try await bench.service.authorise(card, amount: 1, currency: "EUR")
+            _ = try await bench.service.authorize(card, amount: 1, currency: "EUR")
             Issue.record("no error")
         } catch TapToPayError.notRecorded(let reason) {
             #expect(reason.contains("Not a directory"))
@@ -361,7 +361,7 @@ import Testing
         let bench = try await KioskBench(script: [.held])
         try bench.insert()
         let card = try await bench.service.read(PaymentCardTransactionRequest(amount: 1, currencyCode: "EUR"))
-        let asking = Task { try await bench.service.authorise(card, amount: 1, currency: "EUR") }
+        let asking = Task { try await bench.service.authorize(card, amount: 1, currency: "EUR") }
         try await wait(for: "call") { await bench.psp.calls.count == 1 }
         #expect(try await bench.service.reverse(card.id))
         #expect(await bench.psp.reversals == [card.id])
@@ -376,7 +376,7 @@ import Testing
         try bench.insert()
         let card = try await bench.service.read(PaymentCardTransactionRequest(amount: 1, currencyCode: "EUR"))
         await #expect(throws: TapToPayError.outcomeUnknown(key: card.id)) {
-            _ = try await bench.service.authorise(card, amount: 1, currency: "EUR")
+            _ = try await bench.service.authorize(card, amount: 1, currency: "EUR")
         }
         #expect(await bench.service.unsettledPayments.map(\.amount) == [1])
         await bench.psp.setResult(.declined, for: card.id)
@@ -386,7 +386,7 @@ import Testing
 
         await bench.psp.setResult(nil, for: card.id)
         await bench.psp.setScript([.lost, .lost, .lost])
-        _ = try? await bench.service.authorise(card, amount: 1, currency: "EUR")
+        _ = try? await bench.service.authorize(card, amount: 1, currency: "EUR")
         await bench.psp.failReversals(3)
         await #expect(throws: PaymentServiceError.noAnswer("the reversal was not confirmed")) {
             _ = try await bench.service.resolve(card.id)
@@ -394,7 +394,7 @@ import Testing
         await bench.psp.failReversals(1_000_000)
         let calls = await bench.psp.calls.count
         await #expect(throws: TapToPayError.takenBack) {
-            _ = try await bench.service.authorise(card, amount: 1, currency: "EUR")
+            _ = try await bench.service.authorize(card, amount: 1, currency: "EUR")
         }
         #expect(await bench.psp.calls.count == calls)
     }

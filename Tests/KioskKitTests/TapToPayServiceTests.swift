@@ -128,14 +128,14 @@ import Testing
     func flawed(_ flaw: ScriptedService.Flaw) async throws {
         let bench = try await KioskBench(script: [.flawed(flaw), .approved])
         let card = try await bench.readCard()
-        #expect(try await bench.service.authorise(card, amount: 12.34, currency: "EUR").status == .approved)
+        #expect(try await bench.service.authorize(card, amount: 12.34, currency: "EUR").status == .approved)
         #expect(await bench.psp.calls.count == 2)
         bench.device.remove()
 
         await bench.psp.setScript([.flawed(flaw), .flawed(flaw), .flawed(flaw)])
         let other = try await bench.readCard()
         await #expect(throws: TapToPayError.outcomeUnknown(key: other.id)) {
-            _ = try await bench.service.authorise(other, amount: 12.34, currency: "EUR")
+            _ = try await bench.service.authorize(other, amount: 12.34, currency: "EUR")
         }
         #expect(await bench.service.unsettledPayments.map(\.id) == [other.id])
         await bench.psp.setResult(flaw, for: other.id)
@@ -169,14 +169,14 @@ import Testing
         let bench = try await KioskBench(script: [.held])
         try bench.insert()
         let card = try await bench.service.read(PaymentCardTransactionRequest(amount: 1, currencyCode: "EUR"))
-        let asking = Task { try await bench.service.authorise(card, amount: 1, currency: "EUR") }
+        let asking = Task { try await bench.service.authorize(card, amount: 1, currency: "EUR") }
         try await wait(for: "call") { await bench.psp.calls.count == 1 }
         asking.cancel()
         await bench.psp.release()
         #expect(try await asking.value.status == .approved)
         let early = Task {
             try? await Task.sleep(for: .seconds(3600))
-            _ = try await bench.service.authorise(card, amount: 1, currency: "EUR")
+            _ = try await bench.service.authorize(card, amount: 1, currency: "EUR")
         }
         early.cancel()
         #expect(await thrown { try await early.value } == "readCancelled")

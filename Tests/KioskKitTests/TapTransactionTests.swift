@@ -169,7 +169,7 @@ import Testing
             guard case .confirmingPayment(let payment, let confirmation) = state else { continue }
             key.withLock { $0 = payment.card.id }
             asking.withLock { task in
-                task = Task { await bench.service.authorise(payment, answering: confirmation) }
+                task = Task { await bench.service.authorize(payment, answering: confirmation) }
             }
             try await wait(for: "call") { await bench.psp.calls.count == 1 }
         }
@@ -184,8 +184,8 @@ import Testing
         let next = TapTransactions(bench.service)
         for await state in next.processPayment(1, currencyCode: "EUR") {
             if case .confirmingPayment(let payment, let confirmation) = state {
-                #expect(await bench.service.authorise(payment, answering: confirmation))
-                #expect(await !bench.service.authorise(payment, answering: confirmation), "it is over")
+                #expect(await bench.service.authorize(payment, answering: confirmation))
+                #expect(await !bench.service.authorize(payment, answering: confirmation), "it is over")
             }
             seen.append(Seen(state))
         }
@@ -194,7 +194,7 @@ import Testing
         #expect(await bench.psp.calls.count == 2)
     }
 
-    @Test("what authorise has thrown is an outcome: nothing was done, or nobody knows")
+    @Test("what authorize has thrown is an outcome: nothing was done, or nobody knows")
     func outcomes() {
         let refusal = PaymentServiceError.refused(code: "merchant", message: "No such merchant.")
         #expect(TapOutcome(refusal) == .failed(.service(refusal.description)))
@@ -225,7 +225,7 @@ import Testing
         for await state in TapTransactions(bench.service).processPayment(12.34, currencyCode: "EUR") {
             seen.append(Seen(state))
             guard case .confirmingPayment(let payment, let confirmation) = state else { continue }
-            let result = try await bench.service.authorise(
+            let result = try await bench.service.authorize(
                 payment.card, amount: payment.amount, currency: payment.currencyCode)
             #expect(confirmation.complete(TapOutcome(result)))
         }

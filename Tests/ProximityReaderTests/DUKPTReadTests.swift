@@ -30,7 +30,7 @@ import Testing
         "AES DUKPT: the envelope says how it was sealed, and opens with that and the identifier of the result",
         arguments: [
             AESDUKPTDevice.Options(),
-            .init(dataKeyUsage: .bothWays, keyLength: .bits128, initialisationVector: .zero),
+            .init(dataKeyUsage: .bothWays, keyLength: .bits128, initializationVector: .zero),
         ])
     func aes(_ options: AESDUKPTDevice.Options) async throws {
         let host = try AESDUKPTHost(baseDerivationKey: Self.base)
@@ -43,8 +43,8 @@ import Testing
             return
         }
         #expect(envelope.dataKeyUsage == options.dataKeyUsage)
-        let isZero = envelope.initialisationVector == [UInt8](repeating: 0, count: 16)
-        #expect(isZero == (options.initialisationVector == .zero))
+        let isZero = envelope.initializationVector == [UInt8](repeating: 0, count: 16)
+        #expect(isZero == (options.initializationVector == .zero))
         #expect(try host.open(envelope, boundTo: Array(id.utf8), tags).contains(0x57))
         #expect(throws: DUKPTError.notAuthentic) { try host.open(envelope, boundTo: Array("other".utf8), tags) }
     }
@@ -52,7 +52,7 @@ import Testing
     @Test(
         "TDES DUKPT: the envelope says how it was sealed, and opens with that",
         arguments: [
-            TDESDUKPTDevice.Options(), .init(dataKeyVariant: .response, initialisationVector: .random),
+            TDESDUKPTDevice.Options(), .init(dataKeyVariant: .response, initializationVector: .random),
         ])
     func tdes(_ options: TDESDUKPTDevice.Options) async throws {
         let host = try TDESDUKPTHost(baseDerivationKey: Self.base)

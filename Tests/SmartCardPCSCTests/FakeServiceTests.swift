@@ -23,11 +23,11 @@ let refusesRaw = FakePCSCD.Reader("ACS ACR122 00 00")
 
 /// A fake pcscd at the path where libpcsclite looks.
 func fakeService(
-    _ readers: [FakePCSCD.Reader] = [], _ change: (inout FakePCSCD.Behaviour) -> Void = { _ in }
+    _ readers: [FakePCSCD.Reader] = [], _ change: (inout FakePCSCD.Behavior) -> Void = { _ in }
 ) throws -> FakePCSCD {
-    var behaviour = FakePCSCD.Behaviour()
-    change(&behaviour)
-    let daemon = try FakePCSCD(path: PCSCSocket.folder + "/fake.comm", readers: readers, behaviour: behaviour)
+    var behavior = FakePCSCD.Behavior()
+    change(&behavior)
+    let daemon = try FakePCSCD(path: PCSCSocket.folder + "/fake.comm", readers: readers, behavior: behavior)
     PCSCSocket.point(to: daemon.path)
     return daemon
 }

@@ -128,7 +128,7 @@ extension PCSCTests {
             let daemon = try fakeService([before])
             defer { daemon.stop() }
             let looks = Mutex(0)
-            daemon.behaviour.beforeWait = { daemon in
+            daemon.behavior.beforeWait = { daemon in
                 // The first registration belongs to the look, the second to the wait.
                 if looks.withLock({ looks in
                     looks += 1; return looks == 2

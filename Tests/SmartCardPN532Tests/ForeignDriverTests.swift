@@ -18,7 +18,7 @@ import Testing
             FileManager.default.fileExists(atPath: $0 + "/libumockdev-preload.so.0")
         } ? nil : "umockdev is not installed"
 
-    /// What a driver says that has waited in vain for an acknowledgement, for 100 ms.
+    /// What a driver says that has waited in vain for an acknowledgment, for 100 ms.
     private static let impatience = [
         "Unable to read ACK", "waiting for ack", "No such device", "Connection timed out",
     ]

@@ -8,7 +8,7 @@ import Testing
 @Suite struct HSUExchangeTests {
     private static func bytes(_ hex: String) -> [UInt8] { (try? [UInt8](hex: hex)) ?? [] }
 
-    private static let acknowledgement = "00 00 FF 00 FF 00"
+    private static let acknowledgment = "00 00 FF 00 FF 00"
     private static let version = "00 00 FF 06 FA D5 03 32 01 06 07 E8 00"
 
     private static func frames(_ hex: String) -> [HSUFrame] {
@@ -39,12 +39,12 @@ import Testing
     }
 
     @Test(arguments: [
-        ("00 00 FF 00 FF 00", [HSUFrame.acknowledgement]),
-        ("00 00 FF FF 00 00", [.negativeAcknowledgement]),
+        ("00 00 FF 00 FF 00", [HSUFrame.acknowledgment]),
+        ("00 00 FF FF 00 00", [.negativeAcknowledgment]),
         ("00 00 FF 01 FF 7F 81 00", [.error]),
         ("00 00 FF 02 FE D5 15 16 00", [.response([0xD5, 0x15])]),
         // No preamble, no postamble, and two at once.
-        ("00 FF 00 FF 00 FF 02 FE D5 15 16", [.acknowledgement, .response([0xD5, 0x15])]),
+        ("00 FF 00 FF 00 FF 02 FE D5 15 16", [.acknowledgment, .response([0xD5, 0x15])]),
         // Garbage before it, and a start code too many.
         ("AA 00 00 FF 12 34 00 00 00 FF 02 FE D5 15 16 00", [.response([0xD5, 0x15])]),
         // Wrong checksum of the length, of the data.
@@ -81,7 +81,7 @@ import Testing
     /// What an exchange of GetFirmwareVersion does, event by event: after `hex`, or when its time has come.
     private static func actions(_ events: [String?]) -> [HSUExchange.Action] {
         let limits = HSUExchange.Limits(
-            acknowledgement: .seconds(1), response: .seconds(10), frame: .milliseconds(500))
+            acknowledgment: .seconds(1), response: .seconds(10), frame: .milliseconds(500))
         var now = ContinuousClock.now
         var exchange = HSUExchange([0xD4, 0x02], limits: limits, now: now)
         var actions = [exchange.next(.started, now: now)]
@@ -101,27 +101,27 @@ import Testing
     private static let askedAgain = HSUExchange.Action.send(bytes("00 00 FF FF 00 00"))
 
     private static func failure(_ failure: HSUFailure) -> HSUExchange.Action {
-        .finish(.failure(failure), leaving: Self.bytes(acknowledgement))
+        .finish(.failure(failure), leaving: Self.bytes(acknowledgment))
     }
 
-    @Test func acknowledgementAndResponseComeInPieces() {
-        #expect(Self.actions([Self.acknowledgement, Self.version]) == [.wait, Self.answer])
+    @Test func acknowledgmentAndResponseComeInPieces() {
+        #expect(Self.actions([Self.acknowledgment, Self.version]) == [.wait, Self.answer])
         #expect(
             Self.actions(["00 00", "FF 00 FF", "00 00 00 FF 06 FA D5", "03 32 01 06 07 E8"])
                 == [.wait, .wait, .wait, Self.answer])
     }
 
-    @Test func whatComesBeforeTheAcknowledgementIsNoAnswer() {
+    @Test func whatComesBeforeTheAcknowledgmentIsNoAnswer() {
         #expect(
-            Self.actions([Self.version, "AA 55", Self.acknowledgement, "00 00 FF 02 FE D5 15 16 00", Self.version])
+            Self.actions([Self.version, "AA 55", Self.acknowledgment, "00 00 FF 02 FE D5 15 16 00", Self.version])
                 == [.wait, .wait, .wait, .wait, Self.answer])
     }
 
     @Test func aDamagedResponseIsAskedForAgainAndNoMoreThanTwice() {
         let damaged = "00 00 FF 06 FA D5 03 32 01 06 07 00 00"
-        #expect(Self.actions([Self.acknowledgement, damaged, Self.version]) == [.wait, Self.askedAgain, Self.answer])
+        #expect(Self.actions([Self.acknowledgment, damaged, Self.version]) == [.wait, Self.askedAgain, Self.answer])
         #expect(
-            Self.actions([Self.acknowledgement, damaged, damaged, damaged])
+            Self.actions([Self.acknowledgment, damaged, damaged, damaged])
                 == [.wait, Self.askedAgain, Self.askedAgain, Self.failure(.damaged)])
     }
 
@@ -129,30 +129,30 @@ import Testing
     @Test func aTruncatedResponseIsAskedForAgain() {
         let truncated = "00 00 FF 20 E0 D5 03 00 00 FF 06 FA D5 03 32 01 06 07 E8 00"
         #expect(
-            Self.actions([Self.acknowledgement, truncated, nil, Self.version])
+            Self.actions([Self.acknowledgment, truncated, nil, Self.version])
                 == [.wait, .wait, Self.askedAgain, Self.answer])
     }
 
-    @Test func anAcknowledgementIsFoundBehindGarbageThatLooksLikeAFrame() {
+    @Test func anAcknowledgmentIsFoundBehindGarbageThatLooksLikeAFrame() {
         #expect(
-            Self.actions(["00 FF 80 80 12 34", Self.acknowledgement, nil, Self.version])
+            Self.actions(["00 FF 80 80 12 34", Self.acknowledgment, nil, Self.version])
                 == [.wait, .wait, .wait, Self.answer])
     }
 
     @Test func silenceEnds() {
-        #expect(Self.actions([nil]) == [Self.failure(.noAcknowledgement)])
-        #expect(Self.actions([Self.acknowledgement, nil]) == [.wait, Self.failure(.noResponse)])
+        #expect(Self.actions([nil]) == [Self.failure(.noAcknowledgment)])
+        #expect(Self.actions([Self.acknowledgment, nil]) == [.wait, Self.failure(.noResponse)])
     }
 
     @Test func anErrorFrameIsARejection() {
         #expect(
-            Self.actions([Self.acknowledgement, "00 00 FF 01 FF 7F 81 00"]) == [.wait, .finish(.failure(.rejected))])
+            Self.actions([Self.acknowledgment, "00 00 FF 01 FF 7F 81 00"]) == [.wait, .finish(.failure(.rejected))])
     }
 
     @Test func aLineThatNeverFallsSilentIsGivenUp() {
         let babble = [UInt8](repeating: 0xAA, count: 1024).hex
         #expect(
-            Self.actions([Self.acknowledgement, babble, babble, babble, babble])
+            Self.actions([Self.acknowledgment, babble, babble, babble, babble])
                 == [.wait, .wait, .wait, .wait, Self.failure(.damaged)])
     }
 }

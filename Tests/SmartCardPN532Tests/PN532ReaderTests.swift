@@ -21,7 +21,7 @@ private struct Desk {
 
     /// Impatient, so that tests of what never comes end.
     static let limits = HSUExchange.Limits(
-        acknowledgement: .milliseconds(600), response: .milliseconds(900), frame: .milliseconds(200))
+        acknowledgment: .milliseconds(600), response: .milliseconds(900), frame: .milliseconds(200))
 
     func open(_ rate: SerialRate = .baud115200, limits: HSUExchange.Limits = .init()) async throws -> PN532Reader {
         try await PN532Reader.open(host.path, rate: rate, limits: limits)
@@ -185,7 +185,7 @@ private let selectPPSE = CommandAPDU.select(Array("2PAY.SYS.DDF01".utf8))
 
     /// Typed errors, and no hang, whatever comes; and the board works again when the fault is gone.
     @Test(arguments: [
-        ("mute", [CardError.Kind.readerTimeout]), ("no-acknowledgement", [.readerTimeout]),
+        ("mute", [CardError.Kind.readerTimeout]), ("no-acknowledgment", [.readerTimeout]),
         ("error-frames", [.unsupported]), ("wrong-checksum", [.malformedAnswer]),
         ("truncated-frames=100", [.readerTimeout]),
         ("oversized-length", [.readerTimeout, .malformedAnswer]),
@@ -223,7 +223,7 @@ private let selectPPSE = CommandAPDU.select(Array("2PAY.SYS.DDF01".utf8))
         await desk.close(reader)
     }
 
-    @Test(arguments: ["mute", "no-acknowledgement", "error-frames", "wrong-checksum", "only-garbage=600", "unplug=1"])
+    @Test(arguments: ["mute", "no-acknowledgment", "error-frames", "wrong-checksum", "only-garbage=600", "unplug=1"])
     func aBoardThatCannotBeOpened(_ name: String) async throws {
         let desk = try Desk("visa", faults: [try #require(PN532BoardFault(name))])
         #expect(try await kind { try await desk.open(limits: Desk.limits) } != nil)

@@ -89,7 +89,7 @@ func hex(_ parts: String...) throws -> String { try [UInt8](hex: parts.joined(se
         arguments: [
             // TTQ: EMV mode, online PIN, signature; nothing demanded.
             ("26004000", "000000001234", "2000", "10010200 18010201", "90", "40", "0ABB65E43659756A", true),
-            // ODA for online authorisations, and online demanded.
+            // ODA for online authorizations, and online demanded.
             ("27804000", "000000001234", "2000", "10010200 18010201", "A0", "80", "C949206DD053E07E", true),
             // Online demanded.
             ("26804000", "000000001234", "0000", "18010100", "A0", "80", "4A8CF7AC9A9378A0", false),

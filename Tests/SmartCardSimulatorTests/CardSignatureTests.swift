@@ -271,8 +271,8 @@ struct CardSignatureTests {
             ])
     }
 
-    /// EMV Contactless Book C-3: format 93 is for online authorisations only; no tag list, so no AIP is hashed.
-    @Test func staticDataForOnlineAuthorisations() async throws {
+    /// EMV Contactless Book C-3: format 93 is for online authorizations only; no tag list, so no AIP is hashed.
+    @Test func staticDataForOnlineAuthorizations() async throws {
         let send = try CardSession("visa-sda-online")
         _ = try send(CardEMVTests.selectVisa)
         var card = Objects()

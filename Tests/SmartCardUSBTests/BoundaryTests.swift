@@ -58,7 +58,7 @@ import Testing
         #expect(step == .done(Array(0..<10)))
     }
 
-    @Test("two errors before each acknowledgement of a command's blocks are repaired, however many blocks it has")
+    @Test("two errors before each acknowledgment of a command's blocks are repaired, however many blocks it has")
     func errorsBetweenReadyBlocks() {
         var t1 = T1Protocol(ifsc: 1, usesCRC: false)
         var step = t1.start(Array(0..<10))

@@ -107,7 +107,7 @@ import Testing
             ], .done([0x90, 0x00]))
     }
 
-    @Test func resynchronisation() {
+    @Test func resynchronization() {
         // Scenario 35: after three failures S(RESYNCH request); both begin anew, the command is lost
         var t1 = T1Protocol(ifsc: 32, usesCRC: false)
         run(&t1, t1.start([0x01]), [(Self.block(0x00, [0x01]), Self.block(0x00, [0x55]))], .done([0x55]))
@@ -116,7 +116,7 @@ import Testing
             [
                 (Self.block(0x40, [0x02]), []), (Self.block(0x92), []), (Self.block(0x92), []),
                 (bytes("00 C0 00 C0"), bytes("00 E0 00 E0")),
-            ], .failed(.notTransacted, "T=1 had to resynchronise"))
+            ], .failed(.notTransacted, "T=1 had to resynchronize"))
         run(&t1, t1.start([0x03]), [(Self.block(0x00, [0x03]), Self.block(0x00, [0x66]))], .done([0x66]))
     }
 
@@ -128,7 +128,7 @@ import Testing
             sent += 1
             step = t1.receivedNothing()
         }
-        #expect(step == .failed(.noAnswer, "the card does not resynchronise T=1"))
+        #expect(step == .failed(.noAnswer, "the card does not resynchronize T=1"))
         #expect(sent == 6)  // I, R, R, three times S(RESYNCH)
     }
 

@@ -186,7 +186,7 @@ import USBTestSupport
     @Test(arguments: [(0x04E6 as UInt16, 0x5790 as UInt16, 1), (0x076B, 0x5022, 2)])
     func slowStart(_ vendor: UInt16, _ product: UInt16, _ questions: Int) async throws {
         var timeouts = CCIDTimeouts()
-        (timeouts.resynchronisation, timeouts.slowResynchronisation) = (.milliseconds(500), .seconds(600))
+        (timeouts.resynchronization, timeouts.slowResynchronization) = (.milliseconds(500), .seconds(600))
         let (first, continuation) = AsyncStream<[UInt8]>.makeStream()
         let count = Mutex(0)
         let (reader, device) = try await reader(vendor: vendor, product: product, timeouts: timeouts) { message in

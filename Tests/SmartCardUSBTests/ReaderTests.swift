@@ -36,8 +36,8 @@ extension CCIDTimeouts {
         timeouts.escape = .seconds(1)
         timeouts.abort = .seconds(1)
         timeouts.drain = .milliseconds(20)
-        timeouts.resynchronisation = .milliseconds(300)
-        timeouts.slowResynchronisation = .milliseconds(300)
+        timeouts.resynchronization = .milliseconds(300)
+        timeouts.slowResynchronization = .milliseconds(300)
         return timeouts
     }
 }
@@ -109,7 +109,7 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
         }
         let bus = SoftwareUSBBus(device)
         var timeouts = CCIDTimeouts()
-        timeouts.resynchronisation = .seconds(600)
+        timeouts.resynchronization = .seconds(600)
         let readers = USBReaders(on: bus, timeouts: timeouts)
         let one = try #require(try await readers.readers().first)
         async let opening = kind { try await one.connect() }
@@ -132,7 +132,7 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
         }
         let bus = SoftwareUSBBus(device)
         var timeouts = CCIDTimeouts()
-        timeouts.resynchronisation = .seconds(600)
+        timeouts.resynchronization = .seconds(600)
         let one = try #require(try await USBReaders(on: bus, timeouts: timeouts).readers().first)
         let opening = Task { try await one.connect() }
         for await question in questions {

@@ -69,7 +69,7 @@ public final class FakePCSCD: @unchecked Sendable {
         public let body: [UInt8]
     }
 
-    public struct Behaviour: Sendable {
+    public struct Behavior: Sendable {
         public var welcome = Welcome.serve
         /// The rv of VERSION.
         public var version: UInt32 = 0
@@ -93,7 +93,7 @@ public final class FakePCSCD: @unchecked Sendable {
 
     private struct State {
         var readers: [Reader]
-        var behaviour: Behaviour
+        var behavior: Behavior
         var clients: [Int32: Int] = [:]
         var clientCount = 0
         var waiting: Set<Int32> = []
@@ -110,9 +110,9 @@ public final class FakePCSCD: @unchecked Sendable {
     private var state: State
 
     /// Listens on a socket at `path`.
-    public init(path: String, readers: [Reader] = [], behaviour: Behaviour = Behaviour()) throws {
+    public init(path: String, readers: [Reader] = [], behavior: Behavior = Behavior()) throws {
         self.path = path
-        state = State(readers: readers, behaviour: behaviour)
+        state = State(readers: readers, behavior: behavior)
         unlink(path)
         listener = socket(AF_UNIX, Int32(SOCK_STREAM.rawValue), 0)
         let status = withUnixAddress(path) { bind(listener, $0, $1) }
@@ -149,9 +149,9 @@ public final class FakePCSCD: @unchecked Sendable {
         }
     }
 
-    public var behaviour: Behaviour {
-        get { lock.withLock { state.behaviour } }
-        set { lock.withLock { state.behaviour = newValue } }
+    public var behavior: Behavior {
+        get { lock.withLock { state.behavior } }
+        set { lock.withLock { state.behavior = newValue } }
     }
 
     /// The readers.  Setting them tells every client that waits.
@@ -188,7 +188,7 @@ public final class FakePCSCD: @unchecked Sendable {
         let (number, welcome): (Int, Welcome?) = lock.withLock {
             state.clientCount += 1
             state.clients[client] = state.clientCount
-            return (state.clientCount, state.isStopped ? nil : state.behaviour.welcome)
+            return (state.clientCount, state.isStopped ? nil : state.behavior.welcome)
         }
         defer {
             lock.withLock {
@@ -225,10 +225,10 @@ public final class FakePCSCD: @unchecked Sendable {
 
     /// False to hang up.
     private func answer(_ client: Int32, _ command: UInt32, _ body: [UInt8]) -> Bool {
-        let behaviour = behaviour
+        let behavior = behavior
         switch command {
         case 0x11:  // VERSION: major, minor, rv
-            return send(client, bytes(4) + bytes(4) + bytes(behaviour.version))
+            return send(client, bytes(4) + bytes(4) + bytes(behavior.version))
         case 0x01:  // ESTABLISH: scope, context, rv
             let context: UInt32 = lock.withLock {
                 state.nextHandle += 1
@@ -241,7 +241,7 @@ public final class FakePCSCD: @unchecked Sendable {
         case 0x12:  // GET_READERS_STATE
             return send(client, readerStates())
         case 0x13:  // WAIT_READER_STATE_CHANGE: the states now, a word later
-            behaviour.beforeWait(self)
+            behavior.beforeWait(self)
             return lock.withLock {
                 state.waiting.insert(client)
                 return send(client, Self.encode(state.readers))
@@ -264,34 +264,34 @@ public final class FakePCSCD: @unchecked Sendable {
                 state.nextHandle += 1
                 return state.nextHandle
             }
-            return reply(client, behaviour.connect(name, number32(body, 132), number32(body, 136))) { status, _ in
-                Array(body.prefix(140)) + bytes(handle) + bytes(behaviour.activeProtocol) + bytes(status)
+            return reply(client, behavior.connect(name, number32(body, 132), number32(body, 136))) { status, _ in
+                Array(body.prefix(140)) + bytes(handle) + bytes(behavior.activeProtocol) + bytes(status)
             }
         case 0x05:  // RECONNECT: handle, share, preferred, initialization, active, rv
-            return reply(client, behaviour.reconnect(number32(body, 12))) { status, _ in
-                Array(body.prefix(16)) + bytes(behaviour.activeProtocol) + bytes(status)
+            return reply(client, behavior.reconnect(number32(body, 12))) { status, _ in
+                Array(body.prefix(16)) + bytes(behavior.activeProtocol) + bytes(status)
             }
         case 0x06:  // DISCONNECT: handle, disposition, rv
             return send(client, Array(body.prefix(8)) + bytes(0))
         case 0x07:  // BEGIN: handle, rv
-            return reply(client, behaviour.begin()) { status, _ in Array(body.prefix(4)) + bytes(status) }
+            return reply(client, behavior.begin()) { status, _ in Array(body.prefix(4)) + bytes(status) }
         case 0x08:  // END: handle, disposition, rv
-            return reply(client, behaviour.end(number32(body, 4))) { status, _ in Array(body.prefix(8)) + bytes(status)
+            return reply(client, behavior.end(number32(body, 4))) { status, _ in Array(body.prefix(8)) + bytes(status)
             }
         case 0x0B:  // STATUS: handle, rv
             return send(client, Array(body.prefix(4)) + bytes(0))
         case 0x09:  // TRANSMIT: handle, protocol, length, cbSend, protocol, length, pcbRecv, rv; then the command
             guard let command = receive(client, Int(number32(body, 12))) else { return false }
-            return reply(client, behaviour.transmit(number32(body, 4), command)) { status, count in
+            return reply(client, behavior.transmit(number32(body, 4), command)) { status, count in
                 Array(body.prefix(24)) + bytes(count) + bytes(status)
             }
         case 0x0A:  // CONTROL: handle, code, cbSend, cbRecv, returned, rv; then the input
             guard let input = receive(client, Int(number32(body, 8))) else { return false }
-            return reply(client, behaviour.control(number32(body, 4), input)) { status, count in
+            return reply(client, behavior.control(number32(body, 4), input)) { status, count in
                 Array(body.prefix(16)) + bytes(count) + bytes(status)
             }
         case 0x0F:  // GET_ATTRIB: handle, id, value 264, length, rv
-            switch behaviour.attribute(number32(body, 4)) {
+            switch behavior.attribute(number32(body, 4)) {
             case .status(let status): return send(client, Array(body.prefix(272)) + bytes(264) + bytes(status))
             case .data(let value):
                 let padded = value + [UInt8](repeating: 0, count: 264 - value.count)

@@ -61,7 +61,7 @@ public enum Taint {
             // Without spaces, as everything is looked through.
             ("as numbers", Array(bytes.map { "\($0)" }.joined(separator: ",").utf8)),
         ]
-        // Base64 of something that these are a part of, wherever they begin: the characters that no neighbour has a bit of.
+        // Base64 of something that these are a part of, wherever they begin: the characters that no neighbor has a bit of.
         for before in 0..<3 {
             let text = Data([UInt8](repeating: 0, count: before) + bytes + [0, 0]).base64EncodedString()
             let first = (before * 8 + 5) / 6

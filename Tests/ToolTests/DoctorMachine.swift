@@ -232,12 +232,12 @@ final class DoctorMachine {
     static let atr = bytes("3B 8F 80 01 80 4F 0C A0 00 00 03 06 03 00 01 00 00 00 00 6A")
 
     func startService(
-        readers: [FakePCSCD.Reader]? = nil, _ change: (inout FakePCSCD.Behaviour) -> Void = { _ in }
+        readers: [FakePCSCD.Reader]? = nil, _ change: (inout FakePCSCD.Behavior) -> Void = { _ in }
     ) throws {
         service?.stop()
         try makeFolder(of: "run/pcscd/pcscd.comm")
-        var behaviour = FakePCSCD.Behaviour()
-        behaviour.transmit = { _, command in
+        var behavior = FakePCSCD.Behavior()
+        behavior.transmit = { _, command in
             switch command {
             case [0xFF, 0x00, 0x48, 0x00, 0x00]: .data(Array("ACR122U207".utf8))
             case [0xFF, 0x00, 0x50, 0x00, 0x00]: .data([0x90, 0xFF])
@@ -246,9 +246,9 @@ final class DoctorMachine {
             default: .data([0x6D, 0x00])
             }
         }
-        change(&behaviour)
+        change(&behavior)
         let readers = readers ?? [FakePCSCD.Reader(Self.readerName).inserting(Self.atr)]
-        service = try FakePCSCD(path: socket, readers: readers, behaviour: behaviour)
+        service = try FakePCSCD(path: socket, readers: readers, behavior: behavior)
         chmod(socket, 0o777)
     }
 

@@ -673,7 +673,7 @@ import Testing
     }
 }
 
-extension FakePCSCD.Behaviour {
+extension FakePCSCD.Behavior {
     /// Has the reader give `parameter` for its PICC operating parameter.
     fileprivate mutating func answer(parameter: UInt8) {
         let usual = transmit

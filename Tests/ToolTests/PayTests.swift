@@ -41,7 +41,7 @@ import Testing
         #expect(report["aid"] as? String == "A0000000031010" && report["kernel"] as? Int == 3)
         #expect(report["amount"] as? Int == 1234 && report["currency"] as? String == "EUR")
         #expect(report["type"] as? String == "purchase")
-        // Book A, table 9-3: present card; card read OK; authorising
+        // Book A, table 9-3: present card; card read OK; authorizing
         let messages = try #require(report["messages"] as? [[String: Any]])
         #expect(messages.map { $0["identifier"] as? String } == ["15", "17", "1B"])
         let exchanges = try #require(report["exchanges"] as? [[String: Any]])

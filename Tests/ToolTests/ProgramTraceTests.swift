@@ -470,13 +470,13 @@ import Testing
     func everyReader() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let socket = "\(PCSCSocket.folder)/\(UUID().uuidString.prefix(8))"
-        var behaviour = FakePCSCD.Behaviour()
-        behaviour.transmit = { _, _ in .data([0x6A, 0x82]) }
+        var behavior = FakePCSCD.Behavior()
+        behavior.transmit = { _, _ in .data([0x6A, 0x82]) }
         let service = try FakePCSCD(
             path: socket,
             readers: [
                 FakePCSCD.Reader("Reader A"), FakePCSCD.Reader("Reader B").inserting([0x3B, 0x80, 0x80, 0x01, 0x01]),
-            ], behaviour: behaviour)
+            ], behavior: behavior)
         defer { service.stop() }
         let outcome = try await Program.run(
             [tool, "record", "--backend", "pcsc", "--count", "1", "--timeout", "20", "-o", path("x.apdu")],
@@ -524,15 +524,15 @@ import Testing
     private func perl(
         _ program: String, readers: [String] = ["Reader A"], afterwards: () async throws -> Void = {}
     ) async throws -> Program.Outcome {
-        var behaviour = FakePCSCD.Behaviour()
-        behaviour.control = { _, input in .data(input.reversed()) }
-        behaviour.transmit = { _, command in
+        var behavior = FakePCSCD.Behavior()
+        behavior.control = { _, input in .data(input.reversed()) }
+        behavior.transmit = { _, command in
             command.first == 0x80 ? .status(0x8010_0069) : .data([command.last ?? 0, 0x90, 0x00])
         }
         let socket = "\(PCSCSocket.folder)/\(UUID().uuidString.prefix(8))"
         let atr: [UInt8] = [0x3B, 0x80, 0x80, 0x01, 0x01]
         let service = try FakePCSCD(
-            path: socket, readers: readers.map { FakePCSCD.Reader($0).inserting(atr) }, behaviour: behaviour)
+            path: socket, readers: readers.map { FakePCSCD.Reader($0).inserting(atr) }, behavior: behavior)
         defer { service.stop() }
         let start = """
             use Chipcard::PCSC; use POSIX; $| = 1;

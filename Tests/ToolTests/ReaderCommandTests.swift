@@ -11,15 +11,15 @@ import Testing
         _ machine: DoctorMachine, _ arguments: [String]
     ) async throws -> (outcome: Program.Outcome, commands: [[UInt8]]) {
         let sent = Sent()
-        try machine.startService { behaviour in
-            behaviour.transmit = { _, command in
+        try machine.startService { behavior in
+            behavior.transmit = { _, command in
                 sent.commands.withLock { $0.append(command) }
                 // Firmware; lights: 90 and their state (ACS API v2.04, 6.3 and 6.2).
                 return command[2] == 0x48 ? .data(Array("ACR122U207".utf8)) : .data([0x90, 0x02])
             }
             // SCARD_ATTR_VENDOR_NAME and CM_IOCTL_GET_FEATURE_REQUEST: escape, with its code (PC/SC part 10).
-            behaviour.attribute = { $0 == 0x0001_0100 ? .data(Array("ACS\0".utf8)) : .status(0x8010_001F) }
-            behaviour.control = { code, _ in
+            behavior.attribute = { $0 == 0x0001_0100 ? .data(Array("ACS\0".utf8)) : .status(0x8010_001F) }
+            behavior.control = { code, _ in
                 code == 0x4200_0D48 ? .data([0x13, 0x04, 0x42, 0x00, 0x00, 0x01]) : .status(0x8010_0016)
             }
         }

@@ -281,18 +281,18 @@ import Testing
 
     // MARK: How it speaks
 
-    @Test func noColourWithoutATerminal() async throws {
+    @Test func noColorWithoutATerminal() async throws {
         let outcome = try await alone("--virtual")
         #expect(!outcome.output.contains("\u{1B}") && outcome.error.isEmpty)
     }
 
     /// script(1) gives it a terminal.
     @Test(.enabled(if: Program.isInstalled("script"), "script (bsdutils) is not installed"))
-    func colourOnATerminalAndNeverWithNO_COLOR() async throws {
+    func colorOnATerminalAndNeverWithNO_COLOR() async throws {
         let command = "\(tool) card --virtual"
-        let coloured = try await Program.run(
+        let colored = try await Program.run(
             ["script", "-qec", command, "/dev/null"], environment: ["NO_COLOR": "", "TERM": "xterm"])
-        #expect(coloured.status == 0)
+        #expect(colored.status == 0)
         let list = "\(tool) list --virtual"
         let bold = try await Program.run(
             ["script", "-qec", list, "/dev/null"], environment: ["NO_COLOR": "", "TERM": "xterm"])

@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("a change of behaviour and a number in the clear fail it")
+    @Test("a change of behavior and a number in the clear fail it")
     func failures() async throws {
         try await withFolder {
             let good = try String(contentsOfFile: "\(traces)/visa/online.apdu", encoding: .utf8)

@@ -21,7 +21,7 @@ import Testing
         try await body(directory.path)
     }
 
-    /// Readers that let the card approve offline, and that authenticate it for an online authorisation.
+    /// Readers that let the card approve offline, and that authenticate it for an online authorization.
     private static let configurations = [
         "offline": """
         {"environment": "test", "abilities": ["pinPad", "paper", "contacts", "magneticStripe", "manualKeyEntry"],

@@ -211,7 +211,7 @@ struct Reissue {
                 case .success: break
                 }
                 if card[0x93] != nil {
-                    let purposes: [SignaturePurpose] = [.offlineApproval, .onlineAuthorisation]
+                    let purposes: [SignaturePurpose] = [.offlineApproval, .onlineAuthorization]
                     let results = purposes.map { authentication.sda(of: records, for: $0) { card[$0] } }
                     guard let index = results.firstIndex(where: { (try? $0.get()) != nil }),
                         let signed = try? results[index].get()
@@ -234,7 +234,7 @@ struct Reissue {
         ) throws(Obstacle) {
             let wrong = Obstacle("the signature of the card was wrong before")
             if card[0x9F4B] != nil, card[0x9F69] != nil, transaction.cryptograms.isEmpty {
-                let purposes: [SignaturePurpose] = [.offlineApproval, .onlineAuthorisation]
+                let purposes: [SignaturePurpose] = [.offlineApproval, .onlineAuthorization]
                 let results = purposes.map { key.fdda(for: $0) { card[$0] ?? terminal.byTag[$0] } }
                 guard let index = results.firstIndex(where: { (try? $0.get()) != nil }),
                     let signed = try? results[index].get()

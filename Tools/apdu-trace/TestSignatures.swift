@@ -28,7 +28,7 @@ enum TestSignatures {
         let records = application.signedRecords(card, messages)
         var values: [[UInt8]] = []
         if let signature = card[0x93] {
-            let purposes: [SignaturePurpose] = [.offlineApproval, .onlineAuthorisation]
+            let purposes: [SignaturePurpose] = [.offlineApproval, .onlineAuthorization]
             let isSigned = purposes.contains { purpose in
                 (try? authentication.sda(of: records, for: purpose) { card[$0] }.get()) != nil
             }

@@ -23,7 +23,7 @@ struct AmountRule: Sendable {
     var isApproval: Bool { responseCode == "00" }
 
     static let table = [
-        AmountRule(ending: "05", responseCode: "05", message: "Do not honour"),
+        AmountRule(ending: "05", responseCode: "05", message: "Do not honor"),
         AmountRule(ending: "13", responseCode: "13", message: "Invalid amount", isRefusal: true),
         AmountRule(ending: "14", responseCode: "14", message: "Invalid card number"),
         AmountRule(ending: "51", responseCode: "51", message: "Insufficient funds"),
@@ -36,7 +36,7 @@ struct AmountRule: Sendable {
     ]
 
     /// The rule of a fault that declines.
-    static let declined = AmountRule(ending: nil, responseCode: "05", message: "Do not honour")
+    static let declined = AmountRule(ending: nil, responseCode: "05", message: "Do not honor")
 
     /// The rule for stored data that open but are not card data.
     static let formatError = AmountRule(ending: nil, responseCode: "30", message: "Format error")

@@ -53,7 +53,7 @@ struct PayCommand: AsyncParsableCommand {
             defer { Terminal.endProgress() }
             return try await terminal.perform(
                 transaction, in: field, layers: { Stack(.ofEMVContactless, for: reader, logger: logger).over($0) },
-                authorise: { _ in issuer }
+                authorize: { _ in issuer }
             ) { request in
                 messages.append(request)
                 Terminal.progress(request.text)
@@ -116,7 +116,7 @@ struct PayCommand: AsyncParsableCommand {
                 "An approval with issuer authentication data: --online-response 8A0230309108AABBCCDD11223344")
         }
         return OnlineResponse(
-            authorisationResponseCode: objects[0x8A].map { Array($0.value) },
+            authorizationResponseCode: objects[0x8A].map { Array($0.value) },
             issuerAuthenticationData: objects[0x91].map { Array($0.value) },
             scripts: objects.filter { [0x71, 0x72].contains($0.tag) }.map { Array($0.encoded) })
     }

@@ -14,15 +14,15 @@ public final class AESDUKPTDevice: Sendable {
         public var dataKeyUsage: AESDUKPTEnvelope.DataKeyUsage
         /// The length of the data key and the MAC key; nil for that of the initial key, which is the maximum.
         public var keyLength: AESKeyLength?
-        public var initialisationVector: DUKPTInitialisationVector
+        public var initializationVector: DUKPTInitializationVector
 
         public init(
             dataKeyUsage: AESDUKPTEnvelope.DataKeyUsage = .encryption, keyLength: AESKeyLength? = nil,
-            initialisationVector: DUKPTInitialisationVector = .random
+            initializationVector: DUKPTInitializationVector = .random
         ) {
             self.dataKeyUsage = dataKeyUsage
             self.keyLength = keyLength
-            self.initialisationVector = initialisationVector
+            self.initializationVector = initializationVector
         }
     }
 
@@ -88,13 +88,13 @@ public final class AESDUKPTDevice: Sendable {
                     data, boundTo: bound, scheme: scheme, counter: counter, transactionKey: key,
                     dataKeyUsage: options.dataKeyUsage,
                     keyLength: options.keyLength ?? scheme.length,
-                    initialisationVector: options.initialisationVector.bytes(16)))
+                    initializationVector: options.initializationVector.bytes(16)))
         }
     }
 }
 
 /// The initialization vector of a DUKPT envelope.
-public enum DUKPTInitialisationVector: Hashable, Sendable {
+public enum DUKPTInitializationVector: Hashable, Sendable {
     /// A random vector, sent along.
     case random
     /// A zero vector, also sent along; no other message uses the same key.

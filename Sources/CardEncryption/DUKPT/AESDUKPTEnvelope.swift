@@ -15,7 +15,7 @@ import CryptoExtras
 ///
 /// The bound data, such as the identifier of the read, is sent separately; by default there is none.
 ///
-/// For acquirers whose messages have separate fields, use ``keySerialNumber``, ``initialisationVector`` and
+/// For acquirers whose messages have separate fields, use ``keySerialNumber``, ``initializationVector`` and
 /// ``ciphertext``.  The MAC covers this envelope; there is none over an acquirer's message.
 public struct AESDUKPTEnvelope: Hashable, Sendable {
     /// All bytes of the envelope.
@@ -43,7 +43,7 @@ public struct AESDUKPTEnvelope: Hashable, Sendable {
     }
 
     /// The initialization vector, 16 bytes.
-    public var initialisationVector: [UInt8] { Array(bytes[16..<32]) }
+    public var initializationVector: [UInt8] { Array(bytes[16..<32]) }
     /// The ciphertext: whole blocks of 16 bytes, at least one.
     public var ciphertext: [UInt8] { Array(bytes[32..<(bytes.count - 16)]) }
     /// The MAC, 16 bytes.
@@ -70,20 +70,20 @@ public struct AESDUKPTEnvelope: Hashable, Sendable {
     /// Seals card data under the key of one transaction.
     ///
     /// - Parameter bound: the data to which the envelope is bound.
-    /// - Parameter initialisationVector: 16 bytes.
+    /// - Parameter initializationVector: 16 bytes.
     static func seal(
         _ data: ClearCardData, boundTo bound: [UInt8], scheme: AESDUKPTScheme, counter: UInt32,
         transactionKey: SecretKey,
-        dataKeyUsage: DataKeyUsage, keyLength: AESKeyLength, initialisationVector: [UInt8]
+        dataKeyUsage: DataKeyUsage, keyLength: AESKeyLength, initializationVector: [UInt8]
     ) throws -> AESDUKPTEnvelope {
         let dataKey = try scheme.workingKey(
             dataKeyUsage.keyUsage, length: keyLength, counter: counter, transactionKey: transactionKey)
         let cipher = try BlockCipher.aes(dataKey)
-        let ciphertext = try cipher.seal(data, iv: initialisationVector)
+        let ciphertext = try cipher.seal(data, iv: initializationVector)
         let number = try AESKeySerialNumber(initialKeyID: scheme.initialKeyID, counter: counter)
         let authenticated =
             [version, UInt8(keyLength.byteCount)] + dataKeyUsage.rawValue.bigEndianBytes + number.bytes
-            + initialisationVector + ciphertext
+            + initializationVector + ciphertext
         let mac = try Self.mac(
             authenticated, boundTo: bound, scheme: scheme, counter: counter, transactionKey: transactionKey,
             keyLength: keyLength)
@@ -101,7 +101,7 @@ public struct AESDUKPTEnvelope: Hashable, Sendable {
         guard mac == self.mac else { throw DUKPTError.notAuthentic }
         let dataKey = try scheme.workingKey(
             dataKeyUsage.keyUsage, length: keyLength, counter: keySerialNumber.counter, transactionKey: transactionKey)
-        return try BlockCipher.aes(dataKey).open(ciphertext, iv: initialisationVector, body)
+        return try BlockCipher.aes(dataKey).open(ciphertext, iv: initializationVector, body)
     }
 
     private static func mac(

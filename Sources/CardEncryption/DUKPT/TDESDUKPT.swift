@@ -144,7 +144,7 @@ public struct TDESDUKPTEnvelope: Hashable, Sendable {
     }
 
     /// The initialization vector, 8 bytes.
-    public var initialisationVector: [UInt8] { Array(bytes[12..<20]) }
+    public var initializationVector: [UInt8] { Array(bytes[12..<20]) }
     /// The ciphertext: whole blocks of 8 bytes, at least one.
     public var ciphertext: [UInt8] { Array(bytes[20...]) }
 
@@ -171,14 +171,14 @@ public final class TDESDUKPTDevice: Sendable {
     /// The options for sealing card data; acquirers differ.  The envelope states them for its recipient.
     public struct Options: Hashable, Sendable {
         public var dataKeyVariant: TDESDUKPTEnvelope.DataKeyVariant
-        public var initialisationVector: DUKPTInitialisationVector
+        public var initializationVector: DUKPTInitializationVector
 
         public init(
             dataKeyVariant: TDESDUKPTEnvelope.DataKeyVariant = .request,
-            initialisationVector: DUKPTInitialisationVector = .zero
+            initializationVector: DUKPTInitializationVector = .zero
         ) {
             self.dataKeyVariant = dataKeyVariant
-            self.initialisationVector = initialisationVector
+            self.initializationVector = initializationVector
         }
     }
 
@@ -219,7 +219,7 @@ public final class TDESDUKPTDevice: Sendable {
     /// - Throws: the errors of ``AESDUKPTDevice/seal(_:boundTo:options:)``.
     public func seal(_ data: ClearCardData, options: Options = Options()) async throws -> SealedCardData {
         try await state.transact { scheme, counter, key in
-            let vector = options.initialisationVector.bytes(8)
+            let vector = options.initializationVector.bytes(8)
             let cipher = try BlockCipher.tdes(TDESDUKPTScheme.dataKey(options.dataKeyVariant, of: key))
             return .tdesDUKPT(
                 try TDESDUKPTEnvelope(
@@ -268,7 +268,7 @@ public struct TDESDUKPTHost: Sendable {
         _ envelope: TDESDUKPTEnvelope, _ body: (UnsafeRawBufferPointer) throws -> Result
     ) throws -> Result {
         try BlockCipher.tdes(dataKey(envelope.dataKeyVariant, for: envelope.keySerialNumber))
-            .open(envelope.ciphertext, iv: envelope.initialisationVector, body)
+            .open(envelope.ciphertext, iv: envelope.initializationVector, body)
     }
 
     func transactionKey(_ number: TDESKeySerialNumber) throws -> SecretKey {

@@ -14,7 +14,7 @@ public struct CompactJWE: Hashable, Sendable {
 
     let ephemeralKey: P256Point?
     let encryptedKey: [UInt8]
-    let initialisationVector: [UInt8]
+    let initializationVector: [UInt8]
     let ciphertext: [UInt8]
     let tag: [UInt8]
 
@@ -44,7 +44,7 @@ public struct CompactJWE: Hashable, Sendable {
         }
         (algorithm, ephemeralKey) = try Self.algorithm(of: members)
         header = try Self.header(of: members)
-        (encryptedKey, initialisationVector, ciphertext, tag) = (parts[1], parts[2], parts[3], parts[4])
+        (encryptedKey, initializationVector, ciphertext, tag) = (parts[1], parts[2], parts[3], parts[4])
         let keyLength: Int? =
             switch algorithm {
             case .ecdhES: 0
@@ -54,7 +54,7 @@ public struct CompactJWE: Hashable, Sendable {
             }
         for (part, count, due) in [
             (JWEError.Part.encryptedKey, encryptedKey.count, keyLength),
-            (.initialisationVector, initialisationVector.count, 12), (.tag, tag.count, 16),
+            (.initializationVector, initializationVector.count, 12), (.tag, tag.count, 16),
         ] {
             if let due, count != due { throw JWEError(.length(count, due: due), in: part) }
         }

@@ -40,7 +40,7 @@ public struct JWEError: Error, Hashable, Sendable {
     public enum Part: String, Hashable, Sendable, CaseIterable {
         case header = "protected header"
         case encryptedKey = "encrypted key"
-        case initialisationVector = "initialisation vector"
+        case initializationVector = "initialization vector"
         case ciphertext = "ciphertext"
         case tag = "authentication tag"
     }

@@ -164,7 +164,7 @@ public final class JWEPrivateKey: Sendable {
             throw JWEError(.otherKey(other), in: .header)
         }
         guard
-            let nonce = try? AES.GCM.Nonce(data: jwe.initialisationVector),
+            let nonce = try? AES.GCM.Nonce(data: jwe.initializationVector),
             let box = try? AES.GCM.SealedBox(nonce: nonce, ciphertext: jwe.ciphertext, tag: jwe.tag),
             var opened = try? AES.GCM.open(box, using: contentKey(of: jwe), authenticating: jwe.authenticatedData)
         else { throw JWEError(.notAuthentic) }

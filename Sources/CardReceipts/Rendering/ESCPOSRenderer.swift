@@ -46,7 +46,7 @@ public struct ESCPOSRenderer: Hashable, Sendable {
         let renderer = TextRenderer(columns: columns)
         for line in document.lines {
             if case .code(let text) = line, let dots = ESCPOSCommand.moduleDots(of: text, columns: columns) {
-                commands += [.align(.centre), .code(text, moduleDots: dots), .align(.left)]
+                commands += [.align(.center), .code(text, moduleDots: dots), .align(.left)]
                 continue
             }
             let style = Style(line)
@@ -81,7 +81,7 @@ public struct ESCPOSRenderer: Hashable, Sendable {
 
 /// An ESC/POS command.
 enum ESCPOSCommand: Hashable {
-    enum Alignment: UInt8 { case left, centre, right }
+    enum Alignment: UInt8 { case left, center, right }
 
     case initialize
     case selectCodePage(UInt8)

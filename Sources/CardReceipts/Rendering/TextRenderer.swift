@@ -16,7 +16,7 @@ public struct TextRenderer: Hashable, Sendable {
         let layout = TextLayout(columns: columns)
         return switch line {
         case .merchant(let text), .subhead(let text), .heading(let text), .statement(let text), .code(let text):
-            layout.centred(text)
+            layout.centered(text)
         case .item(let text, let amount), .total(let text, let amount), .amount(let text, let amount):
             layout.row(text, amount)
         case .fact(let label, let value): layout.row(label, value)
@@ -56,7 +56,7 @@ struct TextLayout {
         return lines + (width > 0 ? [line] : [])
     }
 
-    func centred(_ text: String) -> [String] {
+    func centered(_ text: String) -> [String] {
         wrapped(text).map { String(repeating: " ", count: (columns - $0.columns) / 2) + $0 }
     }
 

@@ -58,7 +58,7 @@ public struct ContactlessTerminal: Sendable {
     /// Performs Start A alone, with pre-processing, before the wait for a card (Book B, 3.1).
     ///
     /// - Returns: the report of a transaction that pre-processing refuses; nil if a card is to be presented, in which
-    ///   case ``perform(_:in:layers:authorise:exchange:show:)`` follows.
+    ///   case ``perform(_:in:layers:authorize:exchange:show:)`` follows.
     public func refusal(of transaction: Transaction, show: (UserInterfaceRequest) -> Void = { _ in }) -> Report? {
         var entryPoint = entryPoint
         let step = entryPoint.next(.startA(transaction))
@@ -79,7 +79,7 @@ public struct ContactlessTerminal: Sendable {
     ///   - transaction: the amount, the type and the time.
     ///   - field: is left on, with the card in it.
     ///   - layers: wraps the channel between the kernel and the card, such as with a traffic log or a recorder.
-    ///   - authorise: asks the issuer, and returns nil if it cannot be reached.  Called for an outcome that may be
+    ///   - authorize: asks the issuer, and returns nil if it cannot be reached.  Called for an outcome that may be
     ///     restarted; without it such an outcome is the last.
     ///   - exchange: receives a kernel's data for the terminal while the card is present, and returns the data objects
     ///     that the kernel requests, or none; the card waits.  Without it the answer is empty.
@@ -87,11 +87,11 @@ public struct ContactlessTerminal: Sendable {
     /// - Returns: the last outcome; the online request if the card was not presented again for the issuer's answer, or
     ///   if the reader failed after it.
     /// - Throws: `CardError` if the reader fails, or no card is presented, before the issuer has answered;
-    ///   `CancellationError`; errors of `authorise`.
+    ///   `CancellationError`; errors of `authorize`.
     public func perform(
         _ transaction: Transaction, in field: some ContactlessField,
         layers: (any CardChannel) -> any CardChannel = { $0 },
-        authorise: (@Sendable (FinalOutcome) async throws -> OnlineResponse?)? = nil,
+        authorize: (@Sendable (FinalOutcome) async throws -> OnlineResponse?)? = nil,
         exchange: (@Sendable (DataExchange) async throws -> DataRecord)? = nil,
         show: (UserInterfaceRequest) -> Void
     ) async throws -> Report {
@@ -151,9 +151,9 @@ public struct ContactlessTerminal: Sendable {
                     try await field.deactivate(for: .milliseconds(milliseconds))
                     event = .fieldIsOff
                 case .finish(let final):
-                    guard let authorise, final.outcome.start != nil,
+                    guard let authorize, final.outcome.start != nil,
                         let response = try await Self.issuerResponse(
-                            to: final, authorise, in: field, notes: &notes, show: show),
+                            to: final, authorize, in: field, notes: &notes, show: show),
                         final.outcome.isRestarted(by: response)
                     else {
                         return report(final)
@@ -181,14 +181,14 @@ public struct ContactlessTerminal: Sendable {
     /// Asks the issuer.  A card that may stay in the field in the meantime is released when the removal timeout is
     /// over (Book A, table 6-1).
     private static func issuerResponse(
-        to final: FinalOutcome, _ authorise: @escaping @Sendable (FinalOutcome) async throws -> OnlineResponse?,
+        to final: FinalOutcome, _ authorize: @escaping @Sendable (FinalOutcome) async throws -> OnlineResponse?,
         in field: some ContactlessField, notes: inout [String], show: (UserInterfaceRequest) -> Void
     ) async throws -> OnlineResponse? {
-        guard final.outcome.removalTimeout > 0 else { return try await authorise(final) }
+        guard final.outcome.removalTimeout > 0 else { return try await authorize(final) }
         let timeout = Duration.milliseconds(final.outcome.removalTimeout)
         return try await withThrowingTaskGroup(of: OnlineResponse??.self) { group in
             defer { group.cancelAll() }
-            group.addTask { .some(try await authorise(final)) }
+            group.addTask { .some(try await authorize(final)) }
             group.addTask {
                 try await Task.sleep(for: timeout)
                 return nil

@@ -110,16 +110,16 @@ extension KernelActivation: CustomStringConvertible, CustomDebugStringConvertibl
 /// The issuer's answer.
 public struct OnlineResponse: Hashable, Sendable {
     /// The Authorisation Response Code, tag 8A; nil if the issuer could not be reached.
-    public var authorisationResponseCode: [UInt8]?
+    public var authorizationResponseCode: [UInt8]?
     /// The Issuer Authentication Data, tag 91.
     public var issuerAuthenticationData: [UInt8]?
     /// Issuer scripts, templates 71 and 72, each as BER-TLV, in order of execution.
     public var scripts: [[UInt8]]
 
     public init(
-        authorisationResponseCode: [UInt8]? = nil, issuerAuthenticationData: [UInt8]? = nil, scripts: [[UInt8]] = []
+        authorizationResponseCode: [UInt8]? = nil, issuerAuthenticationData: [UInt8]? = nil, scripts: [[UInt8]] = []
     ) {
-        self.authorisationResponseCode = authorisationResponseCode
+        self.authorizationResponseCode = authorizationResponseCode
         self.issuerAuthenticationData = issuerAuthenticationData
         self.scripts = scripts
     }

@@ -11,7 +11,7 @@ public struct UserInterfaceRequest: Hashable, Sendable {
         /// 03: the transaction is approved.
         public static let approved = Message(rawValue: 0x03)
         /// 07: the transaction is declined.
-        public static let notAuthorised = Message(rawValue: 0x07)
+        public static let notAuthorized = Message(rawValue: 0x07)
         /// 09: the PIN is to be entered.
         public static let enterPIN = Message(rawValue: 0x09)
         /// 0F: the card could not be processed.
@@ -33,7 +33,7 @@ public struct UserInterfaceRequest: Hashable, Sendable {
         /// 1A: the transaction is approved, and the cardholder has to sign.
         public static let approvedSign = Message(rawValue: 0x1A)
         /// 1B: the issuer is being asked.
-        public static let authorising = Message(rawValue: 0x1B)
+        public static let authorizing = Message(rawValue: 0x1B)
         /// 1C: this card does not work contactless.
         public static let insertSwipeOrTryAnotherCard = Message(rawValue: 0x1C)
         /// 1D: the card requires its contact interface.
@@ -100,7 +100,7 @@ extension UserInterfaceRequest.Message: CustomStringConvertible {
 
     private static let texts: [Self: String] = [
         .approved: "Approved",
-        .notAuthorised: "Not authorised",
+        .notAuthorized: "Not authorised",
         .enterPIN: "Please enter your PIN",
         .processingError: "Processing error",
         .removeCard: "Please remove card",
@@ -111,7 +111,7 @@ extension UserInterfaceRequest.Message: CustomStringConvertible {
         .insertOrSwipeCard: "Please insert or swipe card",
         .presentOneCardOnly: "Please present one card only",
         .approvedSign: "Approved, please sign",
-        .authorising: "Authorising, please wait",
+        .authorizing: "Authorising, please wait",
         .insertSwipeOrTryAnotherCard: "Insert, swipe or try another card",
         .insertCard: "Please insert card",
         .clearDisplay: "",

@@ -89,7 +89,7 @@ public struct CardholderVerification: Hashable, Sendable {
             case .onlinePIN, .offlinePIN:
                 if procedure == .book3 { findings.insert(.pinPadNotPresentOrNotWorking) }
             case .signature, .noCVM: break
-            case nil: findings.insert(.unrecognisedCVM)
+            case nil: findings.insert(.unrecognizedCVM)
             }
             if !rule.continuesOnFailure || method == .fail && procedure == .book3 { break }
         }

@@ -39,7 +39,7 @@ public struct TerminalVerificationResults: OptionSet, Hashable, Sendable {
     /// Byte 3 bit 8: no rule of the CVM list succeeded (EMV Book 3, 10.5).
     public static let cardholderVerificationNotSuccessful = Self(3, 0x80)
     /// Byte 3 bit 7: an applicable rule of the CVM list has an unknown method (EMV Book 3, 10.5).
-    public static let unrecognisedCVM = Self(3, 0x40)
+    public static let unrecognizedCVM = Self(3, 0x40)
     /// Byte 3 bit 6: the card accepts no more PINs (EMV Book 3, 10.5.1).
     public static let pinTryLimitExceeded = Self(3, 0x20)
     /// Byte 3 bit 5: a PIN was required, and there is no working PIN pad (EMV Book 3, 10.5).

@@ -4,12 +4,12 @@ public enum SignaturePurpose: Hashable, Sendable {
     case offlineApproval
     /// Offline data authentication of a transaction that goes online: 93 for static and 95 for dynamic data (EMV
     /// Contactless Book C-3, Annex C).
-    case onlineAuthorisation
+    case onlineAuthorization
 
     func format(_ format: UInt8) -> UInt8 {
         switch self {
         case .offlineApproval: format
-        case .onlineAuthorisation: format | 0x90
+        case .onlineAuthorization: format | 0x90
         }
     }
 }

@@ -355,7 +355,7 @@ public actor PaymentForwarder {
                     }
                     // A refusal of this call says nothing about an earlier one whose answer was lost.
                     isAboutBatch = true
-                case .notAuthorised:
+                case .notAuthorized:
                     guard let renewCredentials, !round.hasRenewedCredentials else { throw error }
                     round.hasRenewedCredentials = true
                     try await renewCredentials()

@@ -239,11 +239,11 @@ package final class PaymentJournal: Sendable {
     fileprivate func makeFolder(_ folder: String) throws {
         let parent = URL(filePath: folder).deletingLastPathComponent().path
         if mkdir(folder, 0o700) == 0 {
-            try synchronise(parent)
+            try synchronize(parent)
         } else if errno == ENOENT {
             try FileManager.default.createDirectory(
                 atPath: folder, withIntermediateDirectories: true, attributes: [.posixPermissions: 0o700])
-            try synchronise(parent)
+            try synchronize(parent)
         }
     }
 
@@ -258,7 +258,7 @@ package final class PaymentJournal: Sendable {
     }
 
     /// Flushes the directory entries of a folder to the disk.
-    fileprivate func synchronise(_ folder: String) throws {
+    fileprivate func synchronize(_ folder: String) throws {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw Failure(errno, folder) }
         defer { close(descriptor) }
@@ -390,7 +390,7 @@ package final class OpenPayment: Sendable {
                 defer { letGo() }
                 let path = journal.path(payment.id, "payment")
                 let failure = journal.disk.remove(path)
-                guard failure != 0 else { return try journal.synchronise(folder) }
+                guard failure != 0 else { return try journal.synchronize(folder) }
                 // A process that finds the file knows that the payment is over.
                 try write(.settled)
                 logger.warning("payment \(payment.id) is settled, and its entry stays: errno \(failure)")
@@ -439,7 +439,7 @@ package final class OpenPayment: Sendable {
             guard failure == 0 else { throw PaymentJournal.Failure(failure, new) }
             try journal.rename(new, path)
             name = path
-            try journal.synchronise(folder)
+            try journal.synchronize(folder)
             file.withLock { $0 = File(descriptor: descriptor, length: bytes.count) }
             stand.withLock { $0.written = state }
         } catch {

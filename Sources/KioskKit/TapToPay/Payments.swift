@@ -14,7 +14,7 @@ extension TapToPayService {
     public func charge(amount: Decimal, currency: String) async throws -> PaymentResult {
         try checkWritten()
         let card = try await read(PaymentCardTransactionRequest(amount: amount, currencyCode: currency))
-        return try await authorise(card, amount: amount, currency: currency)
+        return try await authorize(card, amount: amount, currency: currency)
     }
 
     /// Waits for a card, and has the payment service refund to it; otherwise like ``charge(amount:currency:)``.
@@ -35,7 +35,7 @@ extension TapToPayService {
     ///
     /// - Throws: ``TapToPayError``; ``PaymentServiceError`` if the request had no effect;
     ///   `PaymentCardReaderSession.ReadError.readCancelled`.
-    public func authorise(
+    public func authorize(
         _ card: PaymentCardReadResult, amount: Decimal, currency: String
     ) async throws -> PaymentResult {
         let (result, open) = try await ask(.payment, card, amount, currency)
@@ -44,7 +44,7 @@ extension TapToPayService {
     }
 
     /// Has the payment service refund to a card that was read for the purpose; otherwise like
-    /// ``authorise(_:amount:currency:)``.
+    /// ``authorize(_:amount:currency:)``.
     public func giveBack(
         _ card: PaymentCardReadResult, amount: Decimal, currency: String
     ) async throws -> RefundResult {
@@ -60,7 +60,7 @@ extension TapToPayService {
     ///
     /// - Returns: true if this completed the attempt.
     @discardableResult
-    public func authorise(_ payment: TapPayment, answering confirmation: TapConfirmation) async -> Bool {
+    public func authorize(_ payment: TapPayment, answering confirmation: TapConfirmation) async -> Bool {
         guard confirmation.isAwaited else { return false }
         do {
             let (result, open) = try await ask(.payment, payment.card, payment.amount, payment.currencyCode)
@@ -390,7 +390,7 @@ extension PaymentResult {
 extension PaymentServiceError {
     var hasDoneNothing: Bool {
         switch self {
-        case .refused, .notAuthorised: true
+        case .refused, .notAuthorized: true
         case .noAnswer, .unavailable, .tooLarge: false
         }
     }

@@ -37,7 +37,7 @@ public enum TapOutcome: Sendable, Hashable {
         self = result.status == .approved ? .approved : .declined(reason: result.message)
     }
 
-    /// Creates the outcome for an error of ``TapToPayService/authorise(_:amount:currency:)``.
+    /// Creates the outcome for an error of ``TapToPayService/authorize(_:amount:currency:)``.
     public init(_ error: any Error) {
         if case TapToPayError.outcomeUnknown(let key) = error {
             self = .failed(.outcomeUnknown(key: key))
@@ -83,7 +83,7 @@ public final class TapConfirmation: Sendable {
     ///
     /// - Returns: true if this is the attempt's outcome; false if it was already answered, or is over.  If the service
     ///   approved a payment for which this returns false, reverse it with ``TapToPayService/reverse(_:)``;
-    ///   ``TapToPayService/authorise(_:answering:)`` does all of this.
+    ///   ``TapToPayService/authorize(_:answering:)`` does all of this.
     public func complete(_ outcome: TapOutcome) -> Bool { answer.give(.outcome(outcome)) }
 
     /// Keeps the attempt from any other end until ``fulfill(_:)``, which must follow.

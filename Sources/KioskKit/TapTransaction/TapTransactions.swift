@@ -29,7 +29,7 @@ public protocol TapTransactionDelegate: AnyObject, Sendable {
 ///     for await state in transactions.processPayment(12.34, currencyCode: "EUR") {
 ///         switch state {
 ///         case .confirmingPayment(let payment, let confirmation):
-///             await service.authorise(payment, answering: confirmation)
+///             await service.authorize(payment, answering: confirmation)
 ///         case .completed(let outcome): show(outcome)
 ///         case .cancelled(let error): show(error)
 ///         }

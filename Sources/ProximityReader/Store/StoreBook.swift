@@ -109,7 +109,7 @@ final class StoreBook {
                     path("store.sqlite"), O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0o600)
                 guard descriptor >= 0 else { throw StoreFailure(errno, path("store.sqlite")) }
                 Glibc.close(descriptor)
-                try StoreHead.synchronise(folder.path)
+                try StoreHead.synchronize(folder.path)
             }
             log = StoreLog(path: path("store.sqlite-wal"))
             database = try DatabaseQueue(path: path("store.sqlite"), configuration: StoreTables.configuration)

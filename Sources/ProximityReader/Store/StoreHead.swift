@@ -34,7 +34,7 @@ final class StoreHead {
         guard isNew else { return }
         try write(sequence: 0, hash: StoreEntry.origin)
         guard fsync(descriptor) == 0, rename(name, path) == 0 else { throw StoreFailure(errno, path) }
-        try Self.synchronise(URL(filePath: path).deletingLastPathComponent().path)
+        try Self.synchronize(URL(filePath: path).deletingLastPathComponent().path)
     }
 
     deinit { close(descriptor) }
@@ -51,7 +51,7 @@ final class StoreHead {
     }
 
     /// Flushes the directory entries of a folder to the disk.
-    static func synchronise(_ folder: String) throws {
+    static func synchronize(_ folder: String) throws {
         let descriptor = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC)
         guard descriptor >= 0 else { throw StoreFailure(errno, folder) }
         defer { close(descriptor) }

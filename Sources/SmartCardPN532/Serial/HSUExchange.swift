@@ -24,7 +24,7 @@ struct HSUExchange {
     /// The time limits.
     struct Limits: Hashable, Sendable {
         /// The limit for the acknowledgment.  The chip takes at most 15 ms (6.2.2), some USB adapters a second more.
-        var acknowledgement = Duration.milliseconds(1500)
+        var acknowledgment = Duration.milliseconds(1500)
         /// The limit for the response: beyond slow cards that request more time.
         var response = Duration.seconds(20)
         /// The limit for the rest of a frame; the longest takes 290 ms at 9600 baud.
@@ -53,7 +53,7 @@ struct HSUExchange {
         self.command = command
         self.preamble = preamble
         self.limits = limits
-        phaseEnd = now + limits.acknowledgement
+        phaseEnd = now + limits.acknowledgment
     }
 
     /// The time of ``Event/timedOut``.
@@ -69,7 +69,7 @@ struct HSUExchange {
             reader.append(bytes)
             return advance(now)
         case .timedOut where now >= phaseEnd:
-            return giveUp(isAcknowledged ? .noResponse : .noAcknowledgement)
+            return giveUp(isAcknowledged ? .noResponse : .noAcknowledgment)
         case .timedOut:
             guard frameEnd.map({ now >= $0 }) == true else { return .wait }
             frameEnd = nil
@@ -86,7 +86,7 @@ struct HSUExchange {
         while let frame = reader.next() {
             frameEnd = nil
             switch frame {
-            case .acknowledgement where !isAcknowledged:
+            case .acknowledgment where !isAcknowledged:
                 isAcknowledged = true
                 phaseEnd = now + limits.response
             case .response(let response) where isAcknowledged && isAnswer(response):
@@ -109,12 +109,12 @@ struct HSUExchange {
         repetitions -= 1
         reader.removeAll()
         frameEnd = nil
-        return .send(HSUFrame.negativeAcknowledgementBytes)
+        return .send(HSUFrame.negativeAcknowledgmentBytes)
     }
 
     /// An acknowledgment from the host aborts the chip's current command (6.2.1.3).
     private func giveUp(_ failure: HSUFailure) -> Action {
-        .finish(.failure(failure), leaving: HSUFrame.acknowledgementBytes)
+        .finish(.failure(failure), leaving: HSUFrame.acknowledgmentBytes)
     }
 
     /// Returns true if the response code is the command code plus one.
@@ -125,7 +125,7 @@ struct HSUExchange {
 
 /// The reason why there is no response.
 enum HSUFailure: Error, Hashable {
-    case noAcknowledgement
+    case noAcknowledgment
     case noResponse
     /// The chip did not understand the command.
     case rejected

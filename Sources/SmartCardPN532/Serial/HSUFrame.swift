@@ -2,15 +2,15 @@
 enum HSUFrame: Hashable {
     /// A response of the chip, beginning with `D5`.
     case response([UInt8])
-    case acknowledgement
-    case negativeAcknowledgement
+    case acknowledgment
+    case negativeAcknowledgment
     /// The chip did not understand a command (6.2.1.5).
     case error
     /// A frame with a wrong checksum.
     case damaged
 
-    static let acknowledgementBytes: [UInt8] = [0x00, 0x00, 0xFF, 0x00, 0xFF, 0x00]
-    static let negativeAcknowledgementBytes: [UInt8] = [0x00, 0x00, 0xFF, 0xFF, 0x00, 0x00]
+    static let acknowledgmentBytes: [UInt8] = [0x00, 0x00, 0xFF, 0x00, 0xFF, 0x00]
+    static let negativeAcknowledgmentBytes: [UInt8] = [0x00, 0x00, 0xFF, 0xFF, 0x00, 0x00]
 
     /// The bytes that wake a sleeping chip: more than five rising edges, and enough time (7.2.11).
     static let wakeUpBytes: [UInt8] = [0x55, 0x55] + [UInt8](repeating: 0x00, count: 14)
@@ -88,8 +88,8 @@ struct HSUFrameReader {
     private func frame() -> Sight {
         guard bytes.count >= 2 else { return .incomplete }
         switch (bytes[0], bytes[1]) {
-        case (0x00, 0xFF): return .whole(.acknowledgement, count: 2)
-        case (0xFF, 0x00): return .whole(.negativeAcknowledgement, count: 2)
+        case (0x00, 0xFF): return .whole(.acknowledgment, count: 2)
+        case (0xFF, 0x00): return .whole(.negativeAcknowledgment, count: 2)
         case (0xFF, 0xFF):
             guard bytes.count >= 5 else { return .incomplete }
             guard bytes[2] &+ bytes[3] &+ bytes[4] == 0 else { return .none }

@@ -26,7 +26,7 @@ final class HSULink: Sendable {
         let waking = PN532(maximumInput: HSUFrame.maximumLength - 2) { [self] in
             try await transmit(
                 $0, preamble: HSUFrame.wakeUpBytes,
-                limits: HSUExchange.Limits(acknowledgement: limits.acknowledgement / 3, response: .seconds(1)))
+                limits: HSUExchange.Limits(acknowledgment: limits.acknowledgment / 3, response: .seconds(1)))
         }
         while true {
             do {
@@ -46,7 +46,7 @@ final class HSULink: Sendable {
     /// Switches chip and line to another rate.
     func change(to rate: SerialRate) async throws {
         try await chip.setSerialRate(rate)
-        line.send(HSUFrame.acknowledgementBytes)
+        line.send(HSUFrame.acknowledgmentBytes)
         try line.setRate(rate)
         try await toTheEnd { try await Task.sleep(for: .milliseconds(2)) }
     }
@@ -77,7 +77,7 @@ final class HSULink: Sendable {
 extension HSUFailure {
     fileprivate var error: CardError {
         switch self {
-        case .noAcknowledgement:
+        case .noAcknowledgment:
             CardError(
                 .readerTimeout, "the PN532 does not acknowledge a command", cause: self,
                 hint: "Check the board's power, that TX goes to RX and RX to TX, and that its switches say HSU (UART).")

@@ -11,7 +11,7 @@ public struct PN532BoardFault: Hashable, Sendable {
         case fieldLoss = "field-loss"
         case slow
         case endlessExtension = "endless-extension"
-        case noAcknowledgement = "no-acknowledgement"
+        case noAcknowledgment = "no-acknowledgment"
         case mute
         case errorFrames = "error-frames"
         case wrongChecksum = "wrong-checksum"
@@ -67,7 +67,7 @@ extension PN532BoardFault.Kind {
         case .fieldLoss: (("APDUS", 0), "the card leaves the field after so many APDUs")
         case .slow: (("MS", 1000), "every response takes so much longer")
         case .endlessExtension: (nil, "the card asks for more time for ever: exchanges with it have no end")
-        case .noAcknowledgement: (nil, "no command is acknowledged; the responses come")
+        case .noAcknowledgment: (nil, "no command is acknowledged; the responses come")
         case .mute: (nil, "nothing comes")
         case .errorFrames: (nil, "every command is answered by an error frame")
         case .wrongChecksum: (("FRAMES", 1_000_000), "the checksums of so many responses are wrong")

@@ -1,6 +1,6 @@
 /// The frames on a PN532's serial line (NXP UM0701-02, 6.2.1), as the chip sees them.
 enum PN532Frame {
-    static let acknowledgement: [UInt8] = [0x00, 0x00, 0xFF, 0x00, 0xFF, 0x00]
+    static let acknowledgment: [UInt8] = [0x00, 0x00, 0xFF, 0x00, 0xFF, 0x00]
     static let error: [UInt8] = [0x00, 0x00, 0xFF, 0x01, 0xFF, 0x7F, 0x81, 0x00]
 
     /// A response from `D5` on, in a frame that is extended if need be.
@@ -22,8 +22,8 @@ struct PN532FrameReceiver {
     enum Frame: Hashable {
         /// From `D4` on.
         case command([UInt8])
-        case acknowledgement
-        case negativeAcknowledgement
+        case acknowledgment
+        case negativeAcknowledgment
     }
 
     /// The bytes of a frame received so far, from its start code on, or the part of the start code received so far.
@@ -43,8 +43,8 @@ struct PN532FrameReceiver {
         default: break
         }
         switch (bytes[2], bytes[3]) {
-        case (0x00, 0xFF): return end(.acknowledgement)
-        case (0xFF, 0x00): return end(.negativeAcknowledgement)
+        case (0x00, 0xFF): return end(.acknowledgment)
+        case (0xFF, 0x00): return end(.negativeAcknowledgment)
         case (0xFF, 0xFF):
             guard bytes.count >= 7 else { return nil }
             guard bytes[4] &+ bytes[5] &+ bytes[6] == 0 else { return end(nil) }

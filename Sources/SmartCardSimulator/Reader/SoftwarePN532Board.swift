@@ -162,15 +162,15 @@ private struct State {
         frames += 1
         if let due = arguments[.unplug], frames >= due { return unplug() }
         switch frame {
-        case .acknowledgement:
+        case .acknowledgment:
             if let nextRate { rate = nextRate }
             nextRate = nil
             abort()
-        case .negativeAcknowledgement:
+        case .negativeAcknowledgment:
             if !lastAnswer.isEmpty { send(lastAnswer) }
         case .command(let command):
             abort()
-            if arguments[.noAcknowledgement] == nil { send(PN532Frame.acknowledgement) }
+            if arguments[.noAcknowledgment] == nil { send(PN532Frame.acknowledgment) }
             carryOut(command)
         }
     }

@@ -4,7 +4,7 @@ struct PN532Stream {
         /// From preamble to postamble.
         case frame([UInt8])
         /// `00 00 FF 00 FF 00`, or with FF 00 that something was not understood: no answer to a command.
-        case acknowledgement
+        case acknowledgment
         /// Bytes outside a frame, such as `55 55 00 …`, which wakes the chip.
         case noise
     }
@@ -39,7 +39,7 @@ struct PN532Stream {
         guard let length = body.first, let check = body.dropFirst().first else { return nil }
         if (length == 0x00 && check == 0xFF) || (length == 0xFF && check == 0x00) {
             bytes = bytes[min(bytes.endIndex, start + 5)...]
-            return .acknowledgement
+            return .acknowledgment
         }
         var end = start + 2 + 2 + Int(length) + 2
         if length == 0xFF, check == 0xFF {
@@ -57,7 +57,7 @@ extension ImportedEvents {
         switch piece {
         case .frame(let frame) where isCommand: addNext(.pn532, frame, at: time, slot: slot)
         case .frame(let frame): add(.received(.pn532, frame), at: time, slot: slot)
-        case .acknowledgement: omit("acknowledgements of a PN532")
+        case .acknowledgment: omit("acknowledgments of a PN532")
         case .noise: omit("bytes that are no frame of a PN532")
         }
     }

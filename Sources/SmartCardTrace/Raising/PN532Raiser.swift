@@ -33,10 +33,10 @@ struct PN532Raiser: Sendable {
     mutating func raise(_ event: TraceEvent, into found: inout RaisedEvents) {
         switch event.what {
         case .sent(.pn532, let bytes):
-            guard let command = Self.unframed(bytes) else { return found.omit("acknowledgements of the PN532") }
+            guard let command = Self.unframed(bytes) else { return found.omit("acknowledgments of the PN532") }
             sent(command, event, into: &found)
         case .received(.pn532, let bytes):
-            guard let answer = Self.unframed(bytes) else { return found.omit("acknowledgements of the PN532") }
+            guard let answer = Self.unframed(bytes) else { return found.omit("acknowledgments of the PN532") }
             received(answer, event, into: &found)
         case .sent(.escape, let bytes), .sent(.apdu, let bytes):
             if bytes.starts(with: [0xFF, 0xC0, 0x00, 0x00]), case .exchange = pending { return }

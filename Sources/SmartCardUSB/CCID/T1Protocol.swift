@@ -33,10 +33,10 @@ struct T1Protocol: Sendable {
     private var request: [UInt8] = []
     private var purpose = Purpose.command
     private var failures = 0
-    private var resynchronisations = 0
+    private var resynchronizations = 0
     private var supervisoryBlocks = 0
 
-    private enum Purpose { case command, fieldSize, resynchronisation }
+    private enum Purpose { case command, fieldSize, resynchronization }
 
     /// - Parameter ifsd: initially 32, whatever the reader's maximum (11.4.2).
     init(ifsc: UInt8, usesCRC: Bool, ifsd: Int = 32) {
@@ -66,7 +66,7 @@ struct T1Protocol: Sendable {
     private mutating func begin(_ purpose: Purpose) {
         self.purpose = purpose
         (outgoing, incoming) = ([], [])
-        (failures, resynchronisations, supervisoryBlocks) = (0, 0, 0)
+        (failures, resynchronizations, supervisoryBlocks) = (0, 0, 0)
     }
 
     // MARK: Receiving
@@ -119,11 +119,11 @@ struct T1Protocol: Sendable {
             return .failed(.noAnswer, "supervisory blocks without end")
         }
         switch pcb {
-        case SBlock.resynchResponse where purpose == .resynchronisation:
+        case SBlock.resynchResponse where purpose == .resynchronization:
             // Both sides restart (rule 6.2); the command is lost.
             (ns, nr) = (0, 0)
             outgoing = []
-            return .failed(.notTransacted, "T=1 had to resynchronise")
+            return .failed(.notTransacted, "T=1 had to resynchronize")
         case SBlock.ifsResponse where purpose == .fieldSize:
             guard data.elementsEqual(request.dropFirst(3).prefix(1)), let size = data.first else {
                 return repair(asking: .otherError)
@@ -161,11 +161,11 @@ struct T1Protocol: Sendable {
         failures += 1
         guard failures >= Self.mostAttempts else { return nil }
         guard purpose != .fieldSize else { return .failed(.noAnswer, "no T=1 block from the card") }
-        guard resynchronisations < Self.mostAttempts else {
-            return .failed(.noAnswer, "the card does not resynchronise T=1")
+        guard resynchronizations < Self.mostAttempts else {
+            return .failed(.noAnswer, "the card does not resynchronize T=1")
         }
-        resynchronisations += 1
-        purpose = .resynchronisation
+        resynchronizations += 1
+        purpose = .resynchronization
         failures = Self.mostAttempts - 1
         request = block(pcb: SBlock.resynchRequest, [])
         return .send(request)

@@ -80,7 +80,7 @@ struct KioskApplication: Application {
                 _ = try await service.giveBack(card, amount: amount, currency: "EUR")
                 return
             }
-            let result = try await service.authorise(card, amount: amount, currency: "EUR")
+            let result = try await service.authorize(card, amount: amount, currency: "EUR")
             guard result.status == .approved, chance.oneIn(4) else { return }
             // The goods stay in the machine.
             view.add("void \(card.id)")

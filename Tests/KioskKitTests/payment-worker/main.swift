@@ -103,7 +103,7 @@ if ["pay", "reverse"].contains(mode) {
     let card = PaymentCardReadResult(
         id: key, paymentCardData: "SEALED-CARD-DATA", generalCardData: nil, applicationTypeIdentifier: nil,
         outcome: .success, cardEffectiveState: nil, cardExpirationState: nil)
-    _ = try await service.authorise(card, amount: 12.34, currency: "EUR")
+    _ = try await service.authorize(card, amount: 12.34, currency: "EUR")
     if mode == "reverse" { try await service.reverse(key) }
 } else {
     // It has no reader; what is left is settled before that is found out.

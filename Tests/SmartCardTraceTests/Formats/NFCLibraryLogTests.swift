@@ -55,7 +55,7 @@ struct NFCLibraryLogTests {
             """
         let (lines, omissions) = try imported(text, as: "libnfc")
         #expect(lines == ["0.000000000 > pn532 0000FF03FDD44400E800", "0.000000000 < pn532 0000FF03FDD54500E600"])
-        #expect(omissions == ["bytes that are no frame of a PN532": 1, "acknowledgements of a PN532": 1])
+        #expect(omissions == ["bytes that are no frame of a PN532": 1, "acknowledgments of a PN532": 1])
     }
 
     @Test("of nfcpy, in its own words and those of Python's logging")
@@ -70,7 +70,7 @@ struct NFCLibraryLogTests {
         let timed = "12 ms [nfc.clf.transport] >>> 0000ff02fed4022a00\n15 ms [nfc.clf.transport] <<< 0000ff00ff00\n"
         let (frames, omissions) = try imported(timed, as: "nfcpy")
         #expect(frames == ["0.000000000 > pn532 0000FF02FED4022A00"])
-        #expect(omissions == ["acknowledgements of a PN532": 1])
+        #expect(omissions == ["acknowledgments of a PN532": 1])
     }
 
     @Test("with a frame of a PN532 that is longer than what there is of it: that is told")

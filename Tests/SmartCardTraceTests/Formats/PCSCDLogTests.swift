@@ -60,7 +60,7 @@ struct PCSCDLogTests {
     }
 
     @Test(
-        "is recognized and read, with and without colour, and as syslog and the journal write it",
+        "is recognized and read, with and without color, and as syslog and the journal write it",
         arguments: [
             """
             \u{1B}[36m00000012\u{1B}[0m [140233] \u{1B}[34mAPDU: 00 A4 04 00 00 \u{1B}[0m

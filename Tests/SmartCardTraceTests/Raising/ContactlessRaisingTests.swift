@@ -64,7 +64,7 @@ struct ContactlessRaisingTests {
         ),
         (
             // Frames of the chip itself, PN532 user manual, 6.2.1; checksums by hand.
-            "frames of a PN532, with acknowledgements",
+            "frames of a PN532, with acknowledgments",
             .pn532,
             """
             > 00 00 FF 08 F8 D4 40 01 00 A4 04 00 00 43 00

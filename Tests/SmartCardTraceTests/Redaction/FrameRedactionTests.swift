@@ -53,7 +53,7 @@ import Testing
                     let sent = block(part, isChained: !isLast, number: state.sent, &state)
                     state.sent ^= 1
                     guard isLast else {
-                        add(sent, acknowledgement(state.sent, &state, isSent: false))
+                        add(sent, acknowledgment(state.sent, &state, isSent: false))
                         continue
                     }
                     add(sent, block(responses[0], isChained: responses.count > 1, number: state.received, &state, 0x80))
@@ -61,7 +61,7 @@ import Testing
                 }
                 for (index, part) in responses.enumerated().dropFirst() {
                     add(
-                        acknowledgement(state.received, &state, isSent: true),
+                        acknowledgment(state.received, &state, isSent: true),
                         block(part, isChained: index < responses.count - 1, number: state.received, &state, 0x80))
                     state.received ^= 1
                 }
@@ -136,7 +136,7 @@ import Testing
             return inCCID(body, type, &state)
         }
 
-        private func acknowledgement(_ number: UInt8, _ state: inout Blocks, isSent: Bool) -> [UInt8] {
+        private func acknowledgment(_ number: UInt8, _ state: inout Blocks, isSent: Bool) -> [UInt8] {
             guard self == .ccidT1 else { return sealed([0xA2 | number]) }
             return inCCID([0, 0x80 | number << 4, 0], isSent ? 0x6F : 0x80, &state)
         }

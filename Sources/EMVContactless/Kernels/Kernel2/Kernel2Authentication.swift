@@ -124,7 +124,7 @@ extension Kernel2 {
         case .arqc:
             kind = .onlineRequest
             reason = cryptogramType == .tc ? "the card asks to go online" : "the terminal requires an online cryptogram"
-            request = UserInterfaceRequest(.authorising, .notReady)
+            request = UserInterfaceRequest(.authorizing, .notReady)
         case .aac, nil:
             (kind, request) = declined
             reason = cryptogramType == .aac ? "the terminal declines" : "the card declines"
@@ -143,7 +143,7 @@ extension Kernel2 {
         let isDevice = other.count >= 6 && other[2] & 0x80 == 0 && Array(other[4..<6]) != [0x30, 0x30]
         return hasContacts && !isDevice
             ? (.tryAnotherInterface, UserInterfaceRequest(.insertCard, .notReady, holdTime: messageHoldTime))
-            : (.declined, UserInterfaceRequest(.notAuthorised, .notReady, holdTime: messageHoldTime))
+            : (.declined, UserInterfaceRequest(.notAuthorized, .notReady, holdTime: messageHoldTime))
     }
 
     /// Balance Read After Gen AC, with the currency of the application.

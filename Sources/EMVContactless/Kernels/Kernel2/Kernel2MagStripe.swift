@@ -140,7 +140,7 @@ extension Kernel2 {
             .outcome(
                 outcome(
                     .declined,
-                    request: UserInterfaceRequest(.notAuthorised, .notReady, holdTime: messageHoldTime),
+                    request: UserInterfaceRequest(.notAuthorized, .notReady, holdTime: messageHoldTime),
                     hasDataRecord: true, reason: "the device gives no checksum")))
     }
 

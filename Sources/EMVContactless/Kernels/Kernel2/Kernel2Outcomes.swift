@@ -110,7 +110,7 @@ extension Kernel2 {
                     UserInterfaceRequest.Status(rawValue: row[7]) ?? .notReady, holdTime: messageHoldTime)
             }
         }
-        return UserInterfaceRequest(.notAuthorised, .notReady, holdTime: messageHoldTime)
+        return UserInterfaceRequest(.notAuthorized, .notReady, holdTime: messageHoldTime)
     }
 
     /// Has the cardholder act on the device and present it again (S910.78.1 to S910.80, S13.44, S14.22).  The phone's

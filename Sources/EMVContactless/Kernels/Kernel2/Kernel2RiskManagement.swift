@@ -74,7 +74,7 @@ extension Kernel2 {
         // S456.37 and S456.38
         if amount > data.amount(0xDF8123) ?? 0 { verificationResults.insert(.floorLimitExceeded) }
         // S456.39 and 7.8
-        cryptogramType = analyse()
+        cryptogramType = analyze()
         // S456.42 and S456.50
         if let command = Self.putData(&toWriteBefore) {
             return send(command, then: .waitingForPutDataBeforeCryptogram)
@@ -96,7 +96,7 @@ extension Kernel2 {
     }
 
     /// 7.8
-    private func analyse() -> ApplicationCryptogramType {
+    private func analyze() -> ApplicationCryptogramType {
         func code(_ tag: TLVTag) -> TerminalVerificationResults {
             data[tag].flatMap { TerminalVerificationResults($0) } ?? []
         }

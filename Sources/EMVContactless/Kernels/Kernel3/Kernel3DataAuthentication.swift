@@ -45,10 +45,10 @@ extension Kernel3 {
 
         let failure: AuthenticationFailure?
         if decision.supportsDDA {
-            failure = fdda(.onlineAuthorisation)
+            failure = fdda(.onlineAuthorization)
         } else {
             let result = activation.offlineDataAuthentication.sda(
-                of: signedRecords, for: .onlineAuthorisation, data: authenticationData)
+                of: signedRecords, for: .onlineAuthorization, data: authenticationData)
             failure = result.failure
         }
         disposition.isAuthentic = failure == nil

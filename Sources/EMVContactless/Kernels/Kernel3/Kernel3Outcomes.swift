@@ -16,14 +16,14 @@ extension Kernel3 {
     /// Book C-3, 5.9.1.2.
     func declined(_ reason: String) -> Outcome {
         Outcome(
-            .declined, cvm: Outcome.CVM.none, userInterfaceRequest: request(.notAuthorised),
+            .declined, cvm: Outcome.CVM.none, userInterfaceRequest: request(.notAuthorized),
             discretionaryData: discretionaryData, reason: reason)
     }
 
     /// Book C-3, 5.8.1.1 and 5.8.1.2.
     func onlineRequest(_ decision: CardDecision, _ cvm: Outcome.CVM, _ reason: String) -> Outcome {
         var outcome = Outcome(
-            .onlineRequest, cvm: cvm, userInterfaceRequest: request(cvm == .onlinePIN ? .enterPIN : .authorising),
+            .onlineRequest, cvm: cvm, userInterfaceRequest: request(cvm == .onlinePIN ? .enterPIN : .authorizing),
             dataRecord: dataRecord, discretionaryData: discretionaryData, reason: reason)
         outcome.effectiveDate = card[0x5F25]
         // The card may be presented again to receive the issuer's data.
