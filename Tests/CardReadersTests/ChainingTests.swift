@@ -6,7 +6,7 @@ import Synchronization
 import Testing
 import USBTestSupport
 
-/// Commands that are longer than the reader passes on: acsccid#15 and LudovicRousseau/PCSC#54 for the ACR1252U, libccid's
+/// Commands that are too long for the reader: acsccid#15 and LudovicRousseau/PCSC#54 for the ACR1252U, libccid's
 /// readers/ACR122U_PICC.txt for the ACR122U.
 @Suite struct ChainingTests {
     private func reader(_ device: any SoftwareUSBDevice) async throws -> MachineReader {
@@ -18,7 +18,7 @@ import USBTestSupport
         return try CommandAPDU(cla: 0x00, ins: 0xDA, p1: 0x01, p2: 0x02, data: data, ne: 65_536)
     }
 
-    @Test("a command of 1000 bytes gets through a reader that fails beyond 512, and its response comes back whole")
+    @Test("a command of 1000 bytes passes a reader that fails beyond 512, and its response is complete")
     func failsBeyond() async throws {
         let (device, card) = (SoftwareACR1252U(refusesLongAPDUs: true), Chained())
         device.insert(card)
@@ -34,7 +34,7 @@ import USBTestSupport
         await reader.close()
     }
 
-    @Test("so does one through a reader of short APDUs")
+    @Test("a long command passes a reader with short APDUs")
     func shortAPDUs() async throws {
         let (device, card) = (SoftwareACR122U(), Chained())
         device.insert(card)
@@ -45,7 +45,7 @@ import USBTestSupport
         await reader.close()
     }
 
-    @Test("a command that is short enough goes as it is, also with extended length")
+    @Test("a command that is short enough passes unchanged, even with extended length")
     func shortEnough() async throws {
         let (device, card) = (SoftwareACR1252U(), Chained())
         device.insert(card)
@@ -57,7 +57,7 @@ import USBTestSupport
         await reader.close()
     }
 
-    @Test("a card that refuses a part is sent no more of it")
+    @Test("a refused part ends the chain")
     func refused() async throws {
         let (device, card) = (SoftwareACR1252U(), Chained(refusing: 0x6A84))
         device.insert(card)
@@ -67,7 +67,7 @@ import USBTestSupport
         await reader.close()
     }
 
-    @Test("a class of its own has no chaining")
+    @Test("a proprietary class has no chaining")
     func proprietary() async throws {
         let channel = CommandChainingLayer(Nothing(), longestCommand: 261)
         let command = try CommandAPDU(cla: 0x80, ins: 0xE8, p1: 0, p2: 0, data: [UInt8](repeating: 0, count: 300))

@@ -6,7 +6,7 @@ import SmartCardUSB
 import Testing
 import USBTestSupport
 
-/// Copies of the ACR122U, which have its ids and are not quite what it is.
+/// Copies of the ACR122U, with its ids but different behavior.
 @Suite struct CloneTests {
     @Test(arguments: [
         (ACR122UProfile.twoSlotClone, ["A02014090501#0", "A02014090501#1"], "ACR122U207"),

@@ -7,7 +7,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// Links to the reader itself, at a pcscd that counts.
+/// Links to the reader itself, with a pcscd that counts connections.
 @Suite(.pcscExclusive, .timeLimit(.minutes(2))) struct LinkTests {
     /// SCARD_CONNECT, SCARD_DISCONNECT, SCARD_BEGIN_TRANSACTION (pcsc-lite, winscard_msg.h).
     private static let (connect, disconnect, begin): (UInt32, UInt32, UInt32) = (0x04, 0x06, 0x07)
@@ -47,7 +47,7 @@ import Testing
         let value = Mutex<UInt8>(0xFF)
     }
 
-    @Test("a link is one connection, however many commands go over it; without one there is one for each")
+    @Test("a link is one connection for any number of commands; without a link, each command makes its own")
     func oneConnection() async throws {
         let (pcscd, reader) = try bench()
         defer { pcscd.stop() }
@@ -61,7 +61,7 @@ import Testing
     }
 
     /// IOCTL_CCID_ESCAPE is SCARD_CTL_CODE(1), 42000001 (libccid, ccid_ifdhandler.h).
-    @Test("where the driver takes escape commands alone, each command of a link goes as one, over one connection")
+    @Test("if the driver accepts only escape commands, a link sends each command as one, over one connection")
     func escape() async throws {
         let socket = PCSCSocket.folder + "/link-\(UUID().uuidString.prefix(8)).comm"
         PCSCSocket.point(to: socket)
@@ -82,7 +82,7 @@ import Testing
 
     /// SCARD_W_REMOVED_CARD and SCARD_W_RESET_CARD (pcsc-lite, pcsclite.h), before anything has gone to the driver.
     @Test(
-        "a link outlives a card that comes or goes, and is a transaction again",
+        "a link survives a card that comes or goes, and is a transaction again",
         arguments: [0x8010_0069, 0x8010_0068])
     func cardGone(_ status: UInt32) async throws {
         let socket = PCSCSocket.folder + "/link-\(UUID().uuidString.prefix(8)).comm"
@@ -104,7 +104,7 @@ import Testing
         #expect(pcscd.count(of: Self.connect) == 2 && pcscd.count(of: Self.begin) == 2)
     }
 
-    @Test("commands that come at once share the connection")
+    @Test("simultaneous commands share the connection")
     func atOnce() async throws {
         let (pcscd, reader) = try bench()
         defer { pcscd.stop() }
@@ -128,7 +128,7 @@ import Testing
         #expect(pcscd.count(of: Self.connect) == 1 && pcscd.count(of: Self.disconnect) == 1)
     }
 
-    @Test("a link that is closed takes no command, and one that is let go disconnects")
+    @Test("a closed link rejects commands, and a released link disconnects")
     func closed() async throws {
         let (pcscd, reader) = try bench()
         defer { pcscd.stop() }
@@ -150,7 +150,7 @@ import Testing
 
     /// ACS API v2.04, 6.5: FF when the reader is plugged in; without bit 7 it does not look for cards.
     @Test(
-        "who borrows the chip leaves the reader looking for cards, however that ends, over one connection",
+        "borrowing the chip leaves the reader polling for cards, however it ends, over one connection",
         arguments: End.allCases)
     func putBack(_ end: End) async throws {
         let (pcscd, reader) = try bench()
@@ -183,7 +183,7 @@ import Testing
 /// ACS API v2.04; USB ids from libccid's readers/*.txt.
 @Suite struct ModelLookupTests {
     @Test(
-        "a model is known by its ids, else by its name",
+        "a model is identified by its ids, else by its name",
         arguments: [
             ("ACS ACR122U PICC Interface 00 00", nil, "ACS ACR122U"), ("Whatever", 0x072F_2200, "ACS ACR122U"),
             // A copy with ids of its own, and what has the Touchatag's.
@@ -195,7 +195,7 @@ import Testing
         #expect(Model.of(name: name, id: id)?.name == model)
     }
 
-    @Test("no id is in two rows that both would take, and every row can be found")
+    @Test("no two rows claim the same id, and every row can be found")
     func table() {
         let unshared = Model.all.filter { !$0.sharesItsIDs }.flatMap(\.ids)
         #expect(Set(unshared).count == unshared.count)

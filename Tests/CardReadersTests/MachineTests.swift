@@ -10,7 +10,7 @@ import Testing
 import USBDevices
 import USBTestSupport
 
-/// What is found over all backends: a pcscd that says what it is told to, and a USB bus in this process.
+/// Readers over all backends: a scripted pcscd, and a USB bus in this process.
 @Suite(.pcscExclusive, .timeLimit(.minutes(2))) struct MachineTests {
     /// SCARD_ATTR_CHANNEL_ID of a reader on USB, 0020 and bus and address (PC/SC part 3, 3.1.2); of none that is `nil`.
     private func pcscd(_ readers: [String], address: UInt8?, in folder: URL) throws -> FakePCSCD {
@@ -34,7 +34,7 @@ import USBTestSupport
         readers.map { "\($0.identity.backend) \($0.name): \($0.reason)" }
     }
 
-    @Test("a reader for contact cards at pcscd hides no ACR122U that pcscd could not open")
+    @Test("a contact reader in pcscd does not hide an ACR122U that pcscd could not open")
     func besideAnother() async throws {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -50,7 +50,7 @@ import USBTestSupport
         #expect(readers.preferred?.id == "072F:2200@1-2#0")
     }
 
-    @Test("a reader that pcscd has is left to it; the device's address tells, whatever its name is")
+    @Test("pcscd keeps the readers that it has; the device's address identifies them, whatever their name")
     func leftToService() async throws {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -61,7 +61,7 @@ import USBTestSupport
         #expect(readers.first?.usbID == "072F:2200" && readers.first?.model?.name == "ACS ACR122U")
     }
 
-    @Test("without pcscd readers are driven over USB, and with neither it is pcscd that has to be mended")
+    @Test("without pcscd, readers are driven over USB; with neither, the error concerns pcscd")
     func withoutService() async throws {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -85,7 +85,7 @@ import USBTestSupport
         }
     }
 
-    @Test("a pcscd that is alive and not listening yet is waited for")
+    @Test("the machine waits for a pcscd that runs but does not listen yet")
     func starting() async throws {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -98,7 +98,7 @@ import USBTestSupport
         #expect(try await seen(search.value) == ["pcsc Reader: it was asked for"])
     }
 
-    @Test("a pcscd that has just begun is not robbed of a reader that it is opening")
+    @Test("a pcscd that has just started keeps a reader that it is opening")
     func young() async throws {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -113,7 +113,7 @@ import USBTestSupport
         #expect(try await seen(search.value) == ["pcsc ACS ACR122U PICC Interface: pcscd has it"])
     }
 
-    @Test("a reader that another program holds keeps nobody from the others")
+    @Test("a reader that another program holds does not block the others")
     func held() async throws {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -129,7 +129,7 @@ import USBTestSupport
     }
 
     /// So often that a stream which hears of nothing, and looks again after 1, 2, 4, … s, comes to no end in time.
-    @Test("the stream tells what is there, and each change of the USB")
+    @Test("the stream reports the present readers, and each change on USB")
     func listings() async throws {
         let bus = SoftwareUSBBus()
         var listings = Machine(.usb, usb: USBReaders(on: bus)).listings().makeAsyncIterator()
@@ -142,7 +142,7 @@ import USBTestSupport
         }
     }
 
-    @Test("the stream tells each change of pcscd's readers")
+    @Test("the stream reports each change of pcscd's readers")
     func listingsOfService() async throws {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -193,7 +193,7 @@ import USBTestSupport
         }
     }
 
-    @Test("a reader that is plugged in and that pcscd does not take is driven over USB, after a moment")
+    @Test("a new reader that pcscd does not take is driven over USB after a moment")
     func notTaken() async throws {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -211,7 +211,7 @@ import USBTestSupport
                 == "usb ACS ACR122U PICC Interface: pcscd answers and does not have it")
     }
 
-    @Test("a pcscd that takes questions and does not answer is waited for, and then it is told that it hangs")
+    @Test("the machine waits for a pcscd that accepts questions without answering, and then reports that it hangs")
     func silent() async throws {
         let folder = try folder()
         defer { try? FileManager.default.removeItem(at: folder) }

@@ -2,7 +2,7 @@ import CardReaders
 import Foundation
 import Testing
 
-/// The table of models against the names and ids that Debian's libccid has.
+/// The table of models compared with the names and ids in Debian's libccid.
 @Suite struct ModelTests {
     private static let information = "/etc/libccid_Info.plist"
 

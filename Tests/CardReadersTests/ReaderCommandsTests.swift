@@ -3,7 +3,7 @@ import SmartCard
 import Synchronization
 import Testing
 
-/// Commands as the documents in `Model.functions` have them, and what a model lacks.
+/// The commands of the documents in `Model.functions`, and missing commands.
 @Suite struct ReaderCommandsTests {
     /// Sends back what a reader of escape commands would, and notes what comes.
     private final class Noting: ReaderLink {
@@ -61,7 +61,7 @@ import Testing
         #expect(link.sent.withLock { $0 } == ["E0 00 00 28 01 0A", "E0 00 00 28 01 0A"])
     }
 
-    @Test("what a reader has no command for is named, and nothing is sent")
+    @Test("a missing command is named, and nothing is sent")
     func lacks() async throws {
         let link = Noting([:])
         for (body, words) in [
@@ -99,7 +99,7 @@ import Testing
         #expect(link.sent.withLock { $0 } == sent)
     }
 
-    @Test("each command has a source, and each reader of ACS the commands of a table")
+    @Test("each command has a source, and each reader of ACS has commands")
     func table() {
         for model in Model.all {
             #expect([.none, .chip].contains(model.commands) == model.functions.isEmpty, "\(model.name)")

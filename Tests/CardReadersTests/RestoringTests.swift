@@ -9,7 +9,7 @@ import TestSupport
 import Testing
 import USBTestSupport
 
-/// What a link has changed of a reader is put back when it ends, by the table of models, for every model alike.
+/// A link restores the settings that it changed, by the table of models, for every model.
 @Suite(.pcscExclusive, .timeLimit(.minutes(2))) struct RestoringTests {
     enum Backend: CaseIterable { case pcsc, usb }
     enum End: CaseIterable { case close, `throw`, cancel, drop }
@@ -81,7 +81,7 @@ import USBTestSupport
         }
     }
 
-    @Test("however a link ends, the reader is as it was before", arguments: changes, Backend.allCases)
+    @Test("however a link ends, the reader is restored", arguments: changes, Backend.allCases)
     func putBack(_ change: Change, _ backend: Backend) async throws {
         let (reader, kept) = try await reader(change, backend)
         defer { (kept as? FakePCSCD)?.stop() }
@@ -117,7 +117,7 @@ import USBTestSupport
         await reader.close()
     }
 
-    @Test("what is sent over no link stays")
+    @Test("changes without a link stay")
     func withoutALink() async throws {
         let (reader, kept) = try await reader(Self.changes[2], .usb)
         _ = try await reader.transmitToReader(bytes(Self.changes[2].change))
@@ -128,7 +128,7 @@ import USBTestSupport
         withExtendedLifetime(kept) {}
     }
 
-    @Test("a link that only asks sends nothing of its own; one that changes asks once before it and puts back once")
+    @Test("a link that only reads sends no commands of its own; one that changes a setting reads it once and restores it once")
     func nothingMore() async throws {
         let sent = Mutex<[String]>([])
         let link = RestoringLink(
@@ -150,7 +150,7 @@ import USBTestSupport
         }
     }
 
-    @Test("what cannot be read before is not changed")
+    @Test("a setting that cannot be read is not changed")
     func unreadable() async throws {
         let sent = Mutex<[[UInt8]]>([])
         let link = RestoringLink(
@@ -163,7 +163,7 @@ import USBTestSupport
         #expect(sent.withLock { $0 } == [bytes("E0 00 00 23 00")])
     }
 
-    @Test("a reader whose polling was found off looks for cards when the link has ended")
+    @Test("a reader whose polling was off polls after the link has ended")
     func foundOff() async throws {
         let bus = SoftwareUSBBus(SoftwareACR1252U())
         let reader = try #require(try await Machine(.usb, usb: USBReaders(on: bus)).readers().first)

@@ -4,7 +4,7 @@ import SmartCardUSB
 import Testing
 import USBDevices
 
-/// Which readers there are, by what pcscd and the USB tell.
+/// The readers derived from the facts of pcscd and USB.
 @Suite struct RosterTests {
     private func device(
         _ serialNumber: String?, address: UInt8 = 4, ports: [UInt8] = [2], productID: UInt16 = 0x2200
@@ -20,7 +20,7 @@ import USBDevices
         ).map(\.id)
     }
 
-    @Test("a reader is known by its serial number, or else by model and port; slots are counted")
+    @Test("a reader is identified by its serial number, else by model and port; slots are numbered")
     func identifiers() {
         var roster = Roster()
         #expect(ids(&roster, [device("A0123")]) == ["A0123"])
@@ -36,7 +36,7 @@ import USBDevices
         #expect(ids(&roster, [device(nil, address: 11, ports: [3])]) == ["072F:2200@1-3#0"])
     }
 
-    @Test("a serial number that two readers have had is nobody's, also when one has left")
+    @Test("a serial number that two readers shared identifies neither, even after one has left")
     func twins() {
         var roster = Roster()
         let twins = [device("A0123", address: 4, ports: [1]), device("A0123", address: 5, ports: [2])]
@@ -45,7 +45,7 @@ import USBDevices
         #expect(ids(&roster, [device("A0123", productID: 0x2224)]) == ["A0123"], "another model's is its own")
     }
 
-    @Test("a reader of pcscd and of the USB is one, driven by pcscd, under the name that does not change")
+    @Test("a reader that pcscd and USB list is one reader, driven by pcscd, with a stable name")
     func both() {
         func pcsc(_ name: String, address: UInt32?, isComplete: Bool = true) -> Roster.PCSCFacts {
             .init(
@@ -79,7 +79,7 @@ import USBDevices
                 == ["Virtual PCD 00 00 pcsc(0)", "Virtual PCD 00 01 pcsc(1)"])
     }
 
-    @Test("a reader that pcscd drove is left to it for a while, when pcscd is restarted or has not seen it yet")
+    @Test("a reader that pcscd drove is reserved for it for a while, when pcscd restarts or has not seen it yet")
     func pcscdReturns() {
         var roster = Roster()
         let device = device("A0123")
@@ -104,7 +104,7 @@ import USBDevices
         #expect(roster.changesAt == nil)
     }
 
-    @Test("a reader that is plugged in beside a pcscd that answers is left to it for a moment")
+    @Test("a new reader is reserved for a pcscd that answers, for a moment")
     func pluggedIn() {
         var roster = Roster()
         let (old, new) = (device("A0123"), device("B0123", address: 5, ports: [3]))

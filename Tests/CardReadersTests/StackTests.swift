@@ -4,7 +4,7 @@ import SmartCard
 import Synchronization
 import Testing
 
-/// Answers what it was told to, one after the other, and keeps what it was sent.
+/// A channel with scripted responses that records commands.
 private final class Transport: CardChannel {
     private let answers: Mutex<[[UInt8]]>
     private let sent = Mutex<[String]>([])
@@ -28,7 +28,7 @@ private final class Transport: CardChannel {
     }
 }
 
-/// A reader of a name, and no more.
+/// A reader that has only a name.
 private struct Named: CardReader {
     let identity: ReaderIdentity
 
@@ -41,7 +41,7 @@ private struct Named: CardReader {
     func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] { throw CardError(.unsupported) }
 }
 
-/// Writes down what is logged.
+/// A log handler that records messages.
 private struct Lines: LogHandler {
     let lines: Mutexed
     var metadata: Logger.Metadata = [:]
@@ -70,7 +70,7 @@ private final class Mutexed: Sendable {
     }
 
     /// 6Cxx first, 61xx in answer to the second try (ISO/IEC 7816-4, 5.1.3 and 5.3.4): log and recorder see one exchange.
-    @Test("what is held back is fetched and a wrong length mended, below what is logged and recorded")
+    @Test("the rest of a 61xx response is fetched and a wrong length corrected, below the log and the recorder")
     func whole() async throws {
         let transport = Transport("6C 04", "61 04", "70 02 5A 00 90 00")
         let (logged, recorded) = (Mutexed(), Mutexed())
@@ -84,7 +84,7 @@ private final class Mutexed: Sendable {
 
     /// EMV Contactless Book B and Book 1, 9.3.1: both belong to T=0.
     @Test(
-        "the kernel is told what a contactless card answers, and nothing is sent that it has not asked for",
+        "the kernel receives a contactless card's unmodified responses, and only its own commands are sent",
         arguments: ["61 04", "6C 04"])
     func payment(_ answer: String) async throws {
         let transport = Transport(answer, "70 02 5A 00 90 00")
@@ -93,7 +93,7 @@ private final class Mutexed: Sendable {
         #expect(transport.commands == ["00B2010C00"])
     }
 
-    @Test("the time limit is that of each exchange at the transport, and recorded when it has passed")
+    @Test("the time limit applies to each exchange at the transport, and its passing is recorded")
     func timeLimit() async throws {
         let recorded = Mutexed()
         let stack = Stack(for: Named(), timeLimit: .milliseconds(20), record: record(into: recorded))
@@ -103,7 +103,7 @@ private final class Mutexed: Sendable {
         #expect(recorded.all.withLock { $0 } == ["> 00B2010C00", "! readerTimeout"])
     }
 
-    @Test("what is held back and then fetched has the time limit twice, for two exchanges")
+    @Test("a response in two exchanges has the time limit twice")
     func timeOfEach() async throws {
         let transport = Transport("61 04", "70 02 5A 00 90 00", after: .milliseconds(1200))
         let response = try await Stack(for: Named(), timeLimit: .seconds(2)).over(transport).transmit(
@@ -112,7 +112,7 @@ private final class Mutexed: Sendable {
     }
 
     /// Chaining is below GET RESPONSE: the last part's 61xx is fetched, as any other's (ISO/IEC 7816-4, 5.3.3 and 5.3.4).
-    @Test("the reader that the card lies on decides what is sent in parts, whoever calls")
+    @Test("the reader determines which commands are sent in parts, whoever calls")
     func parts() async throws {
         let command = try CommandAPDU(
             cla: 0x00, ins: 0xDA, p1: 0x01, p2: 0x02, data: [UInt8](repeating: 0xAB, count: 300), ne: 256)

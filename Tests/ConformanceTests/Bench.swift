@@ -16,7 +16,7 @@ struct InProcessBench: Bench {
     func unplug() { device.unplug() }
 }
 
-/// libpcsclite and pcscd as Debian has them, over the tool virtual-reader.
+/// Debian's libpcsclite and pcscd, with the tool virtual-reader.
 struct PCSCBench: Bench {
     let reader: any CardReader
     private let process: VirtualReaderProcess

@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 import USBTestSupport
 
-/// What every `CardReader` promises, held against each one that exists.
+/// The requirements of `CardReader`, tested on every implementation.
 @Suite struct ReaderConformanceTests {
     @Test(arguments: Requirement.all) func inProcess(_ requirement: Requirement) async throws {
         try await requirement.check(InProcessBench())
@@ -24,7 +24,7 @@ import USBTestSupport
     }
 }
 
-/// Likewise, through the driver for a PN532 on a serial line, a pseudo-terminal here.
+/// The requirements, through the driver for a PN532 on a serial line, here a pseudo-terminal.
 @Suite struct SerialConformanceTests {
     @Test(arguments: Requirement.all.filter { !$0.needs.contains(.isACR122U) })
     func overPseudoTerminal(_ requirement: Requirement) async throws {
@@ -39,14 +39,14 @@ import USBTestSupport
     }
 }
 
-/// Likewise, through the USB driver.
+/// The requirements, through the USB driver.
 @Suite struct USBConformanceTests {
     @Test(arguments: Requirement.all) func inProcess(_ requirement: Requirement) async throws {
         try await requirement.check(SoftwareUSBBench())
     }
 }
 
-/// Likewise, with libusb beneath.  A process has one mock bus at a time.
+/// The requirements, through the USB driver and libusb.  A process has one mock bus at a time.
 @Suite(.preloaded, .serialized, .enabled(if: Preloaded.obstacle == nil, "\(Preloaded.obstacle ?? "")"))
 struct LibUSBConformanceTests {
     @Test(arguments: Requirement.all) func overUMockdev(_ requirement: Requirement) async throws {
@@ -54,7 +54,7 @@ struct LibUSBConformanceTests {
     }
 }
 
-/// Why a tier cannot be had on this machine; nil if it can.
+/// The reason why a tier is unavailable on this machine; nil if it is available.
 private enum Obstacle {
     static let umockdev =
         missing("/usr/lib/x86_64-linux-gnu/libumockdev-preload.so.0", "umockdev") ?? PrivatePCSCD.obstacle

@@ -5,8 +5,8 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// What a reader promises, its replay keeps: each requirement is recorded as it is held against the reader in this
-/// process, and then held against the replay of that.
+/// A replay keeps a reader's promises: each requirement is recorded while it is tested on the reader in this
+/// process, and then tested on the replay.
 @Suite struct ReplayConformanceTests {
     /// How often polling asks differs from run to run, and so do its commands.
     static let repeatable = Requirement.all.filter { !$0.testDescription.contains("polling") }

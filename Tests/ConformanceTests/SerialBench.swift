@@ -4,7 +4,7 @@ import SmartCardSimulator
 import SmartCardSimulatorHosts
 import TestSupport
 
-/// The driver for serial lines over the system's own, with a software board at the other end.
+/// The driver for serial lines over a pseudo-terminal, with a software board at the other end.
 struct SerialBench: Bench {
     private let board: PN532Reader
     private let device = SoftwarePN532Board()

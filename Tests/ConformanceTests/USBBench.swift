@@ -26,7 +26,7 @@ struct SoftwareUSBBench: Bench {
     }
 }
 
-/// The USB driver over libusb as Debian has it, and the reader on a mock bus.
+/// The USB driver over Debian's libusb, with the reader on a mock bus.
 struct LibUSBBench: Bench {
     let reader: any CardReader
     private let device = SoftwareACR122U()

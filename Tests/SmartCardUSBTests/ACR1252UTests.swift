@@ -7,7 +7,7 @@ import USBTestSupport
 
 @testable import SmartCardUSB
 
-/// libusb as Debian has it, and a software reader with an interface for cards and one for a SAM.
+/// Debian's libusb with a software reader that has an interface for cards and one for a SAM.
 @Suite(.preloaded, .serialized, .enabled(if: Preloaded.obstacle == nil, "\(Preloaded.obstacle ?? "")"))
 struct ACR1252UTests {
     private func readers(of device: SoftwareACR1252U) async throws -> (cards: USBReader, sam: USBReader) {
@@ -106,7 +106,7 @@ struct ACR1252UTests {
     }
 }
 
-/// A card of type A that sends back what it is sent.
+/// A type A card that echoes commands.
 private final class Echo: VirtualCard {
     let radio = VirtualCardRadio.typeA(
         uid: bytes("04 1C 2B 3A 49 58 67"), atqa: [0x03, 0x44], sak: 0x20, ats: bytes("06 75 77 81 02 80"))

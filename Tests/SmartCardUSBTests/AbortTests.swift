@@ -17,7 +17,7 @@ extension CCIDTimeouts {
     }
 }
 
-/// Commands that nobody waits for any more, and the ones after them (USB CCID 1.10, 5.3.1).
+/// Abandoned commands and the commands after them (USB CCID 1.10, 5.3.1).
 @Suite(.timeLimit(.minutes(5))) struct AbortTests {
     /// A reader with a card that answers `00 B0 xx 00` by `xx 90 00` at once and `00 B1` when a test does so.
     private final class Bench: Sendable {

@@ -42,7 +42,7 @@ import USBTestSupport
     /// Longer than one packet, so that the answers of both slots take several transfers.
     private static func long(_ slot: UInt8) -> [UInt8] { (0..<150).map { UInt8($0) ^ (slot << 7) } }
 
-    @Test("with two busy slots both have a command outstanding, and each gets its answer, whichever comes first")
+    @Test("with two busy slots, both have a command outstanding, and each gets its own answer in any order")
     func overlap() async throws {
         let (reader, device, slots) = try await slots(busySlots: 2)
         var arrivals = reader.arrivals.makeAsyncIterator()
@@ -65,7 +65,7 @@ import USBTestSupport
         await slots[0].close()
     }
 
-    @Test("with one the second command is sent when the first is answered")
+    @Test("with one busy slot, the second command is sent after the first answer")
     func noOverlap() async throws {
         let (reader, device, slots) = try await slots(busySlots: 1)
         var arrivals = reader.arrivals.makeAsyncIterator()
@@ -84,7 +84,7 @@ import USBTestSupport
         await slots[0].close()
     }
 
-    @Test("a slot whose command is given up leaves the other's alone")
+    @Test("abandoning a command of one slot does not affect the other slot")
     func givenUp() async throws {
         let (reader, device, slots) = try await slots(busySlots: 2)
         var arrivals = reader.arrivals.makeAsyncIterator()
@@ -99,7 +99,7 @@ import USBTestSupport
         await slots[0].close()
     }
 
-    @Test("a reader that is given back leaves nobody waiting")
+    @Test("closing the reader ends every wait")
     func givenBack() async throws {
         let reader = Reader()
         let device = ScriptedReader(functional: functional(busySlots: 2)) { reader.answer($0) }

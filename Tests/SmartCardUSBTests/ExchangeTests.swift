@@ -3,7 +3,7 @@ import Testing
 
 @testable import SmartCardUSB
 
-/// A command's way through the bulk endpoints, in the bytes of the bus.
+/// Commands through the bulk endpoints, as bytes on the bus.
 @Suite struct ExchangeTests {
     private func exchange(
         _ command: CCIDCommand, sequence: UInt8 = 2, quirks: Set<ReaderQuirk> = []

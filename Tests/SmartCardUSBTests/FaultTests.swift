@@ -9,7 +9,7 @@ import USBTestSupport
 
 @testable import SmartCardUSB
 
-/// What goes wrong with readers, made to happen to the driver in this process.
+/// Faults of readers, simulated for the driver in this process.
 @Suite(.serialized, .computing) struct FaultTests {
     static let inspector = CardInspector(unpredictableNumber: [0x12, 0x34, 0x56, 0x78], date: [0x26, 0x01, 0x31])
 

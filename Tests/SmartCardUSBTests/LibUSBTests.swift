@@ -11,7 +11,7 @@ import USBTestSupport
 
 @testable import SmartCardUSB
 
-/// libusb as Debian has it, and a software reader on a mock USB bus.
+/// Debian's libusb with a software reader on a mock USB bus.
 @Suite(.preloaded, .serialized, .enabled(if: Preloaded.obstacle == nil, "\(Preloaded.obstacle ?? "")"))
 struct LibUSBTests {
     private let bus: MockBus

@@ -8,7 +8,7 @@ import USBTestSupport
 
 @testable import SmartCardUSB
 
-/// In what readers depart from the specification, each made to happen.
+/// Each known departure of readers from the specification, simulated.
 @Suite(.timeLimit(.minutes(5))) struct QuirkTests {
     private static let atr = bytes("3B 80 80 01 01")
 

@@ -10,13 +10,13 @@ import USBTestSupport
 
 let selectPPSE = CommandAPDU.select(Array("2PAY.SYS.DDF01".utf8))
 
-/// The kind of the ``CardError`` that `body` throws; nil if it does not, or throws another.
+/// Returns the kind of the ``CardError`` that `body` throws; nil if it throws none.
 func kind<R>(of body: () async throws -> R) async -> CardError.Kind? {
     do { _ = try await body() } catch { return (error as? CardError)?.kind }
     return nil
 }
 
-/// Waits, `.promptly` at most.
+/// Waits at most `.promptly`.
 func eventually(_ isTrue: () -> Bool) async -> Bool {
     let end = ContinuousClock.now + .promptly
     while .now < end {

@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test("show masks unless told not to, diff tells by its exit status, stats counts")
+    @Test("show masks by default, diff reports by its exit status, stats counts")
     func reading() async throws {
         try await withPayment { clear, redacted in
             let shown = try await run("show", clear)
@@ -86,7 +86,7 @@ import Testing
         #expect(revealed.output.contains("0102476173909000") && revealed.output.contains("4761739001010010"))
     }
 
-    @Test("convert makes traces of logs and other files of traces, says what is left out, and replaces nothing")
+    @Test("convert makes traces from logs and other files from traces, reports omissions, and replaces nothing")
     func converting() async throws {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -128,7 +128,7 @@ import Testing
         #expect(raised.output.contains("> apdu 00A4040000\n0.000000000 < apdu 6A82\n"), "\(raised)")
     }
 
-    @Test("what is wrong is said in two lines, with the line of the file")
+    @Test("an error takes two lines and names the line of the file")
     func errors() async throws {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -168,7 +168,7 @@ import Testing
         #expect(outcome.status == 2 && outcome.error.hasPrefix("apdu-trace: /usr is a directory\n"), "\(outcome)")
     }
 
-    @Test("nothing is replaced unasked, and nothing is left where nothing came of it")
+    @Test("no file is replaced without --force, and a failure leaves no file")
     func files() async throws {
         try await withPayment { clear, _ in
             let folder = directory.path

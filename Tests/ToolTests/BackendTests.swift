@@ -5,7 +5,7 @@ import TestSupport
 import Testing
 import USBTestSupport
 
-/// `reader-probe` straight over USB: a software reader on a mock bus, and no pcscd.
+/// `reader-probe` directly over USB: a software reader on a mock bus, without pcscd.
 @Suite(.preloaded, .serialized, .enabled(if: Preloaded.obstacle == nil, "\(Preloaded.obstacle ?? "")"))
 struct BackendTests {
     private static let name = "ACS ACR122U PICC Interface 072F:2200@1-2#0"

@@ -11,7 +11,7 @@ import Testing
     }
 
     @Test(
-        "wake-ups, and ratios at one and a half times their limit, are kept",
+        "wake-ups stay within their limit, and ratios within one and a half times theirs",
         .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"),
         .timeLimit(.minutes(10)), .serialized, arguments: ["usb", "pcsc", "link"])
     func kept(_ name: String) async throws {

@@ -3,7 +3,7 @@ import SmartCard
 import TestSupport
 import Testing
 
-/// A machine made of files in which nothing is wrong, until a test breaks it: one ACR122U with firmware 2.07 at port 2
+/// A faultless machine made of files, which a test breaks: one ACR122U with firmware 2.07 at port 2
 /// of bus 1, a pcscd that holds it, and a card.
 final class DoctorMachine {
     let root: String

@@ -3,7 +3,7 @@ import SmartCard
 import TestSupport
 import Testing
 
-/// `reader-probe doctor` on machines in which one thing is wrong.
+/// `reader-probe doctor` on machines with one fault each.
 @Suite struct DoctorTests {
     @Test func nothingIsWrong() async throws {
         let (outcome, diagnosis) = try await DoctorMachine().doctor()
@@ -229,7 +229,7 @@ import Testing
             status: 6
         ) { $0.service?.stop() },
         Condition(
-            "a socket left behind", "service.running", "problem", says: "nobody listens", command: "pcscd.socket",
+            "a socket left behind", "service.running", "problem", says: "no program listens", command: "pcscd.socket",
             status: 6
         ) {
             try $0.setDriver(nil)
@@ -351,7 +351,7 @@ import Testing
             try $0.startService { $0.welcome = .reset }
         },
         Condition(
-            "polkit allows and pcscd refuses", "service.access", "problem", says: "refuses all the same",
+            "polkit allows and pcscd refuses", "service.access", "problem", says: "but pcscd refuses",
             command: "restart pcscd", status: 6
         ) { try $0.startService { $0.welcome = .reset } },
         Condition(
@@ -497,7 +497,7 @@ import Testing
         Condition(
             "a libccid that does not wait, and has the reader all the same", "driver.installed", "ok",
             says:
-                "ifd-ccid 1.5.2, which may miss an ACR122U after a boot (1.6.2 does not); --backend usb does without it",
+                "ifd-ccid 1.5.2, which may miss an ACR122U after a boot (1.6.2 does not); --backend usb does not need it",
             status: 0
         ) { _ in },
         Condition(
@@ -505,14 +505,14 @@ import Testing
         ) { _ in },
         Condition(
             "built without polkit", "service.access", "ok",
-            says: "pcscd is built without polkit and lets in everybody", status: 0
+            says: "pcscd is built without polkit and admits every user", status: 0
         ) {
             try $0.setPCSCD(version: "1.9.9", features: "")
             try $0.setPolkit(pcsc: 1, card: 1)
         },
         Condition(
             "polkit switched off", "service.access", "ok",
-            says: "pcscd runs with --disable-polkit and lets in everybody", status: 0
+            says: "pcscd runs with --disable-polkit and admits every user", status: 0
         ) {
             try $0.write("proc/812/cmdline", "/usr/sbin/pcscd\0--foreground\0--disable-polkit\0")
             try $0.setPolkit(pcsc: 1, card: 1)

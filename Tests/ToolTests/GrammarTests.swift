@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// One grammar for all tools, read off what each says of its own options (`--experimental-dump-help`).
+/// One grammar for all tools, from each tool's description of its options (`--experimental-dump-help`).
 @Suite struct GrammarTests {
     private struct Help: Decodable {
         let command: Command
@@ -74,14 +74,14 @@ import Testing
         return verbs
     }
 
-    @Test("--json is wherever something is shown, and who has none says why")
+    @Test("--json exists for every output, and exceptions have a reason")
     func json() async throws {
         let verbs = try await Self.verbs(Self.tools + ["kiosk"])
         let without = verbs.filter { !$0.has("json") }.map(\.path)
         #expect(Set(without) == Set(Self.withoutJSON.keys))
     }
 
-    @Test("a file that is written is -o, --output, with --force beside it; others say why, and nothing else is a file")
+    @Test("an output file is -o, --output, with --force; exceptions have a reason, and no other option is a file")
     func output() async throws {
         let verbs = try await Self.verbs(Self.tools + ["kiosk"])
         for verb in verbs {
@@ -97,7 +97,7 @@ import Testing
         #expect(Set(files) == Set(Self.otherFiles.keys))
     }
 
-    @Test("a name means the same in every tool: with a value or without, and by the same letter")
+    @Test("a name means the same in every tool: with or without a value, and with the same letter")
     func names() async throws {
         var kinds: [String: Set<String>] = [:]
         var letters: [String: Set<String>] = [:]
@@ -113,7 +113,7 @@ import Testing
         #expect(letters["o"] == ["output"] && letters["r"] == ["reader"] && letters["v"] == ["verbose"])
     }
 
-    @Test("each option stands in the tool's manual page", arguments: tools)
+    @Test("the manual page contains each option", arguments: tools)
     func manual(_ tool: String) async throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
         let manual = try String(contentsOf: root.appendingPathComponent("Tools/\(tool)/\(tool).1"), encoding: .utf8)

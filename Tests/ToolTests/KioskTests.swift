@@ -41,7 +41,7 @@ import Testing
         #expect(status == 7, "still there")
     }
 
-    @Test("what is declined, by the payment service or by the card, ends with 1")
+    @Test("a decline, by the payment service or by the card, ends with 1")
     func declined() async throws {
         let outcome = try await kiosk("5.00", "10.51")
         #expect(outcome.status == 1 && outcome.output.hasSuffix("  Declined: Insufficient funds\n"), "\(outcome)")
@@ -51,7 +51,7 @@ import Testing
             card.status == 1 && card.output.hasSuffix("  Not paid: The card declined. Try another one.\n"), "\(card)")
     }
 
-    @Test("an answer that is lost or late is asked for again, and the payment is made once")
+    @Test("a lost or late answer is requested again, and the payment is made once")
     func lost() async throws {
         let sandbox = try await RunningSandbox("--late", "3600")
         let outcome = try await kiosk("--service", sandbox.address, "--patience", "10", "1.96", "1.98")
@@ -65,7 +65,7 @@ import Testing
     }
 
     @Test(
-        "nonsense is refused, and a payment service that is not there is said so",
+        "invalid arguments are refused, and a missing payment service is reported",
         arguments: [
             (["twelve"], 64, "“twelve” is no amount"), (["12,50"], 64, "“12,50” is no amount"),
             (["1x"], 64, "“1x” is no amount"), (["1.2.3"], 64, "“1.2.3” is no amount"),
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(
-        "with --reader it takes the payment through pcscd, as with a reader on the desk",
+        "with --reader, it takes the payment through pcscd, as with a real reader",
         .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"))
     func attachedReader() async throws {
         let folder = Folder()
@@ -134,7 +134,7 @@ import Testing
         ) { first, _ in first }
     }
 
-    @Test("one command stores payments without a payment service, and forwards them when it is there")
+    @Test("one command stores payments without a payment service, and forwards them once it is there")
     func offline() async throws {
         let outcome = try await kiosk("--offline", "5.00", "10.51", "1.96", "3.13", "7.00")
         #expect(outcome.status == 1 && outcome.error.isEmpty, "\(outcome)")
@@ -155,7 +155,7 @@ import Testing
         #expect(try await kiosk("--offline", "5.00", "1.96").status == 0)
     }
 
-    @Test("payments are held and forwarded with the payment service that is started for each, too")
+    @Test("payments are also stored and forwarded if each kiosk starts its own payment service")
     func heldWithoutService() async throws {
         let folder = Folder()
         let held = try await kiosk("--offline", "--hold", "5.00", "10.00", folder: folder)
@@ -210,7 +210,7 @@ import Testing
             "\(again)")
     }
 
-    @Test("a kiosk that is killed while it forwards, again and again, loses nothing and has nothing charged twice")
+    @Test("a kiosk that is repeatedly killed while forwarding loses no payment and charges none twice")
     func killed() async throws {
         let sandboxes = Sandboxes()
         let folder = Folder()

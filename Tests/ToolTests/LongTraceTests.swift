@@ -78,7 +78,7 @@ import Testing
         sys.exit(status)
         """
 
-    @Test("standard input is read twice where that is needed; what is shown and redacted is as from a file")
+    @Test("standard input can be read twice; output and redaction are the same as for a file")
     func standardInput() async throws {
         try await withFolder {
             let clear = "\(folder)/clear.apdu"
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test(
-        "on a terminal what is shown goes through the pager, unless there is to be none",
+        "on a terminal, output goes through the pager unless it is disabled",
         .enabled(if: Program.isInstalled("script")))
     func pager() async throws {
         try await withFolder {
@@ -135,7 +135,7 @@ import Testing
         }
     }
 
-    @Test("verify makes the trace's calls, and says which cannot be made")
+    @Test("verify repeats the trace's calls, and reports those that cannot be repeated")
     func verify() async throws {
         try await withFolder {
             try write(exchanges: 1_000, to: "x.apdu", endingWith: "90000.000000000 connect T=1 -\n")

@@ -3,7 +3,7 @@ import SmartCardTrace
 import TestSupport
 import Testing
 
-/// The files that `apdu-trace` makes: what was there before is lost only to a whole one.
+/// The files that `apdu-trace` makes: only a complete file replaces an existing one.
 @Suite struct NewFileTests {
     private let tool = Program.built("apdu-trace")
     private let folder = FileManager.default.temporaryDirectory.appendingPathComponent("new-\(UUID().uuidString)").path
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test("where a subcommand fails, what was there is still there, and nothing else is")
+    @Test("after a failed subcommand, the old file is still there, and no other")
     func failing() async throws {
         try await withFolder {
             try write("apdu-trace 1\n0.000000000 > apdu 00B2010C00\n0.0 nonsense\n", to: "bad")
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test("a link stays, and what it leads to is replaced; devices and pipes are written into")
+    @Test("a link stays and its target is replaced; devices and pipes are written to")
     func linksAndDevices() async throws {
         try await withFolder {
             let (trace, link) = ("\(folder)/x.apdu", "\(folder)/link")
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test("a file that comes to be there meanwhile is not replaced unasked")
+    @Test("a file that appears meanwhile is not replaced without --force")
     func meanwhile() async throws {
         try await withFolder {
             #expect(mkfifo("\(folder)/pipe", 0o600) == 0)
@@ -135,7 +135,7 @@ import Testing
     }()
 
     @Test(
-        "who is killed leaves nothing behind, and what was there stays",
+        "a killed tool leaves no files behind, and the old file stays",
         .enabled(if: hasNamelessFiles, "the file system has no files without a name"), arguments: [false, true])
     func killed(replacing: Bool) async throws {
         try await withFolder {
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test("a recording takes its name with its first event, and has every later one when it is interrupted")
+    @Test("a recording gets its name with its first event, and contains all later ones when it is interrupted")
     func recording() async throws {
         try await withFolder {
             try write("before", to: "old.apdu")
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test("--update keeps who may read a trace, comments, and lines in no known encoding")
+    @Test("--update keeps a trace's permissions, comments, and lines of unknown encoding")
     func update() async throws {
         try await withFolder {
             let file = "\(folder)/p.apdu"
@@ -199,7 +199,7 @@ import Testing
     }
 
     /// GNU diff is the judge of how much must differ.
-    @Test("diff shows as few lines as there can be, also of long traces", arguments: [50, 3_000])
+    @Test("diff shows the fewest possible lines, even of long traces", arguments: [50, 3_000])
     func difference(_ count: Int) async throws {
         try await withFolder {
             var random = SystemRandomNumberGenerator()

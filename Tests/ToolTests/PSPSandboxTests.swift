@@ -113,7 +113,7 @@ struct RunningSandbox {
         #"{"cardData":"\#(cardData)","amount":"\#(amount)","currency":"EUR"}"#
     }
 
-    @Test("reader tokens are for the merchant asked for, and for as long as is said")
+    @Test("reader tokens have the requested merchant and lifetime")
     func tokens() async throws {
         let sandbox = try await RunningSandbox("--merchant", "shop", "--token-lifetime", "60")
         for (body, merchant) in [("{}", "shop"), (#"{"merchant":"other"}"#, "other")] {
@@ -141,7 +141,7 @@ struct RunningSandbox {
         #expect(!sandbox.output.contains("4761739001010010"))
     }
 
-    @Test("a key that is known gets the answer of the first time; with another request it is refused")
+    @Test("a known key gets its first answer again; with another request it is refused")
     func idempotency() async throws {
         let sandbox = try await RunningSandbox()
         let body = charge(try await seal(sandbox, units: "000000001234"), "12.34")
@@ -176,7 +176,7 @@ struct RunningSandbox {
         #expect(try await waiting.value == 52, "no answer before the sandbox ended")
     }
 
-    @Test("what does not fit what the card agreed to, or is not there, is refused and not booked")
+    @Test("a request that contradicts the card's data, or lacks it, is refused and not booked")
     func refusals() async throws {
         let sandbox = try await RunningSandbox()
         let sealed = try await seal(sandbox, units: "000000001234")
@@ -244,7 +244,7 @@ struct RunningSandbox {
         (answer.body["error"] as? [String: Any])?["code"] as? String
     }
 
-    @Test("a batch is taken once, each of its payments once, and its deletion token is for it and its reader alone")
+    @Test("a batch and its payments are accepted once; its deletion token is valid only for it and its reader")
     func batches() async throws {
         let sandbox = try await RunningSandbox()
         let sealed = [try await seal(sandbox, units: "000000001234"), try await seal(sandbox, units: "000000000051")]
@@ -284,7 +284,7 @@ struct RunningSandbox {
         #expect(try await sandbox.payments().count == 3)
     }
 
-    @Test("a batch is refused, and nothing of it done, unless it is signed by its terminal")
+    @Test("a batch without its terminal's signature is refused without effect")
     func signatures() async throws {
         let sandbox = try await RunningSandbox()
         let sealed = try await seal(sandbox, units: "000000001234")
@@ -333,7 +333,7 @@ struct RunningSandbox {
         #expect(try await sandbox.ask("batches", json, key: id, reader: "reader-1").status == 200)
     }
 
-    @Test("a reader that is enrolled is believed by its own key alone; with --enrolled-only no other is")
+    @Test("an enrolled reader is authenticated only by its own key; with --enrolled-only, no other reader is")
     func enrolment() async throws {
         let sandbox = try await RunningSandbox("--enrolled-only")
         let sealed = [try await seal(sandbox, units: "000000001234"), try await seal(sandbox, units: "000000000100")]
@@ -352,7 +352,7 @@ struct RunningSandbox {
         #expect(try await sandbox.ask("terminals", #"{"leafCertificate":"AAAA"}"#, reader: "reader-9").status == 422)
     }
 
-    @Test("a key is certified for a request by openssl, and openssl verifies the certificate")
+    @Test("a key is certified for openssl's request, and openssl verifies the certificate")
     func authority() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "authority-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
@@ -397,7 +397,7 @@ struct RunningSandbox {
         #expect(code(try await enrol(good, "reader-8")) == "certificate_request")
     }
 
-    @Test("…13 has its batch refused; what can be opened by nobody here has so, too")
+    @Test("…13 gets its batch refused; so does card data that the sandbox cannot open")
     func refusedBatches() async throws {
         let sandbox = try await RunningSandbox()
         let good = try await seal(sandbox, units: "000000001234")
@@ -420,7 +420,7 @@ struct RunningSandbox {
     // MARK: Books
 
     @Test(
-        "a sandbox that crashes in the middle of a batch has charged what it has charged, and the rest when it is back")
+        "a sandbox that crashes in the middle of a batch keeps its charges, and makes the rest when it is back")
     func crash() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "books-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
@@ -460,7 +460,7 @@ struct RunningSandbox {
         #expect(!String(decoding: try Data(contentsOf: books), as: UTF8.self).contains("4761739001010010"))
     }
 
-    @Test("a line that did not fit into the books is not there, and does not spoil the next")
+    @Test("a line that did not fit into the books is absent, and does not damage the next")
     func shortWrite() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "books-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
@@ -491,7 +491,7 @@ struct RunningSandbox {
         #expect(try await again.payments().map { $0["idempotencyKey"] as? String } == ["one", "three"])
     }
 
-    @Test("what was decided is told by its key; a reversal takes it back, also before it comes")
+    @Test("a key queries its decision; a reversal takes it back, even before it arrives")
     func reversals() async throws {
         let sandbox = try await RunningSandbox()
         func decision(_ key: String) async throws -> String? {
@@ -513,7 +513,7 @@ struct RunningSandbox {
         #expect(try await sandbox.payments().allSatisfy { $0["status"] as? String == "declined" })
     }
 
-    @Test("the next calls are refused, declined, late or lost where that is asked for, and no others")
+    @Test("the next calls are refused, declined, late or lost on request, and no others")
     func faults() async throws {
         let sandbox = try await RunningSandbox("--late", "3600")
         let body = charge(try await seal(sandbox, units: "000000001234"), "12.34")
@@ -542,7 +542,7 @@ struct RunningSandbox {
         #expect(try await sandbox.post("faults", #"{"kind":"odd","calls":1}"#).status == 400)
     }
 
-    @Test("what was reversed before it came is answered with the amount and currency that it comes with")
+    @Test("a payment that was reversed before it arrived is answered with its own amount and currency")
     func reversedBefore() async throws {
         let sandbox = try await RunningSandbox()
         let body = charge(try await seal(sandbox, units: "000000001234"), "12.34")
@@ -556,7 +556,7 @@ struct RunningSandbox {
         #expect(try await sandbox.post("payments", other, key: "1").status == 422)
     }
 
-    @Test("what is taken back and never came is declined, of the amount that the reversal names")
+    @Test("a reversed payment that never arrived is declined, with the reversal's amount")
     func reversedNever() async throws {
         let sandbox = try await RunningSandbox()
         let reversal = #"{"amount":"12.34","currency":"EUR"}"#
@@ -575,7 +575,7 @@ struct RunningSandbox {
         #expect(try await sandbox.payments().count == 1)
     }
 
-    @Test("a call that is delayed is carried out though its caller has left, unless its key was taken back meanwhile")
+    @Test("a delayed call is executed even if its caller has left, unless its key was reversed meanwhile")
     func delayed() async throws {
         let sandbox = try await RunningSandbox("--late", "10")
         #expect(try await sandbox.post("faults", #"{"kind":"delayed","calls":2}"#).status == 200)
@@ -596,7 +596,7 @@ struct RunningSandbox {
         }
     }
 
-    @Test("what a kernel has told comes back with the decision, and the time of that, also from books")
+    @Test("a kernel's data is returned with the decision and its time, even from the books")
     func receiptFacts() async throws {
         let books = FileManager.default.temporaryDirectory.appending(path: "books-\(UUID().uuidString)").path
         defer { try? FileManager.default.removeItem(atPath: books) }
@@ -618,7 +618,7 @@ struct RunningSandbox {
         #expect(try await sandbox.post("payments", String(odd), key: "l").status == 400)
     }
 
-    @Test("batches are refused, declined, late or lost as payments are, and no payment in them is made twice")
+    @Test("batches are refused, declined, late or lost like payments, and no payment in them is made twice")
     func batchFaults() async throws {
         let sandbox = try await RunningSandbox("--late", "3600")
         func fault(_ text: String) async throws { #expect(try await sandbox.post("faults", text).status == 200) }
@@ -653,7 +653,7 @@ struct RunningSandbox {
         #expect(try await sandbox.payments().count == 4)
     }
 
-    @Test("a payment that was taken back is declined in the batch that it comes in, and the others of it are not")
+    @Test("a reversed payment is declined in its batch, and the others are not")
     func reversedInBatch() async throws {
         let sandbox = try await RunningSandbox()
         let sealed = try await [
@@ -676,7 +676,7 @@ struct RunningSandbox {
         #expect(codes(answer) == ["a": "17", "b": "17", "c": "17"])
     }
 
-    @Test("one read under two keys is told, and one amount may be spelled in two ways")
+    @Test("one read under two keys is reported, and one amount may be written in two ways")
     func sameCardData() async throws {
         let sandbox = try await RunningSandbox()
         let sealed = try await seal(sandbox, units: "000000001230")
@@ -705,7 +705,7 @@ struct RunningSandbox {
         #expect(try await sandbox.ask("payments", small, key: "k", options: options).status == 200)
     }
 
-    @Test("nothing of a card is in its memory after a payment and a batch")
+    @Test("its memory contains no card data after a payment and a batch")
     func memory() async throws {
         let sandbox = try await RunningSandbox()
         // A number of a range that no issuer has: TEST.
@@ -737,7 +737,7 @@ struct RunningSandbox {
         #expect(count > 10)
     }
 
-    @Test("a key in a file stays the same, and the file is the owner's alone")
+    @Test("a key in a file stays the same, and only the owner can read the file")
     func keptKey() async throws {
         let path = FileManager.default.temporaryDirectory.appending(path: "sandbox-\(UUID().uuidString).key").path
         defer { try? FileManager.default.removeItem(atPath: path) }
@@ -752,7 +752,7 @@ struct RunningSandbox {
         #expect(mode == 0o600)
     }
 
-    @Test("it listens to this machine alone, and says so where the port is taken")
+    @Test("it listens only on this machine, and reports a port in use")
     func loopback() async throws {
         let sandbox = try await RunningSandbox()
         #expect(sandbox.address.hasPrefix("http://127.0.0.1:"))

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `reader-probe pay` from outside.  What the cards say is read off their card files; the account number there is Visa's
+/// `reader-probe pay` from outside.  Expected values come from the card files; the account number there is Visa's
 /// published test number.
 @Suite struct PayTests {
     private let tool = Program.built("reader-probe")

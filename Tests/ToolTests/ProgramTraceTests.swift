@@ -4,7 +4,7 @@ import SmartCardTrace
 import TestSupport
 import Testing
 
-/// `apdu-trace record -- PROGRAM` and `apdu-trace replay -- PROGRAM` with programs that are not ours.
+/// `apdu-trace record -- PROGRAM` and `apdu-trace replay -- PROGRAM` with foreign programs.
 @Suite struct ProgramTraceTests {
     private let tool = Program.built("apdu-trace")
     private let directory: URL
@@ -95,7 +95,7 @@ import Testing
     }
 
     @Test(
-        "programs in every language are recorded and replayed, and notice nothing",
+        "programs in every language are recorded and replayed without noticing",
         .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"),
         .enabled(if: Client.obstacle == nil, "\(Client.obstacle ?? "")"),
         arguments: Client.allCases.filter { $0 != .java })
@@ -128,7 +128,7 @@ import Testing
     }
 
     @Test(
-        "a program that departs from the trace ends with 1, and is shown beside it",
+        "a program that departs from the trace ends with 1, and is shown beside the trace",
         .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"),
         .enabled(if: Client.obstacle == nil, "\(Client.obstacle ?? "")"))
     func mismatch() async throws {
@@ -148,7 +148,7 @@ import Testing
     }
 
     @Test(
-        "scriptor plays the script that is made of a trace, and the card answers as it did",
+        "scriptor plays the script made from a trace, and the card answers as before",
         .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"),
         .enabled(if: Client.obstacle == nil, "\(Client.obstacle ?? "")"))
     func exportedScript() async throws {
@@ -185,7 +185,7 @@ import Testing
         #expect(try await Program.run([tool, "record", "-o", there, "--", "true"]).status == 125)
     }
 
-    @Test("signals that others send go to the program, and those ignored stay so")
+    @Test("signals from others reach the program, and ignored signals stay ignored")
     func signals() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let program = try Program([
@@ -213,7 +213,7 @@ import Testing
     private static let invalidHandle = "80100003\n"
 
     @Test(
-        "another library that stands in for the same functions is called once, before or behind",
+        "another library that replaces the same functions is called once, before or after",
         .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"), arguments: [true, false])
     func otherInterposer(_ isBehind: Bool) async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -253,7 +253,7 @@ import Testing
     }
 
     @Test(
-        "libpcsclite is still there for a plug-in when the program has closed it",
+        "libpcsclite remains available to a plug-in after the program has closed it",
         .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"))
     func closedLibrary() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -289,7 +289,7 @@ import Testing
     }
 
     @Test(
-        "calls behind the last one that was told of are missed",
+        "calls after the last reported one are counted as missed",
         .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"))
     func closedDescriptors() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -372,7 +372,7 @@ import Testing
     }
 
     @Test(
-        "who leaves a call is recorded on, and who fails to disconnect still has the card",
+        "a program that leaves a call is still recorded, and one that fails to disconnect keeps the card",
         .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"))
     func leftCalls() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -397,7 +397,7 @@ import Testing
     }
 
     @Test(
-        "a reader that was unplugged and is there again is recorded as it is then",
+        "a reader that was unplugged and returned is recorded with its new state",
         .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"))
     func replugged() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -418,7 +418,7 @@ import Testing
     }
 
     @Test(
-        "a second reader's trace goes where no other is, and that is said",
+        "a second reader's trace gets an unused name, which is reported",
         .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"))
     func occupied() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -434,7 +434,7 @@ import Testing
     }
 
     @Test(
-        "no call is lost where many threads begin at once behind a fork",
+        "no call is lost when many threads begin at once after a fork",
         .enabled(if: hasCompiler, "cc with the headers of PC/SC is not installed"))
     func threadsOfAChild() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
@@ -488,7 +488,7 @@ import Testing
     }
 
     @Test(
-        "what would be ignored is refused",
+        "options without effect are refused",
         arguments: [
             (["replay", "FILE", "--config", "x", "--", "true"], "--config"),
             (["replay", "FILE", "--ca-keys=x", "--", "true"], "--ca-keys"),
@@ -580,7 +580,7 @@ import Testing
         #expect(events.suffix(3) == [.note("control code 42000D48: 2 bytes"), .reset, .disconnected(.powerOff)])
     }
 
-    @Test("each reader has a trace of its own", .enabled(if: hasPerl, "Perl with PC/SC is not installed"))
+    @Test("each reader has its own trace", .enabled(if: hasPerl, "Perl with PC/SC is not installed"))
     func severalReaders() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let outcome = try await perl(
@@ -612,7 +612,7 @@ import Testing
     }
 
     @Test(
-        "a program that takes the library's descriptor for itself keeps it",
+        "a program that reuses the library's descriptor keeps it",
         .enabled(if: hasPerl, "Perl with PC/SC is not installed")
     )
     func descriptors() async throws {

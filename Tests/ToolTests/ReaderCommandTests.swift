@@ -3,7 +3,7 @@ import Synchronization
 import TestSupport
 import Testing
 
-/// `reader-probe reader`, `beep` and `led`, at a pcscd that notes what they send.
+/// `reader-probe reader`, `beep` and `led`, with a pcscd that records their commands.
 @Suite struct ReaderCommandTests {
     private let tool = Program.built("reader-probe")
 

@@ -6,7 +6,7 @@ import Testing
 
 /// `reader-probe` from outside, as a person and as a script use it.
 ///
-/// What the cards say is read off their card files; the account numbers there are published test values.
+/// Expected values come from the card files; the account numbers there are published test values.
 @Suite struct ReaderProbeTests {
     private let tool = Program.built("reader-probe")
     private let virtualReader = Program.built("virtual-reader")
@@ -453,7 +453,7 @@ import Testing
 
     /// What ArgumentParser prints of a subcommand is the oracle.
     @Test(
-        "every option of every subcommand stands in the manual page, and no other",
+        "the manual page contains every option of every subcommand, and no other",
         arguments: [("apdu-trace", true), ("psp-sandbox", false), ("reader-probe", true), ("virtual-reader", false)])
     func manualPageOptions(_ name: String, hasSubcommands: Bool) async throws {
         let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")

@@ -30,7 +30,7 @@ import Testing
         return String(decoding: try JSONSerialization.data(withJSONObject: changed), as: UTF8.self)
     }
 
-    @Test("Who prints receipts needs no driver of readers: pcsc-lite is not loaded, libcups is")
+    @Test("printing receipts needs no reader driver: libcups is loaded, pcsc-lite is not")
     func links() async throws {
         func libraries(_ tool: String) async throws -> String {
             try await Program.run([Program.built(tool)], environment: ["LD_TRACE_LOADED_OBJECTS": "1"]).output
@@ -83,7 +83,7 @@ import Testing
         #expect(outcome.status == 0)
     }
 
-    @Test("render makes every format, and replaces no file unasked")
+    @Test("render makes every format, and replaces no file without --force")
     func render() async throws {
         let folder = FileManager.default.temporaryDirectory.appending(path: "receipt-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: false)
@@ -109,7 +109,7 @@ import Testing
     }
 
     @Test(
-        "what is wrong with a receipt is told, with what to do, and without the values",
+        "a receipt's fault is reported with its remedy and without the values",
         arguments: [
             ("merchant.name", "no merchant name"), ("merchant.address", "no location"),
             ("merchant.terminal_id", "no terminal number"), ("order.line_items", "no line items"),
@@ -128,7 +128,7 @@ import Testing
     /// Where the example has what the payment service tells of the card.
     private static let card = "payment_intent.charges.0.paymentMethod.cardPresent.details"
 
-    @Test("a receipt that was kept is shown as well")
+    @Test("a saved receipt is shown as well")
     func kept() async throws {
         let receipt = """
             {
@@ -146,7 +146,7 @@ import Testing
         #expect(outcome.status == 0 && outcome.output.contains(/AMOUNT PAID +5.00 USD/), "\(outcome)")
     }
 
-    @Test("a refund has a receipt of its own; what is not paid has none")
+    @Test("a refund has its own receipt; an unpaid transaction has none")
     func refund() async throws {
         let refund = try await Self.example("refund", ["amount": 1000, "date": "2026-11-23T13:05:09Z"])
         let outcome = try await Self.run("show", "-", input: refund)
@@ -227,7 +227,7 @@ import Testing
         #expect(report?["printer"] as? String == address)
     }
 
-    @Test("show --json is a receipt that is kept: it prints as the transaction does")
+    @Test("the output of show --json is a saved receipt: it prints as the transaction does")
     func shownAsJSON() async throws {
         let example = try await Self.example()
         let kept = try await Self.run("show", "-", "--json", input: example)
@@ -236,7 +236,7 @@ import Testing
         #expect(try await again.output == Self.run("show", "-", input: example).output && again.status == 0, "\(again)")
     }
 
-    @Test("code pages are those that are named, with their numbers")
+    @Test("code pages have their names and numbers")
     func codePages() async throws {
         let (printer, address) = try await Self.runPrinter("12")
         let outcome = try await Self.run(
@@ -253,7 +253,7 @@ import Testing
     }
 
     @Test(
-        "an option that means nothing where it stands is refused, with the place where it does",
+        "an option in the wrong place is refused, and the error names the right place",
         arguments: [
             (["print", "--printer", "ipp://127.0.0.1:1/ipp/print", "--columns", "32"], "--columns"),
             (["print", "--printer", "ipp://127.0.0.1:1/ipp/print", "--cut", "none"], "--cut"),
@@ -273,7 +273,7 @@ import Testing
         #expect(lines.count == 2 && lines[0].contains("\(option) has no effect on"), "\(outcome)")
     }
 
-    @Test("what keeps a printer from printing has an exit status of its own")
+    @Test("each obstacle to printing has its own exit status")
     func printerConditions() async throws {
         let (printer, address) = try await Self.runPrinter("16")
         let open = try await Self.run("status", "--printer", address)

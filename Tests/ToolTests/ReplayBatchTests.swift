@@ -31,7 +31,7 @@ import Testing
         try Data(text.utf8).write(to: URL(fileURLWithPath: "\(folder)/\(file)"))
     }
 
-    @Test("each trace's transaction is performed again; what is as recorded is listed only when asked for")
+    @Test("each trace's transaction is performed again; unchanged ones are listed only on request")
     func passing() async throws {
         try await withTraces {
             #expect(try text("visa.apdu").contains(#" meta transaction.amount "1234""#))
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(
-        "the numbers that were drawn for relay resistance and mag-stripe mode are those of the trace",
+        "the random numbers for relay resistance and mag-stripe mode are those of the trace",
         arguments: ["mastercard-advance", "mastercard-stripe"])
     func drawnNumbers(_ card: String) async throws {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
@@ -64,7 +64,7 @@ import Testing
         #expect(try await run(["replay", "--exact", folder]).status == 1)
     }
 
-    @Test("another outcome, other commands and a file that is no trace each have their own words, and fail")
+    @Test("a different outcome, different commands and an invalid file each have their own message, and fail")
     func failing() async throws {
         try await withTraces {
             let good = try text("visa.apdu")
@@ -150,7 +150,7 @@ import Testing
         """
 
     @Test(
-        "the JUnit report is XML whatever the traces are called and say",
+        "the JUnit report is XML, whatever the traces' names and contents",
         .enabled(if: Program.isInstalled("python3"), "python3 is not installed"))
     func junit() async throws {
         try await withTraces {
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test("the parts of a shard are disjoint and complete, and the same wherever the folder is")
+    @Test("shards are disjoint and complete, and independent of the folder's location")
     func shards() async throws {
         for place in ["one", "two/three"] {
             try FileManager.default.createDirectory(atPath: "\(folder)/\(place)", withIntermediateDirectories: true)
@@ -200,7 +200,7 @@ import Testing
         }
     }
 
-    @Test("no traces, a file that is not there, and options that do not go together are errors of the command line")
+    @Test("no traces, a missing file, and incompatible options are usage errors")
     func usage() async throws {
         try await withTraces {
             try FileManager.default.createDirectory(atPath: "\(folder)/empty", withIntermediateDirectories: true)

@@ -10,7 +10,7 @@ import Testing
             [Program.built("reader-probe")] + arguments, environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"])
     }
 
-    @Test("every subcommand reads a card on a board that is named")
+    @Test("every subcommand reads a card on a named board")
     func everySubcommand() async throws {
         let board = SoftwarePN532Board()
         let host = try PseudoTerminalHost(board)
@@ -44,7 +44,7 @@ import Testing
         _ = try await watch.outcome()
     }
 
-    @Test("a device without a board is told as such, whatever else is attached")
+    @Test("a device without a board is reported, whatever else is attached")
     func noBoard() async throws {
         let missing = try await probe(["list", "--device", "/dev/none-such"])
         #expect(missing.status == 3 && missing.error.contains("/dev/none-such"), "\(missing)")

@@ -3,8 +3,8 @@ import SmartCardSimulator
 import TestSupport
 import Testing
 
-/// Every tool with a card whose number, name and track are nobody else's, and a PIN that nobody else has: they are looked for
-/// in what the tools print and in the files that they leave.
+/// Every tool with a card that has a unique number, name, track and PIN.  The tests search for these
+/// in the tools' output and in the files that they leave.
 @Suite(.timeLimit(.minutes(10))) struct ToolTaintTests {
     /// One run of a tool.
     struct Run: Sendable, CustomTestStringConvertible {
@@ -122,16 +122,16 @@ import Testing
         Run(tool: "virtual-reader", arguments: "--card CARD -- BUILT/kiosk --reader 1.00", sign: "Approved"),
     ]
 
-    @Test("what it prints and leaves has nothing of the card, unless that is what it was asked for", arguments: runs)
+    @Test("its output and files contain no card data, unless that was requested", arguments: runs)
     func leavesNothing(_ run: Run) async throws { try await check(run) }
 
     @Test(
-        "likewise with the service that cards are reached through",
+        "its output and files contain no card data with the smart card service either",
         .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"), arguments: serviceRuns)
     func leavesNothingThroughService(_ run: Run) async throws { try await check(run) }
 
     @Test(
-        "a payment service that opens card data tells and keeps nothing of them",
+        "a payment service that opens card data neither prints nor keeps it",
         .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"))
     func sandbox() async throws {
         let folders = try Folders()
@@ -151,7 +151,7 @@ import Testing
         }
     }
 
-    @Test("the forms that are looked for are found where they are")
+    @Test("the search finds every form of the data")
     func forms() {
         let number = Taint.accountNumber
         let packed = stride(from: 0, to: 16, by: 2).compactMap { UInt8(number.dropFirst($0).prefix(2), radix: 16) }

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// What README tells users to do in their own repository, done with Tests/Traces.
+/// The recipe for users' own repositories, performed with Tests/Traces.
 @Suite struct TraceRecipeTests {
     private static let package = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .deletingLastPathComponent().deletingLastPathComponent().path
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test("a change of behavior and a number in the clear fail it")
+    @Test("a change of behavior fails it, and so does a clear account number")
     func failures() async throws {
         try await withFolder {
             let good = try String(contentsOfFile: "\(traces)/visa/online.apdu", encoding: .utf8)
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(
-        "the workflow is YAML, runs the script that is beside it, and its parts are all there",
+        "the workflow is YAML, runs the script beside it, and has all its parts",
         .enabled(
             if: FileManager.default.fileExists(atPath: "/usr/lib/python3/dist-packages/yaml"),
             "python3-yaml is not installed"))

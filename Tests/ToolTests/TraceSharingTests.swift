@@ -5,7 +5,7 @@ import SmartCardTrace
 import TestSupport
 import Testing
 
-/// What `apdu-trace` makes of traces for others: redacted with signatures that hold, virtual cards, drawings.
+/// `apdu-trace` prepares traces for others: redaction with valid signatures, virtual cards, drawings.
 @Suite struct TraceSharingTests {
     private let tool = Program.built("apdu-trace")
     private let directory = FileManager.default.temporaryDirectory.appendingPathComponent(
@@ -58,7 +58,7 @@ import Testing
     }
 
     @Test(
-        "a redacted payment stands offline data authentication when its certificates are reissued, and only then",
+        "a redacted payment passes offline data authentication only with reissued certificates",
         arguments: [
             ("visa-offline", "offline", 0xF2 as UInt8, "issuer card fdda"),
             ("visa-oda-online", "online", 0xF2, "issuer card fdda"),
@@ -82,7 +82,7 @@ import Testing
     }
 
     /// The account number can be had from the certificate (EMV Book 2, 6.4), though the objects have another one.
-    @Test("a certificate that was forgotten is found where everything else has been redacted")
+    @Test("a forgotten certificate is found among redacted data")
     func forgottenCertificate() async throws {
         try await withDirectory { folder in
             let (clear, redacted, mixed) = ("\(folder)/clear", "\(folder)/redacted", "\(folder)/mixed")
@@ -113,7 +113,7 @@ import Testing
     }
 
     /// What redaction takes out by default, and what on request (GENERATE AC without CDOL: all of its data).
-    @Test("verify tells of PINs, names and keys, and with --cryptograms of these")
+    @Test("verify reports PINs, names and keys, and with --cryptograms also cryptograms")
     func leftovers() async throws {
         try await withDirectory { folder in
             let events = [
@@ -136,7 +136,7 @@ import Testing
 
     /// The commands of a reader of EMV Book 3, with the values of its test: SDA; DDA; CDA.
     @Test(
-        "static, dynamic and combined signatures are made anew",
+        "static, dynamic and combined signatures are renewed",
         arguments: [
             (
                 "emv-sda", "A000000003", "A0000000031010", 0xF4 as UInt8, "issuer sda",
@@ -190,7 +190,7 @@ import Testing
     }
 
     @Test(
-        "the card of a trace answers another amount as the card did that was recorded",
+        "the card made from a trace answers another amount as the recorded card did",
         arguments: [
             ("visa", "offline"), ("visa-offline", "offline"), ("visa-oda-online", "online"),
             ("visa-decline", "offline"),
@@ -216,7 +216,7 @@ import Testing
     }
 
     @Test(
-        "no card and no drawing is made of what is none, and nothing breaks",
+        "unsuitable files yield no card and no drawing, and nothing breaks",
         arguments: [
             "", "0.0 nonsense\n", "0.000000000 > apdu 00\n0.000000000 < apdu 90\n",
             // A PPSE alone; an FCI cut short; an AFL that runs on; lengths that lie.
@@ -241,7 +241,7 @@ import Testing
     }
 
     /// Python's parser of XML is the judge.
-    @Test("a drawing is well-formed, has the times of the trace, and nothing in a note becomes a part of it")
+    @Test("a drawing is well-formed and contains the trace's times, and a note cannot inject markup")
     func plot() async throws {
         try await withDirectory { folder in
             let (file, svg, html) = ("\(folder)/trace", "\(folder)/plot.svg", "\(folder)/plot.html")

@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The files in the folder udev, held against udevd's own rule reader, modprobe and a JavaScript engine.
+/// The files in the folder udev, checked with udevd's own rule reader, modprobe and a JavaScript engine.
 @Suite struct UdevTests {
     private static let folder = URL(fileURLWithPath: #filePath).deletingLastPathComponent()
         .appendingPathComponent("../../udev").standardizedFileURL

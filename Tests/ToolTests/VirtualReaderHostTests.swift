@@ -98,7 +98,7 @@ import Testing
         #expect(file.claim(interface: 0, by: file.open()) == 0)
     }
 
-    @Test("unplugged: what waits ends with ESHUTDOWN, what comes fails with ENODEV")
+    @Test("after unplugging, pending transfers end with ESHUTDOWN, and new ones fail with ENODEV")
     func unpluggedWhatWaitsEndsWithESHUTDOWNWhatComesFailsWithENODEV() {
         let open = file.open()
         #expect(file.submit(bulkIn(1), by: open) == 0)
@@ -143,7 +143,7 @@ import Testing
     }
 }
 
-/// The protocol of vsmartcard's vpcd, frame by frame, and ATRs as PC/SC part 3, 3.1.3.2.3, has them.
+/// The protocol of vsmartcard's vpcd, frame by frame, and the ATRs of PC/SC part 3, 3.1.3.2.3.
 @Suite struct VPCDProtocolTests {
     @Test(
         "ATR",
@@ -206,7 +206,7 @@ import Testing
     }
 }
 
-/// Sends back on 0x82 what it gets on 0x02.
+/// Echoes the data of endpoint 0x02 on 0x82.
 private final class EchoDevice: SoftwareUSBDevice {
     private let observer = Mutex<(@Sendable (SoftwareUSBEvent) -> Void)?>(nil)
 

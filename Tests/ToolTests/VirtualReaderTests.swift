@@ -2,7 +2,7 @@ import Foundation
 import TestSupport
 import Testing
 
-/// `virtual-reader` from outside, with Debian's programs as the judges of what it shows them.
+/// `virtual-reader` from outside, judged by Debian's programs.
 @Suite(
     .serialized,
     .enabled(
@@ -44,7 +44,7 @@ struct VirtualReaderTests {
         #expect(outcome.output == atr + "\n", "\(outcome)")
     }
 
-    @Test("a log that cannot be written is said at once") func aLogThatCannotBeWritten() async throws {
+    @Test("a log that cannot be written is reported at once") func aLogThatCannotBeWritten() async throws {
         let outcome = try await run("--card", "visa", "--pcscd-log", "/nonexistent/log", "--", "true")
         #expect(outcome.status == 125 && outcome.error.contains("/nonexistent/log: No such file"), "\(outcome)")
     }
@@ -127,7 +127,7 @@ struct VirtualReaderTests {
     /// library does then is done by hand (src/libumockdev-preload.c: `remote_emulate`; a request is three words, the first 1
     /// for an ioctl; 5 asks for memory, 3 gives the result and errno).
     @Test(
-        "who has the device file of a reader that has left is told so",
+        "a program that holds the device file of a departed reader is notified",
         .enabled(if: Program.isInstalled("python3"), "python3 is not installed"))
     func fileOfAReaderThatHasLeft() async throws {
         let socket = temporaryPath("control")
@@ -294,7 +294,7 @@ struct VirtualReaderTests {
 
     /// libccid keeps a transfer pending on the interrupt endpoint and cancels it when it closes.  If the cancelled
     /// transfer did not come back, pcscd would have to be killed, after three seconds.
-    @Test("pcscd ends in peace") func pcscdEndsInPeace() async throws {
+    @Test("pcscd ends in order") func pcscdEndsInPeace() async throws {
         let log = temporaryPath("log")
         defer { try? FileManager.default.removeItem(atPath: log) }
         let outcome = try await run("--pcscd-log", log, "--", "true")
@@ -365,7 +365,7 @@ struct VirtualReaderTests {
     }
 
     @Test(
-        "opensc-tool comes to an end whatever goes wrong",
+        "opensc-tool ends whatever goes wrong",
         arguments: ["mute-card", "slow=10", "truncated-answers", "field-loss=1"])
     func openscToolComesToAnEndWhateverGoesWrong(fault: String) async throws {
         let outcome = try await run(

@@ -10,7 +10,7 @@ package struct OutputOptions: ParsableArguments {
 
     @Flag(
         help: """
-            Show account numbers, tracks and names in full. Without it all but the first six and the last four digits \
+            Show account numbers, tracks and names in full. By default, all but the first six and the last four digits \
             are masked.
             """)
     package var reveal = false
@@ -29,7 +29,7 @@ package enum BackendChoice: String, ExpressibleByArgument, CaseIterable {
 package struct ReaderOptions: ParsableArguments {
     @Option(
         help: """
-            pcsc: through pcscd. usb: without it, straight over USB; pcscd must not hold the reader then. auto: pcscd if \
+            pcsc: through pcscd. usb: directly over USB; pcscd must not hold the reader. auto: pcscd if \
             it answers and has the reader, else USB.
             """)
     package var backend = BackendChoice.auto
@@ -37,21 +37,21 @@ package struct ReaderOptions: ParsableArguments {
     @Option(
         help: .init(
             """
-            Use the PN532 board on this serial port, set to HSU: /dev/ttyUSB0. Boards are not looked for, since that would \
-            write to whatever is there.
+            Use the PN532 board on this serial port, set to HSU: /dev/ttyUSB0. Boards are not searched for, because that would \
+            write to any device connected there.
             """, valueName: "path"))
     package var device: String?
 
     @Option(name: .shortAndLong, help: .init("Use the reader whose name contains this.", valueName: "text"))
     package var reader: String?
 
-    @Flag(help: "Use the built-in virtual reader; no hardware and no service is needed.")
+    @Flag(help: "Use the built-in software reader, without hardware and without a service.")
     package var virtual = false
 
     @Option(
         help: .init(
             """
-            A card on the virtual reader, which this brings along: visa, mastercard, two-applications and others of \
+            Put a card on the software reader (implies --virtual): visa, mastercard, two-applications and others of \
             virtual-reader --list-cards, or a card file. Repeatable. Default: visa.
             """, valueName: "name|file"))
     package var card: [String] = []

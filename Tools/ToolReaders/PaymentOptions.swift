@@ -10,7 +10,7 @@ package struct PaymentOptions: ParsableArguments {
     @Option(help: "The amount, with the currency's decimals: 12.34")
     package var amount: String?
 
-    @Option(help: .init("The part of it that is cashback; with --type cashback.", valueName: "amount"))
+    @Option(help: .init("The part of the amount that is cashback; with --type cashback.", valueName: "amount"))
     package var cashback: String?
 
     @Option(help: "Three letters or three digits of ISO 4217.")
@@ -35,22 +35,22 @@ package struct PaymentOptions: ParsableArguments {
     @Option(
         help: .init(
             """
-            What the reader accepts, in JSON; see reader-probe(1), Configuration. Default: a test terminal for all \
+            The reader's configuration in JSON; see reader-probe(1), Configuration. Default: a test terminal for all \
             schemes.
             """, valueName: "file"))
     package var config: String?
 
-    @Option(help: .init("Certification authority keys to trust beside the published ones.", valueName: "file"))
+    @Option(help: .init("Certification authority keys to trust in addition to the published ones.", valueName: "file"))
     package var caKeys: String?
 
     @Option(
         help: .init(
-            "Account numbers to refuse: a line each, with the sequence number behind it if only that card is meant.",
+            "Account numbers to refuse: one on each line, followed by the sequence number if only that card is meant.",
             valueName: "file"))
     package var exceptionFile: String?
 
     @Option(
-        help: .init("4 bytes for tag 9F37, so that a transaction can be repeated. Default: random.", valueName: "hex"))
+        help: .init("The 4 bytes of tag 9F37, to repeat a transaction. Default: random.", valueName: "hex"))
     package var unpredictableNumber: String?
 
     package init() {}

@@ -21,7 +21,7 @@ struct Reissue {
     private var bytes: [[UInt8]]
     private let hidesCryptograms: Bool
 
-    /// Why an application is left as it is.
+    /// Why an application stays as it is.
     private struct Obstacle: Error {
         let reason: String
 

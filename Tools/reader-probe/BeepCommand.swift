@@ -6,10 +6,10 @@ import ToolSupport
 
 struct BeepCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "beep", abstract: "Lets each reader beep and says which it is.",
-        discussion: "For readers of ACS whose command for it is known; of another it says so.")
+        commandName: "beep", abstract: "Makes each reader beep, and names it.",
+        discussion: "For readers of ACS whose command is known. For other readers, an error says so.")
 
-    @Option(help: "How many times, 1 to 20.")
+    @Option(help: "The number of beeps, 1 to 20.")
     var times = 2
 
     @OptionGroup var readerOptions: ReaderOptions

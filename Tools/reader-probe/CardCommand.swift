@@ -6,7 +6,7 @@ import ToolSupport
 
 struct CardCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "card", abstract: "Shows what the card is: ATR, ATS, UID, technology, applications.")
+        commandName: "card", abstract: "Shows the kind of card: ATR, ATS, UID, technology, applications.")
 
     @OptionGroup var readerOptions: ReaderOptions
     @OptionGroup var output: OutputOptions

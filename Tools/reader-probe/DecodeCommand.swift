@@ -13,7 +13,7 @@ struct DecodeCommand: ParsableCommand {
     @Argument(help: "BER-TLV in hexadecimal.")
     var hex: [String] = []
 
-    @Option(help: "Where tags mean different things, take the meaning of this application.")
+    @Option(help: "Interpret ambiguous tags as this application does.")
     var aid: String?
 
     @OptionGroup var output: OutputOptions
@@ -80,7 +80,7 @@ struct DecodeCommand: ParsableCommand {
         do {
             return try TLVList(bytes)
         } catch {
-            throw ToolError.usage("\(error)", "The bytes before that offset are whole; check what follows.")
+            throw ToolError.usage("\(error)", "The bytes before that offset are complete; check the following ones.")
         }
     }
 

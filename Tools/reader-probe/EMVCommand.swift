@@ -9,8 +9,8 @@ struct EMVCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "emv", abstract: "Reads every EMV application on the card.",
         discussion: """
-            Finds the applications through PPSE, PSE or a list of known AIDs; of each it reads FCI, processing options, \
-            records, counters and log, and asks for an AAC if no cryptogram came with the processing options. The card \
+            Finds the applications through PPSE, PSE or a list of known AIDs. From each it reads FCI, processing options, \
+            records, counters and log, and requests an AAC if the processing options contain no cryptogram. The card \
             counts this as a declined transaction.
             """)
 
@@ -67,7 +67,7 @@ struct Probe {
         if needsApplications && inspection.applications.isEmpty {
             throw ToolError(
                 status: 5, summary: "the card has no EMV application (\(card.technology))",
-                hint: "Present a payment card; “reader-probe card” shows what this one is.")
+                hint: "Present a payment card; “reader-probe card” shows the kind of this card.")
         }
     }
 }

@@ -8,8 +8,8 @@ struct LEDCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "led", abstract: "Sets the light of each reader.",
         discussion: """
-            The reader changes its light by itself when a card comes or goes. For readers of ACS whose command for it is \
-            known; of another, and of a reader without such a light, it says so.
+            The reader changes its light by itself when a card comes or goes. For readers of ACS whose command is \
+            known. For other readers, and for readers without such a light, an error says so.
             """)
 
     enum Light: String, ExpressibleByArgument, CaseIterable {
@@ -19,7 +19,7 @@ struct LEDCommand: AsyncParsableCommand {
     @Argument(help: "off, red, green, blue, or orange, which is red and green.")
     var light: Light
 
-    @Option(help: "Blink so many times first, 1 to 20.")
+    @Option(help: "Blink this many times first, 1 to 20.")
     var blink: Int?
 
     @OptionGroup var readerOptions: ReaderOptions

@@ -5,7 +5,7 @@ import ToolSupport
 
 struct ListCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "list", abstract: "Lists the readers and what is on them.")
+        commandName: "list", abstract: "Lists the readers and their cards.")
 
     @OptionGroup var readerOptions: ReaderOptions
     @OptionGroup var output: OutputOptions

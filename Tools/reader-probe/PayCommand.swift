@@ -11,11 +11,11 @@ struct PayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pay", abstract: "Performs a contactless transaction, as a test bench would.",
         discussion: """
-            Runs Entry Point and the kernel that the card asks for, and prints the outcome with all its parameters, the \
-            data record and what the kernel has verified. No issuer is asked and no money moves: an online request is \
-            the end, unless --online-response gives the issuer's answer.
+            Runs Entry Point and the kernel that the card requests, and prints the outcome with all its parameters, the \
+            data record and the kernel's verification results. No issuer is contacted and no money moves: an online request is \
+            the end, unless --online-response contains the issuer's answer.
 
-            The exit status is 0 for every outcome, a decline and “try another interface” among them.
+            The exit status is 0 for every outcome, including a decline and “try another interface”.
 
             reader-probe pay --virtual --amount 12.34 --currency EUR
             """)
@@ -30,7 +30,7 @@ struct PayCommand: AsyncParsableCommand {
 
     @Flag(
         help: """
-            Find cards by the PN532 of an ACR122U, which tells when there is more than one. Other programs do not see \
+            Find cards with the PN532 of an ACR122U, which detects more than one. Other programs do not see \
             cards on the reader meanwhile.
             """)
     var detectCollisions = false

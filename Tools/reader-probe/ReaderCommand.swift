@@ -10,7 +10,7 @@ import ToolSupport
 
 struct ReaderCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "reader", abstract: "Shows what the readers are: descriptors, features, firmware, limits.")
+        commandName: "reader", abstract: "Shows facts about the readers: descriptors, features, firmware, limits.")
 
     @OptionGroup var readerOptions: ReaderOptions
 

@@ -7,7 +7,7 @@ import ToolSupport
 struct ReaderProbe: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reader-probe",
-        abstract: "Shows which contactless readers are attached, and what the card on them says.",
+        abstract: "Shows contactless readers and the data of their cards.",
         usage: "reader-probe [<subcommand>] [<options>]",
         discussion: """
             Without a subcommand: lists the readers, then reads the first contactless card it finds, or waits for one.
@@ -15,7 +15,7 @@ struct ReaderProbe: AsyncParsableCommand {
 
             EXIT STATUS
               0  read
-              2  the command line or the data given is wrong, or the output cannot be written
+              2  the command line or the input is invalid, or the output cannot be written
               3  no reader
               4  no card
               5  the card or the reader failed

@@ -7,11 +7,11 @@ import ToolSupport
 struct ResetCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "reset",
-        abstract: "Restores the defaults of each reader, those it has when it is new.",
+        abstract: "Restores the defaults of each reader, those of a new one.",
         discussion: """
-            A program that was killed, and some that were not, leave a reader with its automatic polling off. It finds no \
-            card then, for anybody; doctor tells. For readers of ACS whose commands for it are known; a default that is not known \
-            is left as it is.
+            A killed program, and some programs in any case, leave a reader's automatic polling off. No program then finds \
+            a card on it; doctor detects this. For readers of ACS whose commands are known. An unknown default \
+            stays as it is.
             """)
 
     @OptionGroup var readerOptions: ReaderOptions

@@ -8,8 +8,8 @@ import ToolSupport
 
 struct WatchCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "watch", abstract: "Shows readers and cards as they come and go, until interrupted.",
-        discussion: "With --json every event is one object on one line.")
+        commandName: "watch", abstract: "Shows readers and cards that come and go, until interrupted.",
+        discussion: "With --json, every event is one object on one line.")
 
     @OptionGroup var readerOptions: ReaderOptions
     @OptionGroup var output: OutputOptions

@@ -30,7 +30,7 @@ extension Check {
         if let container = surroundings.container {
             guard machine.usb?.isEmpty == false, !surroundings.hasUdev else { return .ok("a container (\(container))") }
             return .warning(
-                "a container (\(container)) without udev's messages: what is plugged in later may not be noticed",
+                "a container (\(container)) without udev's messages: readers that are plugged in later may not be noticed",
                 .advice(mounts))
         }
         guard let hypervisor = surroundings.hypervisor else { return .ok("neither a container nor a virtual machine") }
@@ -47,12 +47,12 @@ extension Check {
             return [
                 machine.readersOfService.isEmpty
                     ? .problem(
-                        "no USB is to be seen: /sys/bus/usb/devices is missing",
+                        "no USB is visible: /sys/bus/usb/devices is missing",
                         .advice(
                             machine.surroundings.container == nil
                                 ? "In a container, pass /sys and /dev/bus/usb on to it, or pcscd's socket." : mounts),
                         exitStatus: 3)
-                    : .skipped("no USB is to be seen")
+                    : .skipped("no USB is visible")
             ]
         }
         guard !devices.isEmpty else {
@@ -70,7 +70,7 @@ extension Check {
             let name = [device.manufacturer, device.product].compactMap(\.self).joined(separator: " ")
             if let name = MachineFacts.USBDevice.withoutCCID[device.id] {
                 return .warning(
-                    "\(name), which is no CCID reader: pcscd and this program cannot drive it",
+                    "\(name), which is not a CCID reader: pcscd and this program cannot drive it",
                     .advice("Use a CCID reader, such as the ACR122U.")
                 ).about(subject)
             }
@@ -91,12 +91,12 @@ extension Check {
         }
         if device.isOnUnpoweredHub, let power = device.descriptors?.maximumPower, power > 100 {
             return .warning(
-                "it asks for \(power) mA and hangs on a hub without a power supply, which has 100 mA for each port",
+                "it needs \(power) mA and is attached to a hub without a power supply, which has 100 mA for each port",
                 .advice("Plug it into the machine itself or into a hub with a power supply."))
         }
         if device.isSuspendedWhenIdle {
             return .warning(
-                "the kernel puts it to sleep when nobody uses it; cards are noticed late then, or not at all",
+                "the kernel suspends it when idle; cards are then noticed late, or not at all",
                 .command("echo on | sudo tee \(folder)/power/control"))
         }
         if let speed = device.speed, speed == "1.5" {
@@ -128,7 +128,7 @@ extension Check {
             ? .ok("its descriptors are those of an ACR122U")
             : .warning(
                 "not a genuine ACR122U: " + signs.joined(separator: ", "),
-                .advice("It may work all the same; where it does not, compare with a genuine one."))
+                .advice("It may work nevertheless; if it does not, compare it with a genuine one."))
     }
 
     static let usbQuirks = Check.eachDevice("usb.quirks") { device, _ in
@@ -178,7 +178,7 @@ extension Check {
         let pcscd = device.holders.first { $0.name == "pcscd" }
         // A process that opens the node has not necessarily claimed an interface; upowerd and others only look.
         guard device.interfaces.contains(where: { $0.driver == "usbfs" }) else {
-            return .ok(pcscd == nil ? "nobody holds it" : "pcscd holds it")
+            return .ok(pcscd == nil ? "no program holds it" : "pcscd holds it")
         }
         if let pcscd {
             guard machine.isWithoutService else { return .ok("pcscd holds it") }
@@ -235,7 +235,7 @@ extension Check {
                 #"SUBSYSTEM=="usb", ENV{DEVTYPE}=="usb_device", ATTR{idVendor}=="\#(vendor)", ATTR{idProduct}=="\#(product)", GROUP="plugdev", MODE="0660", TAG+="uaccess""#
             let path = "/etc/udev/rules.d/70-contactless-reader-\(vendor)-\(product).rules"
             return .warning(
-                "no udev rule lets people other than root drive it without pcscd",
+                "no udev rule lets users other than root drive it without pcscd",
                 .command("echo '\(rule)' | sudo tee \(path) && \(reloadUdev)"))
         }
         // systemd's 73-seat-late.rules grants the access and ignores tags that are set later.
@@ -270,7 +270,7 @@ extension Check {
         let isConcerned = machine.impatientDriver != nil && machine.usb?.contains(where: \.isACR122U) == true
         return .ok(
             isConcerned
-                ? "\(text), which may miss an ACR122U after a boot (1.6.2 does not); --backend usb does without it"
+                ? "\(text), which may miss an ACR122U after a boot (1.6.2 does not); --backend usb does not need it"
                 : text)
     }
 
@@ -353,7 +353,7 @@ extension Check {
                 exitStatus: 6)
         case (true, nil, .noService):
             return .problem(
-                "nobody listens on \(service.socketPath)",
+                "no program listens on \(service.socketPath)",
                 .command(service.hasSystemd ? "sudo systemctl restart pcscd.socket" : "sudo pcscd"), exitStatus: 6)
         case (true, let process?, _):
             let user = service.processUser.map(String.init) ?? "?"
@@ -398,19 +398,19 @@ extension Check {
         if service.usesPolkit == false {
             return isRefused
                 ? problem("pcscd \(switchedOff), and refuses this user all the same", service.restart)
-                : .ok("pcscd \(switchedOff) and lets in everybody")
+                : .ok("pcscd \(switchedOff) and admits every user")
         }
         // A user who may list readers may still be denied their cards.
         let object = isRefused ? "pcscd" : "the cards in its readers"
         switch service.decisions[isRefused ? .accessPCSC : .accessCard] {
         case .allowed:
             return isRefused
-                ? problem("polkit lets this user use pcscd, and pcscd refuses all the same", service.restart)
+                ? problem("polkit lets this user use pcscd, but pcscd refuses", service.restart)
                 : .ok("polkit lets this user use pcscd and its cards")
         case _ where machine.cardWasRead:
             return .ok("this user may use pcscd and its cards")
         case .denied:
-            let session = machine.user.isRemote ? "over SSH" : "where nobody sits at the machine"
+            let session = machine.user.isRemote ? "over SSH" : "if no user is logged in at the machine"
             return problem("polkit does not let this user use \(object), as is usual \(session)", service.permission)
         case .needsPassword:
             return problem(
@@ -418,15 +418,15 @@ extension Check {
                 service.permission)
         case .unknownAction where isRefused:
             return problem(
-                "polkit does not know what pcscd asks: its org.debian.pcsc-lite.policy is missing",
+                "polkit does not know pcscd's actions: org.debian.pcsc-lite.policy is missing",
                 "sudo apt-get install --reinstall pcscd && \(service.restart)")
         case .unreachable(let words) where isRefused:
             return problem(
-                "polkit does not run, and pcscd lets in nobody then: \(words)",
+                "polkit does not run, so pcscd admits nobody: \(words)",
                 service.hasSystemd ? "sudo systemctl start polkit" : "sudo service dbus start")
         case nil where isRefused:
             return problem(
-                "polkit is not installed, and pcscd lets in nobody then", "sudo apt-get install polkitd")
+                "polkit is not installed, so pcscd admits nobody", "sudo apt-get install polkitd")
         case .unknownAction, .unreachable, nil:
             return .ok("this user may use pcscd; polkit could not be asked about cards")
         }
@@ -488,13 +488,13 @@ extension Check {
         else {
             return .warning(
                 "not the firmware of an ACR122U: “\(firmware)”",
-                .advice("It is a clone or another model; where it misbehaves, compare with a genuine one."))
+                .advice("It is a clone or another model; if it misbehaves, compare it with a genuine one."))
         }
         let devices = (machine.usb ?? []).filter(\.isACR122U)
         guard devices.count == 1, let device = devices.first, device.release != version else { return .ok(firmware) }
         return .warning(
             "the firmware says \(firmware), the USB descriptor \(device.releaseText): a clone",
-            .advice("It may work all the same; where it does not, compare with a genuine one."))
+            .advice("It may work nevertheless; if it does not, compare it with a genuine one."))
     }
 
     /// Checks polling.  A program that ended too soon, and libnfc in any case (libnfc#502), leave the operating

@@ -7,19 +7,19 @@ import ToolSupport
 
 struct DoctorCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "doctor", abstract: "Finds out why cards are not read, and says which command mends it.",
+        commandName: "doctor", abstract: "Finds the reason why cards are not read, and the command that solves it.",
         discussion: """
-            Looks at the USB device, the kernel's drivers, udev, pcscd and its driver, and reads something from a card. \
+            Checks the USB device, the kernel's drivers, udev, pcscd and its driver, and reads data from a card. \
             Changes nothing.
 
-            Exits with 0 only if a card was read and nothing stands in the way; with 4 if nothing does, but no card was \
+            Exits with 0 only if a card was read and there is no problem; with 4 if there is no problem, but no card was \
             there.
             """)
 
     @Option(
         help: """
-            pcsc: ask pcscd for a card. usb: leave pcscd and its driver aside, and read one straight over USB. auto: the \
-            readers that pcscd has through it, the others over USB.
+            pcsc: read a card through pcscd. usb: ignore pcscd and its driver, and read directly over USB. auto: the \
+            readers of pcscd through it, the others over USB.
             """)
     var backend = BackendChoice.auto
 
@@ -123,9 +123,9 @@ struct Diagnosis: Encodable {
         let verdict =
             switch (problems, cardWasRead) {
             case (0, true): "A card was read."
-            case (0, false): "Nothing stands in the way, but no card was there to be read."
+            case (0, false): "There is no problem, but no card to read."
             case (_, true): "A card was read, but not everything is in order."
-            case (_, false): "No card can be read. Mend the first problem, and run reader-probe doctor again."
+            case (_, false): "No card can be read. Solve the first problem, and run reader-probe doctor again."
             }
         return (lines + ["", verdict]).joined(separator: "\n")
     }
