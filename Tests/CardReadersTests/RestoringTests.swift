@@ -128,7 +128,7 @@ import USBTestSupport
         withExtendedLifetime(kept) {}
     }
 
-    @Test("a link that only reads sends no commands of its own; one that changes a setting reads it once and restores it once")
+    @Test("a link that only reads sends no commands of its own; one that changes a setting reads and restores it once")
     func nothingMore() async throws {
         let sent = Mutex<[String]>([])
         let link = RestoringLink(

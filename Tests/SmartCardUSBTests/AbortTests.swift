@@ -3,8 +3,8 @@ import SmartCardSimulator
 import Synchronization
 import Testing
 import USBDevices
-import Waiting
 import USBTestSupport
+import Waiting
 
 @testable import SmartCardUSB
 
