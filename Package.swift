@@ -295,7 +295,8 @@ let package = Package(
         .testTarget(
             name: "ProximityReaderTests",
             dependencies: [
-                "tainted-terminal", "store-worker", "virtual-reader", "ProximityReader", "CardEncryption", "CardReaders",
+                "tainted-terminal", "store-worker", "virtual-reader", "ProximityReader", "CardEncryption",
+                "CardReaders",
                 "EMVContactless", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "SmartCardUSB", "TestSupport",
                 "USBTestSupport", crypto, jwtKit, .product(name: "GRDB", package: "GRDB.swift"),
             ],
