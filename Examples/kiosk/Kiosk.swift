@@ -14,7 +14,7 @@ struct Kiosk: AsyncParsableCommand {
         commandName: "kiosk",
         abstract: "Take payments as a kiosk does, from the card to the payment service.",
         discussion: """
-            Without options everything is here: a virtual reader with a virtual card, and a payment service, psp-sandbox, \
+            Without options, everything is simulated: a software reader with a virtual card, and a payment service, psp-sandbox, \
             that is started for the purpose. With --reader a real card is read. No money moves.
 
             With --offline the payments are stored while there is no payment service, and forwarded when there is one. \
@@ -44,7 +44,7 @@ struct Kiosk: AsyncParsableCommand {
     @Flag(help: "Use the reader that is attached, in place of a virtual one.")
     var reader = false
 
-    @Option(help: .init("The card on the virtual reader.", valueName: "name"))
+    @Option(help: .init("The card on the software reader.", valueName: "name"))
     var card = "visa"
 
     @Option(help: .init("Where psp-sandbox listens, in place of one that is started.", valueName: "address"))
@@ -178,7 +178,7 @@ struct Kiosk: AsyncParsableCommand {
         return amount
     }
 
-    /// Returns a terminal with a virtual reader that knows the keys behind the virtual cards' certificates.
+    /// Returns a terminal with a software reader that knows the keys behind the virtual cards' certificates.
     func configuration(_ device: SoftwareACR122U) throws -> ProximityReaderSystem.Configuration {
         var configuration = ProximityReaderSystem.Configuration()
         configuration.reader = .reader(VirtualReader(device))

@@ -151,7 +151,7 @@ final class USBDeviceFile: Sendable {
             guard state.plugged else { return ENODEV }
             guard state.opens[open] != nil else { return EINVAL }
             guard transfer.kind != .control else { return transfer.buffer.count < 8 ? EINVAL : 0 }
-            // Who did not claim claims now, as usbfs has it.
+            // A program that did not claim the interface claims it now, as in usbfs.
             let interface = interface(of: transfer.endpoint)
             if let owner = state.owners[interface], owner != open { return EBUSY }
             state.owners[interface] = open

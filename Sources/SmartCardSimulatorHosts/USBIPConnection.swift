@@ -107,6 +107,6 @@ final class USBIPConnection: Sendable {
         return true
     }
 
-    /// Whoever waits for the client, and the client, see the connection's end.
+    /// The client, and all that wait for it, see the end of the connection.
     func end() { shutdown(descriptor, Int32(SHUT_RDWR)) }
 }

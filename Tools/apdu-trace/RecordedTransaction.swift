@@ -128,7 +128,7 @@ enum RecordedTransaction {
         }
     }
 
-    /// `value`, or one object of it, for a person.  Whoever has written the file may have put card data there.
+    /// `value`, or one object of it, for people.  The file's author may have put card data there.
     private static func shown(_ value: String, _ key: String) -> String {
         switch key {
         case "outcome.aid": return (try? [UInt8](hex: value)).map { SensitiveData.masked($0, of: 0x84) } ?? "(hidden)"

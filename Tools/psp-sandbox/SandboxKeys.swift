@@ -4,7 +4,7 @@ import JWTKit
 
 /// The keys that sign the sandbox's statements.
 struct SandboxKeys: Sendable {
-    // TEST: a published key.  Whoever trusts it trusts everybody.
+    // TEST: a published key.  Trusting it means trusting everyone.
     private static let keyID = "test-payment-service"
     private static let scalar = "Jz3hgC6wPXkw9kLsBrVfP_24fBaaHcfm4apwcZfSwVE"
 

@@ -69,7 +69,7 @@ struct Terminals {
 
 /// Certifies terminals' keys, for tests: its own key is published, as the one that tokens are signed with.
 struct TestAuthority {
-    // TEST: a published key.  Whoever trusts it trusts everybody.
+    // TEST: a published key.  Trusting it means trusting everyone.
     private static let scalar: [UInt8] = Array("psp-sandbox: test authority key.".utf8)
 
     let certificate: Certificate

@@ -10,7 +10,7 @@ import Waiting
 public final class SimulatedReaders: ReaderBackend {
     private struct State {
         var readers: [SimulatedReader]
-        /// By serial.  Whoever has opened a link holds it, and the link holds its owner.
+        /// The links by serial number.  The opener holds the link, and the link holds its owner.
         var links: [String: OpenLink] = [:]
         var cards: [SimulatedCard] = []
         var isCardLying = false

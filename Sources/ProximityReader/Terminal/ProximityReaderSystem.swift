@@ -21,7 +21,7 @@ public enum ProximityReaderSystem {
         case usb
         /// The reader with this serial number, wherever it is plugged in.
         case serialNumber(String)
-        /// The given reader: a virtual reader, a replayed trace, or another implementation.
+        /// The given reader: a software reader, a replayed trace, or another implementation.
         case reader(any CardReader)
     }
 

@@ -14,7 +14,7 @@ extension CardFileReader {
         _ body: inout Section, _ radio: VirtualCardRadio
     ) throws(CardFileError) -> MIFAREClassicMemory {
         let (uid, atqa, sak) = try uid(radio, [4, 7], body.head)
-        // The manufacturer block as chips have it: UID, its check byte where it has four bytes, SAK, ATQA as it is sent.
+        // The manufacturer block of real chips: UID, a check byte for a UID of four bytes, SAK, ATQA in transmission order.
         let check = uid.count == 4 ? [uid.reduce(0, ^)] : []
         var memory = MIFAREClassicMemory(manufacturer: uid + check + [sak] + atqa.reversed())
         var seen: Set<Int> = []

@@ -321,7 +321,7 @@ final class EMVCard: VirtualCard {
         guard let update = application.issuerUpdate else { return ResponseAPDU(status: 0x6D00) }
         guard command.p1 == 0, command.p2 == 0 else { return ResponseAPDU(status: 0x6A86) }
         guard (8...16).contains(command.data.count) else { return ResponseAPDU(status: 0x6700) }
-        // Once, as the Book has it for a transaction; here after each SELECT, because the card may leave halfway.
+        // The Book allows it once in a transaction; here it is once after each SELECT, because the card may leave halfway.
         guard let request = state.requests[index], state.issuerIsAuthentic == nil else {
             return ResponseAPDU(status: .conditionsNotSatisfied)
         }

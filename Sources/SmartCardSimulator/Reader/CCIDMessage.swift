@@ -105,7 +105,7 @@ enum CCIDError {
     static let mute: UInt8 = 0xFE
 }
 
-/// A dword as CCID has it, cut to 32 bits.
+/// A CCID dword, truncated to 32 bits.
 func littleEndian(_ value: Int) -> [UInt8] {
     (0..<4).map { UInt8(truncatingIfNeeded: value >> (8 * $0)) }
 }

@@ -48,7 +48,7 @@ public final class VirtualReader: CardReader {
     }
 }
 
-/// A card on a virtual reader, between one IccPowerOn and the next.
+/// A card on a software reader, between one IccPowerOn and the next.
 private final class VirtualConnection: CardConnection {
     let atr: ATR
     let transmissionProtocol = TransmissionProtocol.t1

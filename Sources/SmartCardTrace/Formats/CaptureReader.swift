@@ -1,6 +1,6 @@
 /// Reads the packets of a capture: pcap (draft-ietf-opsawg-pcap) or pcapng (draft-ietf-opsawg-pcapng).
 struct CaptureReader {
-    /// The longest packet, as libpcap has it (MAXIMUM_SNAPLEN).
+    /// The longest packet, libpcap's MAXIMUM_SNAPLEN.
     static let maximumPacketCount = 262_144
     /// A block with such a packet, and room for its options.
     private static let maximumBlockCount = maximumPacketCount + 65_536
