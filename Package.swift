@@ -78,7 +78,7 @@ let package = Package(
             name: "SmartCardPCSC", dependencies: ["SmartCard", "Waiting", "CSmartCardPCSC"], swiftSettings: settings),
         .target(name: "SmartCardPN532", dependencies: ["SmartCard", "Waiting"], swiftSettings: settings),
         .target(name: "SmartCardTrace", dependencies: ["SmartCard", "Waiting"], swiftSettings: settings),
-        .target(name: "USBDevices", dependencies: ["CLibUSB", "Waiting"], swiftSettings: settings),
+        .target(name: "USBDevices", dependencies: ["CLibUSB", "Waiting", logging], swiftSettings: settings),
         .target(
             name: "SmartCardUSB", dependencies: ["SmartCard", "USBDevices", "Waiting", logging],
             swiftSettings: settings),
@@ -251,7 +251,7 @@ let package = Package(
             name: "SmartCardUSBTests",
             dependencies: [
                 "SmartCardUSB", "SmartCard", "SmartCardPN532", "SmartCardSimulator", "SmartCardSimulatorHosts",
-                "EMVContactless", "TestSupport", "USBDevices", "USBTestSupport", "Waiting",
+                "EMVContactless", "TestSupport", "USBDevices", "USBTestSupport", "Waiting", logging,
             ],
             swiftSettings: settings),
         .testTarget(

@@ -12,6 +12,8 @@ final class CCIDInterface: Sendable {
     /// The reason for the end; nil while the interface is open.
     private let ending = Lock<CardError?>(nil)
     private let hangAction = Lock<HangAction?>(nil)
+    private let resetCondition = Lock<(@Sendable () -> Bool)?>(nil)
+    private let closing = Lock<Task<Void, Never>?>(nil)
     private let errors = Lock(0)
 
     /// Resets a reader that hangs, and returns the error to report.
@@ -21,7 +23,10 @@ final class CCIDInterface: Sendable {
         let pipes = opened.pipesOfSlots()
         pipe = pipes.first ?? opened
         slots = pipes.enumerated().map { CCIDSlot($1, number: UInt8(clamping: $0)) }
-        for pipe in pipes { pipe.readerIsGone = { [weak self] in self?.end() } }
+        for pipe in pipes {
+            pipe.readerIsGone = { [weak self] in self?.end() }
+            pipe.owner = { [weak self] in self }
+        }
         for slot in slots { slot.explain = { [weak self] error in await self?.explain(error) ?? error } }
     }
 
@@ -79,13 +84,38 @@ final class CCIDInterface: Sendable {
     }
 
     /// Releases the interface.  Later calls fail.
+    ///
+    /// Returns when no answer is left for the reader's next owner.  If an answer does not come in time, the device is reset,
+    /// unless another of its interfaces is in use.
     func close() async {
-        end()
-        // A second call waits for the first.
-        await pipe.link.close()
+        let closing = closing.withLock { closing in
+            let task =
+                closing
+                ?? Task { [self] in
+                    if mark(CardError(.readerGone)), await !settle(), mayReset?() ?? true {
+                        try? await pipe.link.reset()
+                    }
+                    await pipe.link.close()
+                }
+            closing = task
+            return task
+        }
+        await closing.value
+    }
+
+    private func settle() async -> Bool {
+        var isIdle = true
+        for slot in slots { isIdle = await slot.settle() && isIdle }
+        return isIdle
     }
 
     var isOpen: Bool { ending.withLock { $0 == nil } }
+
+    /// Returns true if the device may be reset, with all its interfaces.
+    var mayReset: (@Sendable () -> Bool)? {
+        get { resetCondition.withLock { $0 } }
+        set { resetCondition.withLock { $0 = newValue } }
+    }
 
     /// Called once when the reader is found to hang.  The interface is then already closed.
     var readerHangs: HangAction? {
@@ -97,6 +127,13 @@ final class CCIDInterface: Sendable {
     ///
     /// - Returns: true if it was open until now.
     @discardableResult private func end(_ reason: CardError = CardError(.readerGone)) -> Bool {
+        guard mark(reason) else { return false }
+        pipe.link.close {}
+        return true
+    }
+
+    /// Ends the slots, once.
+    private func mark(_ reason: CardError) -> Bool {
         let isNews = ending.withLock { ending in
             defer { ending = ending ?? reason }
             return ending == nil
@@ -105,7 +142,6 @@ final class CCIDInterface: Sendable {
         for slot in slots { slot.end(reason) }
         // Those of a reader that hangs end when it is known what has become of it.
         if reason.kind != .readerTimeout { for slot in slots { slot.endStreams(reason) } }
-        pipe.link.close {}
         return true
     }
 

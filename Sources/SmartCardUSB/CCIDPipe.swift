@@ -14,6 +14,10 @@ final class CCIDPipe: Sendable {
         var waiting: [Job] = []
         /// The endpoints to clear before the next command.
         var stalled: Set<UInt8> = []
+        /// True when no more commands are sent.
+        var isClosing = false
+        /// The callers that wait for the last answer.
+        var closers: [Delivery<Void>] = []
     }
 
     /// A command, or all commands of an APDU.
@@ -25,6 +29,8 @@ final class CCIDPipe: Sendable {
         let stopwatch = ExchangeStopwatch.current
         /// Held until the job is over or forgotten.
         var deviceTurn: Turn.Hold?
+        /// Kept until the answer has come: see ``CCIDPipe/owner``.
+        let owner: (any AnyObject & Sendable)?
 
         /// The next command to send, when both endpoints are free.
         var next: CCIDCommand?
@@ -44,9 +50,12 @@ final class CCIDPipe: Sendable {
         var abort = Abort.none
         var result: Result<CCIDAnswer, CardError>?
 
-        init(_ command: CCIDCommand, _ apdu: APDUExchange?, timeout: Duration, deviceTurn: Turn.Hold?) {
+        init(
+            _ command: CCIDCommand, _ apdu: APDUExchange?, timeout: Duration, owner: (any AnyObject & Sendable)?,
+            deviceTurn: Turn.Hold?
+        ) {
             (next, self.apdu, slot) = (command, apdu, command.slot)
-            (self.timeout, self.deviceTurn) = (timeout, deviceTurn)
+            (self.timeout, self.owner, self.deviceTurn) = (timeout, owner, deviceTurn)
             let now = ContinuousClock.now
             (start, readDeadline, lastDeadline) = (now, now, now)
         }
@@ -100,6 +109,7 @@ final class CCIDPipe: Sendable {
     private let sequence: Lock<UInt8>
     private let state = Lock(State())
     private let goneAction = Lock<(@Sendable () -> Void)?>(nil)
+    private let ownerAction = Lock<(@Sendable () -> (any AnyObject & Sendable)?)?>(nil)
 
     /// - Parameters:
     ///   - sequence: the first bSeq.  Two sessions should begin differently: an answer left over from the last session
@@ -142,6 +152,12 @@ final class CCIDPipe: Sendable {
         }
     }
 
+    /// The object that is kept alive while an answer is outstanding.
+    var owner: (@Sendable () -> (any AnyObject & Sendable)?)? {
+        get { ownerAction.withLock { $0 } }
+        set { ownerAction.withLock { $0 = newValue } }
+    }
+
     /// Called when a command finds that the reader is gone.
     var readerIsGone: (@Sendable () -> Void)? {
         get { goneAction.withLock { $0 } }
@@ -176,21 +192,54 @@ final class CCIDPipe: Sendable {
         for endpoint in takeStalled() {
             do { try await link.clearHalt(endpoint) } catch { throw CardError(error) }
         }
-        let job = Job(command, apdu, timeout: timeout, deviceTurn: try await deviceTurn?.hold())
+        let job = Job(command, apdu, timeout: timeout, owner: owner?(), deviceTurn: try await deviceTurn?.hold())
         return try await job.delivery.receive {
-            let action = self.state.withLock { state -> Action in
-                guard job.delivery.isAwaited else { return .none }
+            let action = self.state.withLock { state -> Action? in
+                guard !state.isClosing else { return nil }
+                guard job.delivery.isAwaited else { return Action.none }
                 guard state.running == nil else {
                     state.waiting.append(job)
-                    return .none
+                    return Action.none
                 }
                 state.running = job
                 return self.begin(job, &state)
             }
-            self.perform(action, job)
+            if let action {
+                self.perform(action, job)
+            } else {
+                job.delivery.deliver(.failure(CardError(.disconnected)))
+            }
         } onCancel: {
             self.abandon(job)
         }
+    }
+
+    /// Gives up all commands and sends no more; callers that wait fail at once.  A command that the reader already has is
+    /// aborted, or its answer is awaited: the reader's next owner would read it first.
+    ///
+    /// - Returns: false if an answer is still outstanding after ``CCIDTimeouts/settling``.
+    func settle() async -> Bool {
+        let isIdle = Delivery<Void>()
+        let (running, waiting) = state.withLock { state in
+            state.isClosing = true
+            if state.running == nil { isIdle.deliver(.success(())) } else { state.closers.append(isIdle) }
+            defer { state.waiting = [] }
+            return (state.running, state.waiting)
+        }
+        for job in waiting + [running].compactMap(\.self) {
+            job.delivery.deliver(.failure(CardError(.disconnected)))
+        }
+        if let running {
+            abandon(running)
+            // What cannot be aborted is over with its next answer.
+            change(running) { _ in
+                if running.abort == .none || running.abort == .refused {
+                    running.end(.failure(CardError(.disconnected)))
+                }
+                return .none
+            }
+        }
+        return (try? await isIdle.receive(within: timeouts.settling)) != nil
     }
 
     /// Discards answers meant for an earlier user.
@@ -225,6 +274,8 @@ final class CCIDPipe: Sendable {
             if job.isDue { action = begin(job, &state) }
             guard job.isOver else { return (action, outcome, nil) }
             (state.running, job.deviceTurn) = (nil, nil)
+            for closer in state.closers { closer.deliver(.success(())) }
+            state.closers = []
             while !state.waiting.isEmpty {
                 let next = state.waiting.removeFirst()
                 guard next.delivery.isAwaited else { continue }
@@ -373,9 +424,10 @@ final class CCIDPipe: Sendable {
     }
 
     private func abortIsRequested(_ result: Result<[UInt8], USBStatus>, _ sequence: UInt8, _ job: Job) {
-        change(job) { _ in
+        change(job) { state in
             guard case .success = result else {
                 job.abort = .refused
+                if state.isClosing { job.end(.failure(CardError(.disconnected))) }
                 return .none
             }
             // Late answers to the command are skipped.

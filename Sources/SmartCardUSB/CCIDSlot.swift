@@ -375,6 +375,9 @@ final class CCIDSlot: Sendable {
         poll?.cancel()
     }
 
+    /// As ``CCIDPipe/settle()``.
+    func settle() async -> Bool { await pipe.settle() }
+
     /// Tells who watches the slot why there is no more to see.
     func endStreams(_ reason: CardError) {
         let streams = state.withLock { state in

@@ -13,6 +13,8 @@ struct CCIDTimeouts: Sendable {
     var escape = Duration.seconds(30)
     var abort = Duration.seconds(2)
     var drain = Duration.milliseconds(20)
+    /// The longest wait for an outstanding answer before the reader is released.
+    var settling = Duration.seconds(2)
     /// The first slot status, and that of a slow starter; repeated ``resynchronizations`` times.
     var resynchronization = Duration.milliseconds(200)
     var slowResynchronization = Duration.seconds(1)

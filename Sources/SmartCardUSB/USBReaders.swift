@@ -207,7 +207,11 @@ final class InterfaceClaims: Sendable {
     private func openInterface(of id: USBReaderID) async throws -> (interface: CCIDInterface, isNew: Bool) {
         var found = try await find(id)
         var key = Key(found)
-        if let interface = open.withLock({ $0[key]?.interface }), interface.isOpen { return (interface, false) }
+        if let interface = open.withLock({ $0[key]?.interface }) {
+            if interface.isOpen { return (interface, false) }
+            // It may still be giving the reader back.
+            await interface.close()
+        }
         let deviceTurn =
             open.withLock { open in
                 open = open.filter { $0.value.interface != nil }
@@ -234,6 +238,7 @@ final class InterfaceClaims: Sendable {
         open.withLock {
             $0[key] = Entry(interface: interface, link: interface.pipe.link, deviceTurn: deviceTurn)
         }
+        interface.mayReset = { [weak self, key] in self?.isInUse(key) == false }
         interface.readerHangs = { [weak self, weak interface, found] in
             await self?.recover(found, from: interface) ?? CardError(.readerTimeout)
         }
@@ -292,8 +297,8 @@ final class InterfaceClaims: Sendable {
         let link = try await bus.open(found.device, as: found.function)
         do {
             try await link.reset()
-        } catch {
-            Self.logger.warning("the reader was not reset: \(error)", metadata: ["reader": "\(found.id)"])
+        } catch let status {
+            Self.logger.warning("the reader was not reset: \(status)", metadata: ["reader": "\(found.id)"])
             await link.close()
             throw CardError(.readerTimeout, hint: "Pull the reader out and plug it in again.")
         }

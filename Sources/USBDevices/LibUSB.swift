@@ -1,6 +1,7 @@
 import CLibUSB
 import Dispatch
 import Glibc
+package import Logging
 package import Synchronization
 import Waiting
 
@@ -17,16 +18,21 @@ package final class LibUSBBus: USBBus {
     /// True if udev reports devices that come and go.  Without udev, libusb's list never changes, and a timer looks at
     /// the bus.
     private let isTold: Bool
-    /// True if libusb is asked to report.
-    private let listens: Bool
+    /// The status with which a request for libusb's reports fails, for tests; nil to ask libusb.
+    private let refusal: USBStatus?
+    private let logger: Logger
     private let pause: Duration
 
     /// - Parameters:
     ///   - isTold: nil to ask the system: events come from udevd, which containers lack.
-    ///   - listens: false to ignore libusb's reports entirely.
+    ///   - refusal: the status with which a request for libusb's reports fails; nil to ask libusb.
     ///   - pause: the time between two looks without reports.
-    package init(isTold: Bool? = nil, listens: Bool = true, pause: Duration = .seconds(1)) {
-        self.listens = listens
+    ///   - logger: receives a warning if libusb does not report.
+    package init(
+        isTold: Bool? = nil, refusal: USBStatus? = nil, pause: Duration = .seconds(1),
+        logger: Logger = Logger(label: "USBDevices")
+    ) {
+        (self.refusal, self.logger) = (refusal, logger)
         self.isTold = isTold ?? (access("/run/udev/control", F_OK) == 0)
         self.pause = pause
     }
@@ -77,15 +83,20 @@ package final class LibUSBBus: USBBus {
     private func openContext() throws(USBError) -> LibUSBContext {
         try state.withLock { (state) throws(USBError) in
             if let context = state.context { return context }
-            let new = try LibUSBContext(watchers, listens: listens)
+            let new = try LibUSBContext(watchers, refusal: refusal)
             state.context = new
+            if let status = new.refusal {
+                logger.warning(
+                    "libusb does not report devices that come and go; the bus is looked at on a timer",
+                    metadata: ["status": "\(status)"])
+            }
             return new
         }
     }
 
     /// Returns a context that has looked at the bus anew.  The last link over the old context releases it.
     private func renewedContext() throws(USBError) -> LibUSBContext {
-        let new = try LibUSBContext(watchers, listens: listens)
+        let new = try LibUSBContext(watchers, refusal: refusal)
         state.withLock { $0.context = new }
         return new
     }
@@ -100,8 +111,9 @@ private final class LibUSBContext: @unchecked Sendable {
     let pointer: OpaquePointer
     let queue = DispatchQueue(label: "libusb")
     private let watchers: Watchers
-    /// True if libusb reports devices that come and go.
-    let isTold: Bool
+    /// The reason why libusb does not report devices that come and go; nil if it does.
+    let refusal: USBStatus?
+    var isTold: Bool { refusal == nil }
     private var callback: libusb_hotplug_callback_handle = 0
     /// Signals the event thread, which outlives the context.
     private let isOver = Flag()
@@ -129,26 +141,27 @@ private final class LibUSBContext: @unchecked Sendable {
     }
 
     /// - Parameter watchers: outlives all contexts of a bus.
-    init(_ watchers: Watchers, listens: Bool) throws(USBError) {
+    init(_ watchers: Watchers, refusal: USBStatus?) throws(USBError) {
         self.watchers = watchers
         var pointer: OpaquePointer?
-        let status = libusb_init(&pointer)
-        guard status == 0, let pointer else {
-            throw USBError(.noBus, USBStatus(rawValue: status))
+        let outcome = libusb_init(&pointer)
+        guard outcome == 0, let pointer else {
+            throw USBError(.noBus, USBStatus(rawValue: outcome))
         }
         self.pointer = pointer
         let events =
             Int32(LIBUSB_HOTPLUG_EVENT_DEVICE_ARRIVED.rawValue) | Int32(LIBUSB_HOTPLUG_EVENT_DEVICE_LEFT.rawValue)
         let any = cusb_hotplug_match_any()
-        isTold =
-            listens
-            && libusb_hotplug_register_callback(
+        let status =
+            refusal?.rawValue
+            ?? libusb_hotplug_register_callback(
                 pointer, events, 0, any, any, any,
                 { _, _, _, watchers in
                     guard let watchers else { return 0 }
                     Unmanaged<Watchers>.fromOpaque(watchers).takeUnretainedValue().send(())
                     return 0
-                }, Unmanaged.passUnretained(watchers).toOpaque(), &callback) == 0
+                }, Unmanaged.passUnretained(watchers).toOpaque(), &callback)
+        self.refusal = status == 0 ? nil : USBStatus(rawValue: status)
         var thread = pthread_t()
         pthread_create(
             &thread, nil,

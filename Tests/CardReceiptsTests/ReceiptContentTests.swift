@@ -619,6 +619,33 @@ import Testing
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == ["1001.json"])
     }
 
+    @Test("B10: what a program that was killed left half written is gone with the next receipt")
+    func b10Killed() throws {
+        let folder = try TemporaryFolder()
+        let half = folder.url.appending(path: ".new")
+        try Data(repeating: 0x20, count: 100_000).write(to: half)
+        try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: half.path)
+        let store = ReceiptStore(folder: folder.url)
+        try store.save(Sample.content(), order: "1001")
+        #expect(try store.load(order: "1001") == Sample.content())
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == ["1001.json"])
+        #expect(try Self.mode(folder.url.appending(path: "1001.json")) == 0o600)
+    }
+
+    @Test("B10: receipts that are saved at once do not mix")
+    func b10AtOnce() async throws {
+        let folder = try TemporaryFolder()
+        let store = ReceiptStore(folder: folder.url)
+        try await withThrowingTaskGroup(of: Void.self) { group in
+            for order in 0..<40 {
+                group.addTask { try store.save(Sample.content(note: "\(order % 20)"), order: "\(order % 20)") }
+            }
+            try await group.waitForAll()
+        }
+        for order in 0..<20 { #expect(try store.load(order: "\(order)") == Sample.content(note: "\(order)")) }
+        #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path).count == 20)
+    }
+
     @Test("B10: a file that is missing and one that is broken are told apart")
     func b10Broken() throws {
         let folder = try TemporaryFolder()

@@ -62,7 +62,7 @@ extension PCSCTests {
             let inserted = try insertCard()
             let card = try await connect()
             #expect(card.atr.bytes == desfireATR)
-            #expect(card.transmissionProtocol == .t1, "the ATR offers T=1 only")
+            #expect(card.transmissionProtocol == .t1)
             #expect(try await card.transmit(echo).bytes == [0x00, 0x05, 0x90, 0x00])
             // 00 D6 80 00 00 4E 20 …20,000 bytes… 00 00: what goes and what comes is longer than a short APDU.
             let long = try CommandAPDU(
@@ -167,6 +167,25 @@ extension PCSCTests {
             #expect(await cardError { _ = try await reader.transmitToReader(echo.bytes) }?.kind == .unsupported)
             // The direct connection has not made RAW the card's protocol.
             #expect(try await reader.connect(sharing: .shared).transmissionProtocol == .t1)
+        }
+
+        /// TD1 is 80 and TD2 01: T=0 is offered first, and not meant (PC/SC part 3, 3.1.3.2.3.2).  This driver has both.
+        @Test(arguments: [desfireATR, ultralightATR, [0x3B, 0x80, 0x80, 0x01, 0x01]])
+        func aContactlessCardGetsT1OfAReaderThatHasBoth(_ atr: [UInt8]) async throws {
+            defer { daemon.stop() }
+            #expect(atr[2...3] == [0x80, 0x01])
+            let inserted = try insertCard(atr)
+            let first = try await connect()
+            #expect(first.transmissionProtocol == .t1)
+            await first.disconnect(.reset)
+            let other = try await reader.connect(sharing: .shared, protocols: .t0)
+            #expect(other.transmissionProtocol == .t0)
+            await other.disconnect(.reset)
+            let second = try await reader.connect() as? PCSCCard
+            #expect(second?.transmissionProtocol == .t1)
+            #expect(try await second?.transmit(echo).status == .success)
+            await second?.disconnect(.leave)
+            inserted.remove()
         }
 
         @Test func theServiceIsKilledAndStartedAgain() async throws {

@@ -1,5 +1,6 @@
 import EMVContactless
 import Foundation
+import Logging
 import SmartCard
 import SmartCardSimulator
 import SmartCardSimulatorHosts
@@ -90,9 +91,12 @@ struct LibUSBTests {
         #expect(try await reader.transmitToReader(bytes("FF 00 48 00 00")) == Array("ACR122U216".utf8))
     }
 
-    /// In a container nobody tells libusb of anything: here it is not asked to.
-    @Test func readersComeAndGoWhereNobodyTells() async throws {
-        let silent = LibUSBBus(isTold: false, listens: false, pause: .milliseconds(20))
+    /// In a container nobody tells libusb of anything; and where it cannot listen, udev is of no use.
+    @Test(arguments: [false, true]) func readersComeAndGoWhereNobodyTells(_ hasUdev: Bool) async throws {
+        let lines = Lines()
+        let silent = LibUSBBus(
+            isTold: hasUdev, refusal: .notSupported, pause: .milliseconds(20),
+            logger: Logger(label: "test") { _ in lines })
         var events = USBReaders(on: silent).events().makeAsyncIterator()
         guard case .attached(let first)? = try await events.next() else {
             Issue.record("not attached")
@@ -112,6 +116,9 @@ struct LibUSBTests {
         #expect(try await again.transmitToReader(bytes("FF 00 48 00 00")) == Array("ACR122U216".utf8))
         await again.close()
         #expect(USBUse.now == (0, 0))
+        let told = lines.all.withLock { $0 }
+        #expect(told.count == 1 && told.first?.contains("the bus is looked at on a timer") == true)
+        #expect(told.first?.contains("LIBUSB_ERROR_NOT_SUPPORTED -12") == true)
     }
 
     @Test func unpluggedAtEveryTransfer() async throws {
@@ -134,8 +141,8 @@ struct LibUSBTests {
         #expect(try await FaultTests.read(try await bus.replug(next)) == nil)
     }
 
-    @Test func aReaderThatPcscdHas() async throws {
-        guard TestSupport.PrivatePCSCD.obstacle == nil else { return }
+    @Test(.enabled(if: TestSupport.PrivatePCSCD.obstacle == nil, "\(TestSupport.PrivatePCSCD.obstacle ?? "")"))
+    func aReaderThatPcscdHas() async throws {
         let service = try SmartCardSimulatorHosts.PrivatePCSCD(.usb(bus.host))
         _ = try service.waitForReader()
         do {
@@ -197,6 +204,24 @@ struct LibUSBTests {
         }
         print("insertion to event: \(delays.sorted()[2]) (median of 5), \(idle) wake-ups in 1.5 s without a card")
     }
+}
+
+/// Writes down what is logged.
+private final class Lines: LogHandler {
+    let all = Mutex<[String]>([])
+    var metadata: Logger.Metadata {
+        get { [:] }
+        set {}
+    }
+    var logLevel: Logger.Level {
+        get { .trace }
+        set {}
+    }
+    subscript(metadataKey key: String) -> Logger.Metadata.Value? {
+        get { nil }
+        set {}
+    }
+    func log(event: LogEvent) { all.withLock { $0.append("\(event.message) \(event.metadata ?? [:])") } }
 }
 
 /// Called by ``LibUSBTests/aDeviceFileThatIsNotOurs()`` in a process without privileges.

@@ -13,6 +13,7 @@ package final class ScriptedReader: SoftwareUSBDevice {
     private struct State {
         var observer: (@Sendable (SoftwareUSBEvent) -> Void)?
         var traffic: [[UInt8]] = []
+        var resets = 0
     }
 
     private let state = Mutex(State())
@@ -62,6 +63,10 @@ package final class ScriptedReader: SoftwareUSBDevice {
         state.withLock { $0.traffic.append(bytes) }
         for bytes in answer(bytes) { send(bytes, endpoint: 0x82) }
     }
+
+    /// How often it was reset over USB.
+    package var resets: Int { state.withLock { $0.resets } }
+    package func reset() { state.withLock { $0.resets += 1 } }
 
     package func willTransferIn(endpoint: UInt8) {}
 

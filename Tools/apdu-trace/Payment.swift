@@ -10,7 +10,7 @@ struct PayCommand: AsyncParsableCommand {
         commandName: "pay", abstract: "Performs a contactless transaction, and records it.",
         discussion: "The file contains card data in the clear, and only its owner can read it: see apdu-trace redact.")
 
-    @OptionGroup var output: TraceOutput
+    @OptionGroup var output: OutputFile
     @OptionGroup var payment: PaymentOptions
     @OptionGroup var readerOptions: ReaderOptions
 

@@ -12,7 +12,7 @@ struct ProgramRun {
     ///
     /// - Returns: its exit status.
     /// - Throws: when a trace could not be written, after the program has ended.
-    func record(to output: TraceOutput) throws -> Int32 {
+    func record(to output: OutputFile) throws -> Int32 {
         // Report problems with the file before the program starts.  The file itself is made when there is a reader, so
         // that a program that cannot run destroys no trace.
         try NewFile.checkWritable(output.output, replacing: output.force)

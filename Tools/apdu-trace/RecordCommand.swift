@@ -7,13 +7,7 @@ import Synchronization
 import ToolReaders
 import ToolSupport
 
-struct TraceOutput: ParsableArguments {
-    @Option(name: .shortAndLong, help: .init("The trace to write; - for standard output.", valueName: "file"))
-    var output: String
-
-    @Flag(help: "Replace an existing file.")
-    var force = false
-
+extension OutputFile {
     func writer() throws -> sending TraceWriter { try writer(to: output) }
 
     /// Writes to `path` once there is more to write than the reader and the transaction.  Until then an existing file
@@ -46,7 +40,7 @@ struct RecordCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "record", abstract: "Records the traffic between a program and a card.",
         usage: """
-            apdu-trace record -o <file> [<reader options>] [--count <count>]
+            apdu-trace record [-o <file>] [<reader options>] [--count <count>]
             apdu-trace record -o <file> -- <program> [<argument> ...]
             """,
         discussion: """
@@ -64,7 +58,7 @@ struct RecordCommand: AsyncParsableCommand {
             only its owner can read it: see apdu-trace redact.
             """)
 
-    @OptionGroup var output: TraceOutput
+    @OptionGroup var output: OutputFile
     @OptionGroup var readerOptions: ReaderOptions
 
     @Option(help: "Exit after this number of cards, including those that fail. Default: no limit; with --virtual: 1.")

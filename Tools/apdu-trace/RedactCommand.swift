@@ -16,7 +16,7 @@ struct RedactCommand: AsyncParsableCommand {
             """)
 
     @OptionGroup var trace: TraceArgument
-    @OptionGroup var output: TraceOutput
+    @OptionGroup var output: OutputFile
 
     @Option(
         help: .init(

@@ -68,11 +68,16 @@ struct WatchCommand: AsyncParsableCommand {
                 let name = reader.identity.name
                 try show(WatchEvent("readerAttached", name))
                 let task = Task { [self] in
-                    do {
-                        for try await state in reader.slotStates() { try show(WatchEvent(name, state)) }
-                    } catch let error as CardError where error.kind != .readerGone {
-                        _ = Terminal.report(error, of: ReaderProbe.self)
-                    } catch {}
+                    // One that hung and was reset is watched again, once.
+                    for isLast in [false, true] {
+                        do {
+                            for try await state in reader.slotStates() { try show(WatchEvent(name, state)) }
+                            return
+                        } catch let error as CardError where error.kind != .readerGone {
+                            _ = Terminal.report(error, of: ReaderProbe.self)
+                            guard error.kind == .readerTimeout, !isLast else { return }
+                        } catch { return }
+                    }
                 }
                 watches[reader.id] = (name, task)
             }
