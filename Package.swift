@@ -181,7 +181,7 @@ let package = Package(
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"], swiftSettings: settings),
         .executableTarget(
-            name: "receipt", dependencies: ["CardReceipts", "ToolSupport", argumentParser],
+            name: "receipt", dependencies: ["CardReceipts", "EMVContactless", "ToolSupport", argumentParser],
             path: "Tools/receipt", exclude: ["receipt.1"], swiftSettings: settings),
         .executableTarget(
             name: "virtual-reader",

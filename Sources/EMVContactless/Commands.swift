@@ -46,6 +46,14 @@ extension CommandAPDU {
         CommandAPDU(unchecked: (0x80, 0xD0, 0x00, 0x00), data: Array(data.prefix(252)), ne: 256)
     }
 
+    /// Returns a GET DATA command for the object `tag`, whose tag has one or two bytes (EMV Book 3, 6.5.7).
+    public static func getData(_ tag: TLVTag) -> CommandAPDU {
+        CommandAPDU(
+            unchecked: (
+                0x80, 0xCA, UInt8(truncatingIfNeeded: tag.rawValue >> 8), UInt8(truncatingIfNeeded: tag.rawValue)
+            ), ne: 256)
+    }
+
     /// Returns a PUT DATA command for the object `tag`, whose tag has one or two bytes (EMV Contactless Book C-2,
     /// 5.7).
     ///

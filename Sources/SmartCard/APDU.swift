@@ -165,14 +165,6 @@ extension CommandAPDU {
     public static func getResponse(cla: UInt8, ne: Int) -> CommandAPDU {
         CommandAPDU(unchecked: (cla, 0xC0, 0x00, 0x00), ne: min(max(ne, 1), 256))
     }
-
-    /// GET DATA for the object `tag`, of one or two bytes (EMV Book 3, 6.5.7).
-    public static func getData(_ tag: TLVTag) -> CommandAPDU {
-        CommandAPDU(
-            unchecked: (
-                0x80, 0xCA, UInt8(truncatingIfNeeded: tag.rawValue >> 8), UInt8(truncatingIfNeeded: tag.rawValue)
-            ), ne: 256)
-    }
 }
 
 /// A response APDU (ISO/IEC 7816-4, 5.1): a data field and two status bytes.

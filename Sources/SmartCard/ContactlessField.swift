@@ -24,11 +24,9 @@ public enum FieldEvent: Sendable {
     case communicationError(CommunicationError)
 }
 
-/// The reason for a missing response (EMV Contactless Book C-2, A.1.64, L1).
-public enum CommunicationError: UInt8, Hashable, Sendable {
-    case timeout = 1
-    case transmission = 2
-    case `protocol` = 3
+/// The reason for a missing response of a contactless card (ISO/IEC 14443-4).
+public enum CommunicationError: Hashable, Sendable {
+    case timeout, transmission, `protocol`
 }
 
 /// The field of any ``CardReader``.

@@ -152,10 +152,10 @@ import Testing
     @Test("B1: who authorized is told by the response code, and else by the cryptogram")
     func authorizationMode() {
         // EMV Book 3, table 15: the type of cryptogram in bits 8 and 7 of 9F27.
-        let types = [0x00, 0x40, 0x80, 0xC0, 0xBF].map { CryptogramType(cryptogramInformationData: $0) }
+        let types = [0x00, 0x40, 0x80, 0xC0, 0xBF].map { ApplicationCryptogramType(cryptogramInformationData: $0) }
         #expect(types == [.aac, .tc, .arqc, nil, .arqc])
         // EMV Book 4, A6: Y1, Z1, Y3, Z3 are the terminal's own.
-        let expected: [(String, CryptogramType?, AuthorizationMode?)] = [
+        let expected: [(String, ApplicationCryptogramType?, AuthorizationMode?)] = [
             ("", nil, nil), ("", .arqc, .issuer), ("", .tc, .card), ("", .aac, .card), ("00", .tc, .issuer),
             ("05", .aac, .issuer), ("Y1", .tc, .card), ("Z1", .aac, .card), ("Y3", .arqc, .card), ("z3", .arqc, .card),
         ]

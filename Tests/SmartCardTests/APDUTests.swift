@@ -78,11 +78,10 @@ import Testing
         #expect(verify.description == "00 20 00 80, 8 bytes")
     }
 
-    /// EMV Book 1, 11.3.2; Book 3, 6.5.11 and 6.5.7.
+    /// EMV Book 1, 11.3.2; Book 3, 6.5.11.
     @Test func namedCommands() {
         #expect(CommandAPDU.select(bytes("A0 00 00 00 03")).bytes.hex == "00A4040005A00000000300")
         #expect(CommandAPDU.readRecord(3, sfi: 2).bytes.hex == "00B2031400")
-        #expect(CommandAPDU.getData(0x9F36).bytes.hex == "80CA9F3600")
         #expect(CommandAPDU.getResponse(cla: 0, ne: 256).bytes.hex == "00C0000000")
     }
 }

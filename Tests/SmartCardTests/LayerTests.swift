@@ -69,17 +69,20 @@ private struct ConstantChannel: CardChannel {
     }
 }
 
+/// GET DATA for the ATC.
+private var getATC: CommandAPDU { get throws { try CommandAPDU(bytes("80 CA 9F 36 00")) } }
+
 @Suite struct WrongLeLayerTests {
     @Test func theCommandIsSentOnceMoreWithTheRightLength() async throws {
         let channel = ScriptedChannel([
             ("80 CA 9F 36 00", "6C 05"),
             ("80 CA 9F 36 05", "9F 36 02 00 01 90 00"),
         ])
-        #expect(try await WrongLeLayer(channel).transmit(.getData(0x9F36)).data.hex == "9F36020001")
+        #expect(try await WrongLeLayer(channel).transmit(getATC).data.hex == "9F36020001")
     }
 
     @Test func aCardThatInsistsIsBelieved() async throws {
-        let response = try await WrongLeLayer(ConstantChannel(response: "6C 05")).transmit(.getData(0x9F36))
+        let response = try await WrongLeLayer(ConstantChannel(response: "6C 05")).transmit(getATC)
         #expect(response.status == 0x6C05)
     }
 }
@@ -94,13 +97,13 @@ private struct ConstantChannel: CardChannel {
 
     @Test(.timeLimit(.minutes(10))) func anExchangeWithoutEndIsGivenUp() async {
         await #expect {
-            try await TimeLimitLayer(SilentChannel(), limit: .milliseconds(20)).transmit(.getData(0x9F36))
+            try await TimeLimitLayer(SilentChannel(), limit: .milliseconds(20)).transmit(getATC)
         } throws: { ($0 as? CardError)?.kind == .readerTimeout }
     }
 
     @Test func anAnswerInTimeIsPassedOn() async throws {
         let channel = TimeLimitLayer(ConstantChannel(response: "01 90 00"), limit: .seconds(60))
-        #expect(try await channel.transmit(.getData(0x9F36)).data == [0x01])
+        #expect(try await channel.transmit(getATC).data == [0x01])
     }
 }
 

@@ -55,8 +55,8 @@ import Testing
         "44 F4 76 17 39 00 10 10 01 0F",  // half a byte off
         "90 5A 08 47 61 73 90 01 01 00 10",  // the record's length was lost
     ])
-    func accountNumbersWithoutTLVAreFound(_ hex: String) {
-        let getData = CommandAPDU.getData(0x9F4F)
+    func accountNumbersWithoutTLVAreFound(_ hex: String) throws {
+        let getData = try CommandAPDU(bytes("80 CA 9F 4F 00"))
         #expect(SensitiveData.maskedHex(bytes(hex), answering: getData).allSatisfy { $0 == "*" })
     }
 

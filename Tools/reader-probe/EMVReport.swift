@@ -52,7 +52,9 @@ extension Report {
             atc = application.number(0x9F36)
             pinTryCounter = application.number(0x9F17)
             cryptogram = application.value(0x9F26)?.hex
-            cryptogramType = application.value(0x9F27)?.first.map { ["AAC", "TC", "ARQC", "RFU"][Int($0 >> 6)] }
+            cryptogramType = application.value(0x9F27)?.first.map {
+                ApplicationCryptogramType(cryptogramInformationData: $0)?.description ?? "RFU"
+            }
             aip = application.applicationInterchangeProfile?.hex
             afl = application.applicationFileLocator?.hex
             elements = application.elements.map {

@@ -1,5 +1,6 @@
 import ArgumentParser
 import CardReceipts
+import EMVContactless
 import Foundation
 import ToolSupport
 

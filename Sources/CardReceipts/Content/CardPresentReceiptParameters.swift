@@ -1,4 +1,4 @@
-import EMVContactless
+public import EMVContactless
 public import Foundation
 import SmartCard
 
@@ -134,7 +134,7 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
         public let authorizationResponseCode: String?
         /// 8 bytes.
         public let applicationCryptogram: String?
-        public let cryptogramType: CryptogramType?
+        public let cryptogramType: ApplicationCryptogramType?
         /// 5 bytes.
         public let terminalVerificationResults: String?
         /// 2 bytes.
@@ -216,7 +216,7 @@ public struct ReceiptCard: Codable, Hashable, Sendable {
                     applicationPreferredName: text(.applicationName), dedicatedFileName: text(.applicationIdentifier),
                     authorizationResponseCode: text(.authorizationResponseCode),
                     applicationCryptogram: text(.applicationCryptogram),
-                    cryptogramType: container.decodeIfPresent(CryptogramType.self, forKey: .cryptogramType),
+                    cryptogramType: container.decodeIfPresent(ApplicationCryptogramType.self, forKey: .cryptogramType),
                     terminalVerificationResults: text(.terminalVerificationResults),
                     transactionStatusInformation: text(.transactionStatusInformation),
                     issuerApplicationData: text(.issuerApplicationData), accountType: text(.accountType),

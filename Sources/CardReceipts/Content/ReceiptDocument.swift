@@ -124,7 +124,7 @@ public struct ReceiptDocument: Hashable, Sendable {
                 (language.text(.authorizationMode), mode.map { language.text($0.phrase) }),
                 (language.text(.responseCode), emv.authorizationResponseCode),
                 // The name of the cryptogram is its type.
-                (emv.cryptogramType?.rawValue ?? language.text(.cryptogram), emv.applicationCryptogram),
+                (emv.cryptogramType?.description ?? language.text(.cryptogram), emv.applicationCryptogram),
                 ("TVR", emv.terminalVerificationResults),
                 ("IAD", emv.issuerApplicationData),
                 ("TSI", emv.transactionStatusInformation),

@@ -12,7 +12,7 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
     /// Tag 9F26, the application cryptogram: hexadecimal, 8 bytes.
     public let applicationCryptogram: String
     /// The type of the cryptogram, from tag 9F27.
-    public let cryptogramType: CryptogramType?
+    public let cryptogramType: ApplicationCryptogramType?
     /// Tag 95, the terminal verification results: hexadecimal, 5 bytes.
     public let terminalVerificationResults: String
     /// Tag 9B, the transaction status information: hexadecimal, 2 bytes.
@@ -43,7 +43,7 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
     ///   - authorizationMode: nil to derive it from the response code and the cryptogram.
     public init(
         applicationPreferredName: String, dedicatedFileName: String, authorizationResponseCode: String = "",
-        applicationCryptogram: String = "", cryptogramType: CryptogramType? = nil,
+        applicationCryptogram: String = "", cryptogramType: ApplicationCryptogramType? = nil,
         terminalVerificationResults: String = "", transactionStatusInformation: String = "",
         issuerApplicationData: String = "", accountType: String? = nil,
         cardholderVerificationMethod: CardholderVerificationMethod? = nil, authorizationCode: String? = nil,
@@ -74,7 +74,8 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
             applicationPreferredName: facts.preferredName ?? facts.label ?? "",
             dedicatedFileName: facts.applicationIdentifier.hex, authorizationResponseCode: authorizationResponseCode,
             applicationCryptogram: facts.applicationCryptogram?.hex ?? "",
-            cryptogramType: facts.cryptogramInformationData.flatMap(CryptogramType.init),
+            cryptogramType: facts.cryptogramInformationData.flatMap(
+                ApplicationCryptogramType.init(cryptogramInformationData:)),
             terminalVerificationResults: facts.terminalVerificationResults?.bytes.hex ?? "",
             transactionStatusInformation: transactionStatusInformation, issuerApplicationData: issuerApplicationData,
             accountType: accountType,
@@ -108,7 +109,7 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
             dedicatedFileName: try text(.dedicatedFileName),
             authorizationResponseCode: try text(.authorizationResponseCode),
             applicationCryptogram: try text(.applicationCryptogram),
-            cryptogramType: try container.decodeIfPresent(CryptogramType.self, forKey: .cryptogramType),
+            cryptogramType: try container.decodeIfPresent(ApplicationCryptogramType.self, forKey: .cryptogramType),
             terminalVerificationResults: try text(.terminalVerificationResults),
             transactionStatusInformation: try text(.transactionStatusInformation),
             issuerApplicationData: try text(.issuerApplicationData),
@@ -117,28 +118,6 @@ public struct ReceiptDetails: Codable, Hashable, Sendable {
                 CardholderVerificationMethod.self, forKey: .cardholderVerificationMethod),
             authorizationCode: try container.decodeIfPresent(String.self, forKey: .authorizationCode),
             authorizationMode: try container.decodeIfPresent(AuthorizationMode.self, forKey: .authorizationMode))
-    }
-}
-
-/// The type of application cryptogram that a card generated (EMV Book 3, 6.5.5).
-public enum CryptogramType: String, Codable, CaseIterable, Hashable, Sendable {
-    /// The transaction was declined.
-    case aac = "AAC"
-    /// The transaction was approved, offline or after online authorization.
-    case tc = "TC"
-    /// The card requests online authorization.
-    case arqc = "ARQC"
-
-    /// Reads Cryptogram Information Data, tag 9F27 (EMV Book 3, table 15: the two high bits).
-    ///
-    /// - Returns: nil for the type that is reserved.
-    public init?(cryptogramInformationData byte: UInt8) {
-        switch byte >> 6 {
-        case 0: self = .aac
-        case 1: self = .tc
-        case 2: self = .arqc
-        default: return nil
-        }
     }
 }
 
@@ -152,7 +131,7 @@ public enum AuthorizationMode: String, Codable, CaseIterable, Hashable, Sendable
     /// Derives the mode from the response code, or, without one, from the card's first cryptogram.
     ///
     /// - Returns: nil if neither determines it.
-    public init?(responseCode: String, cryptogram: CryptogramType?) {
+    public init?(responseCode: String, cryptogram: ApplicationCryptogramType?) {
         // EMV Book 4, A6: the terminal's own codes for offline approval, offline decline, and failure to go online.
         let offline: Set = ["Y1", "Z1", "Y3", "Z3"]
         switch (responseCode, cryptogram) {

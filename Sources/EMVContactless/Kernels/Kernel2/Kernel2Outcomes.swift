@@ -29,7 +29,7 @@ struct ErrorIndication: Hashable, Sendable {
     var message: UserInterfaceRequest.Message?
 
     var bytes: [UInt8] {
-        [l1?.rawValue ?? 0, l2.rawValue, l3.rawValue, status?.sw1 ?? 0, status?.sw2 ?? 0, message?.rawValue ?? 0xFF]
+        [l1?.l1Error ?? 0, l2.rawValue, l3.rawValue, status?.sw1 ?? 0, status?.sw2 ?? 0, message?.rawValue ?? 0xFF]
     }
 }
 
@@ -170,4 +170,15 @@ extension Kernel2 {
         0x9F5D, 0x9F42, 0xDF8105, 0xDF8104, 0xDF8102, 0xDF810B, 0xDF810E, 0xDF810F, 0x9F6E,
     ]
     private static let magStripeDiscretionaryData: [TLVTag] = [0x9F5D, 0xDF812A, 0xDF812B, 0x9F6E]
+}
+
+extension CommunicationError {
+    /// The error's value in the Error Indication (EMV Contactless Book C-2, A.1.64, byte 1, L1).
+    fileprivate var l1Error: UInt8 {
+        switch self {
+        case .timeout: 1
+        case .transmission: 2
+        case .protocol: 3
+        }
+    }
 }
