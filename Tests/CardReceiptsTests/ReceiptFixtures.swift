@@ -1,4 +1,5 @@
 import CardReceipts
+import EMVContactless
 import Foundation
 import TestSupport
 

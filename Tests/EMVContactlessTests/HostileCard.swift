@@ -96,7 +96,7 @@ struct HostileCard {
         if command.ins == 0xD0, take() & 0x03 == 0 { return response([], 0x6985) }
         let data: [UInt8]
         switch take() & 0x0F {
-        case 0x0F: return .communicationError(CommunicationError(rawValue: take() % 3 + 1) ?? .timeout)
+        case 0x0F: return .communicationError([.timeout, .transmission, .protocol][Int(take() % 3)])
         case 0x0E: return response([], StatusWord(take(), take()))
         case 0x0D: data = take(Int(take()))
         default: data = plausible(command)
