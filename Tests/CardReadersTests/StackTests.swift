@@ -57,7 +57,7 @@ private final class Mutexed: Sendable {
     let all = Mutex<[String]>([])
 }
 
-@Suite struct StackTests {
+@Suite(.timeLimit(.minutes(2))) struct StackTests {
     private func record(into list: Mutexed) -> RecorderLayer.Record {
         { event in
             switch event {
@@ -97,9 +97,11 @@ private final class Mutexed: Sendable {
     func timeLimit() async throws {
         let recorded = Mutexed()
         let stack = Stack(for: Named(), timeLimit: .milliseconds(20), record: record(into: recorded))
+        let start = ContinuousClock.now
         await #expect { try await stack.over(Transport("61 04")).transmit(.readRecord(1, sfi: 1)) } throws: {
             ($0 as? CardError)?.kind == .readerTimeout
         }
+        #expect(ContinuousClock.now - start < .seconds(30))
         #expect(recorded.all.withLock { $0 } == ["> 00B2010C00", "! readerTimeout"])
     }
 
