@@ -18,7 +18,7 @@ import Testing
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
         let (clear, redacted) = ("\(directory.path)/clear.apdu", "\(directory.path)/redacted.apdu")
-        let paid = try await run("pay", "--virtual", "--amount", "12.34", "-o", clear)
+        let paid = try await run("pay", "--virtual", "--clear", "--amount", "12.34", "-o", clear)
         #expect(paid.status == 0 && paid.output.contains("online request"), "\(paid)")
         let outcome = try await run("redact", clear, "-o", redacted, "--key", "000102030405060708090A0B0C0D0E0F")
         #expect(outcome.status == 0, "\(outcome)")
@@ -198,7 +198,7 @@ import Testing
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: directory) }
         let file = "\(directory.path)/killed.apdu"
-        let program = try Program([tool, "record", "--virtual", "--count", "2", "-o", file])
+        let program = try Program([tool, "record", "--virtual", "--clear", "--count", "2", "-o", file])
         // The card stays, so the tool waits for its removal.
         try await program.wait(for: "disconnect") { _ in
             (try? String(contentsOfFile: file, encoding: .utf8))?.contains(" disconnect ") == true

@@ -82,7 +82,7 @@ import Testing
     func standardInput() async throws {
         try await withFolder {
             let clear = "\(folder)/clear.apdu"
-            _ = try await Program.run([tool, "pay", "--virtual", "--amount", "1.00", "-o", clear])
+            _ = try await Program.run([tool, "pay", "--virtual", "--clear", "--amount", "1.00", "-o", clear])
             let text = try String(contentsOfFile: clear, encoding: .utf8)
             for arguments in [
                 ["show"], ["show", "--json"], ["stats"], ["verify"],

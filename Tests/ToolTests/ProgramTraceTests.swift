@@ -110,7 +110,7 @@ import Testing
         defer { try? FileManager.default.removeItem(at: directory) }
         let (command, trace) = (try command(client), path("x.apdu"))
         let plain = try await withCard(command)
-        let recorded = try await withCard([tool, "record", "-o", trace, "--"] + command)
+        let recorded = try await withCard([tool, "record", "--clear", "-o", trace, "--"] + command)
         #expect(recorded.status == 0 && recorded.output == plain.output && recorded.error == plain.error, "\(recorded)")
         let events = try Trace(path: trace).events.map(\.what)
         #expect(events.first == .reader(ReaderIdentity(name: "Virtual PCD 00 00", backend: .pcsc)))
@@ -134,7 +134,7 @@ import Testing
     func mismatch() async throws {
         defer { try? FileManager.default.removeItem(at: directory) }
         let trace = path("x.apdu")
-        #expect(try await withCard([tool, "record", "-o", trace, "--"] + command(.scriptor)).status == 0)
+        #expect(try await withCard([tool, "record", "--clear", "-o", trace, "--"] + command(.scriptor)).status == 0)
         let other = try file("other", "00A4040007A000000003101000\n")
         let replayed = try await Program.run([tool, "replay", trace, "--", "scriptor", "-p", "T=1", other])
         #expect(replayed.status == 1, "\(replayed)")
@@ -155,7 +155,9 @@ import Testing
         defer { try? FileManager.default.removeItem(at: directory) }
         let (trace, script) = (path("x.apdu"), path("y.script"))
         let commands = try file("x.script", Self.selectPPSE + "\n00A4040007A000000003101000\n80CA9F3600\n")
-        #expect(try await withCard([tool, "record", "-o", trace, "--", "scriptor", "-p", "T=1", commands]).status == 0)
+        #expect(
+            try await withCard([tool, "record", "--clear", "-o", trace, "--", "scriptor", "-p", "T=1", commands]).status
+                == 0)
         #expect(try await Program.run([tool, "convert", trace, "-o", script]).status == 0)
         let played = try await withCard(["scriptor", "-p", "T=1", script])
         let output = played.output.filter { !$0.isWhitespace }

@@ -17,7 +17,9 @@ import Testing
         try FileManager.default.createDirectory(atPath: "\(folder)/sub", withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
         for (card, file) in [("visa", "visa"), ("visa-decline", "sub/declined")] {
-            let paid = try await run(["pay", "--card", card, "--amount", "12.34", "-o", "\(folder)/\(file).apdu"])
+            let paid = try await run([
+                "pay", "--clear", "--card", card, "--amount", "12.34", "-o", "\(folder)/\(file).apdu",
+            ])
             #expect(paid.status == 0, "\(paid)")
         }
         try await body()
@@ -55,7 +57,7 @@ import Testing
     func drawnNumbers(_ card: String) async throws {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
-        let paid = try await run(["pay", "--card", card, "--amount", "12.34", "-o", "\(folder)/card.apdu"])
+        let paid = try await run(["pay", "--clear", "--card", card, "--amount", "12.34", "-o", "\(folder)/card.apdu"])
         #expect(paid.status == 0, "\(paid)")
         let exact = try await run(["replay", "--exact", folder])
         #expect(exact.status == 0 && exact.output == "1 trace: 1 as recorded\n", "\(exact)")

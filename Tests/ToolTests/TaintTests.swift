@@ -66,16 +66,17 @@ import Testing
             tool: "reader-probe", arguments: "decode --reveal", input: record, shows: "--reveal", sign: "MARKED/MALLORY"
         ),
 
+        Run(tool: "apdu-trace", arguments: "record --card CARD -o OUT/new.apdu", sign: "apdu-trace 1"),
+        Run(tool: "apdu-trace", arguments: "record --card CARD -o -", sign: "apdu-trace 1"),
         Run(
-            tool: "apdu-trace", arguments: "record --card CARD -o OUT/new.apdu",
-            keeps: "a trace is recorded in the clear",
-            sign: "apdu-trace 1"),
+            tool: "apdu-trace", arguments: "record --clear --card CARD -o OUT/new.apdu", keeps: "--clear", sign: "clear"
+        ),
+        Run(tool: "apdu-trace", arguments: "record --clear --card CARD -o -", shows: "--clear", sign: "apdu-trace 1"),
         Run(
-            tool: "apdu-trace", arguments: "record --card CARD -o -", shows: "a trace is recorded in the clear",
-            sign: "apdu-trace 1"),
+            tool: "apdu-trace", arguments: "pay --card CARD --amount 12.34 -o OUT/new.apdu", sign: "online request"),
         Run(
-            tool: "apdu-trace", arguments: "pay --card CARD --amount 12.34 -o OUT/new.apdu",
-            keeps: "a trace is recorded in the clear", sign: "online request"),
+            tool: "apdu-trace", arguments: "pay --clear --card CARD --amount 12.34 -o OUT/new.apdu", keeps: "--clear",
+            sign: "online request"),
         Run(tool: "apdu-trace", arguments: "show --no-pager IN/clear.apdu", sign: masked),
         Run(tool: "apdu-trace", arguments: "show --json IN/clear.apdu", sign: masked),
         Run(
@@ -118,7 +119,7 @@ import Testing
         Run(
             tool: "virtual-reader",
             arguments: "--card CARD -- BUILT/apdu-trace record -o OUT/new.apdu -- BUILT/reader-probe emv",
-            keeps: "a trace is recorded in the clear", sign: masked),
+            sign: masked),
         Run(tool: "virtual-reader", arguments: "--card CARD -- BUILT/kiosk --reader 1.00", sign: "Approved"),
     ]
 
@@ -204,7 +205,7 @@ import Testing
         func makeTraces() async throws {
             let clear = "\(input.path)/clear.apdu"
             let tool = Program.built("apdu-trace")
-            _ = try await Program.run([tool, "pay", "--card", card, "--amount", "12.34", "-o", clear])
+            _ = try await Program.run([tool, "pay", "--card", card, "--clear", "--amount", "12.34", "-o", clear])
             let text = try String(contentsOfFile: clear, encoding: .utf8)
             #expect(!Taint.found(in: Data(text.utf8)).isEmpty)
             _ = try await Program.run([tool, "redact", clear, "-o", "\(input.path)/redacted.apdu"])

@@ -70,7 +70,8 @@ import Testing
         try await withDirectory { folder in
             let (clear, reissued, config) = ("\(folder)/clear", "\(folder)/reissued", "\(folder)/config.json")
             try Self.configurations[configuration]?.write(toFile: config, atomically: true, encoding: .utf8)
-            let paid = try await run("pay", "--card", card, "--amount", "12.34", "--config", config, "-o", clear)
+            let paid = try await run(
+                "pay", "--clear", "--card", card, "--amount", "12.34", "--config", config, "-o", clear)
             #expect(paid.status == 0, "\(paid)")
             #expect(try await run("redact", "--reissue", clear, "-o", reissued).status == 0)
             #expect(try await verified(reissued, authority: authority) == parts)
@@ -89,7 +90,7 @@ import Testing
             let config = "\(folder)/config.json"
             try Self.configurations["offline"]?.write(toFile: config, atomically: true, encoding: .utf8)
             let paid = try await run(
-                "pay", "--card", "visa-offline", "--amount", "12.34", "--config", config, "-o", clear)
+                "pay", "--clear", "--card", "visa-offline", "--amount", "12.34", "--config", config, "-o", clear)
             #expect(paid.status == 0, "\(paid)")
             #expect(try await run("redact", clear, "-o", redacted).status == 0)
             #expect(try await run("verify", redacted).status == 0)
@@ -204,7 +205,7 @@ import Testing
             let (clear, card, config) = ("\(folder)/clear", "\(folder)/made.card", "\(folder)/config.json")
             try Self.configurations[configuration]?.write(toFile: config, atomically: true, encoding: .utf8)
             let paid = try await run(
-                "pay", "--card", name, "--amount", "12.34", "--config", config, "--json", "-o", clear)
+                "pay", "--clear", "--card", name, "--amount", "12.34", "--config", config, "--json", "-o", clear)
             let made = try await run("card", clear, "-o", card)
             #expect(made.status == 0, "\(made)")
             #expect(try !String(contentsOfFile: card, encoding: .utf8).contains("4761739001010010"))

@@ -9,7 +9,7 @@ package enum ProgramExit {
     case signal(Int32)
 
     /// The longest wait for resources to be released.
-    private static let limit = DispatchTimeInterval.seconds(10)
+    private static let limit = Mutex(DispatchTimeInterval.seconds(10))
 
     private static let hasBegun = Mutex(false)
     /// The program's main task.
@@ -20,6 +20,9 @@ package enum ProgramExit {
     /// From now on, the program cancels the command and waits for it before it ends: the command may have changed a
     /// setting.
     package static func waitForCommand() { commandIsAwaited.withLock { $0 = true } }
+
+    /// From now on, the release of resources may take this long: something is lost if it does not end.
+    package static func wait(seconds: Int) { limit.withLock { $0 = .seconds(seconds) } }
 
     /// True once the program is ending: later failures are not reported.
     package static var isUnderWay: Bool { hasBegun.withLock { $0 } }
@@ -49,7 +52,7 @@ package enum ProgramExit {
             await giveBack.withLock({ $0 })()
             ending.finish()
         }
-        DispatchQueue.global().asyncAfter(deadline: .now() + limit) { ending.finish() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + limit.withLock { $0 }) { ending.finish() }
     }
 
     /// Ends the program as ``begin(_:)`` does, and never returns.

@@ -30,7 +30,10 @@ struct APDUTrace: AsyncParsableCommand {
         ])
 
     static func main() async {
-        ProgramExit.takeSignals(giveBack: Machine.giveBack)
+        ProgramExit.takeSignals {
+            RecordedFile.finishAll()
+            await Machine.giveBack()
+        }
         await ProgramExit.whenDone { await run() }
     }
 

@@ -42,27 +42,24 @@ struct EventText: Encodable {
                 exchange.answerIndex.map { ($0, exchange.command) }
             }, uniquingKeysWith: { first, _ in first })
         var hidden = reveal ? [] : Set(TraceRedaction.eventsWithAccountNumbers(in: trace, knowing: secrets))
+        let redacted = hidden.isEmpty ? [] : TraceRedaction().onePass(over: trace, knowing: secrets)
+        var masks: [Int: ObjectMask] = [:]
         hidden = hidden.filter { index in
-            guard case .received(.apdu, let answer) = trace.events[index].what, let command = commands[index] else {
-                return true
-            }
-            return !isMasked(answer, command, knowing: secrets)
+            guard case .received(.apdu, let answer) = trace.events[index].what,
+                case .received(.apdu, let changed) = redacted[index].what,
+                let mask = ObjectMask(answer, changed), !mask.showsAccountNumber(knowing: secrets)
+            else { return true }
+            masks[index] = mask
+            return false
         }
         return trace.events.enumerated().map { index, event in
-            EventText(event, command: commands[index], reveal: reveal, isHidden: hidden.contains(index))
+            EventText(
+                event, command: commands[index], reveal: reveal, isHidden: hidden.contains(index), mask: masks[index])
         }
     }
 
-    /// Returns true if no account number is left in `answer` when its data objects are masked.
-    private static func isMasked(_ answer: [UInt8], _ command: [UInt8], knowing secrets: TraceSecrets) -> Bool {
-        guard let data = (try? ResponseAPDU(answer))?.data, let list = try? TLVList(data), !list.isEmpty,
-            let command = try? CommandAPDU(command)
-        else { return false }
-        let shown = TraceEvent(at: .zero, .note(SensitiveData.maskedHex(data, answering: command)))
-        return TraceRedaction.eventsWithAccountNumbers(in: Trace([shown]), knowing: secrets).isEmpty
-    }
-
-    private init(_ event: TraceEvent, command: [UInt8]?, reveal: Bool, isHidden: Bool) {
+    /// - Parameter mask: the mask of an answer with an account number, unless it is hidden.
+    private init(_ event: TraceEvent, command: [UInt8]?, reveal: Bool, isHidden: Bool, mask: ObjectMask?) {
         time = (event.time / .microseconds(1)).rounded() / 1000
         var objects: [String] = []
         func words(_ text: String) -> String { isHidden ? "(hidden)" : text }
@@ -82,7 +79,10 @@ struct EventText: Encodable {
             self.bytes = reveal ? bytes.hex : nil
             if layer == .apdu, let response = try? ResponseAPDU(bytes) {
                 text = response.status.name
-                if isHidden {
+                if let mask {
+                    self.bytes = mask.hex + [response.status.sw1, response.status.sw2].hex
+                    objects = mask.lines
+                } else if isHidden {
                     self.bytes =
                         String(repeating: "*", count: 2 * response.data.count)
                         + [response.status.sw1, response.status.sw2].hex
@@ -91,7 +91,7 @@ struct EventText: Encodable {
                         SensitiveData.maskedHex(response.data, answering: command)
                         + [response.status.sw1, response.status.sw2].hex
                 }
-                if !isHidden, let list = try? TLVList(response.data) {
+                if mask == nil, !isHidden, let list = try? TLVList(response.data) {
                     objects = list.flatMap { Self.lines(Annotation($0), indent: 0, reveal: reveal) }
                 }
             }
@@ -129,12 +129,74 @@ struct EventText: Encodable {
         self.objects = objects
     }
 
-    private static func lines(_ annotation: Annotation, indent: Int, reveal: Bool) -> [String] {
+    fileprivate static func lines(_ annotation: Annotation, indent: Int, reveal: Bool) -> [String] {
         let margin = String(repeating: " ", count: indent)
         let value = annotation.tag.isConstructed ? "" : annotation.hex(reveal: reveal)
         let text = annotation.text(reveal: reveal).map { $0 == value ? "" : "  \($0)" } ?? ""
         return ["\(margin)\(annotation.tag)  \(annotation.name)\(value.isEmpty ? "" : "  \(value)")\(text)"]
             + annotation.children.flatMap { lines($0, indent: indent + 2, reveal: reveal) }
+    }
+}
+
+/// The data objects of an answer, with `*` for the values that may not be shown: those that are never shown, and those in
+/// which redaction changes something.  Tags and lengths are shown.
+private struct ObjectMask {
+    private let data: [UInt8]
+    private let list: TLVList
+    private let changed: [UInt8]
+
+    /// - Parameter changed: the answer after redaction.
+    /// - Returns: nil for an answer that is no data objects, or of which more than values is changed.
+    init?(_ answer: [UInt8], _ changed: [UInt8]) {
+        guard let data = (try? ResponseAPDU(answer))?.data, changed.count == answer.count,
+            let list = try? TLVList(data), !list.isEmpty
+        else { return nil }
+        (self.data, self.list, self.changed) = (data, list, changed)
+        var values = Set<Int>()
+        for object in list.flattened where !object.tag.isConstructed {
+            values.formUnion(object.value.startIndex..<object.value.endIndex)
+        }
+        guard data.indices.allSatisfy({ values.contains($0) || data[$0] == changed[$0] }) else { return nil }
+    }
+
+    private func isHidden(_ object: TLV) -> Bool {
+        let place = object.value.startIndex..<object.value.endIndex
+        return SensitiveData.exposures[object.tag] == nil && data[place] != changed[place]
+    }
+
+    private func masked(_ object: TLV) -> String {
+        isHidden(object)
+            ? String(repeating: "*", count: 2 * object.value.count) : SensitiveData.masked(object.value, of: object.tag)
+    }
+
+    /// All data, digit for digit.
+    var hex: String {
+        var text = ""
+        var done = 0
+        for object in list.flattened where !object.tag.isConstructed {
+            text += data[done..<object.value.startIndex].hex + masked(object)
+            done = object.value.endIndex
+        }
+        return text + data[done...].hex
+    }
+
+    /// The objects, one a line.
+    var lines: [String] {
+        func lines(_ object: TLV, _ indent: Int) -> [String] {
+            guard object.tag.isConstructed || isHidden(object) else {
+                return EventText.lines(Annotation(object), indent: indent, reveal: false)
+            }
+            let value = object.tag.isConstructed ? "" : "  \(masked(object))"
+            return ["\(String(repeating: " ", count: indent))\(object.tag)  \(Annotation(object).name)\(value)"]
+                + (object.tag.isConstructed ? object.children.flatMap { lines($0, indent + 2) } : [])
+        }
+        return list.flatMap { lines($0, 0) }
+    }
+
+    /// Returns true if what is shown has an account number all the same, as across two objects.
+    func showsAccountNumber(knowing secrets: TraceSecrets) -> Bool {
+        let shown = ([hex] + lines).map { TraceEvent(at: .zero, .note($0)) }
+        return !TraceRedaction.eventsWithAccountNumbers(in: Trace(shown), knowing: secrets).isEmpty
     }
 }
 

@@ -8,9 +8,12 @@ import ToolSupport
 struct PayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "pay", abstract: "Performs a contactless transaction, and records it.",
-        discussion: "The file contains card data in the clear, and only its owner can read it: see apdu-trace redact.")
+        discussion: """
+            Account numbers, tracks, names and certificates are redacted as by apdu-trace redact, and only the file's owner \
+            can read it. With --clear they stay, for apdu-trace redact --reissue and apdu-trace card.
+            """)
 
-    @OptionGroup var output: OutputFile
+    @OptionGroup var output: RecordingOutput
     @OptionGroup var payment: PaymentOptions
     @OptionGroup var readerOptions: ReaderOptions
 
@@ -18,12 +21,13 @@ struct PayCommand: AsyncParsableCommand {
 
     func run() async throws {
         let run = try PaymentRun(payment)
-        try NewFile.checkWritable(output.output, replacing: output.force)
+        try NewFile.checkWritable(output.file.output, replacing: output.file.force)
         if let refused = run.refusal {
             throw ToolError.usage("\(refused.outcome.reason)", "Name another amount, or another type.")
         }
         let base = try await readerOptions.waitForCard(on: try await readerOptions.readers())
-        let recorder = TraceRecorder(try output.writer())
+        let file = output.recorded()
+        let recorder = TraceRecorder(try file.writer())
         for event in RecordedTransaction.events(run.transaction, configuration: payment.config) {
             recorder.record(event)
         }
@@ -32,7 +36,8 @@ struct PayCommand: AsyncParsableCommand {
             recorder.record(event)
         }
         if let failure = recorder.failure { throw failure }
-        guard output.output != "-" else { return }
+        try file.finish()
+        guard output.file.output != "-" else { return }
         try OutcomeReport(report).print(json: format.json)
     }
 }

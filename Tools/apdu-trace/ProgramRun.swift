@@ -12,21 +12,23 @@ struct ProgramRun {
     ///
     /// - Returns: its exit status.
     /// - Throws: when a trace could not be written, after the program has ended.
-    func record(to output: OutputFile) throws -> Int32 {
+    func record(to output: RecordingOutput) throws -> Int32 {
         // Report problems with the file before the program starts.  The file itself is made when there is a reader, so
         // that a program that cannot run destroys no trace.
-        try NewFile.checkWritable(output.output, replacing: output.force)
+        try NewFile.checkWritable(output.file.output, replacing: output.file.force)
         var files: [Int: String] = [:]
+        var recorded: [RecordedFile] = []
         var number = 0
         var now = timespec()
         clock_gettime(CLOCK_MONOTONIC, &now)
         let recorder = ProgramRecorder(start: UInt64(now.tv_sec) * 1_000_000_000 + UInt64(now.tv_nsec)) { index in
             // What has come to be there meanwhile, or belongs to another recording, stays; and so does this recording.
-            while !output.force, TraceFile.isThere(Self.name(output.output, number)) { number += 1 }
-            let file = Self.name(output.output, number)
+            while !output.file.force, TraceFile.isThere(Self.name(output.file.output, number)) { number += 1 }
+            let file = Self.name(output.file.output, number)
             number += 1
             files[index] = file
-            return try output.writer(to: file)
+            recorded.append(output.recorded(to: file))
+            return try recorded[recorded.count - 1].writer()
         }
         let socket = try EventSocket { process, message in recorder.take(message, from: process) }
         let status = try ForegroundProgram(command, environment: try socket.environment())
@@ -35,6 +37,7 @@ struct ProgramRun {
         while socket.take() {}
         recorder.end()
         socket.close()
+        for file in recorded { try file.finish() }
 
         if recorder.readers.isEmpty {
             Terminal.remark(
@@ -42,7 +45,7 @@ struct ProgramRun {
                     ? "the program made no PC/SC call that could be recorded" : "the program has used no reader")
         }
         for (index, reader) in recorder.readers.enumerated() {
-            guard let file = files[index], file != output.output else { continue }
+            guard let file = files[index], file != output.file.output else { continue }
             Terminal.remark("reader “\(reader)” is in \(file)")
         }
         if socket.lostCount > 0 {

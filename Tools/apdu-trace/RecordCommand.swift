@@ -8,8 +8,6 @@ import ToolReaders
 import ToolSupport
 
 extension OutputFile {
-    func writer() throws -> sending TraceWriter { try writer(to: output) }
-
     /// Writes to `path` once there is more to write than the reader and the transaction.  Until then an existing file
     /// stays unchanged.  From then on the file holds every event up to the last.
     func writer(to path: String) throws -> sending TraceWriter {
@@ -54,11 +52,12 @@ struct RecordCommand: AsyncParsableCommand {
             Without a program: waits for a card on every reader, then reads each card presented to the reader with the \
             first card, until interrupted.
 
-            The file contains every event up to the end, even after a failure. It contains card data in the clear, and \
-            only its owner can read it: see apdu-trace redact.
+            The file contains every event up to the end, even after a failure. Account numbers, tracks, names, PINs and \
+            keys are redacted as by apdu-trace redact when the recording ends. With --clear they stay, and the file \
+            contains every event at any time. Only its owner can read it.
             """)
 
-    @OptionGroup var output: OutputFile
+    @OptionGroup var output: RecordingOutput
     @OptionGroup var readerOptions: ReaderOptions
 
     @Option(help: "Exit after this number of cards, including those that fail. Default: no limit; with --virtual: 1.")
@@ -71,10 +70,11 @@ struct RecordCommand: AsyncParsableCommand {
         var left = count ?? (readerOptions.isVirtual ? 1 : Int.max)
         let readers = try await readerOptions.readers()
         // There is no file before there is a card, so that an early exit leaves none behind.
-        try NewFile.checkWritable(output.output, replacing: output.force)
+        try NewFile.checkWritable(output.file.output, replacing: output.file.force)
         // A trace is about one reader: the one that gets the first card.
         let base = try await readerOptions.waitForCard(on: readers)
-        let recorder = TraceRecorder(try output.writer())
+        let file = output.recorded()
+        let recorder = TraceRecorder(try file.writer())
         let reader = recorder.recording(base)
         let exchanges = Mutex(0)
         while left > 0 {
@@ -103,6 +103,7 @@ struct RecordCommand: AsyncParsableCommand {
             if let failure = recorder.failure { throw failure }
         }
         if let failure = recorder.failure { throw failure }
+        try file.finish()
     }
 
     private func recordProgram() async throws {
@@ -111,7 +112,7 @@ struct RecordCommand: AsyncParsableCommand {
                 "--count and the options for readers are for cards that apdu-trace reads itself",
                 "With a program there is -o, and --force.")
         }
-        guard output.output != "-" else {
+        guard output.file.output != "-" else {
             throw ToolError.usage("standard output is the program's", "Name a file: -o FILE")
         }
         let output = output

@@ -6,7 +6,7 @@ import SmartCardTrace
 import ToolReaders
 import ToolSupport
 
-struct RedactCommand: AsyncParsableCommand {
+struct RedactCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "redact", abstract: "Removes account numbers, tracks, names, PINs, keys and logs from a trace.",
         discussion: """
@@ -48,55 +48,65 @@ struct RedactCommand: AsyncParsableCommand {
     @Flag(help: "Remove application cryptograms and issuer application data, too.")
     var cryptograms = false
 
-    func run() async throws {
+    func run() throws {
         guard reissue || authorities == nil && caKeys == nil else {
             throw ToolError.usage("--authorities and --ca-keys go with --reissue", "Add --reissue.")
         }
         let redaction = TraceRedaction(key: try secret(), includingCryptograms: cryptograms)
         let keys = reissue ? try PaymentOptions.keys(beside: caKeys) : nil
         let source = try RereadableTrace(trace.file)
-        var secrets = try await source.secrets(holdingTransactions: reissue)
-        var cuts: [Int] = []
-        // The list of items to take out is at the beginning.
-        try await source.forEachPiece(holdingTransactions: reissue) { piece in
-            _ = redaction.redacted(piece, knowing: &secrets, isFirst: false)
-            if piece.isCut, let line = piece.lines.last, cuts.count < 10 { cuts.append(line) }
-        }
+        var work = FileRedaction(redaction)
+        work.holdsTransactions = reissue
+        let redacted = try work.redacted(source)
         if let authorities { try NewFile.check(authorities, replacing: output.force) }
         // Half a trace would be taken for a whole one.
         let file = try NewFile(output.output, replacing: output.force)
         var writer = try TraceWriter { try file.write($0) }
-        try await write(source, to: &writer, redaction, &secrets, keys)
+        if let keys {
+            try reissue(redacted, of: source, items: work.items, to: &writer, keys)
+        } else {
+            var isFirst = true
+            try redacted.eachPiece { piece in
+                try (isFirst ? piece.trace.noting(work.items) : piece.trace).write(to: &writer)
+                isFirst = false
+            }
+        }
         try file.finish()
-        let items = secrets.items.map(\.rawValue).sorted().joined(separator: ", ")
-        for line in cuts where !reissue {
+        let items = work.items.map(\.rawValue).sorted().joined(separator: ", ")
+        for line in work.cuts where !reissue {
             Terminal.remark(
                 "behind line \(line) too much belongs together; what stands on both sides was not looked at whole")
         }
         Terminal.remark("taken out: \(items.isEmpty ? "nothing, for there was nothing" : items)")
     }
 
-    private func write(
-        _ source: RereadableTrace, to writer: inout TraceWriter, _ redaction: TraceRedaction,
-        _ secrets: inout TraceSecrets,
-        _ keys: CAPublicKeys?
-    ) async throws {
+    /// Signs the redacted trace anew, transaction by transaction of the original.
+    private func reissue(
+        _ redacted: RereadableTrace, of source: RereadableTrace, items: Set<TraceEvent.RedactedItem>,
+        to writer: inout TraceWriter, _ keys: CAPublicKeys
+    ) throws {
+        var events = try redacted.reader()
+        // Redaction adds the event that tells of it.
+        var rest = try redacted.count() - source.count()
         var isFirst = true
         var keyFile = ""
         var isCut = false
-        try await source.forEachPiece(holdingTransactions: reissue) { piece in
-            var redacted = redaction.redacted(piece, knowing: &secrets, isFirst: isFirst)
-            if let keys {
-                let reissued = Reissue(redacted, of: piece.trace, keys: keys, hidesCryptograms: cryptograms)
-                redacted = reissued.trace
-                if !keyFile.contains(reissued.authorityFile) { keyFile += reissued.authorityFile }
-                if piece.isCut || isCut {
-                    let note = "certificates not reissued where a transaction is too long"
-                    redacted.events.append(TraceEvent(at: redacted.events.last?.time ?? .zero, .note(note)))
-                }
-                isCut = piece.isCut
+        try source.eachPiece(holdingTransactions: true) { piece in
+            var part = Trace()
+            while part.events.count < piece.trace.events.count + rest, let event = try events.next() {
+                part.events.append(event)
             }
-            try redacted.write(to: &writer)
+            rest = 0
+            let reissued = Reissue(
+                isFirst ? part.noting(items) : part, of: piece.trace, keys: keys, hidesCryptograms: cryptograms)
+            part = reissued.trace
+            if !keyFile.contains(reissued.authorityFile) { keyFile += reissued.authorityFile }
+            if piece.isCut || isCut {
+                let note = "certificates not reissued where a transaction is too long"
+                part.events.append(TraceEvent(at: part.events.last?.time ?? .zero, .note(note)))
+            }
+            isCut = piece.isCut
+            try part.write(to: &writer)
             isFirst = false
         }
         if let authorities { try NewFile.write(keyFile, to: authorities, replacing: output.force) }

@@ -15,7 +15,7 @@ struct TraceArgument: ParsableArguments {
 /// standard input and pipes, is put into a file without a name first.
 final class RereadableTrace {
     /// The name as it was given.
-    private let name: String
+    let name: String
     private let path: String
     private let spool: FileHandle?
     /// So many events are there, once they have been counted.
@@ -39,7 +39,14 @@ final class RereadableTrace {
         (self.path, self.spool) = ("/proc/self/fd/\(spool.fileDescriptor)", spool)
     }
 
-    private static func spool(_ path: String) throws -> FileHandle {
+    /// - Parameter spool: the file that holds the trace, from its beginning.
+    init(_ name: String, spool: FileHandle) {
+        (self.name, self.spool) = (name, spool)
+        path = "/proc/self/fd/\(spool.fileDescriptor)"
+    }
+
+    /// A new file that only this program can open, and that is gone with it.
+    static func unnamedFile() throws -> FileHandle {
         var template = Array("\(NSTemporaryDirectory())/apdu-trace.XXXXXX".utf8CString)
         let descriptor = mkstemp(&template)
         guard descriptor >= 0 else {
@@ -47,7 +54,11 @@ final class RereadableTrace {
         }
         unlink(template)
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
-        let spool = FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+        return FileHandle(fileDescriptor: descriptor, closeOnDealloc: true)
+    }
+
+    private static func spool(_ path: String) throws -> FileHandle {
+        let spool = try unnamedFile()
         let source = path == "-" ? FileHandle.standardInput : FileHandle(forReadingAtPath: path)
         guard let source else {
             throw ToolError.usage("\(path) cannot be read", "Check that the file exists and is readable.")
@@ -75,6 +86,24 @@ final class RereadableTrace {
         eventCount = pieces.eventCount
         return pieces
     }
+
+    /// As ``forEachPiece(holdingTransactions:_:)``; blocks.
+    func eachPiece(holdingTransactions: Bool = false, _ body: (TracePieces.Piece) throws -> Void) throws {
+        var pieces = try naming {
+            TracePieces(try TraceReader(path: path), limit: eventCount, holdingTransactions: holdingTransactions)
+        }
+        while let piece = try naming({ try pieces.next() }) { try body(piece) }
+        eventCount = pieces.eventCount
+    }
+
+    /// The number of its events.
+    func count() throws -> Int {
+        if eventCount == .max { try eachPiece { _ in } }
+        return eventCount
+    }
+
+    /// The trace's events, one after the other.
+    func reader() throws -> TraceReader { try naming { try TraceReader(path: path) } }
 
     /// Runs `body`, and gives the trace's name to errors of reading.
     private func naming<Result>(_ body: () throws -> Result) throws -> Result {

@@ -249,8 +249,45 @@ extension [TraceMessage.Part] {
             case .received(let layer, var old):
                 old.replaceSubrange(part.place, with: piece)
                 events[part.event].what = .received(layer, old)
-            default: break
+            case let what:
+                guard let text = what.text else { break }
+                var old = [UInt8](text.utf8)
+                old.replaceSubrange(part.place, with: piece)
+                events[part.event].what = what.replacing(text: String(decoding: old, as: UTF8.self))
             }
+        }
+    }
+}
+
+extension TraceEvent {
+    /// Returns the event's bytes at `place`, of text those of UTF-8; nil for an event without either.
+    func bytes(_ place: Range<Int>) -> [UInt8]? {
+        switch what {
+        case .sent(_, let bytes), .received(_, let bytes): Array(bytes[place])
+        default: what.text.map { [UInt8]([UInt8]($0.utf8)[place]) }
+        }
+    }
+}
+
+extension TraceEvent.What {
+    /// The words of a note, of meta data or of a failure.
+    var text: String? {
+        switch self {
+        case .note(let text), .meta(_, let text): text
+        case .failed(_, let failure): failure.detail
+        default: nil
+        }
+    }
+
+    /// The same with other words.
+    fileprivate func replacing(text: String) -> TraceEvent.What {
+        switch self {
+        case .note: return .note(text)
+        case .meta(let key, _): return .meta(key: key, value: text)
+        case .failed(let operation, var failure):
+            failure.detail = text
+            return .failed(operation, failure)
+        default: return self
         }
     }
 }

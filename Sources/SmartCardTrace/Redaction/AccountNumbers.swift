@@ -2,204 +2,36 @@ import SmartCard
 
 /// Account numbers in bytes, in every form in which they are written.
 enum AccountNumbers {
-    /// The representation of digits in bytes.
-    enum Form {
-        /// Two characters each, the hexadecimal code of the character: `34` for 4.  From an even or an odd place on.
-        case evenHexText, oddHexText
-        /// A character each.
+    /// How far numbers that nobody knows are guessed, by the first digits of issuers and the check digit.
+    enum Guess {
+        case nothing
+        /// In text alone.
         case text
-        /// Hexadecimal or plain text in groups, as people write it: a space, a hyphen, a period or a colon may stand
-        /// between two characters, and nothing longer.  Bytes written as `0x34, 0x37` are not digits here.
-        case evenGroupedHexText, oddGroupedHexText, groupedText
-        /// Two digits a byte; a number may begin in the middle of one.
-        case packed
-        /// Packed digits with the digits of each byte in the other order, as on SIM cards (GSM 11.11, 10.1.1).  Only
-        /// known numbers are looked for in this form.
-        case swapped
-
-        /// The forms in which numbers are guessed.
-        static let all: [Form] = texts + [.packed]
-        static let texts: [Form] = [
-            .evenHexText, .oddHexText, .text, .evenGroupedHexText, .oddGroupedHexText, .groupedText,
-        ]
-
-        /// Digits that follow each other.
-        struct Run {
-            fileprivate(set) var digits: [UInt8] = []
-            /// The place of each digit: the number of a byte, or of a half byte for packed digits.
-            fileprivate(set) var places: [Int] = []
-        }
-
-        /// Returns the runs of digits in `bytes` in this form that are long enough for an account number.
-        func runs(in bytes: [UInt8]) -> [Run] {
-            var runs: [Run] = []
-            var run = Run()
-            func end() {
-                if run.digits.count >= Search.lengths.lowerBound { runs.append(run) }
-                run.digits.removeAll(keepingCapacity: true)
-                run.places.removeAll(keepingCapacity: true)
-            }
-            func add(_ digit: UInt8?, _ place: Int) {
-                guard let digit else { return run.digits.isEmpty ? () : end() }
-                run.digits.append(digit)
-                run.places.append(place)
-            }
-            switch self {
-            case .packed:
-                for (index, byte) in bytes.enumerated() {
-                    add(byte >> 4 < 10 ? byte >> 4 : nil, 2 * index)
-                    add(byte & 0x0F < 10 ? byte & 0x0F : nil, 2 * index + 1)
-                }
-            case .swapped:
-                for (index, byte) in bytes.enumerated() {
-                    add(byte & 0x0F < 10 ? byte & 0x0F : nil, 2 * index + 1)
-                    // An odd number of digits is filled up with F, which stands before the last one.
-                    if byte >> 4 < 10 || byte & 0x0F > 9 { add(byte >> 4 < 10 ? byte >> 4 : nil, 2 * index) }
-                }
-            default:
-                var (isOdd, high) = (self == .oddHexText || self == .oddGroupedHexText, nil as UInt8?)
-                for (index, byte) in bytes.enumerated() where !isGrouped || !Self.isBetweenDigits(index, bytes) {
-                    if !isHexText {
-                        add(Self.digit(byte), index)
-                    } else if isOdd {
-                        isOdd = false
-                    } else if let first = high {
-                        add(first == 0x33 ? Self.digit(byte) : nil, index)
-                        high = nil
-                    } else {
-                        high = byte
-                    }
-                }
-            }
-            end()
-            return runs
-        }
-
-        private var isHexText: Bool {
-            switch self {
-            case .evenHexText, .oddHexText, .evenGroupedHexText, .oddGroupedHexText: true
-            case .text, .groupedText, .packed, .swapped: false
-            }
-        }
-
-        private var isPacked: Bool { self == .packed || self == .swapped }
-
-        private var isGrouped: Bool {
-            switch self {
-            case .evenGroupedHexText, .oddGroupedHexText, .groupedText: true
-            case .evenHexText, .oddHexText, .text, .packed, .swapped: false
-            }
-        }
-
-        private static func digit(_ character: UInt8) -> UInt8? {
-            (0x30...0x39).contains(character) ? character - 0x30 : nil
-        }
-
-        private static let separators: Set<UInt8> = [0x20, 0x2D, 0x2E, 0x3A]
-
-        /// Returns true if this character stands alone between two digits and separates them.
-        private static func isBetweenDigits(_ index: Int, _ bytes: [UInt8]) -> Bool {
-            guard index > 0, index + 1 < bytes.count, (0x20...0x3A).contains(bytes[index]),
-                separators.contains(bytes[index])
-            else { return false }
-            return digit(bytes[index - 1]) != nil && digit(bytes[index + 1]) != nil
-        }
-
-        /// The unit after a digit: a character, or a half byte for packed digits.
-        struct Unit {
-            let value: UInt8
-            /// The place, as in a ``Run``.
-            let place: Int
-            /// The beginning of the unit.
-            fileprivate let start: Int
-        }
-
-        /// Returns the unit after a place of a ``Run``; nil at the end, and for bytes that are not a unit in this form.
-        ///
-        /// Always nil after digits in the other order.
-        func unit(behind place: Int, in bytes: [UInt8]) -> Unit? {
-            func character(behind index: Int) -> Int? {
-                var next = index + 1
-                if isGrouped, next < bytes.count, Self.separators.contains(bytes[next]) { next += 1 }
-                return next < bytes.count ? next : nil
-            }
-            if self == .swapped { return nil }
-            if self == .packed {
-                let next = place + 1
-                guard next / 2 < bytes.count else { return nil }
-                return Unit(value: bytes[next / 2] >> (next % 2 == 0 ? 4 : 0) & 0x0F, place: next, start: next)
-            }
-            guard let first = character(behind: place) else { return nil }
-            guard isHexText else { return Unit(value: bytes[first], place: first, start: first) }
-            guard let second = character(behind: first),
-                let value = UInt8(String(decoding: [bytes[first], bytes[second]], as: UTF8.self), radix: 16)
-            else { return nil }
-            return Unit(value: value, place: second, start: first)
-        }
-
-        /// Writes a character whose code has no letters, or half a byte, where another stood.
-        func put(_ value: UInt8, at unit: Unit, in bytes: inout [UInt8]) {
-            if isPacked {
-                put(value, at: unit.place, in: &bytes)
-            } else if isHexText {
-                bytes[unit.start] = 0x30 + (value >> 4)
-                bytes[unit.place] = 0x30 + (value & 0x0F)
-            } else {
-                bytes[unit.place] = value
-            }
-        }
-
-        /// The byte in which a place of a ``Run`` is.
-        func byte(_ place: Int) -> Int { isPacked ? place / 2 : place }
-
-        /// Writes `digit` at a place of a ``Run``.
-        func put(_ digit: UInt8, at place: Int, in bytes: inout [UInt8]) {
-            guard isPacked else { return bytes[place] = 0x30 + digit }
-            let byte = bytes[place / 2]
-            bytes[place / 2] = place % 2 == 0 ? byte & 0x0F | digit << 4 : byte & 0xF0 | digit
-        }
+        /// In packed and zoned digits, too.
+        case everything
     }
 
     /// A number that was found.
     struct Finding {
-        let form: Form
+        let carrier: DigitCarrier
+        /// None if what is found is the rest of a number.
         let digits: ArraySlice<UInt8>
-        /// The place of each digit, as in ``Form/Run``.
-        let places: ArraySlice<Int>
+        /// The half byte of each digit in the carrier.
+        let halves: ArraySlice<Int>
         let isReplacement: Bool
         /// The parts of a track after the number.
-        var track = Track()
-    }
+        fileprivate(set) var track = DigitCarrier.Track()
 
-    /// The parts of a track after the number (ISO/IEC 7813).
-    struct Track {
-        /// Between two `^`, the second one included.
-        fileprivate(set) var name: [Form.Unit] = []
-        /// The digits after it, or after `=` or D: four of the expiry, three of the service code, and more.
-        fileprivate(set) var digits: [Form.Unit] = []
+        /// The bytes of the original that the digits are in, first and last in the order of the digits.
+        var first: Int { halves.first.map { carrier.byte(ofHalf: $0) } ?? 0 }
+        var last: Int { halves.last.map { carrier.byte(ofHalf: $0) } ?? 0 }
+        /// All bytes of the original that the digits are in, with the other half of each.
+        var places: [Int] { halves.flatMap { [carrier.byte(ofHalf: $0), carrier.byte(ofHalf: $0 ^ 1)] } }
 
-        fileprivate init() {}
-
-        /// - Parameter place: the place of the last digit of the number.
-        fileprivate init(behind place: Int, _ form: Form, in bytes: [UInt8]) {
-            guard let separator = form.unit(behind: place, in: bytes) else { return }
-            var last = separator.place
-            switch separator.value {
-            case 0x0D where form == .packed: break
-            case UInt8(ascii: "="), UInt8(ascii: "D"), UInt8(ascii: "d"): break
-            case UInt8(ascii: "^"):
-                while let unit = form.unit(behind: last, in: bytes), (0x20...0x7E).contains(unit.value) {
-                    last = unit.place
-                    name.append(unit)
-                    if unit.value == UInt8(ascii: "^") { break }
-                }
-            default: return
-            }
-            let zero: UInt8 = form == .packed ? 0 : 0x30
-            while let unit = form.unit(behind: last, in: bytes), (zero...zero + 9).contains(unit.value) {
-                last = unit.place
-                digits.append(unit)
-            }
+        /// The parts of the track behind it, up to the first half byte that `isFree` denies.
+        func foundTrack(_ isFree: (Int) -> Bool) -> DigitCarrier.Track {
+            guard let first = halves.first, let last = halves.last else { return DigitCarrier.Track() }
+            return carrier.track(behind: last, isPacked: last - first < halves.count, isFree)
         }
     }
 
@@ -213,103 +45,149 @@ enum AccountNumbers {
         private var knownLengths: [Int] = []
         /// True if a known number begins with these four digits: most places need no closer look.
         private var isKnownStart = [Bool](repeating: false, count: 10_000)
+        private var isKnownFirst = [Bool](repeating: false, count: 10)
         /// True if the bytes may contain replacements, which stay unchanged.
         var sparesReplacements = false
 
         func isReplacement(_ digits: ArraySlice<UInt8>) -> Bool { sparesReplacements && Replacement.isOne(digits) }
 
-        /// Looks for `digits` from now on.
+        /// Looks for `digits` from now on.  A replacement is looked for, too, so that it is known in every form.
         mutating func learn(_ digits: [UInt8]) {
-            guard Self.lengths.contains(digits.count), !isReplacement(digits[...]), digits.contains(where: { $0 != 0 })
-            else { return }
+            guard Self.lengths.contains(digits.count), digits.contains(where: { $0 != 0 }) else { return }
             known.insert(digits)
             isKnownStart[Self.start(of: digits[...])] = true
+            isKnownFirst[Int(digits[0])] = true
             if !knownLengths.contains(digits.count) { knownLengths = (knownLengths + [digits.count]).sorted(by: >) }
         }
 
         /// Returns the account numbers in `bytes`.
         ///
-        /// Known numbers are found first, in every form.  Replacements come next, at places without a known number.  If
-        /// `isGuessing`, numbers that the issuer's first digits and the check digit reveal come last.  Each of those is
-        /// taken in the first form that finds it: other forms contain its digits by chance.  The digits of a track are
-        /// not a separate number.
+        /// Known numbers are found first, whatever their form (``DigitCarrier``): at every distance of the digits, in text
+        /// with anything between them.  Replacements come next, at places without a known number.  Numbers that are
+        /// guessed come last.  Each of those is taken in the first form that finds it: other forms contain its digits by
+        /// chance.  The digits of a track are not a separate number.
         ///
-        /// - Parameter isGuessing: false for a message that is partly understood: nothing there marks the end of a
-        ///   track.
-        func findings(in bytes: [UInt8], forms: [Form] = Form.all, isGuessing: Bool) -> [Finding] {
-            guard isGuessing || !known.isEmpty else { return [] }
-            let (hasText, hasPacked) = Self.mayHold(bytes)
-            guard hasText || hasPacked else { return [] }
-            let runs = forms.filter { $0 == .packed ? hasPacked : hasText }.flatMap { form in
-                form.runs(in: bytes).map { (form: form, run: $0) }
-            }
+        /// - Parameter isText: true if the bytes must remain text.
+        func findings(in bytes: [UInt8], guessing guess: Guess, isText: Bool = false) -> [Finding] {
+            guard bytes.count >= 5, guess != .nothing || !known.isEmpty else { return [] }
+            let carrier = DigitCarrier(bytes, isText: isText)
+            let decoded = carrier.decoded
+            let carriers = decoded.flatMap { $0.decoded + [$0] } + [carrier]
             var findings: [Finding] = []
-            var taken: Set<Int> = []
+            var isTaken = [Bool](repeating: false, count: bytes.count)
+            func isFree(_ half: Int, _ carrier: DigitCarrier) -> Bool { !isTaken[carrier.byte(ofHalf: half)] }
+            func take(_ digits: ArraySlice<UInt8>, _ halves: ArraySlice<Int>, _ carrier: DigitCarrier) {
+                for half in halves { isTaken[carrier.byte(ofHalf: half)] = true }
+                findings.append(
+                    Finding(carrier: carrier, digits: digits, halves: halves, isReplacement: isReplacement(digits)))
+            }
+            func takeTracks(from first: Int) {
+                guard guess != .nothing else { return }
+                for index in findings.indices.dropFirst(first) {
+                    let track = findings[index].foundTrack { isFree($0, findings[index].carrier) }
+                    findings[index].track = track
+                    for half in track.digits { isTaken[findings[index].carrier.byte(ofHalf: half)] = true }
+                }
+            }
             func look(
-                _ lengths: [Int], in runs: [(form: Form, run: Form.Run)], isReplacement: Bool = false,
+                _ lengths: [Int], in runs: [DigitCarrier.Run], _ carrier: DigitCarrier,
                 _ isOne: (ArraySlice<UInt8>) -> Bool
             ) {
-                for (form, run) in runs {
-                    let free = run.places.indices.split { taken.contains(form.byte(run.places[$0])) }
+                for run in runs {
+                    let free = run.halves.indices.split { !isFree(run.halves[$0], carrier) }
                     for span in free.flatMap({ Self.spans(in: run.digits[$0], lengths, isOne) }) {
-                        let places = run.places[span]
-                        taken.formUnion(places.lazy.map(form.byte))
-                        var finding = Finding(
-                            form: form, digits: run.digits[span], places: places, isReplacement: isReplacement)
-                        if isGuessing, let last = places.last {
-                            finding.track = Track(behind: last, form, in: bytes)
-                            taken.formUnion(finding.track.digits.lazy.map { form.byte($0.place) })
-                        }
-                        findings.append(finding)
+                        take(run.digits[span], run.halves[span], carrier)
+                        takeTracks(from: findings.count - 1)
                     }
                 }
             }
-            let hasSwapped = hasPacked && forms.contains(.packed) && (!known.isEmpty || sparesReplacements)
-            let swapped = hasSwapped ? Form.swapped.runs(in: bytes).map { (form: Form.swapped, run: $0) } : []
-            if !known.isEmpty {
-                let isKnown = { isKnownStart[Self.start(of: $0)] && known.contains(Array($0)) }
-                look(knownLengths, in: runs, isKnown)
-                look(knownLengths, in: swapped, isKnown)
+            for carrier in known.isEmpty ? [] : carriers {
+                eachKnown(in: carrier) { digits, halves in
+                    let free = halves.filter { isFree($0, carrier) }
+                    // What is left of a number behind another that shares digits with it is none any more, and goes.
+                    guard free.contains(where: { carrier.halves[$0] != 0 }) else { return }
+                    take(free.count == halves.count ? digits[...] : [], free[...], carrier)
+                }
             }
-            guard !runs.isEmpty else { return findings }
-            if sparesReplacements, isGuessing {
-                look(Self.guessedLengths, in: runs + swapped, isReplacement: true, Replacement.isOne)
+            takeTracks(from: 0)
+            guard guess != .nothing else { return findings }
+            let everything = guess == .everything
+            let guessed = carriers.flatMap { carrier in
+                [carrier.text(.none), carrier.text(.usual), everything ? carrier.zoned : []].map { (carrier, $0) }
             }
-            if isGuessing {
-                look(Self.guessedLengths, in: runs) { SensitiveData.isAccountNumber($0) && !Self.isCovered($0) }
+            let all = guessed + (everything ? [(carrier, carrier.packed)] : [])
+            if sparesReplacements {
+                for (carrier, runs) in all { look(Self.guessedLengths, in: runs, carrier, Replacement.isOne) }
+            }
+            for (carrier, runs) in all {
+                look(Self.guessedLengths, in: runs, carrier) {
+                    SensitiveData.isAccountNumber($0) && !Self.isCovered($0)
+                }
             }
             return findings
         }
 
-        /// Returns true for each representation with enough digits for the shortest number: text, and packed, which
-        /// contains at least four bytes of digits in a row.
-        private static func mayHold(_ bytes: [UInt8]) -> (text: Bool, packed: Bool) {
-            var (text, row, longest) = (0, 0, 0)
-            for byte in bytes {
-                if byte & 0x0F < 10, byte < 0xA0 {
-                    row += 1
-                    if row > longest { longest = row }
-                    if byte >= 0x30, byte < 0x3A { text += 1 }
-                } else {
-                    row = 0
+        /// The distances between the half bytes of digits: next to each other, and each a byte, up to six characters of
+        /// UTF-16.
+        private static let steps = [1] + Array(stride(from: 2, through: 24, by: 2))
+
+        /// Calls `body` with each known number whose digits are at the same distance from each other, or packed with the
+        /// digits of each byte in the other order, as on SIM cards (GSM 11.11, 10.1.1), or text with anything between.
+        private func eachKnown(in carrier: DigitCarrier, _ body: ([UInt8], [Int]) -> Void) {
+            let halves = carrier.halves
+            let shortest = knownLengths.last ?? Self.lengths.lowerBound
+            func find(_ step: Int, isSwapped: Bool) {
+                let last = halves.count - (shortest - 1) * step
+                guard last > 0 else { return }
+                func place(_ start: Int, _ index: Int) -> Int {
+                    let half = start + index * step
+                    return isSwapped ? half ^ 1 : half
+                }
+                halves.withUnsafeBufferPointer { halves in
+                    var start = 0
+                    while start < last {
+                        defer { start += 1 }
+                        let first = halves[place(start, 0)]
+                        guard first < 10, isKnownFirst[Int(first)] else { continue }
+                        let (second, third, fourth) = (
+                            halves[place(start, 1)], halves[place(start, 2)], halves[place(start, 3)]
+                        )
+                        guard second < 10, third < 10, fourth < 10,
+                            isKnownStart[((Int(first) * 10 + Int(second)) * 10 + Int(third)) * 10 + Int(fourth)]
+                        else { continue }
+                        for length in knownLengths where start + (length - 1) * step < halves.count {
+                            let places = (0..<length).map { place(start, $0) }
+                            let digits = places.map { halves[$0] }
+                            if known.contains(digits) { body(digits, places) }
+                        }
+                    }
                 }
             }
-            return (text >= lengths.lowerBound, longest >= 4)
+            for step in Self.steps { find(step, isSwapped: false) }
+            find(1, isSwapped: true)
+            for run in carrier.text(.any) {
+                for start in run.digits.indices where isKnownStart[Self.start(of: run.digits[start...])] {
+                    for length in knownLengths where start + length <= run.digits.count {
+                        let digits = Array(run.digits[start..<start + length])
+                        if known.contains(digits) { body(digits, Array(run.halves[start..<start + length])) }
+                    }
+                }
+            }
         }
 
-        /// Returns the account numbers in `bytes` that are the whole of a run of digits.
+        /// Returns the account number in `bytes` that is the whole of a run of digits, from byte `start` on.
         ///
-        /// - Parameters:
-        ///   - offset: the offset of `bytes` in the data that the findings refer to.
-        ///   - isOne: returns true for a finding that is looked for.
-        func wholeRuns(in bytes: [UInt8], movedBy offset: Int, isOne: (Finding) -> Bool) -> [Finding] {
-            for form in Form.all {
-                for run in form.runs(in: bytes)
-                where SensitiveData.isAccountNumber(run.digits[...]) && !Self.isCovered(run.digits[...]) {
-                    let places = run.places.map { $0 + offset * (form == .packed ? 2 : 1) }
+        /// - Parameter isOne: returns true for a finding that is looked for.
+        func wholeRuns(in bytes: [UInt8], from start: Int, isText: Bool, isOne: (Finding) -> Bool) -> [Finding] {
+            let carrier = DigitCarrier(bytes, isText: isText)
+            for carrier in carrier.decoded + [carrier] {
+                for run in carrier.text(.none) + carrier.text(.usual) + carrier.zoned + carrier.packed {
+                    let first = run.halves.firstIndex { carrier.byte(ofHalf: $0) >= start } ?? run.halves.count
+                    let digits = run.digits[first...]
+                    guard SensitiveData.isAccountNumber(digits), !Self.isCovered(digits) else { continue }
                     let finding = Finding(
-                        form: form, digits: run.digits[...], places: places[...],
-                        isReplacement: isReplacement(run.digits[...]))
+                        carrier: carrier, digits: digits, halves: run.halves[first...],
+                        isReplacement: isReplacement(digits))
                     if isOne(finding) { return [finding] }
                 }
             }

@@ -3,13 +3,17 @@ import SmartCard
 /// Account numbers that begin in the data of one message and end in that of another: in two records that are written, in
 /// two objects that are fetched, in blocks that are read with something else in between.
 ///
-/// Only messages of one direction, layer and instruction are looked at together, each with those before it.
+/// Only messages of one direction, layer and instruction are looked at together, each with those before it; and so are
+/// texts: notes, meta data, the details of failures.
 struct NumberSeams: Sendable {
     private struct Stream: Hashable {
-        let layer: TraceEvent.Layer?
-        let isCommand: Bool
-        let isStorage: Bool
-        let ins: UInt8
+        var layer: TraceEvent.Layer?
+        var isCommand = false
+        var isStorage = false
+        /// Nil for text.
+        var ins: UInt8?
+        /// True for all data of messages, false for the values of the objects that they are.
+        var isWhole = false
     }
 
     /// The bytes around the place where two messages meet.
@@ -24,62 +28,84 @@ struct NumberSeams: Sendable {
         fileprivate var place = 0
         fileprivate var isContiguous = false
         fileprivate var isTemplate = false
+        /// True if the bytes are text.
+        fileprivate(set) var isText = false
 
         /// Returns the numbers that span both sides.
         ///
         /// An unknown number is recognized by its check digit if the two messages contain nothing else, or in memory
-        /// that was read in sequence.  Values that change from message to message produce such digits by chance.
+        /// that was read in sequence.  Values that change from message to message produce such digits by chance, and so do
+        /// meta data.
         func findings(_ search: AccountNumbers.Search) -> [AccountNumbers.Finding] {
-            func spans(_ finding: AccountNumbers.Finding) -> Bool {
-                guard let first = finding.places.first, let last = finding.places.last else { return false }
-                return finding.form.byte(first) < seam && finding.form.byte(last) >= seam
+            let guess: AccountNumbers.Guess = isContiguous && !isTemplate ? .everything : .nothing
+            let found = search.findings(in: bytes, guessing: guess, isText: isText).filter {
+                $0.first < seam && $0.last >= seam
             }
-            let found = search.findings(in: bytes, isGuessing: isContiguous && !isTemplate).filter(spans)
-            guard found.isEmpty, !isContiguous, !isTemplate else { return found }
-            let both = Array(bytes[earlierSeam...])
-            return search.wholeRuns(in: both, movedBy: earlierSeam, isOne: spans)
+            guard found.isEmpty, !isContiguous, !isTemplate, !isText else { return found }
+            return search.wholeRuns(in: bytes, from: earlierSeam, isText: isText) {
+                $0.first < seam && $0.last >= seam
+            }
         }
     }
 
-    /// Longer than any number in any form.
-    private static let reach = 64
+    /// Longer than any number in any form: in bytes, in text.
+    private static let (reach, reachOfText) = (64, 160)
 
     private var last: [Stream: Window] = [:]
 
     init() {}
 
-    /// The window around the place where `message` follows the one before it of its kind; nil if no number can span
+    /// The windows around the place where `message` follows the one before it of its kind; none if no number can span
     /// both sides.
-    mutating func add(_ message: TraceMessage, on layer: TraceEvent.Layer?) -> Window? {
-        guard let (stream, place) = Self.stream(of: message, layer) else { return nil }
-        let (content, isTemplate) = Self.content(of: message)
-        guard !content.isEmpty else { return nil }
-        let earlier = last[stream]
-        var window = Window()
-        if let earlier {
-            let tail = max(0, earlier.bytes.count - Self.reach)..<earlier.bytes.count
-            window.bytes = Array(earlier.bytes[tail])
-            window.parts = earlier.parts.parts(tail)
-            window.earlierSeam = max(0, earlier.seam - tail.lowerBound)
+    mutating func add(_ message: TraceMessage, on layer: TraceEvent.Layer?) -> [Window] {
+        guard let (stream, place) = Self.stream(of: message, layer) else { return [] }
+        let (value, isTemplate) = Self.content(of: message)
+        // Data may look like an object by chance.
+        let windows = [value, message.data].enumerated().compactMap { index, content in
+            var next = Window()
+            next.bytes = Array(message.bytes[content])
+            next.parts = message.parts.parts(content)
+            (next.place, next.isTemplate) = (place, isTemplate)
+            var stream = stream
+            stream.isWhole = index == 1
+            return add(next, to: stream)
         }
-        window.seam = window.bytes.count
-        window.place = place
-        window.isTemplate = isTemplate || earlier?.isTemplate ?? false
-        window.isContiguous = [0xB0, 0xD0, 0xD6].contains(stream.ins) && earlier.map { $0.place < place } ?? false
-        let found = window.seam
+        return windows.count == 2 && windows[0].parts == windows[1].parts ? [windows[0]] : windows
+    }
+
+    /// The window around the place where the text of event `event` follows the text before it; nil if no number can span
+    /// both sides.
+    mutating func add(_ text: String, of event: Int) -> Window? {
+        var next = Window()
+        next.bytes = Array(text.utf8)
+        next.parts = [TraceMessage.Part(event: event, place: next.bytes.indices)]
+        next.isText = true
+        return add(next, to: Stream())
+    }
+
+    private mutating func add(_ next: Window, to stream: Stream) -> Window? {
+        guard !next.bytes.isEmpty else { return nil }
+        let reach = next.isText ? Self.reachOfText : Self.reach
         // The end is remembered; the beginning is searched.
+        guard let earlier = last[stream] else {
+            last[stream] = next.suffix(reach)
+            return nil
+        }
+        var window = earlier.suffix(reach)
+        window.seam = window.bytes.count
+        (window.place, window.isTemplate) = (next.place, next.isTemplate || earlier.isTemplate)
+        let isInPlaces = stream.ins.map { [0xB0, 0xD0, 0xD6].contains($0) } ?? false
+        window.isContiguous = isInPlaces && earlier.place < next.place
         var remembered = window
-        window.append(message, content.prefix(Self.reach))
-        remembered.isTemplate = isTemplate
-        if content.count <= Self.reach {
-            remembered.append(message, content)
+        window.append(next, next.bytes.indices.prefix(reach))
+        remembered.isTemplate = next.isTemplate
+        if next.bytes.count <= reach {
+            remembered.append(next, next.bytes.indices)
         } else {
-            remembered = Window()
-            remembered.append(message, content.suffix(Self.reach))
-            (remembered.place, remembered.isTemplate) = (place, isTemplate)
+            remembered = next.suffix(reach)
         }
         last[stream] = remembered
-        return found > 0 && window.mayHoldNumber ? window : nil
+        return window.mayHoldNumber ? window : nil
     }
 
     private static func stream(
@@ -120,30 +146,30 @@ struct NumberSeams: Sendable {
 }
 
 extension NumberSeams.Window {
-    fileprivate mutating func append(_ message: TraceMessage, _ place: Range<Int>) {
-        bytes += message.bytes[place]
-        parts += message.parts.parts(place)
+    fileprivate mutating func append(_ other: NumberSeams.Window, _ place: Range<Int>) {
+        bytes += other.bytes[place]
+        parts += other.parts.parts(place)
     }
 
-    /// True if there are as many digits around the seam as in a number.
+    /// The last bytes.
+    fileprivate func suffix(_ count: Int) -> NumberSeams.Window {
+        let tail = max(0, bytes.count - count)..<bytes.count
+        var window = self
+        window.bytes = Array(bytes[tail])
+        window.parts = parts.parts(tail)
+        window.earlierSeam = max(0, seam - tail.lowerBound)
+        return window
+    }
+
+    /// True if there are as many half bytes on both sides of the seam that may be digits as in a number.
     fileprivate var mayHoldNumber: Bool {
-        func isSign(_ byte: UInt8) -> Bool { [0x20, 0x2D, 0x2E, 0x3A].contains(byte) }
-        var count = 0
-        for byte in bytes[..<seam].reversed() {
-            guard !isSign(byte) else { continue }
-            guard byte & 0x0F < 10 || byte >> 4 < 10 else { break }
-            count += 2
-            guard byte & 0x0F < 10 && byte >> 4 < 10 else { break }
+        func count(_ bytes: some Sequence<UInt8>) -> Int {
+            guard !isText else { return bytes.count { (0x30...0x39).contains($0) || $0 >= 0x80 } }
+            return bytes.prefix { $0 & 0x0F < 10 || $0 >> 4 < 10 }
+                .reduce(0) { $0 + ($1 & 0x0F < 10 ? 1 : 0) + ($1 >> 4 < 10 ? 1 : 0) }
         }
-        guard count > 0 else { return false }
-        let before = count
-        for byte in bytes[seam...] {
-            guard !isSign(byte) else { continue }
-            guard byte & 0x0F < 10 || byte >> 4 < 10 else { break }
-            count += 2
-            guard byte & 0x0F < 10 && byte >> 4 < 10 else { break }
-        }
-        return count > before && count >= AccountNumbers.Search.lengths.lowerBound
+        let (before, behind) = (count(bytes[..<seam].reversed()), count(bytes[seam...]))
+        return before > 0 && behind > 0 && before + behind >= AccountNumbers.Search.lengths.lowerBound
     }
 }
 

@@ -30,7 +30,7 @@ extension RedactionWork {
             return FrameSeal.sealed(bytes, as: old, layer, data: data)
         }
         if !layered.control.contains(event) { bytes = frame(layer == .apdu ? .escape : layer, bytes) }
-        replaceNumbers(in: &bytes, isGuessing: layer == .apdu)
+        replaceNumbers(in: &bytes, guessing: layer == .apdu ? .everything : .nothing)
         coverNames(in: &bytes)
         return bytes
     }
@@ -38,7 +38,7 @@ extension RedactionWork {
     /// - Parameter isControl: true if the bytes are understood, such as the card numbers that a PN532 lists.
     mutating func redacted(escape bytes: [UInt8], isControl: Bool) -> [UInt8] {
         var bytes = isControl ? bytes : frame(.escape, bytes)
-        replaceNumbers(in: &bytes, isGuessing: !isControl)
+        replaceNumbers(in: &bytes, guessing: isControl ? .nothing : .everything)
         coverNames(in: &bytes)
         return bytes
     }
@@ -56,6 +56,8 @@ extension RedactionWork {
             replaceLastNumber(in: &bytes)
             return .received(.apdu, bytes)
         case .note(let text): return .note(redacted(text))
+        case .meta(CardDataMark.key, CardDataMark.clear):
+            return .meta(key: CardDataMark.key, value: CardDataMark.redacted)
         case .meta(let key, let value): return .meta(key: redacted(key), value: redacted(value))
         case .slot(.card(let atr, let isHeld)): return .slot(.card(redacted(atr), exclusivelyHeld: isHeld))
         case .connected(let atr, let transmissionProtocol): return .connected(redacted(atr), transmissionProtocol)
@@ -74,7 +76,7 @@ extension RedactionWork {
     /// Replaces a known number that ends in apparent status bytes, as in a truncated answer.
     private mutating func replaceLastNumber(in bytes: inout [UInt8]) {
         var end = Array(bytes.suffix(64))
-        replaceNumbers(in: &end, isGuessing: false)
+        replaceNumbers(in: &end, guessing: .nothing)
         bytes.replaceSubrange(bytes.count - end.count..<bytes.count, with: end)
     }
 
@@ -113,8 +115,7 @@ extension RedactionWork {
     /// An ATR, with its check byte right if it was.  The identifiers in it have digits of account numbers by chance.
     mutating func redacted(_ atr: ATR) -> ATR {
         var bytes = atr.bytes
-        replaceNumbers(in: &bytes, isGuessing: false)
-        replaceNumbers(in: &bytes, forms: AccountNumbers.Form.texts, isGuessing: true)
+        replaceNumbers(in: &bytes, guessing: .text)
         guard bytes != atr.bytes else { return atr }
         // TCK (ISO/IEC 7816-3, 8.2.5).
         if atr.bytes.dropFirst().reduce(0, ^) == 0 { bytes[bytes.count - 1] ^= bytes.dropFirst().reduce(0, ^) }
@@ -123,7 +124,7 @@ extension RedactionWork {
 
     mutating func redacted(_ text: String) -> String {
         var bytes = Array(text.utf8)
-        replaceNumbers(in: &bytes, forms: AccountNumbers.Form.texts, isGuessing: true)
+        replaceNumbers(in: &bytes, guessing: .text, isText: true)
         coverNames(in: &bytes)
         replaceEncodedNumbers(in: &bytes)
         guard bytes != Array(text.utf8) else { return text }

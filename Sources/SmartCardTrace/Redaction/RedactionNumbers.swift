@@ -2,19 +2,24 @@
 extension RedactionWork {
     /// Replaces the numbers that span two messages; see ``NumberSeams``.  Earlier replacements stay.
     mutating func redact(_ window: NumberSeams.Window, in events: inout [TraceEvent]) {
-        let findings = window.findings(search).filter { !$0.isReplacement }
+        let findings = window.findings(search)
         guard !findings.isEmpty else { return }
         var bytes = window.bytes
-        for finding in findings {
-            let replacement = AccountNumbers.Replacement.digits(for: Array(finding.digits), key: key)
-            for (place, digit) in zip(finding.places, replacement) { finding.form.put(digit, at: place, in: &bytes) }
+        for finding in findings where !finding.isReplacement { replace(finding, in: &bytes) }
+        // Either side alone may have been taken for another number.
+        let known = findings.filter { search.known.contains(Array($0.digits)) }
+        let isKnown = Set(known.flatMap(\.places))
+        let spans = known.compactMap { finding in finding.places.min().map { $0...(finding.places.max() ?? $0) } }
+        func stands(_ now: UInt8, at place: Int) -> Bool {
+            guard !isKnown.contains(place), now != window.bytes[place] else { return false }
+            return !window.isText || !(0x30...0x39).contains(now) || !spans.contains { $0.contains(place) }
         }
         var start = 0
         for part in window.parts {
             let place = start..<start + part.place.count
             start = place.upperBound
             guard events.indices.contains(part.event), let now = events[part.event].bytes(part.place) else { continue }
-            let new = zip(now, place).map { $0 == window.bytes[$1] ? bytes[$1] : $0 }
+            let new = zip(now, place).map { stands($0, at: $1) ? $0 : bytes[$1] }
             guard new != now, now.contains(where: { $0 != 0 }) else { continue }
             [part].put(new, into: &events)
             items.insert(.accountNumber)
@@ -36,8 +41,7 @@ extension RedactionWork {
             text.read(bytes)
             let old = text.decoded
             var new = old
-            replaceNumbers(in: &new, isGuessing: false)
-            replaceNumbers(in: &new, forms: AccountNumbers.Form.texts, isGuessing: true)
+            replaceNumbers(in: &new, guessing: .text)
             coverNames(in: &new)
             guard new != old else { continue }
             text.decoded = new
@@ -49,34 +53,35 @@ extension RedactionWork {
     mutating func replaceBareNumbers(in bytes: inout [UInt8]) {
         // Digits of text, 3 and a digit each, make account numbers by chance where they are taken for packed ones.
         let isDigits = Self.isText(bytes) && Self.isMostlyDigits(bytes)
-        replaceNumbers(
-            in: &bytes, forms: isDigits ? AccountNumbers.Form.texts : AccountNumbers.Form.all, isGuessing: true)
+        replaceNumbers(in: &bytes, guessing: isDigits ? .text : .everything)
     }
 
-    mutating func replaceNumbers(
-        in bytes: inout [UInt8], forms: [AccountNumbers.Form] = AccountNumbers.Form.all, isGuessing: Bool
-    ) {
-        for finding in search.findings(in: bytes, forms: forms, isGuessing: isGuessing) {
-            mask(finding.track, finding.form, in: &bytes)
+    /// - Parameter isText: true if the bytes must remain text.
+    mutating func replaceNumbers(in bytes: inout [UInt8], guessing guess: AccountNumbers.Guess, isText: Bool = false) {
+        for finding in search.findings(in: bytes, guessing: guess, isText: isText) {
+            mask(finding.track, finding.carrier, in: &bytes)
             guard !finding.isReplacement else { continue }
-            let replacement = AccountNumbers.Replacement.digits(for: Array(finding.digits), key: key)
-            for (place, digit) in zip(finding.places, replacement) { finding.form.put(digit, at: place, in: &bytes) }
+            replace(finding, in: &bytes)
             items.insert(.accountNumber)
         }
     }
 
+    private func replace(_ finding: AccountNumbers.Finding, in bytes: inout [UInt8]) {
+        let replacement = AccountNumbers.Replacement.digits(for: Array(finding.digits), key: key)
+        for (index, half) in finding.halves.enumerated() {
+            finding.carrier.put(index < replacement.count ? replacement[index] : 0, atHalf: half, in: &bytes)
+        }
+    }
+
     /// Masks the name, and the digits after expiry and service code.
-    private mutating func mask(
-        _ track: AccountNumbers.Track, _ form: AccountNumbers.Form, in bytes: inout [UInt8]
-    ) {
-        for unit in track.name {
-            guard let masked = Self.masked(unit.value), masked != unit.value else { continue }
-            form.put(masked, at: unit, in: &bytes)
+    private mutating func mask(_ track: DigitCarrier.Track, _ carrier: DigitCarrier, in bytes: inout [UInt8]) {
+        for index in track.name {
+            guard let masked = Self.masked(carrier.bytes[index]), masked != carrier.bytes[index] else { continue }
+            carrier.put(byte: masked, at: index, in: &bytes)
             items.insert(.name)
         }
-        let zero: UInt8 = form == .packed ? 0 : 0x30
-        for unit in track.digits.dropFirst(7) where unit.value != zero {
-            form.put(zero, at: unit, in: &bytes)
+        for half in track.digits.dropFirst(7) where carrier.halves[half] != 0 {
+            carrier.put(0, atHalf: half, in: &bytes)
             items.insert(.track)
         }
     }
@@ -108,16 +113,6 @@ extension RedactionWork {
         switch character {
         case 0x30...0x39: 0x30
         case 0x41...0x5A, 0x61...0x7A: UInt8(ascii: "X")
-        default: nil
-        }
-    }
-}
-
-extension TraceEvent {
-    /// Returns the event's bytes at `place`; nil for an event without bytes.
-    fileprivate func bytes(_ place: Range<Int>) -> [UInt8]? {
-        switch what {
-        case .sent(_, let bytes), .received(_, let bytes): Array(bytes[place])
         default: nil
         }
     }

@@ -101,7 +101,7 @@ struct RedactionWork {
                 places[layer, default: DataObjectPlaces()].learn(message.bytes, answering: command)
             }
         }
-        replaceNumbers(in: &bytes, isGuessing: false)
+        replaceNumbers(in: &bytes, guessing: .nothing)
         coverNames(in: &bytes)
         return bytes
     }
@@ -129,7 +129,7 @@ struct RedactionWork {
             switch (bytes[0], bytes[1]) {
             case (0xFF, 0xD6): blank(&bytes, 4..<bytes.count, .key)
             case (0xFF, 0xC2): blank(&bytes, 4..<bytes.count, .track)
-            default: replaceNumbers(in: &bytes, isGuessing: true)
+            default: replaceNumbers(in: &bytes, guessing: .everything)
             }
             return
         }
@@ -151,7 +151,7 @@ struct RedactionWork {
             (0x00...0x7F, 0xE2) where logFiles.contains(command.p2 >> 3):
             blank(&bytes, data, .log)
         default:
-            guard !SensitiveData.showsData(of: command) else { return }
+            guard let data = Self.guessed(data, of: command, bytes) else { return }
             var part = Array(bytes[data])
             if command.ins == 0xDA, command.cla != 0xFF {
                 redactObjects(&part, of: Self.named(by: command))
@@ -162,6 +162,19 @@ struct RedactionWork {
                 replaceBareNumbers(in: &part)
             }
             bytes.replaceSubrange(data, with: part)
+        }
+    }
+
+    /// Returns the part of a command's data in which unknown numbers are looked for; nil for the terminal's own data, whose
+    /// amounts, dates and random numbers make account numbers by chance.
+    private static func guessed(_ data: Range<Int>, of command: CommandAPDU, _ bytes: [UInt8]) -> Range<Int>? {
+        guard SensitiveData.showsData(of: command) else { return data }
+        switch command.ins {
+        case 0x88: return data
+        // A name begins with an application provider's identifier unless its first digit is that of an issuer's
+        // (ISO/IEC 7816-4, 12.2.3).
+        case 0xA4: return data.isEmpty || bytes[data.lowerBound] < 0xA0 ? data : data.dropFirst(5)
+        default: return nil
         }
     }
 
@@ -262,11 +275,11 @@ struct RedactionWork {
             guard let separator = nibbles.firstIndex(where: { $0 > 9 }) else { return }
             let kept = separator + (nibbles[separator] == 0x0D ? 8 : 5)
             for index in nibbles.indices.dropFirst(kept) where (1..<15).contains(nibbles[index]) {
-                AccountNumbers.Form.packed.put(0, at: index, in: &value)
+                value.putHalf(0, at: index)
                 items.insert(.track)
             }
         case 0x56:
-            replaceNumbers(in: &value, forms: AccountNumbers.Form.texts, isGuessing: true)
+            replaceNumbers(in: &value, guessing: .text)
             let separators = value.indices.filter { value[$0] == UInt8(ascii: "^") }
             guard separators.count == 2 else { return cover(&value, value.indices, .track) }
             cover(&value, separators[0]..<separators[1], .name)
@@ -290,9 +303,9 @@ struct RedactionWork {
         // Letters taken for packed digits make account numbers by chance: VISA DEBIT is 56 49 53 41 20 44 45 42 49 54.
         // So do digits of text, 3 and a digit each.
         case _ where Self.isText(value) && (Self.texts.contains(tag) || Self.isMostlyDigits(value)):
-            replaceNumbers(in: &value, forms: AccountNumbers.Form.texts, isGuessing: true)
+            replaceNumbers(in: &value, guessing: .text)
         default:
-            replaceNumbers(in: &value, isGuessing: true)
+            replaceNumbers(in: &value, guessing: .everything)
             if Self.isText(value) { replaceEncodedNumbers(in: &value) }
         }
     }
@@ -304,7 +317,7 @@ struct RedactionWork {
         guard (8...19).contains(digits.count) else { return blank(&value, value.indices, .accountNumber) }
         guard !search.isReplacement(digits[...]), digits.contains(where: { $0 != 0 }) else { return }
         for (place, digit) in AccountNumbers.Replacement.digits(for: digits, key: key).enumerated() {
-            AccountNumbers.Form.packed.put(digit, at: place, in: &value)
+            value.putHalf(digit, at: place)
         }
         items.insert(.accountNumber)
     }
@@ -349,7 +362,7 @@ struct RedactionWork {
         var left = self
         left.items = []
         var bytes = bytes
-        left.replaceNumbers(in: &bytes, isGuessing: isGuessing)
+        left.replaceNumbers(in: &bytes, guessing: isGuessing ? .everything : .nothing)
         return left.items.contains(.accountNumber)
     }
 
@@ -357,7 +370,7 @@ struct RedactionWork {
         switch what {
         case .sent(let layer, let bytes) where layer != .apdu, .received(let layer, let bytes) where layer != .apdu:
             // Frames of lower layers are random throughout: only numbers that are known count.
-            return search.findings(in: bytes, isGuessing: false).contains { !$0.isReplacement }
+            return search.findings(in: bytes, guessing: .nothing).contains { !$0.isReplacement }
         case .received(.apdu, _), .note, .meta, .failed, .reader, .slot, .connected:
             var left = self
             left.items = []

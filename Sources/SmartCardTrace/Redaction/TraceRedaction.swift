@@ -5,10 +5,11 @@ import SmartCard
 ///     let redacted = TraceRedaction().redacted(trace)
 ///
 /// Every account number becomes another with the same length, the same first digits and a correct check digit.  The
-/// replacement is the same everywhere, and in every trace redacted with the same key.  Numbers are found packed, as
-/// text, in groups, in track data, across the parts of a response fetched by GET RESPONSE, and across a chain of
-/// commands.  Six first digits are kept of numbers with 16 digits or more, else four, so that the scheme and the issuer
-/// range stay the same.  Without the key, the number cannot be computed and a guess cannot be checked.  Five of 16
+/// replacement is the same everywhere, and in every trace redacted with the same key.  Numbers that the trace
+/// discloses are found however they are written, others packed, as text, in groups and in track data; also across the
+/// parts of a response fetched by GET RESPONSE, across a chain of commands and across notes (<doc:Redaction>).  Six
+/// first digits are kept of numbers with 16 digits or more, else four, so that the scheme and the issuer range stay the
+/// same.  Without the key, the number cannot be computed and a guess cannot be checked.  Five of 16
 /// digits depend on the number and the key: of a hundred cards with the same beginning, two become the same number in
 /// one redaction of twenty.
 ///
@@ -42,13 +43,29 @@ public struct TraceRedaction: Sendable {
     }
 
     /// Returns `trace` without secrets, and with an event that lists the items taken out.
+    ///
+    /// Nothing is left that ``findings(in:)`` would find; redacted again, the trace stays the same.  What is left of a
+    /// secret may look like another one by chance, so that a trace is redacted until nothing changes: most in one pass
+    /// and a second that finds nothing, none in more than ``TraceSecrets/maximumPasses``.
     public func redacted(_ trace: Trace) -> Trace {
         var secrets = TraceSecrets()
-        secrets.learn(from: trace)
-        return redacted(trace, behind: [], knowing: &secrets, isFirst: true)
+        var trace = trace
+        repeat {
+            secrets.beginPass()
+            secrets.learn(from: trace)
+            let events = redacted(trace, on: nil, behind: [], knowing: &secrets).events
+            trace = Trace(events).noting(secrets.items)
+        } while !secrets.isClean
+        return trace
     }
 
-    /// Returns a piece of a trace without secrets (``TracePieces``); see ``redacted(_:)``.
+    /// Returns a piece of a trace (``TracePieces``) after one pass of redaction.
+    ///
+    ///     repeat {
+    ///         secrets.beginPass()
+    ///         for piece in pieces { secrets.learn(from: piece) }
+    ///         pieces = pieces of those that this function returns
+    ///     } while !secrets.isClean
     ///
     /// - Parameters:
     ///   - piece: the piece, in the order of the file.
@@ -58,15 +75,16 @@ public struct TraceRedaction: Sendable {
     public func redacted(
         _ piece: TracePieces.Piece, knowing secrets: inout TraceSecrets, isFirst: Bool = true
     ) -> Trace {
-        redacted(piece.trace, on: piece.lines, behind: piece.open, knowing: &secrets, isFirst: isFirst)
+        let events = redacted(piece.trace, on: piece.lines, behind: piece.open, knowing: &secrets).events
+        return isFirst ? Trace(events).noting(secrets.items) : Trace(events)
     }
 
-    private func redacted(
-        _ piece: Trace, on lines: [Int]? = nil, behind open: [[UInt8]], knowing secrets: inout TraceSecrets,
-        isFirst: Bool
-    ) -> Trace {
-        let events = redacted(piece, on: lines, behind: open, knowing: &secrets).events
-        return isFirst ? Trace(Self.noting(secrets.items, in: events)) : Trace(events)
+    /// Returns the events of a trace after one pass, in their number.
+    ///
+    /// - Parameter secrets: those of the whole, if this is a piece.
+    package func onePass(over trace: Trace, knowing secrets: TraceSecrets) -> [TraceEvent] {
+        var secrets = secrets
+        return redacted(trace, on: nil, behind: [], knowing: &secrets).events
     }
 
     /// Returns the items that redaction would still take out of `trace`, by event; none if it has been redacted in this
@@ -114,7 +132,8 @@ public struct TraceRedaction: Sendable {
             escape.parts.put(work.redacted(escape: escape.bytes, isControl: isControl), into: &events)
             note(escape.parts.map(\.event))
         }
-        for window in secrets.windows(in: piece, layered, on: lines) {
+        let windows = secrets.windows(in: piece, layered, on: lines)
+        for window in windows where !window.isText {
             work.redact(window, in: &events)
             note(window.parts.map(\.event).filter(events.indices.contains))
         }
@@ -131,22 +150,20 @@ public struct TraceRedaction: Sendable {
                 rest: events[index].what, was: piece.events[index].what, event: index, layered)
             note([index])
         }
-        work.finish(&secrets)
-        return (events, found)
-    }
-
-    /// `events` with one that says that `items` have been taken out, now or before.
-    private static func noting(_ items: Set<TraceEvent.RedactedItem>, in events: [TraceEvent]) -> [TraceEvent] {
-        var events = events
-        for (index, event) in events.enumerated() {
-            guard case .redacted(let earlier) = event.what else { continue }
-            events[index].what = .redacted(earlier.union(items))
-            return events
+        for window in windows where window.isText {
+            work.redact(window, in: &events)
+            note(window.parts.map(\.event).filter(events.indices.contains))
         }
-        let position = events.firstIndex { if case .reader = $0.what { false } else { true } } ?? events.endIndex
-        let time = position < events.endIndex ? events[position].time : events.last?.time ?? .zero
-        events.insert(TraceEvent(at: time, .redacted(items)), at: position)
-        return events
+        work.finish(&secrets)
+        // What two events hold together may have been taken for something else in each.
+        found = found.filter { events[$0.key] != piece.events[$0.key] }
+        if !found.isEmpty || secrets.pass == TraceSecrets.maximumPasses {
+            secrets.isClean = secrets.pass == TraceSecrets.maximumPasses
+            for index in events.indices where secrets.blanks(found[index]) {
+                events[index].what = piece.events[index].what.blank
+            }
+        }
+        return (events, found)
     }
 
     /// Returns the events of `trace` with an account number in the clear, in any form.  In a trace that is marked as
@@ -186,7 +203,15 @@ public struct TraceRedaction: Sendable {
         let work = RedactionWork(key: SipHash(key: []), includingCryptograms: false, secrets)
         let layered = LayeredMessages(trace, behind: open)
         var found: Set<Int> = []
-        for message in layered.messages where work.hasAccountNumber(message) { found.formUnion(message.events) }
+        let messages = layered.messages.filter { work.hasAccountNumber($0) }
+        if !messages.isEmpty {
+            var known = secrets
+            let events = TraceRedaction(key: []).redacted(trace, on: lines, behind: open, knowing: &known).events
+            // What two messages hold together may be taken for something else in each.
+            for message in messages where message.events.contains(where: { events[$0] != trace.events[$0] }) {
+                found.formUnion(message.events)
+            }
+        }
         for escape in layered.escapes
         where work.hasAccountNumber(escape: escape.bytes, isGuessing: !layered.isControl(escape.parts)) {
             found.formUnion(escape.parts.map(\.event))
@@ -200,6 +225,15 @@ public struct TraceRedaction: Sendable {
         }
         return found.sorted()
     }
+}
+
+/// The meta data of a trace that was recorded with card data on purpose: `meta card-data "clear"`.
+///
+/// Redaction makes it `redacted`.
+package enum CardDataMark {
+    package static let key = "card-data"
+    package static let clear = "clear"
+    static let redacted = "redacted"
 }
 
 /// The facts about a whole trace that redaction or a search needs before it begins.
@@ -225,7 +259,30 @@ public struct TraceSecrets: Sendable {
     private var windowsByLine: [Int: [Int]] = [:]
     private var seams = NumberSeams()
 
+    /// The number of the pass over the trace, from one; zero for a search.
+    private(set) var pass = 0
+    /// True if this pass has found nothing to take out, or was the last.
+    public internal(set) var isClean = true
+
     public init() {}
+
+    /// After these passes, events in which something is found anew each time become blank …
+    private static let thoroughPasses = 3
+    /// … and after these, all events.  A blank event has no digits and no names, so that nothing is left to find.
+    public static let maximumPasses = 8
+
+    /// Begins a pass over the whole trace: only the items taken out so far are remembered.
+    public mutating func beginPass() {
+        var next = TraceSecrets()
+        (next.items, next.pass, next.authenticated) = (items, pass + 1, authenticated)
+        next.search.sparesReplacements = items.contains(.accountNumber)
+        self = next
+    }
+
+    /// Returns true if an event in which a pass has found `items` becomes blank.
+    fileprivate func blanks(_ items: Set<TraceEvent.RedactedItem>?) -> Bool {
+        pass == Self.maximumPasses || pass > Self.thoroughPasses && items != nil
+    }
 
     public mutating func learn(from trace: Trace) { learn(from: trace, on: nil, behind: []) }
 
@@ -243,8 +300,14 @@ public struct TraceSecrets: Sendable {
             work.collect(message)
             guard let lines, let first = lines.first else { continue }
             let layer = piece.layer(of: message)
-            guard let window = seams.add(message.standing(on: lines), on: layer) else { continue }
-            if window.parts.contains(where: { $0.event < first }) { remember(window) }
+            for window in seams.add(message.standing(on: lines), on: layer)
+            where window.parts.contains(where: { $0.event < first }) { remember(window) }
+        }
+        for (index, event) in piece.events.enumerated() {
+            guard let lines, let first = lines.first, let text = event.what.text,
+                let window = seams.add(text, of: lines[index]), window.parts.contains(where: { $0.event < first })
+            else { continue }
+            remember(window)
         }
         (search, names, logFiles) = (work.search, work.names, work.logFiles)
     }
@@ -258,7 +321,10 @@ public struct TraceSecrets: Sendable {
     /// in another piece get the number of no event.
     func windows(in piece: Trace, _ layered: LayeredMessages, on lines: [Int]?) -> [NumberSeams.Window] {
         var seams = NumberSeams()
-        var windows = layered.messages.compactMap { seams.add($0, on: piece.layer(of: $0)) }
+        var windows = layered.messages.flatMap { seams.add($0, on: piece.layer(of: $0)) }
+        windows += piece.events.enumerated().compactMap { index, event in
+            event.what.text.flatMap { seams.add($0, of: index) }
+        }
         guard let lines, !acrossPieces.isEmpty else { return windows }
         let events = Dictionary(
             lines.enumerated().map { ($0.element, $0.offset) }, uniquingKeysWith: { first, _ in first })
@@ -269,12 +335,51 @@ public struct TraceSecrets: Sendable {
 }
 
 extension Trace {
+    /// Returns the trace with an event that says that `items` have been taken out, now or before.
+    package func noting(_ items: Set<TraceEvent.RedactedItem>) -> Trace {
+        var events = events
+        for (index, event) in events.enumerated() {
+            guard case .redacted(let earlier) = event.what else { continue }
+            events[index].what = .redacted(earlier.union(items))
+            return Trace(events)
+        }
+        let position = events.firstIndex { if case .reader = $0.what { false } else { true } } ?? events.endIndex
+        let time = position < events.endIndex ? events[position].time : events.last?.time ?? .zero
+        events.insert(TraceEvent(at: time, .redacted(items)), at: position)
+        return Trace(events)
+    }
+
     /// The layer that the frames of `message` are on.
     fileprivate func layer(of message: TraceMessage) -> TraceEvent.Layer? {
         guard let event = message.parts.first?.event else { return nil }
         switch events[event].what {
         case .sent(let layer, _), .received(let layer, _): return layer == .rfPayload ? .rf : layer
         default: return nil
+        }
+    }
+}
+
+extension TraceEvent.What {
+    /// An event of the same kind and lengths in which nothing can be found: bytes are zero, text is `X`.
+    var blank: TraceEvent.What {
+        func blank(_ text: String) -> String { String(repeating: "X", count: text.utf8.count) }
+        func blank(_ atr: ATR) -> ATR { ATR(atr.bytes.prefix(1) + atr.bytes.dropFirst().map { _ in 0 }) }
+        switch self {
+        case .sent(let layer, let bytes): return .sent(layer, bytes.map { _ in 0 })
+        case .received(let layer, let bytes): return .received(layer, bytes.map { _ in 0 })
+        case .note(let text): return .note(blank(text))
+        case .meta(let key, let value): return .meta(key: blank(key).lowercased(), value: blank(value))
+        case .slot(.card(let atr, let isHeld)): return .slot(.card(blank(atr), exclusivelyHeld: isHeld))
+        case .connected(let atr, let transmissionProtocol): return .connected(blank(atr), transmissionProtocol)
+        case .failed(let operation, var failure):
+            failure.detail = failure.detail.map { blank($0) }
+            return .failed(operation, failure)
+        case .reader(var identity):
+            identity.name = blank(identity.name)
+            identity.vendor = identity.vendor.map { blank($0) }
+            identity.serialNumber = identity.serialNumber.map { blank($0) }
+            return .reader(identity)
+        default: return self
         }
     }
 }

@@ -55,13 +55,16 @@ public enum TraceFuzzTargets {
         }
     }
 
-    /// A trace that is redacted: every event keeps its length, the result is a trace, and no account number that the
-    /// data objects of the trace tell of is in it, in any form.
+    /// A trace that is redacted: every event keeps its length, the result is a trace in which redaction finds nothing and
+    /// changes nothing, and no account number that the data objects of the trace tell of is in it, in any form.
     public static func redaction(_ bytes: [UInt8]) throws(Finding) {
         let read = reading(bytes, count: max(bytes.count, 1), TraceReader.init) { try $0.next() }
         let trace = Trace(read.events)
         let redacted = TraceRedaction(key: [UInt8](0..<16)).redacted(trace)
         try expectReadable(redacted.events)
+        guard TraceRedaction().findings(in: redacted).isEmpty, TraceRedaction().redacted(redacted) == redacted else {
+            throw Finding(description: "something left")
+        }
         let kept = redacted.events.filter { if case .redacted = $0.what { false } else { true } }
         let before = trace.events.filter { if case .redacted = $0.what { false } else { true } }
         guard kept.map(\.bytes.count) == before.map(\.bytes.count) else {

@@ -303,4 +303,18 @@ import Testing
         #expect(try !redacted.text().contains("412345609"))
         #expect(TraceRedaction.eventsWithAccountNumbers(in: redacted).isEmpty)
     }
+
+    /// A blank event is where redaction ends (``TraceSecrets/maximumPasses``): in a trace of nothing else nothing is found,
+    /// and it changes no more.
+    @Test("a trace of blank events is clean, whatever it was")
+    func blankEvents() throws {
+        var dice = SplitMix(state: 16)
+        for _ in 0..<200 {
+            let trace = Trace(try RedactionFormsTests.changed("4761739001010010", &dice))
+            let blank = Trace(trace.events.map { TraceEvent(at: $0.time, $0.what.blank) })
+            #expect(redaction.findings(in: blank).isEmpty)
+            #expect(redaction.redacted(blank).events.filter { $0.what != .redacted([]) } == blank.events)
+            #expect(try Trace(text: blank.text()) == blank)
+        }
+    }
 }
