@@ -155,13 +155,13 @@ import Testing
         }
     }
 
-    @Test("a recording gets its name with its first event, and contains all later ones when it is interrupted")
+    @Test("a recording with card data gets its name with its first event, and contains all later ones when it is interrupted")
     func recording() async throws {
         try await withFolder {
             try write("before", to: "old.apdu")
             let program = try Program([
                 Program.built("virtual-reader"), "--card", "visa", "--", tool, "record", "--force",
-                "-o", "\(folder)/old.apdu",
+                "--clear", "-o", "\(folder)/old.apdu",
             ])
             try await program.wait(for: "an answer in the trace") { _ in
                 (try? text("old.apdu").contains("< apdu")) ?? false

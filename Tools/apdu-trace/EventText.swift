@@ -195,8 +195,8 @@ private struct ObjectMask {
 
     /// Returns true if what is shown has an account number all the same, as across two objects.
     func showsAccountNumber(knowing secrets: TraceSecrets) -> Bool {
-        let shown = ([hex] + lines).map { TraceEvent(at: .zero, .note($0)) }
-        return !TraceRedaction.eventsWithAccountNumbers(in: Trace(shown), knowing: secrets).isEmpty
+        let shown = TraceEvent(at: .zero, .note(hex))
+        return !TraceRedaction.eventsWithAccountNumbers(in: Trace([shown]), knowing: secrets).isEmpty
     }
 }
 
