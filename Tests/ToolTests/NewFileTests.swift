@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test("a recording with card data gets its name with its first event, and contains all later ones when it is interrupted")
+    @Test("a recording with card data gets its name with its first event, and contains all later ones at any time")
     func recording() async throws {
         try await withFolder {
             try write("before", to: "old.apdu")

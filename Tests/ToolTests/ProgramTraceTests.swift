@@ -111,9 +111,11 @@ import Testing
         let (command, trace) = (try command(client), path("x.apdu"))
         let plain = try await withCard(command)
         let recorded = try await withCard([tool, "record", "--clear", "-o", trace, "--"] + command)
-        #expect(recorded.status == 0 && recorded.output == plain.output && recorded.error == plain.error, "\(recorded)")
+        let remark = "apdu-trace: \(trace) will hold card data in the clear: apdu-trace redact takes it out\n"
+        #expect(recorded.status == 0 && recorded.output == plain.output, "\(recorded)")
+        #expect(recorded.error.replacing(remark, with: "") == plain.error, "\(recorded)")
         let events = try Trace(path: trace).events.map(\.what)
-        #expect(events.first == .reader(ReaderIdentity(name: "Virtual PCD 00 00", backend: .pcsc)))
+        #expect(events.dropFirst().first == .reader(ReaderIdentity(name: "Virtual PCD 00 00", backend: .pcsc)))
         // The card's own answer to reset; what it says of itself is in visa.card.
         let connections = events.filter { if case .connected = $0 { true } else { false } }
         #expect(!connections.isEmpty && events.contains { if case .disconnected = $0 { true } else { false } })
@@ -415,7 +417,7 @@ import Testing
             """)
         #expect(outcome.status == 0, "\(outcome)")
         #expect(
-            try Trace(path: path("x.apdu")).events.map(\.what).dropFirst()
+            try Trace(path: path("x.apdu")).events.map(\.what).dropFirst(2)
                 == [.slot(.empty), .failed(.slot, .init(.readerGone)), .slot(.empty)])
     }
 
@@ -524,7 +526,8 @@ import Testing
 
     /// Connects to the readers of a made-up pcscd, records, and returns what became of the program.
     private func perl(
-        _ program: String, readers: [String] = ["Reader A"], afterwards: () async throws -> Void = {}
+        _ program: String, readers: [String] = ["Reader A"], options: [String] = [],
+        afterwards: () async throws -> Void = {}
     ) async throws -> Program.Outcome {
         var behavior = FakePCSCD.Behavior()
         behavior.control = { _, input in .data(input.reversed()) }
@@ -544,7 +547,8 @@ import Testing
 
             """
         let outcome = try await Program.run(
-            [tool, "record", "-o", path("x.apdu"), "--", "perl", try file("client.pl", start + program)],
+            [tool, "record"] + options
+                + ["-o", path("x.apdu"), "--", "perl", try file("client.pl", start + program)],
             environment: ["PCSCLITE_CSOCK_NAME": socket])
         try await afterwards()
         return outcome
@@ -578,7 +582,7 @@ import Testing
         #expect(outcome.status == 0 && outcome.error == "", "\(outcome)")
         #expect(try exchanges() == ["apdu 00010203 039000", "apdu 80000000 cardRemoved", "escape FF0048 4800FF"])
         let events = try Trace(path: path("x.apdu")).events.map(\.what)
-        #expect(events[1] == .connected(ATR([0x3B, 0x80, 0x80, 0x01, 0x01]), .t1))
+        #expect(events[1] == .redacted([]) && events[2] == .connected(ATR([0x3B, 0x80, 0x80, 0x01, 0x01]), .t1))
         #expect(events.suffix(3) == [.note("control code 42000D48: 2 bytes"), .reset, .disconnected(.powerOff)])
     }
 
@@ -649,7 +653,7 @@ import Testing
             my $answer = $card->Transmit([0, 0, 0, 2]);
             open(my $file, '>', '\(done).new'); print $file join(" ", @$answer); close($file);
             rename('\(done).new', '\(done)');
-            """
+            """, options: ["--clear"]
         ) {
             for _ in 0..<4500 where !FileManager.default.fileExists(atPath: done) {
                 try await Task.sleep(for: .milliseconds(10))
