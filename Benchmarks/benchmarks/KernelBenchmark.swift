@@ -40,7 +40,7 @@ extension Benchmarks {
 
         init(_ name: String) throws {
             entryPoint = EntryPoint(
-                configuration: try offlineConfiguration(), kernels: Kernels.all, keys: try virtualKeys())
+                configuration: try offlineConfiguration().validated(), keys: try virtualKeys())
             transaction = try Benchmarks.transaction()
             guard let card = VirtualCards.named(name) else { throw CardError(.other, "no card \(name)") }
             card.reset()

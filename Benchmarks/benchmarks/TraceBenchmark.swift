@@ -67,7 +67,7 @@ extension Benchmarks {
     private struct TerminalParts {
         let transaction: Transaction
         let terminal = ContactlessTerminal(
-            EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
+            EntryPoint(configuration: .test, keys: .published))
 
         init(_ transaction: Transaction) { self.transaction = transaction }
 

@@ -8,8 +8,9 @@ import Testing
 @Suite struct ContactlessTerminalTests {
     private static let selectPPSE = "00A404000E325041592E5359532E444446303100"
 
-    private func terminal() -> ContactlessTerminal {
-        ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Confirming.self]))
+    private func terminal() throws -> ContactlessTerminal {
+        ContactlessTerminal(
+            EntryPoint(configuration: try ReaderConfiguration.test.validated(for: [3: Confirming.self])))
     }
 
     /// A card whose only application is Visa's, by its whole name.
@@ -36,7 +37,7 @@ import Testing
     @Test func aRefusalComesBeforeTheCard() async throws {
         let shown = Mutex<[UserInterfaceRequest]>([])
         let report = try #require(
-            terminal().refusal(of: purchase(10_000_00)) { request in
+            try terminal().refusal(of: purchase(10_000_00)) { request in
                 shown.withLock { $0.append(request) }
             })
         #expect(report.outcome.kind == .tryAnotherInterface && report.exchanges.isEmpty)
@@ -55,7 +56,7 @@ import Testing
         var configuration = ReaderConfiguration.test
         for index in configuration.combinations.indices { configuration.combinations[index].floorLimit = nil }
         let terminal = ContactlessTerminal(
-            EntryPoint(configuration: configuration, kernels: Kernels.all, keys: FuzzTargets.keys))
+            EntryPoint(configuration: try configuration.validated(), keys: FuzzTargets.keys))
         let field = LosingKernel2Field(try #require(VirtualCards.named(card)), lost: -1, hasRecovery: false)
         let shown = Mutex<[UserInterfaceRequest]>([])
         let report = try await terminal.perform(purchase(12_34), in: field) { request in
@@ -231,7 +232,7 @@ import Testing
     private func cancelled(_ events: [ScriptedField.Event], _ commands: Int) async throws {
         let field = ScriptedField(events)
         let transaction = try purchase(1)
-        let terminal = terminal()
+        let terminal = try terminal()
         let task = Task {
             try await terminal.perform(
                 transaction, in: field, authorize: { _ in OnlineResponse(issuerAuthenticationData: [0xAA]) },
@@ -248,7 +249,7 @@ import Testing
     func cancelledWhileTheIssuerIsAsked(_ answer: String) async throws {
         let field = ScriptedField([.card([Self.directory, Self.fci, .response(answer)])])
         let transaction = try purchase(1)
-        let terminal = terminal()
+        let terminal = try terminal()
         let (events, log) = AsyncStream<String>.makeStream()
         let task = Task {
             try await terminal.perform(
@@ -354,7 +355,7 @@ private final class ScriptedField: ContactlessField {
 }
 
 /// A kernel that sends one command, and whose outcome the answer gives.
-private struct Confirming: Kernel {
+private struct Confirming: ActivatableKernel {
     static let command = "80CA9F3600"
     private let activation: KernelActivation
 

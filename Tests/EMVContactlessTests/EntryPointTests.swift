@@ -48,7 +48,7 @@ import Testing
         (.visa(floorLimit: 2000), "20000000"),
     ])
     func theTerminalsFloorLimit(_ combination: Combination, _ qualifiers: String) throws {
-        var play = Play([combination], terminal: [0x9F1B: [0x00, 0x00, 0x03, 0xE8]])
+        var play = try Play([combination], terminal: [0x9F1B: [0x00, 0x00, 0x03, 0xE8]])
         _ = play.next(.startA(try purchase(1001)))
         let final = try play.select(ppse: "61 09 4F 07 A0 00 00 00 03 10 10", kernelSays: .approved)
         #expect(final.outcome.dataRecord?[0x9F66]?.hex == qualifiers)
@@ -62,7 +62,7 @@ import Testing
 
     /// 3.1.1.13
     @Test func nothingAllowed() throws {
-        var play = Play([.visa(transactionLimit: 10), .mastercard(transactionLimit: 10)])
+        var play = try Play([.visa(transactionLimit: 10), .mastercard(transactionLimit: 10)])
         let step = play.next(.startA(try purchase(10)))
         let final = try #require(step.final)
         #expect(final.outcome.kind == .tryAnotherInterface && final.outcome.start == nil)
@@ -72,7 +72,7 @@ import Testing
     @Test func combinationsOfOtherTransactionTypesDoNotCount() throws {
         var refunds = Combination.visa()
         refunds.transactionTypes = [.refund]
-        var play = Play([refunds])
+        var play = try Play([refunds])
         #expect(play.next(.startA(try purchase(10))).final?.outcome.kind == .tryAnotherInterface)
     }
 
@@ -80,7 +80,7 @@ import Testing
 
     /// 3.2.1.1: begun at Start B there was no pre-processing, and the TTQ are as configured.
     @Test func startB() throws {
-        var play = Play([.visa(cvmRequiredLimit: 1, qualifiers: [.emvMode, .cvmRequired])])
+        var play = try Play([.visa(cvmRequiredLimit: 1, qualifiers: [.emvMode, .cvmRequired])])
         _ = play.next(.startB(try purchase(10_000)))
         let final = try play.select(ppse: "61 09 4F 07 A0 00 00 00 03 10 10", kernelSays: .approved)
         #expect(final.outcome.dataRecord?[0x9F66]?.hex == "20400000")
@@ -89,7 +89,7 @@ import Testing
 
     /// 3.2.1.2, 3.2.1.4, 3.2.1.5
     @Test func collision() throws {
-        var play = Play([.visa()])
+        var play = try Play([.visa()])
         #expect(play.next(.startA(try purchase(1))).shows([(.presentCard, .readyToRead)], then: "field"))
         #expect(play.next(.collision).shows([(.presentOneCardOnly, .processingError)], then: "field"))
         #expect(play.next(.collisionOver).shows([(.presentOneCardOnly, .readyToRead)], then: "field"))
@@ -103,9 +103,9 @@ import Testing
         var combination = Combination.visa(qualifiers: [.emvMode])
         var limits = try #require(Kernel3.DynamicReaderLimits(applicationProgramIdentifier: [0x31]))
         (limits.floorLimit, limits.cvmRequiredLimit, limits.transactionLimit) = (1_00, 2_00, 10_00)
-        combination.kernel3.dynamicReaderLimits = [limits]
+        combination.options = Kernel3.Options(dynamicReaderLimits: [limits])
         for (amount, expected) in [(UInt64(1_00), "20000000"), (1_50, "20800000"), (5_00, "20C00000"), (10_00, nil)] {
-            var play = Play([combination], kernels: [3: Kernel3.self])
+            var play = try Play([combination], kernels: [3: Kernel3.self])
             _ = play.next(startsAtB ? .startB(try purchase(amount)) : .startA(try purchase(amount)))
             _ = play.next(.cardPresent)
             _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
@@ -172,14 +172,18 @@ import Testing
             ),
         ] as [(String, [String])])
     func candidates(_ fci: String, _ names: [String]) throws {
-        var play = Play([.visa(), .mastercard()])
+        var play = try Play([.visa(), .mastercard()])
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         var step = play.next(try answer(fci + " 90 00"))
         for name in names {
             #expect(step.command == "00A40400" + hex(name.count / 2) + name + "00")
+            #expect(play.candidates.next?.name.hex == name)
             step = play.next(try answer("6A 82"))
         }
+        // The list stays, for whoever wants to see it.
+        #expect(play.candidates.map(\.name.hex) == names)
+        #expect(play.candidates.passedOver == names.count && play.candidates.next == nil)
         // 3.3.2.7
         #expect(step.final?.outcome.kind == .endApplication)
         #expect(step.userInterfaceRequests == [.init(.insertSwipeOrTryAnotherCard, .readyToRead)])
@@ -198,7 +202,7 @@ import Testing
     ) throws {
         let shorter = Combination(
             aid: try #require(AID(wire("A0 00 00 00 03"))), kernel: 3, terminalTransactionQualifiers: .emvMode)
-        var play = Play(Array([.visa(), shorter].prefix(combinations)))
+        var play = try Play(Array([.visa(), shorter].prefix(combinations)))
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         let entry = "61 0C 4F 07 \(name) 87 01 01"
@@ -215,7 +219,7 @@ import Testing
 
     /// 3.3.2.3: whatever the status word, an FCI beside it does not count.
     @Test(arguments: ["6A 82", "62 83", "6E 00"]) func noPPSE(_ status: String) throws {
-        var play = Play([.visa()])
+        var play = try Play([.visa()])
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         let step = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + status))
@@ -224,7 +228,7 @@ import Testing
 
     /// 3.3.2.5: combinations that are not allowed do not take part.
     @Test func whatIsNotAllowedIsNoCandidate() throws {
-        var play = Play([.visa(transactionLimit: 1), .mastercard()])
+        var play = try Play([.visa(transactionLimit: 1), .mastercard()])
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         let step = play.next(
@@ -237,7 +241,7 @@ import Testing
     func extendedSelection(_ isSupported: Bool?, _ appended: String) throws {
         var combination = Combination.visa()
         combination.extendedSelection = isSupported
-        var play = Play([combination])
+        var play = try Play([combination])
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         let step = play.next(try answer(ppse("61 0E 4F 07 A0 00 00 00 03 10 10 9F 29 02 01 02") + "90 00"))
@@ -251,7 +255,8 @@ import Testing
     ])
     func withoutTTQ(_ fci: String) throws {
         for hasKernel1 in [false, true] {
-            var play = Play([.visa()], kernels: hasKernel1 ? [1: Obedient.self, 3: Obedient.self] : [3: Obedient.self])
+            var play = try Play(
+                [.visa()], kernels: hasKernel1 ? [1: Obedient.self, 3: Obedient.self] : [3: Obedient.self])
             _ = play.next(.startA(try purchase(1)))
             _ = play.next(.cardPresent)
             _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
@@ -268,7 +273,7 @@ import Testing
 
     /// 3.3.3.7
     @Test func communicationErrorsLeadBackToTheField() throws {
-        var play = Play([.visa()])
+        var play = try Play([.visa()])
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         #expect(play.next(.communicationError(.timeout)).shows([(.presentCard, .readyToRead)], then: "field"))
@@ -281,7 +286,7 @@ import Testing
 
     /// A card that never gets further is given up.
     @Test func notForEver() throws {
-        var play = Play([.visa()])
+        var play = try Play([.visa()])
         _ = play.next(.startA(try purchase(1)))
         for _ in 1..<EntryPoint.maximumActivations {
             #expect(play.next(.communicationError(.timeout)).command == "field")
@@ -298,7 +303,7 @@ import Testing
         (["selectNext", "tryAgain"], "B true 3"), (["A"], "A true 3"), (["B"], "B true 3"), (["D"], "D true 3"),
     ])
     func startOfAnActivation(_ outcomes: [String], _ expected: String) throws {
-        var play = Play([.visa()])
+        var play = try Play([.visa()])
         _ = play.next(.startA(try purchase(1)))
         func told(_ answer: String) throws -> EntryPoint.Step { play.next(try EMVContactlessTests.answer(answer)) }
         let entries = ppse(String(repeating: "61 09 4F 07 A0 00 00 00 03 10 10", count: 2)) + "90 00"
@@ -327,7 +332,7 @@ import Testing
 
     /// 3.4.1.1: a kernel that the reader does not have is named, and the next one is taken.
     @Test func kernelsThatAreMissing() throws {
-        var play = Play([.visa(), .mastercard()], kernels: [3: Obedient.self])
+        var play = try Play([.visa(), .mastercard()], kernels: [3: Obedient.self])
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         let two = ppse("61 0C 4F 07 A0 00 00 00 04 10 10 87 01 01 61 0C 4F 07 A0 00 00 00 03 10 10 87 01 02")
@@ -353,7 +358,7 @@ import Testing
         }
         let first = try entry(name, "87 01 01" + kernel)
         for hasVisa in [false, true] {
-            var entryPoint = EntryPoint(configuration: .test, kernels: Kernels.all)
+            var entryPoint = EntryPoint(configuration: .test)
             _ = entryPoint.next(.startA(try purchase(1)))
             _ = entryPoint.next(.cardPresent)
             let second = hasVisa ? try entry("A0 00 00 00 03 10 10", "87 01 02") : ""
@@ -372,7 +377,7 @@ import Testing
 
     /// What a card puts behind the reader's AID may be an account number, and stays out of the log.
     @Test func namesInTheLog() throws {
-        var play = Play([.visa()])
+        var play = try Play([.visa()])
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         // The published test account number, in an ADF name.
@@ -384,7 +389,7 @@ import Testing
 
     /// 3.4.1.2, 3.4.1.3: what the kernel is given.
     @Test func whatAKernelIsGiven() throws {
-        var play = Play([.visa(cvmRequiredLimit: 1234)])
+        var play = try Play([.visa(cvmRequiredLimit: 1234)])
         _ = play.next(.startA(try purchase(1234)))
         let record = try #require(
             try play.select(ppse: "61 0A 4F 08 A0 00 00 00 03 10 10 01", kernelSays: .approved).outcome.dataRecord)
@@ -406,7 +411,7 @@ import Testing
 
     /// 3.5.1.1, 3.5.1.2, 3.5.1.3: see the phone, the field off for 1.3 s, and from Start B with the message kept.
     @Test func tryAgain() throws {
-        var play = Play([.visa()])
+        var play = try Play([.visa()])
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
@@ -420,7 +425,7 @@ import Testing
 
     /// 3.5.1.4
     @Test func selectNext() throws {
-        var play = Play([.visa(), .mastercard()])
+        var play = try Play([.visa(), .mastercard()])
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         _ = play.next(
@@ -435,7 +440,7 @@ import Testing
     @Test func onlineResponses() throws {
         let issuer = OnlineResponse(
             authorizationResponseCode: Array("00".utf8), issuerAuthenticationData: [1, 2, 3, 4])
-        var play = Play([.visa()])
+        var play = try Play([.visa()])
         _ = play.next(.startA(try purchase(1)))
         let final = try play.select(ppse: "61 09 4F 07 A0 00 00 00 03 10 10", kernelSays: .onlineRequest)
         #expect(final.name?.hex == "A0000000031010" && final.kernel == 3)
@@ -462,7 +467,7 @@ import Testing
             ("C", true, [selectFirst]), ("C", false, [selectFirst]), ("D", true, []), ("D", false, []),
         ])
     func restarts(_ start: String, _ hasData: Bool, _ steps: [String]) throws {
-        var play = Play([.visa(cvmRequiredLimit: 1), .mastercard()])
+        var play = try Play([.visa(cvmRequiredLimit: 1), .mastercard()])
         _ = play.next(.startB(try purchase(1)))
         _ = play.next(.cardPresent)
         _ = play.next(try answer(Self.two + "90 00"))
@@ -496,7 +501,7 @@ import Testing
     /// An application that can no longer be selected: the end where the issuer's data are for it (3.3.3.5), else the next.
     @Test(arguments: [("A", true, false), ("B", true, true), ("B", false, false), ("C", true, false)])
     func restartsWithoutTheApplication(_ start: String, _ hasData: Bool, _ isEnd: Bool) throws {
-        var play = Play([.visa(), .mastercard()])
+        var play = try Play([.visa(), .mastercard()])
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         _ = play.next(try answer(Self.two + "90 00"))
@@ -514,7 +519,7 @@ import Testing
     /// nor when the card now answers the SELECT as one for Kernel 1 (3.3.3.6).
     @Test(arguments: [(visaFCI + "90 00", true), ("6F 09 84 07 A0 00 00 00 03 10 10 90 00", false)])
     func theIssuersDataAreForOneApplication(_ fci: String, _ reachesKernel: Bool) throws {
-        var play = Play([.visa(), .mastercard()])
+        var play = try Play([.visa(), .mastercard()])
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         _ = play.next(try answer(Self.two + "90 00"))
@@ -531,7 +536,7 @@ import Testing
 
     /// From Start A again, the limits count again: here nothing is allowed (3.1.1.13).
     @Test func restartAtAWithoutAnyCombination() throws {
-        var play = Play([.visa(transactionLimit: 1)])
+        var play = try Play([.visa(transactionLimit: 1)])
         _ = play.next(.startB(try purchase(1)))
         _ = play.next(.cardPresent)
         _ = play.next(try answer(Self.two + "90 00"))
@@ -548,7 +553,7 @@ import Testing
     private static let two = ppse("61 09 4F 07 A0 00 00 00 03 10 10 61 09 4F 07 A0 00 00 00 04 10 10")
 
     @Test func anOnlineResponseThatNobodyAskedFor() throws {
-        var play = Play([.visa()])
+        var play = try Play([.visa()])
         _ = play.next(.startA(try purchase(1)))
         let final = try play.select(ppse: "61 09 4F 07 A0 00 00 00 03 10 10", kernelSays: .approved)
         let response = OnlineResponse(issuerAuthenticationData: [1])
@@ -558,7 +563,7 @@ import Testing
 
     /// A kernel that would go on for ever.
     @Test func aKernelWithoutEnd() throws {
-        var play = Play([.visa()])
+        var play = try Play([.visa()])
         _ = play.next(.startA(try purchase(1)))
         _ = play.next(.cardPresent)
         _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
@@ -573,7 +578,7 @@ import Testing
     }
 
     @Test func eventsOutOfOrderEndTheTransaction() throws {
-        var play = Play([.visa()])
+        var play = try Play([.visa()])
         #expect(play.next(.cardPresent).final?.outcome.kind == .endApplication)
         _ = play.next(.startA(try purchase(1)))
         #expect(play.next(.fieldIsOff).final?.outcome.kind == .endApplication)
@@ -649,14 +654,19 @@ private struct Play {
 
     init(
         _ combinations: [Combination], terminal: [TLVTag: [UInt8]] = [:],
-        kernels: [KernelIdentifier: any Kernel.Type] = [2: Obedient.self, 3: Obedient.self]
-    ) {
+        kernels: Kernels = [2: Obedient.self, 3: Obedient.self]
+    ) throws {
         var configuration = ReaderConfiguration.test
         configuration.abilities = []
+        // They follow from the abilities.
+        configuration.terminal[0x9F33] = nil
+        configuration.terminal[0x9F40] = nil
         configuration.terminal.merge(terminal) { $1 }
         configuration.combinations = combinations
-        entryPoint = EntryPoint(configuration: configuration, kernels: kernels)
+        entryPoint = EntryPoint(configuration: try configuration.validated(for: kernels))
     }
+
+    var candidates: CandidateList { entryPoint.candidates }
 
     mutating func next(_ event: EntryPoint.Event) -> EntryPoint.Step { entryPoint.next(event) }
 
@@ -670,7 +680,7 @@ private struct Play {
 }
 
 /// A kernel that asks the card what its outcome is to be.
-private struct Obedient: Kernel {
+private struct Obedient: ActivatableKernel {
     static let command = "80CA9F3600"
     private let activation: KernelActivation
 

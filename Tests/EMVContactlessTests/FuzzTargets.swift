@@ -107,7 +107,9 @@ public enum FuzzTargets {
             if changed.contains(.signature) { configuration.terminal[0x9F40]?[3] &= 0x30 }
             for index in configuration.combinations.indices {
                 configuration.combinations[index].floorLimit = Self.floorLimits[Int(choice[2] & 0x03)]
-                configuration.combinations[index].kernel3.checksUsageAtATM = isATM
+                if isATM, configuration.combinations[index].kernel == 3 {
+                    configuration.combinations[index].options = Kernel3.Options(checksUsageAtATM: true)
+                }
                 if configuration.combinations[index].kernel == 2 {
                     configuration.combinations[index].data.merge(Self.kernel2Data(choice[0])) { $1 }
                 }
@@ -142,13 +144,16 @@ public enum FuzzTargets {
 
     /// A transaction, as ``Bench`` has it of the first bytes, and a card: what it answers to Entry Point and the kernels.  It
     /// comes to an end, after a bounded number of commands.
-    public static func transaction(_ bytes: [UInt8]) throws(Finding) { try transaction(bytes, kernels: Kernels.all) }
+    public static func transaction(_ bytes: [UInt8]) throws(Finding) { try transaction(bytes, kernels: .all) }
 
     /// With other kernels than those that there are.
-    static func transaction(_ bytes: [UInt8], kernels: [KernelIdentifier: any Kernel.Type]) throws(Finding) {
+    static func transaction(_ bytes: [UInt8], kernels: Kernels) throws(Finding) {
         let bench = Bench(bytes)
-        do { try bench.configuration.validate() } catch { throw Finding(description: "\(error)") }
-        let entryPoint = EntryPoint(configuration: bench.configuration, kernels: kernels, keys: keys)
+        let configuration: ReaderConfiguration.Validated
+        do { configuration = try bench.configuration.validated(for: kernels) } catch {
+            throw Finding(description: "\(error)")
+        }
+        let entryPoint = EntryPoint(configuration: configuration, keys: keys)
         guard let date = CalendarDate(year: 2026, month: 11, day: 21), let time = TerminalTime(date),
             let currency = Currency["EUR"],
             let transaction = Transaction(

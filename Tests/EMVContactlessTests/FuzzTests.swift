@@ -43,7 +43,7 @@ import Testing
         #expect(other.kind == .refund && other.amount == 50_00 && other.startsAtB)
         #expect(other.configuration.terminal[0x9F35] == [0x14])
         #expect(other.configuration.combinations[0].floorLimit == 10_000_00)
-        #expect(other.configuration.combinations[0].kernel3.checksUsageAtATM)
+        #expect((other.configuration.combinations[0].options as? Kernel3.Options)?.checksUsageAtATM == true)
         #expect(other.configuration.combinations[0].terminalTransactionQualifiers?.bytes.first == 0x35)
         #expect(Set((0...3).map { FuzzTargets.Bench([$0]).kind }) == Set(Transaction.Kind.allCases))
         #expect((1...20).allSatisfy { FuzzTargets.Bench([0, $0 << 3]).card != nil })
@@ -65,7 +65,11 @@ import Testing
 }
 
 /// Kernel 2, which notes the states that it is in.
-private struct WatchedKernel2: Kernel {
+private struct WatchedKernel2: ActivatableKernel {
+    typealias Options = Kernel2.Options
+    static let mandatoryData = Kernel2.mandatoryData
+    static let requestableData = Kernel2.requestableData
+    static let advertisedData = Kernel2.advertisedData
     static let states = Mutex<Set<Kernel2.State>>([])
     private var kernel: Kernel2
 

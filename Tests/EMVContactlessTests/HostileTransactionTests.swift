@@ -8,7 +8,7 @@ import Testing
     /// Strings that are mostly plausible, mostly nonsense, and in between; the same ones in each run.
     @Test(arguments: [0x00, 0x10, 0x40, 0x80, 0xFF] as [UInt8])
     func everyCardComesToAnEnd(_ wildness: UInt8) throws {
-        let entryPoint = EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published)
+        let entryPoint = EntryPoint(configuration: .test, keys: .published)
         var random = SplitMix(state: UInt64(wildness) &+ 42)
         var outcomes: [Outcome.Kind: Int] = [:]
         for _ in 0..<400 {

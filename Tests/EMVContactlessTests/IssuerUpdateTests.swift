@@ -38,14 +38,16 @@ import Testing
         let asked = Mutex<FinalOutcome?>(nil)
         let shown = Mutex<[UserInterfaceRequest.Message?]>([])
         let field = CardReaderField(reader, patience: .seconds(30))
-        let report = try await ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
-            .perform(
-                transaction(), in: field,
-                authorize: { outcome in
-                    asked.withLock { $0 = outcome }
-                    return response
-                },
-                show: { request in shown.withLock { $0.append(request.message) } })
+        let report = try await ContactlessTerminal(
+            EntryPoint(configuration: try ReaderConfiguration.test.validated(for: [3: Kernel3.self]))
+        )
+        .perform(
+            transaction(), in: field,
+            authorize: { outcome in
+                asked.withLock { $0 = outcome }
+                return response
+            },
+            show: { request in shown.withLock { $0.append(request.message) } })
         await field.release(.leave)
 
         let request = try #require(asked.withLock { $0 })
@@ -78,10 +80,12 @@ import Testing
         reader.device.insert(file.makeCard())
         let field = CardReaderField(reader, patience: .seconds(30))
         let data = try wire("38 66 19 6A 29 76 8A C9 30 30")
-        let report = try await ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
-            .perform(
-                transaction(), in: field, authorize: { _ in OnlineResponse(issuerAuthenticationData: data) },
-                show: { _ in })
+        let report = try await ContactlessTerminal(
+            EntryPoint(configuration: try ReaderConfiguration.test.validated(for: [3: Kernel3.self]))
+        )
+        .perform(
+            transaction(), in: field, authorize: { _ in OnlineResponse(issuerAuthenticationData: data) },
+            show: { _ in })
         await field.release(.leave)
         #expect(report.outcome.kind == .onlineRequest && report.exchanges.count == 3)
     }

@@ -86,7 +86,7 @@ struct Kernel2Bench {
             unpredictableNumbers: UnpredictableNumbers(try furtherUnpredictableNumbers.map { try wire($0) }),
             terminalData: terminalData,
             offlineDataAuthentication: OfflineDataAuthentication(keys: keys, environment: .test, aid: aid, date: day),
-            tornTransactions: tornTransactions)
+            memory: tornTransactions)
     }
 
     /// Runs the kernel to its outcome.  The card has one response for each command; `-` stands for none.
@@ -225,3 +225,13 @@ extension String {
 
 /// Hexadecimal digits, one behind the other.
 func joined(_ parts: String...) -> String { parts.joined() }
+
+extension Outcome {
+    /// The memory of Kernel 2.
+    var tornTransactions: TornTransactionLog? { memory as? TornTransactionLog }
+}
+
+extension KernelMemories {
+    /// The memory of Kernel 2; empty if it has kept none.
+    var tornTransactions: TornTransactionLog { self[2] as? TornTransactionLog ?? TornTransactionLog() }
+}

@@ -99,7 +99,7 @@ import Testing
                     checksum: $0.checksum)
             })
         let terminal = ContactlessTerminal(
-            EntryPoint(configuration: configuration, kernels: Kernels.all, keys: keys))
+            EntryPoint(configuration: try configuration.validated(), keys: keys))
         let card = try #require(VirtualCards.named("emv-cda"))
         let report = try await terminal.perform(
             purchase(amount), in: LosingKernel2Field(card, lost: -1, hasRecovery: false)

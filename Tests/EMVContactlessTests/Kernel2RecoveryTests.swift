@@ -173,46 +173,46 @@ import Testing
     func mastercardIsLostOnce(_ lost: Int, _ hasRecovery: Bool) async throws {
         let card = try #require(VirtualCards.named("mastercard"))
         let terminal = ContactlessTerminal(
-            EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
+            EntryPoint(configuration: .test, keys: .published))
         let field = LosingKernel2Field(card, lost: lost, hasRecovery: hasRecovery)
         let report = try await terminal.perform(purchase(12_34), in: field) { _ in }
         #expect(report.outcome.kind == .onlineRequest, "\(report.outcome.reason)")
         let all = ["A4", "A4", "A8", "B2", "AE"]
         let again = lost == 4 && hasRecovery ? all.dropLast() + ["D0"] : all
         #expect(report.exchanges.map { [$0.header[1]].hex } == all.prefix(lost + 1) + again)
-        #expect(terminal.tornTransactions.current.isEmpty)
+        #expect(terminal.memory.current.tornTransactions.isEmpty)
     }
 
     /// The next transaction of the terminal, and of its copies, sees the log.
     @Test func theLogOutlivesTheTransaction() async throws {
         let terminal = ContactlessTerminal(
-            EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
+            EntryPoint(configuration: .test, keys: .published))
         let field = LosingKernel2Field(
             try #require(VirtualCards.named("mastercard")), lost: 4, hasRecovery: true, comesBack: false)
         await #expect(throws: CardError.self) { try await terminal.perform(purchase(12_34), in: field) { _ in } }
-        #expect(terminal.tornTransactions.current.count == 1)
+        #expect(terminal.memory.current.tornTransactions.count == 1)
         let copy = terminal
         let report = try await copy.perform(purchase(12_34), in: field.backAgain()) { _ in }
         #expect(report.exchanges.last.map { [$0.header[1]].hex } == "D0")
-        #expect(report.outcome.kind == .onlineRequest && copy.tornTransactions.current.isEmpty)
+        #expect(report.outcome.kind == .onlineRequest && copy.memory.current.tornTransactions.isEmpty)
     }
 
     /// A terminal that is made anew for each read keeps the log of the one before, without a word in the configuration.
     @Test func theLogOutlivesTheEntryPoint() async throws {
         var configuration = ReaderConfiguration.unattendedTest
         for index in configuration.combinations.indices { configuration.combinations[index].data[0xDF811D] = nil }
-        let log = TornTransactions()
-        func terminal() -> ContactlessTerminal {
+        let log = TerminalMemory()
+        func terminal() throws -> ContactlessTerminal {
             ContactlessTerminal(
-                EntryPoint(configuration: configuration, kernels: Kernels.all, keys: .published), tornTransactions: log)
+                EntryPoint(configuration: try configuration.validated(), keys: .published), memory: log)
         }
         let field = LosingKernel2Field(
             try #require(VirtualCards.named("mastercard")), lost: 4, hasRecovery: true, comesBack: false)
         await #expect(throws: CardError.self) { try await terminal().perform(purchase(12_34), in: field) { _ in } }
-        #expect(log.current.count == 1)
+        #expect(log.current.tornTransactions.count == 1)
         let report = try await terminal().perform(purchase(12_34), in: field.backAgain()) { _ in }
         #expect(report.exchanges.last.map { [$0.header[1]].hex } == "D0")
-        #expect(report.outcome.kind == .onlineRequest && log.current.isEmpty)
+        #expect(report.outcome.kind == .onlineRequest && log.current.tornTransactions.isEmpty)
     }
 
     /// The terminal is asked while the card waits, and what it says is used.
@@ -221,8 +221,8 @@ import Testing
         for index in configuration.combinations.indices where configuration.combinations[index].kernel == 2 {
             configuration.combinations[index].data[0xDF8110] = []
         }
-        try configuration.validate()
-        let terminal = ContactlessTerminal(EntryPoint(configuration: configuration, kernels: Kernels.all))
+        try configuration.validated()
+        let terminal = ContactlessTerminal(EntryPoint(configuration: try configuration.validated()))
         let field = LosingKernel2Field(try #require(VirtualCards.named("mastercard")), lost: 99, hasRecovery: false)
         let asked = Mutex<[DataExchange]>([])
         let report = try await terminal.perform(

@@ -34,7 +34,7 @@ import Testing
         ] as [(UInt64, Outcome.CVM)])
     func mastercardGoesOnline(_ amount: UInt64, _ cvm: Outcome.CVM) throws {
         let card = try #require(VirtualCards.named("mastercard"))
-        var entryPoint = EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published)
+        var entryPoint = EntryPoint(configuration: .test, keys: .published)
         var event = EntryPoint.Event.startA(try purchase(amount))
         var instructions: [String] = []
         while true {

@@ -394,7 +394,7 @@ import Testing
                 Transaction(
                     .purchase, amount: amount, currency: currency, time: time, unpredictableNumber: [1, 2, 3, 4]))
             var entryPoint = EntryPoint(
-                configuration: configuration, kernels: [2: Kernel2.self], keys: try keys ?? Self.keys())
+                configuration: try configuration.validated(for: [2: Kernel2.self]), keys: try keys ?? Self.keys())
             var answers = answers[...]
             var event = EntryPoint.Event.startA(transaction)
             while true {
@@ -425,7 +425,7 @@ import Testing
                     event = .fieldIsOff
                 case .finish(let final):
                     self.final = final
-                    tornTransactions = entryPoint.tornTransactions
+                    tornTransactions = entryPoint.memory.tornTransactions
                     return
                 }
             }

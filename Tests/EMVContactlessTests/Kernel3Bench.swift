@@ -25,6 +25,8 @@ struct Kernel3Bench {
     var country: String? = "02 76"
     /// 9F35
     var terminalType: String? = "22"
+    /// 9F39, if it is configured.
+    var posEntryMode: String?
     var date = "26 11 21"
     var keys = CAPublicKeys()
     var exceptionFile: any ExceptionFile = NoExceptionFile()
@@ -46,11 +48,12 @@ struct Kernel3Bench {
         let combination = Combination(
             aid: aid, kernel: 3, transactionLimit: transactionLimit, floorLimit: floorLimit,
             cvmRequiredLimit: cvmRequiredLimit,
-            terminalTransactionQualifiers: TerminalTransactionQualifiers(try wire(qualifiers)), kernel3: options)
+            terminalTransactionQualifiers: TerminalTransactionQualifiers(try wire(qualifiers)), options: options)
         var data = transaction.dataObjects
         data[0x9F1A] = try country.map(wire)
         data[0x9F33] = try wire("E0 28 C8")
         data[0x9F35] = try terminalType.map(wire)
+        data[0x9F39] = try posEntryMode.map(wire)
         return KernelActivation(
             combination: combination, indicators: PreProcessingIndicators(combination, transaction), name: aid.bytes,
             selectResponse: ResponseAPDU(data: try wire(fci), status: .success), transaction: transaction,

@@ -37,6 +37,15 @@ import Testing
                 ).hex))
     }
 
+    /// ISO 8583, field 22: an acquirer may want another POS entry mode than 07.
+    @Test(arguments: [(nil, "07"), ("91", "91")] as [(String?, String)])
+    func posEntryMode(_ configured: String?, _ expected: String) throws {
+        var bench = try Kernel3Bench.signing
+        bench.posEntryMode = configured
+        let outcome = try bench.run(SigningCard().responses).outcome
+        #expect(outcome.dataRecord?[0x9F39]?.hex == expected)
+    }
+
     @Test func approvedWithSignature() throws {
         let outcome = try Kernel3Bench.signing.run(SigningCard(qualifiers: "40 00").responses).outcome
         #expect(outcome.kind == .approved && outcome.cvm == .signature)
@@ -263,7 +272,8 @@ import Testing
             configuration: try ReaderConfiguration(
                 environment: .test, abilities: [.pinPad, .paper, .contacts, .magneticStripe, .manualKeyEntry],
                 terminal: activation.terminalData.filter { [0x9F1A, 0x9F33].contains($0.key) },
-                combinations: [activation.combination]), kernels: Kernels.all)
+                combinations: [activation.combination]
+            ).validated())
         func respond(_ response: String) throws -> EntryPoint.Step {
             entryPoint.next(.response(try ResponseAPDU(wire(response)), after: .zero))
         }

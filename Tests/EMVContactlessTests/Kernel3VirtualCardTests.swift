@@ -162,12 +162,14 @@ import Testing
             (bench.cvmRequiredLimit, bench.country) = (cvmRequiredLimit, country)
             let activation = try bench.activation()
             var entryPoint = EntryPoint(
-                configuration: try configuration
+                configuration:
+                    try
+                    (configuration
                     ?? ReaderConfiguration(
                         environment: .test, abilities: Self.abilities(qualifiers),
                         terminal: activation.terminalData.filter { $0.key == 0x9F1A },
-                        combinations: [activation.combination]),
-                kernels: [3: Kernel3.self], keys: try keys ?? Self.keys())
+                        combinations: [activation.combination])).validated(for: [3: Kernel3.self]),
+                keys: try keys ?? Self.keys())
             var event = EntryPoint.Event.startA(activation.transaction)
             while true {
                 let step = entryPoint.next(event)

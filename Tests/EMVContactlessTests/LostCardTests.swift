@@ -19,7 +19,8 @@ import Testing
                     environment: .test, rid: key.rid, index: key.index, modulus: key.modulus, exponent: key.exponent,
                     checksum: key.checksum))
         }
-        return ContactlessTerminal(EntryPoint(configuration: configuration, kernels: [3: Kernel3.self], keys: keys))
+        return ContactlessTerminal(
+            EntryPoint(configuration: try configuration.validated(for: [3: Kernel3.self]), keys: keys))
     }
 
     /// Presented again it is approved.  In the selection Entry Point asks for it again (Book B, 3.3.3.7), from GET PROCESSING

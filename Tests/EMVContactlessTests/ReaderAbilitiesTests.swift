@@ -44,9 +44,9 @@ import Testing
         _ ofKernel2: String, _ additional: String, _ capabilities: String
     ) throws {
         let configuration = Self.configuration(abilities, type)
-        try configuration.validate()
-        let advertised = configuration.advertised
-        try advertised.validate()
+        try configuration.validated()
+        let advertised = configuration.advertised()
+        try advertised.validated()
         for combination in advertised.combinations { #expect(combination.data[0x9F40]?.hex == additional) }
         for combination in advertised.combinations where combination.kernel == 3 {
             #expect(combination.terminalTransactionQualifiers?.bytes.hex == qualifiers)
@@ -71,25 +71,25 @@ import Testing
     func typesOfTransactions(_ types: Set<Transaction.Kind>, _ byte: String) throws {
         var configuration = Self.configuration([])
         configuration.combinations[0].transactionTypes = types
-        try configuration.validate()
-        #expect(configuration.advertised.combinations[0].data[0x9F40]?.hex == byte + "00000000")
-        #expect(configuration.advertised.combinations[1].data[0x9F40]?.hex == "F000000000")
+        try configuration.validated()
+        #expect(configuration.advertised().combinations[0].data[0x9F40]?.hex == byte + "00000000")
+        #expect(configuration.advertised().combinations[1].data[0x9F40]?.hex == "F000000000")
     }
 
     /// A combination's own terminal type counts for it, and for what the terminal sets.
     @Test func theCombinationsTerminalType() throws {
         var configuration = Self.configuration([.paper])
         configuration.combinations[0].data[0x9F35] = [0x25]
-        try configuration.validate()
-        let data = configuration.advertised.combinations.map { $0.data[0x9F33]?.hex }
+        try configuration.validated()
+        let data = configuration.advertised().combinations.map { $0.data[0x9F33]?.hex }
         #expect(data[0] == "000800" && data[1] == "002800")
         configuration.terminal[0x9F33] = [0x00, 0x28, 0x00]
-        let error = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+        let error = #expect(throws: ConfigurationError.self) { try configuration.validated() }
         #expect(error?.path == "combinations[0].data.9F33" && error?.reason.contains("9F35") == true)
     }
 
     @Test(arguments: [0x00, 0x17, 0x20, 0x31, 0x37, 0x42] as [UInt8]) func noTerminalType(_ type: UInt8) throws {
-        let error = #expect(throws: ConfigurationError.self) { try Self.configuration([], type).validate() }
+        let error = #expect(throws: ConfigurationError.self) { try Self.configuration([], type).validated() }
         #expect(error?.path == "terminal.9F35" && error?.reason.contains("Annex A1") == true)
     }
 
@@ -99,13 +99,13 @@ import Testing
         configuration.terminal[0xDF8118] = [0x40]
         configuration.terminal[0x9F33] = [0x20, 0x08, 0x08]
         configuration.terminal[0x9F40] = [0x60, 0x00, 0x80, 0x50, 0x01]
-        try configuration.validate()
-        let combination = try #require(configuration.advertised.combinations.first { $0.kernel == 2 })
+        try configuration.validated()
+        let combination = try #require(configuration.advertised().combinations.first { $0.kernel == 2 })
         for tag in [0xDF8118, 0x9F33, 0x9F40] as [TLVTag] { #expect(combination.data[tag] == nil) }
         // Byte 1 of 9F33 follows from DF8117, where that is set.
         configuration.terminal[0x9F33] = nil
         configuration.terminal[0xDF8117] = [0x20]
-        #expect(configuration.advertised.combinations[0].data[0x9F33]?.hex == "206800")
+        #expect(configuration.advertised().combinations[0].data[0x9F33]?.hex == "206800")
     }
 
     @Test(
@@ -157,13 +157,13 @@ import Testing
     ) throws {
         var configuration = Self.configuration(abilities, type)
         configuration.terminal[tag] = try wire(value)
-        var error = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+        var error = #expect(throws: ConfigurationError.self) { try configuration.validated() }
         #expect(error?.path == "terminal.\(tag)")
         #expect(
             error?.reason.hasPrefix("\(tag) \(bit)") == true && error?.reason.contains(hint) == true, "\(error as Any)")
         configuration.terminal[tag] = nil
         configuration.combinations[1].data[tag] = try wire(value)
-        error = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+        error = #expect(throws: ConfigurationError.self) { try configuration.validated() }
         #expect(error?.path == "combinations[1].data.\(tag)")
     }
 
@@ -185,7 +185,7 @@ import Testing
     ) throws {
         var configuration = Self.configuration(abilities, type)
         configuration.combinations[0].terminalTransactionQualifiers?.insert(bit)
-        let error = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+        let error = #expect(throws: ConfigurationError.self) { try configuration.validated() }
         #expect(error?.path == "combinations[0].terminalTransactionQualifiers")
         #expect(
             error?.reason.hasPrefix("9F66 \(place)") == true && error?.reason.contains(hint) == true, "\(error as Any)")
@@ -215,7 +215,7 @@ import Testing
         _ name: String, _ amount: UInt64, _ kind: Outcome.Kind, _ cvm: Outcome.CVM, _ results: String?
     ) async throws {
         let terminal = ContactlessTerminal(
-            EntryPoint(configuration: .unattendedTest, kernels: Kernels.all, keys: FuzzTargets.keys))
+            EntryPoint(configuration: .unattendedTest, keys: FuzzTargets.keys))
         let field = LosingKernel2Field(try #require(VirtualCards.named(name)), lost: -1, hasRecovery: false)
         let report = try await terminal.perform(purchase(amount), in: field) { _ in }
         #expect(report.outcome.kind == kind, "\(report.outcome.reason)")

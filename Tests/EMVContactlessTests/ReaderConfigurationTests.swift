@@ -74,13 +74,13 @@ import Testing
         let json = try String(contentsOf: file.standardized, encoding: .utf8).split(separator: "\n")
             .drop { !$0.hasSuffix("///     {") }.prefix { $0.hasPrefix("///     ") }.map { $0.dropFirst(3) }
         let configuration = try decode(json.joined(separator: "\n"))
-        let options = try #require(configuration.combinations.first).kernel3
+        let options = try #require(configuration.combinations.first?.options as? Kernel3.Options)
         #expect(options.checksUsageAtATM && options.dynamicReaderLimits.map(\.floorLimit) == [1000])
     }
 
     @Test func theTestConfigurationIsSound() throws {
-        try ReaderConfiguration.test.validate()
-        try ReaderConfiguration.unattendedTest.validate()
+        try ReaderConfiguration.test.validated()
+        try ReaderConfiguration.unattendedTest.validated()
         #expect(ReaderConfiguration.test.environment == .test)
         // Every kernel that a combination can ask for (Book B, table 3-6)
         #expect(Set(ReaderConfiguration.test.combinations.map(\.kernel)) == [2, 3, 4, 5, 6, 7, 8])
@@ -102,35 +102,33 @@ import Testing
         (combination(#""data": {"9F1A": "02"}"#), "9F1A"), (combination(#""data": {"9F1A": "02AB"}"#), "decimal"),
         (combination(#""data": {"9F02": "000000000001"}"#), "each transaction"),
         (combination(#""data": {"9F06": "A0000000031010"}"#), "data.9F06: is the AID of the combination"),
-        (combination(#""data": {"9F39": "05"}"#), "data.9F39: is set by the kernel"),
-        (
-            #"{"environment": "test", "terminal": {"9F39": "05"}, "combinations": []}"#,
-            "terminal.9F39: is set by the kernel"
-        ),
+        (combination(#""data": {"9F39": "0705"}"#), "data.9F39: 2 bytes"),
+        (combination(#""kernel": "04", "options": {}"#), "does not have Kernel 4"),
+        (combination(#""kernel": "02", "options": {"checksUsageAtATM": true}"#), "checksUsageAtATM"),
         (combination(#""data": {"E1": "00"}"#), "template"),
         // EMV Book 3, Annex A: what the ICC and the issuer are the source of
         (combination(#""data": {"5A": "4761739001010010"}"#), "data.5A: comes from the card"),
         (combination(#""data": {"9F26": "0000000000000000"}"#), "data.9F26: comes from the card"),
         (combination(#""data": {"8A": "3030"}"#), "data.8A: comes from the issuer"),
         (combination(#""terminalTransactionQualifiers": "B6004000""#), "no mag-stripe mode"),
-        (combination(#""kernel3": {"checksAUC": true}"#), "checksAUC"),
-        (combination(#""kernel3": {"dynamicReaderLimits": [{}]}"#), "applicationProgramIdentifier"),
-        (combination(#""kernel3": {"dynamicReaderLimits": [{"applicationProgramIdentifier": ""}]}"#), "1 to 16 bytes"),
+        (combination(#""options": {"checksAUC": true}"#), "checksAUC"),
+        (combination(#""options": {"dynamicReaderLimits": [{}]}"#), "applicationProgramIdentifier"),
+        (combination(#""options": {"dynamicReaderLimits": [{"applicationProgramIdentifier": ""}]}"#), "1 to 16 bytes"),
         (
-            combination(#""kernel3": {"dynamicReaderLimits": [{"applicationProgramIdentifier": "31", "limit": 1}]}"#),
+            combination(#""options": {"dynamicReaderLimits": [{"applicationProgramIdentifier": "31", "limit": 1}]}"#),
             "limit"
         ),
         (
             combination(
                 """
-                "kernel3": { "dynamicReaderLimits": [
+                "options": { "dynamicReaderLimits": [
                   { "applicationProgramIdentifier": "31" }, { "applicationProgramIdentifier": "31" } ] }
                 """),
             "dynamicReaderLimits[1]: the identifier stands there before"
         ),
         (
             combination(
-                #""kernel3": {"dynamicReaderLimits": [{"applicationProgramIdentifier": "31", "floorLimit": 1000000000000}]}"#
+                #""options": {"dynamicReaderLimits": [{"applicationProgramIdentifier": "31", "floorLimit": 1000000000000}]}"#
             ),
             "twelve digits"
         ),
@@ -144,10 +142,21 @@ import Testing
         }
     }
 
+    /// A program can give a combination what JSON cannot: the options of another kernel.
+    @Test(arguments: [2, 4] as [KernelIdentifier]) func optionsOfAnotherKernel(_ kernel: KernelIdentifier) throws {
+        var configuration = ReaderConfiguration.test
+        let index = try #require(configuration.combinations.firstIndex { $0.kernel == kernel })
+        configuration.combinations[index].options = Kernel3.Options()
+        let found = #expect(throws: ConfigurationError.self) { try configuration.validated() }
+        #expect(found?.path == "combinations[\(index)].options")
+        configuration.combinations[index].options = kernel == 2 ? NoKernelOptions() : nil
+        try configuration.validated()
+    }
+
     @Test func theSameCombinationTwice() throws {
         var configuration = ReaderConfiguration.test
         configuration.combinations.append(configuration.combinations[0])
-        let found = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+        let found = #expect(throws: ConfigurationError.self) { try configuration.validated() }
         #expect(found?.path == "combinations[\(configuration.combinations.count - 1)]")
     }
 
@@ -156,7 +165,7 @@ import Testing
     func kernel3NeedsQualifiers(_ qualifiers: TerminalTransactionQualifiers?) throws {
         var configuration = ReaderConfiguration.test
         configuration.combinations[0].terminalTransactionQualifiers = qualifiers
-        let found = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+        let found = #expect(throws: ConfigurationError.self) { try configuration.validated() }
         #expect(found?.path == "combinations[0].terminalTransactionQualifiers")
     }
 
@@ -168,33 +177,33 @@ import Testing
         configuration.combinations.removeAll { $0.kernel != kernel }
         let removed = configuration.terminal.removeValue(forKey: tag)
         let value = try #require(removed)
-        let found = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+        let found = #expect(throws: ConfigurationError.self) { try configuration.validated() }
         #expect(
             found?.path == "combinations[0]" && found?.reason.contains("\(tag)") == true, "\(String(describing: found))"
         )
         // One combination's own data are not the others'.
         configuration.combinations[0].data[tag] = value
-        let next = #expect(throws: ConfigurationError.self) { try configuration.validate() }
+        let next = #expect(throws: ConfigurationError.self) { try configuration.validated() }
         #expect(next?.path == "combinations[1]")
         configuration.combinations = [configuration.combinations[0]]
-        try configuration.validate()
+        try configuration.validated()
         // What another kernel needs is not known here.
         configuration.combinations = ReaderConfiguration.test.combinations.filter { $0.kernel == 4 }
-        try configuration.validate()
+        try configuration.validated()
     }
 
     @Test func kernel3Options() throws {
         let configuration = try decode(
             Self.combination(
                 """
-                "kernel3": { "displaysAvailableOfflineSpendingAmount": true, "checksExceptionFile": false,
+                "options": { "displaysAvailableOfflineSpendingAmount": true, "checksExceptionFile": false,
                   "checksUsageForCash": false, "checksUsageForCashback": false, "checksUsageAtATM": true,
                   "dynamicReaderLimits": [
                     { "applicationProgramIdentifier": "31 02 68 26 20", "transactionLimit": 100, "floorLimit": 0,
                       "cvmRequiredLimit": 50, "statusCheck": true, "zeroAmountAllowed": false },
                     { "applicationProgramIdentifier": "31" } ] }
                 """))
-        let options = try #require(configuration.combinations.first).kernel3
+        let options = try #require(configuration.combinations.first?.options as? Kernel3.Options)
         #expect(options.displaysAvailableOfflineSpendingAmount && options.checksUsageAtATM)
         #expect(!options.checksExceptionFile && !options.checksUsageForCash && !options.checksUsageForCashback)
         #expect(

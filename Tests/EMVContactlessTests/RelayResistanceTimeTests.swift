@@ -30,7 +30,8 @@ import Testing
             configuration.combinations[index].data[0xDF8133] = [0x0F, 0xA0]
             configuration.combinations[index].data[0xDF8136] = [0x13, 0x88]
         }
-        let terminal = ContactlessTerminal(EntryPoint(configuration: configuration, kernels: [2: Kernel2.self]))
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: try configuration.validated(for: [2: Kernel2.self])))
         let transaction = try purchase(12_34)
         let report = try await withTaskExecutorPreference(host) {
             try await terminal.perform(

@@ -24,7 +24,7 @@ import Testing
             template(0xA5, template(0xBF0C, entry, status: ""), status: ""))
         let list = try TLVTag(0x9F38).encode(wire(pdol)).hex
         let fci = try template(0x6F, "84 07 \(aid)", template(0xA5, list, status: ""))
-        var entryPoint = EntryPoint(configuration: .test, kernels: Kernels.all, random: random)
+        var entryPoint = EntryPoint(configuration: .test, random: random)
         var event = EntryPoint.Event.startA(try purchase(12_34))
         var commands: [CommandAPDU] = []
         while true {

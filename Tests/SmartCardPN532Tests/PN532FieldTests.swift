@@ -31,7 +31,8 @@ import Testing
         let cards = reader.device.cards
         let transaction = try transaction()
         let shown = Mutex<[UserInterfaceRequest]>([])
-        let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: try ReaderConfiguration.test.validated(for: [3: Kernel3.self])))
         let report = try await ACR122U(over: reader).withChip { chip in
             try await terminal.perform(transaction, in: PN532Field(chip)) { request in
                 let count = shown.withLock { shown in
@@ -58,7 +59,8 @@ import Testing
     @Test func aCollisionWithoutEnd() async throws {
         let reader = try reader("visa", "mastercard")
         let transaction = try transaction()
-        let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: try ReaderConfiguration.test.validated(for: [3: Kernel3.self])))
         let error = await #expect(throws: CardError.self) {
             _ = try await ACR122U(over: reader).withChip { chip in
                 try await terminal.perform(transaction, in: PN532Field(chip, patience: .milliseconds(300))) { _ in }
@@ -82,7 +84,8 @@ import Testing
     @Test func twice() async throws {
         let reader = try reader("phone")
         let transaction = try transaction()
-        let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: try ReaderConfiguration.test.validated(for: [3: Kernel3.self])))
         let report = try await ACR122U(over: reader).withChip { chip in
             try await terminal.perform(transaction, in: PN532Field(chip)) { _ in }
         }
@@ -96,7 +99,8 @@ import Testing
         let advance = try #require(VirtualCards.named("mastercard-advance"))
         reader.device.insert(LateCard(advance, instruction: 0xEA, takes: 20) { host.holdUp(for: 1000) })
         let transaction = try transaction()
-        let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: [2: Kernel2.self]))
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: try ReaderConfiguration.test.validated(for: [2: Kernel2.self])))
         let report = try await withTaskExecutorPreference(host) {
             try await ACR122U(over: reader).withChip { chip in
                 try await terminal.perform(transaction, in: PN532Field(chip)) { _ in }
@@ -111,7 +115,8 @@ import Testing
         let reader = VirtualReader(SoftwareACR122U(faults: [SoftwareReaderFault(.fieldLoss, 2)]))
         reader.device.insert(try #require(VirtualCards.named("visa")))
         let transaction = try transaction()
-        let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: try ReaderConfiguration.test.validated(for: [3: Kernel3.self])))
         let error = await #expect(throws: CardError.self) {
             _ = try await ACR122U(over: reader).withChip { chip in
                 try await terminal.perform(transaction, in: PN532Field(chip, patience: .milliseconds(300))) { _ in }

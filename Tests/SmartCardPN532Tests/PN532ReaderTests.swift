@@ -66,7 +66,8 @@ private let selectPPSE = CommandAPDU.select(Array("2PAY.SYS.DDF01".utf8))
         let euro = try #require(Currency["EUR"])
         let transaction = try #require(
             Transaction(.purchase, amount: 12_34, currency: euro, time: time, unpredictableNumber: [1, 2, 3, 4]))
-        let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: [3: Kernel3.self]))
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: try ReaderConfiguration.test.validated(for: [3: Kernel3.self])))
         let mastercard = desk.board.cards[1]
         let report = try await reader.withChip { chip in
             try await terminal.perform(transaction, in: PN532Field(chip)) { request in

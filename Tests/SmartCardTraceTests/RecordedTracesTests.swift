@@ -49,7 +49,7 @@ import Testing
         let reader = ReplayReader(trace)
         let transaction = try transaction(meta)
         let terminal = ContactlessTerminal(
-            EntryPoint(configuration: configuration, kernels: Kernels.all, keys: keys))
+            EntryPoint(configuration: try configuration.validated(), keys: keys))
         let field = CardReaderField(reader)
         let final = try await terminal.perform(transaction, in: field) { _ in }.final
         await field.release(.leave)

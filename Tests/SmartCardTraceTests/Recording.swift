@@ -43,7 +43,7 @@ func purchase(amount: UInt64, unpredictableNumber: [UInt8], day: Int = 1) -> Tra
 func pay(_ transaction: Transaction, on reader: any CardReader) async throws -> Outcome {
     let field = CardReaderField(reader)
     let terminal = ContactlessTerminal(
-        EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
+        EntryPoint(configuration: .test, keys: .published))
     let report = try await terminal.perform(transaction, in: field) { _ in }
     await field.release(.leave)
     return report.outcome

@@ -287,7 +287,7 @@ import Testing
         let config = try file(
             "config.json",
             Self.offline.replacing(
-                #""floorLimit""#, with: #""kernel3": {"displaysAvailableOfflineSpendingAmount": true}, "floorLimit""#))
+                #""floorLimit""#, with: #""options": {"displaysAvailableOfflineSpendingAmount": true}, "floorLimit""#))
         defer { [card, config].forEach { try? FileManager.default.removeItem(atPath: $0) } }
         let report = try json(try await pay("--card", card, "--amount", "1.00", "--config", config, "--json"))
         let messages = try #require(report["messages"] as? [[String: Any]])

@@ -61,8 +61,8 @@ package struct PaymentOptions: ParsableArguments {
     /// - Parameter configuration: the configuration file; nil or `test`: the test configuration.
     package func entryPoint(configuration: String?) throws -> EntryPoint {
         EntryPoint(
-            configuration: try self.configuration(configuration), kernels: Kernels.all,
-            keys: try Self.keys(beside: caKeys), exceptionFile: try exceptions())
+            configuration: try self.configuration(configuration).validated(), keys: try Self.keys(beside: caKeys),
+            exceptionFile: try exceptions())
     }
 
     private func exceptions() throws -> any ExceptionFile {

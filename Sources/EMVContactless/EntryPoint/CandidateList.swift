@@ -1,26 +1,29 @@
 import SmartCard
 
 /// An application of the card that a combination of the reader supports (EMV Contactless Book B, 3.3.2.5).
-struct Candidate: Hashable, Sendable {
-    let combination: Combination
+public struct Candidate: Hashable, Sendable {
+    public let combination: Combination
     /// The name for SELECT: the ADF name, with the extended selection if that is appended (3.3.3.3).
-    let name: [UInt8]
-    let priority: ApplicationPriority
+    public let name: [UInt8]
+    /// Tag 87 of the directory entry.
+    public let priority: ApplicationPriority
 }
 
-extension Candidate: CustomStringConvertible {
+extension Candidate: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
     /// The reader's AID, and `*` for each digit that the card appended, which may be anything.
-    var description: String {
+    public var description: String {
         let known = combination.aid.bytes
         return known.hex + String(repeating: "*", count: 2 * max(0, name.count - known.count))
     }
+    public var debugDescription: String { description }
+    public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
 }
 
 /// The combinations that card and reader have in common, in the order in which to try them.
-struct CandidateList: Hashable, Sendable {
+public struct CandidateList: Hashable, Sendable {
     private var candidates: [Candidate] = []
     /// True if the card has more applications than ``EntryPoint/maximumCandidates``; the last ones are left out.
-    private(set) var isCut = false
+    public private(set) var isCut = false
 
     init() {}
 
@@ -62,10 +65,20 @@ struct CandidateList: Hashable, Sendable {
         }
     }
 
-    /// The candidate to try first (3.3.3.1, 3.3.3.2).
-    var first: Candidate? { candidates.first }
+    /// The number of candidates that were passed over: selected without success, or ended by their kernels with Select Next.
+    public private(set) var passedOver = 0
 
-    mutating func removeFirst() { if !candidates.isEmpty { candidates.removeFirst() } }
+    /// The candidate to try now (3.3.3.1, 3.3.3.2); nil if none is left.
+    public var next: Candidate? { dropFirst(passedOver).first }
+
+    mutating func passOver() { passedOver = Swift.min(passedOver + 1, count) }
+}
+
+/// All candidates, in order, whether they were passed over or not.
+extension CandidateList: RandomAccessCollection {
+    public var startIndex: Int { candidates.startIndex }
+    public var endIndex: Int { candidates.endIndex }
+    public subscript(position: Int) -> Candidate { candidates[position] }
 }
 
 extension Candidate {

@@ -1,8 +1,9 @@
 public import SmartCard
+import Synchronization
 
 /// A terminal that performs transactions: it carries out the steps of ``EntryPoint`` in a reader's field.
 ///
-///     let terminal = ContactlessTerminal(EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
+///     let terminal = ContactlessTerminal(EntryPoint(configuration: .test, keys: .published))
 ///     let report = try await terminal.perform(transaction, in: CardReaderField(reader)) { print($0) }
 ///     if report.outcome.kind == .onlineRequest { … }
 public struct ContactlessTerminal: Sendable {
@@ -25,6 +26,8 @@ public struct ContactlessTerminal: Sendable {
         /// The online request that the issuer answered, if the card was to receive the answer.  It contains the data
         /// record and the cardholder verification, which a later outcome does not repeat.
         public fileprivate(set) var onlineRequest: FinalOutcome?
+        /// The candidates of the card that was presented last, in the order in which they were tried.
+        public fileprivate(set) var candidates = CandidateList()
         /// All commands that were sent, in order.
         public fileprivate(set) var exchanges: [Exchange] = []
         /// Explanations for the log: sentences without card data.
@@ -42,17 +45,17 @@ public struct ContactlessTerminal: Sendable {
     }
 
     private let entryPoint: EntryPoint
-    /// Transactions that cards may have to recover.  Copies of a terminal share them.
-    public let tornTransactions: TornTransactions
+    /// The memory of its kernels.  Copies of a terminal share it.
+    public let memory: TerminalMemory
 
     /// Creates a terminal.
     ///
     /// - Parameters:
     ///   - entryPoint: Entry Point with its configuration and kernels.
-    ///   - tornTransactions: those of the previous terminal, if a new one is created for each transaction.
-    public init(_ entryPoint: EntryPoint, tornTransactions: TornTransactions = TornTransactions()) {
+    ///   - memory: that of the previous terminal, if a new one is created for each transaction.
+    public init(_ entryPoint: EntryPoint, memory: TerminalMemory = TerminalMemory()) {
         self.entryPoint = entryPoint
-        self.tornTransactions = tornTransactions
+        self.memory = memory
     }
 
     /// Performs Start A alone, with pre-processing, before the wait for a card (Book B, 3.1).
@@ -96,7 +99,7 @@ public struct ContactlessTerminal: Sendable {
         show: (UserInterfaceRequest) -> Void
     ) async throws -> Report {
         var entryPoint = entryPoint
-        entryPoint.tornTransactions = tornTransactions.current
+        entryPoint.memory = memory.current
         var exchanges: [Exchange] = []
         var notes: [String] = []
         var channel: (any CardChannel)?
@@ -104,15 +107,14 @@ public struct ContactlessTerminal: Sendable {
         var event = EntryPoint.Event.startA(transaction)
         func report(_ final: FinalOutcome) -> Report {
             Report(
-                final: final, onlineRequest: onlineRequest, exchanges: exchanges, notes: notes,
+                final: final, onlineRequest: onlineRequest, candidates: entryPoint.candidates, exchanges: exchanges,
+                notes: notes,
                 furtherUnpredictableNumbers: entryPoint.unpredictableNumbers.drawn)
         }
         while true {
             try Task.checkCancellation()
             let step = entryPoint.next(event)
-            if entryPoint.tornTransactions != tornTransactions.current {
-                tornTransactions.replace(with: entryPoint.tornTransactions)
-            }
+            if entryPoint.memory != memory.current { memory.replace(with: entryPoint.memory) }
             step.userInterfaceRequests.forEach(show)
             notes += step.notes
             do {
@@ -207,4 +209,16 @@ public struct ContactlessTerminal: Sendable {
             return nil
         }
     }
+}
+
+/// The memory of a terminal's kernels, which persists from one transaction to the next.
+public final class TerminalMemory: Sendable {
+    private let memories = Mutex(KernelMemories())
+
+    public init() {}
+
+    /// The present memory.
+    public var current: KernelMemories { memories.withLock { $0 } }
+
+    func replace(with new: KernelMemories) { memories.withLock { $0 = new } }
 }

@@ -62,7 +62,7 @@ public struct EntryPoint: Sendable {
     public static let maximumCandidates = 128
 
     private(set) var configuration: ReaderConfiguration
-    let kernels: [KernelIdentifier: any Kernel.Type]
+    let kernels: Kernels
     private let keys: CAPublicKeys
     private let exceptionFile: any ExceptionFile
     private let preferredApplications: [AID]
@@ -89,12 +89,13 @@ public struct EntryPoint: Sendable {
     private var isRestart = false
     /// The combinations for the transaction, with their pre-processing indicators.
     private var combinations: [(combination: Combination, indicators: PreProcessingIndicators)] = []
-    private var candidates = CandidateList()
+    /// The candidates of the card that was presented last, in the order in which they are tried.
+    public private(set) var candidates = CandidateList()
     /// The combination that was selected last, and the card's response.
     private var selected: (candidate: Candidate, kernel: KernelIdentifier, response: ResponseAPDU)?
     private var onlineResponse: OnlineResponse?
-    /// Transactions that a card may have to recover (Book C-2, 4.4).  They persist from one transaction to the next.
-    public var tornTransactions = TornTransactionLog()
+    /// The memory of the kernels, which persists from one transaction to the next.
+    public var memory = KernelMemories()
     /// The combination for the issuer's data, to be selected again without reading the PPSE.
     private var resumed: Candidate?
     private var activations = 0
@@ -104,8 +105,7 @@ public struct EntryPoint: Sendable {
     /// Creates an Entry Point.
     ///
     /// - Parameters:
-    ///   - configuration: the combinations of AID and kernel, and the terminal's data.
-    ///   - kernels: the reader's kernels.
+    ///   - validated: the combinations of AID and kernel and the terminal's data, with the reader's kernels.
     ///   - keys: the trusted certification authority keys.
     ///   - exceptionFile: the cards to refuse.
     ///   - preferredApplications: the applications that the reader selects before all others of a card, whatever the
@@ -113,19 +113,20 @@ public struct EntryPoint: Sendable {
     ///   - random: the source of the unpredictable numbers, except for the first, which is the transaction's.  A
     ///     predictable generator is for tests.
     public init(
-        configuration: ReaderConfiguration, kernels: [KernelIdentifier: any Kernel.Type] = [:],
+        configuration validated: ReaderConfiguration.Validated,
         keys: CAPublicKeys = CAPublicKeys(), exceptionFile: any ExceptionFile = NoExceptionFile(),
         preferredApplications: [AID] = [],
         random: any RandomNumberGenerator & Sendable = SystemRandomNumberGenerator()
     ) {
-        self.configuration = configuration.advertised
+        let configuration = validated.configuration
+        self.configuration = configuration.advertised(for: validated.kernels)
         // Book B, 3.1.1.7: the terminal's floor limit, if a combination has no other.
         if let limit = configuration.terminal[0x9F1B] {
             for index in configuration.combinations.indices {
                 self.configuration.combinations[index].data.merge([0x9F1B: limit]) { own, _ in own }
             }
         }
-        self.kernels = kernels
+        kernels = validated.kernels
         self.keys = keys
         self.exceptionFile = exceptionFile
         self.preferredApplications = preferredApplications
@@ -275,7 +276,7 @@ extension EntryPoint {
 
     private mutating func selectFinalCombination() -> Step.Action {
         // 3.3.2.6, 3.3.2.7
-        guard let candidate = candidates.first else { return end("no application of the card can be used") }
+        guard let candidate = candidates.next else { return end("no application of the card can be used") }
         return send(select: candidate)
     }
 
@@ -293,7 +294,7 @@ extension EntryPoint {
         var kernel = candidate.combination.kernel
         // 3.3.3.6
         if kernel == 3, DataElement.Scope(aid: candidate.combination.aid) == .visa, !Self.asksForTTQ(response) {
-            guard kernels[1] != nil else {
+            guard kernels.contains(1) else {
                 notes.append("the card wants Kernel 1 (Visa, JCB), which this reader does not have")
                 return selectNext()
             }
@@ -313,7 +314,7 @@ extension EntryPoint {
     private mutating func selectNext() -> Step.Action {
         // 3.3.2.1: the issuer's data is for no other combination.
         guard resumed == nil else { return end("the application cannot be selected again") }
-        candidates.removeFirst()
+        candidates.passOver()
         return selectFinalCombination()
     }
 
@@ -334,7 +335,7 @@ extension EntryPoint {
             let indicators = combinations.first(where: { $0.combination == selected.candidate.combination })?.indicators
         else { return end("no combination is selected") }
         // 3.4.1.1
-        guard let kernel = kernels[selected.kernel] else {
+        guard kernels.contains(selected.kernel) else {
             return process(Outcome(.selectNext, reason: "this reader does not have \(selected.kernel)"))
         }
         let combination = selected.candidate.combination
@@ -351,8 +352,8 @@ extension EntryPoint {
             transaction: transaction, unpredictableNumbers: unpredictableNumbers, terminalData: data,
             offlineDataAuthentication: OfflineDataAuthentication(
                 keys: keys, environment: configuration.environment, aid: combination.aid, date: transaction.time.date),
-            exceptionFile: exceptionFile, onlineResponse: onlineResponse, tornTransactions: tornTransactions)
-        self.kernel = kernel.init(activation)
+            exceptionFile: exceptionFile, onlineResponse: onlineResponse, memory: memory[selected.kernel])
+        kernel = kernels.make(activation)
         return tellKernel(.start, 0)
     }
 
@@ -361,7 +362,7 @@ extension EntryPoint {
         requests += step.userInterfaceRequests
         switch step.action {
         case .outcome(let outcome):
-            if let log = outcome.tornTransactions { tornTransactions = log }
+            if let kept = outcome.memory, let kernel = selected?.kernel { memory[kernel] = kept }
             return process(outcome)
         case .send(let command):
             guard commands < Self.maximumCommands else { return end("the card needs too many commands") }

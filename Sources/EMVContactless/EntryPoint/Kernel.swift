@@ -4,14 +4,46 @@ public import SmartCard
 /// its unpredictable numbers come with its activation, so that a table, a trace or a fuzzer can play card and terminal.
 ///
 /// Entry Point creates a kernel for each activation (EMV Contactless Book B, 3.4), and passes events to it until it
-/// has an outcome.
+/// has an outcome.  ``Kernels`` registers it; <doc:WritingAKernel> shows one.
 public protocol Kernel: Sendable {
-    init(_ activation: KernelActivation)
+    /// The options that a combination can set for this kernel.
+    associatedtype Options: KernelOptions = NoKernelOptions
+
+    /// The tags that the terminal's or the combination's data must contain.
+    static var mandatoryData: [TLVTag] { get }
+    /// The tags of templates, and of objects without a value, that the configuration may set.  The kernel reads or requests the
+    /// value.
+    static var requestableData: Set<TLVTag> { get }
+    /// The tags of private class whose values follow from the reader's abilities where the configuration has none.
+    static var advertisedData: Set<TLVTag> { get }
+
+    /// Checks a combination of the kernel, after its general settings.
+    ///
+    /// - Parameters:
+    ///   - combination: a combination whose kernel this is.
+    ///   - options: the combination's, or the default.
+    ///   - path: the place of the combination, the beginning of the error's path.
+    /// - Throws: ``ConfigurationError`` at the first error.
+    static func validate(_ combination: Combination, _ options: Options, at path: String) throws(ConfigurationError)
 
     /// Handles an event.
     ///
     /// - Returns: the next step.  After an outcome this is not called again.
     mutating func next(_ event: KernelEvent) -> KernelStep
+}
+
+extension Kernel {
+    public static var mandatoryData: [TLVTag] { [] }
+    public static var requestableData: Set<TLVTag> { [] }
+    public static var advertisedData: Set<TLVTag> { [] }
+    public static func validate(
+        _ combination: Combination, _ options: Options, at path: String
+    ) throws(ConfigurationError) {}
+}
+
+/// A kernel that needs nothing but its activation.
+public protocol ActivatableKernel: Kernel {
+    init(_ activation: KernelActivation)
 }
 
 /// An event for a kernel.
@@ -73,15 +105,15 @@ public struct KernelActivation: Sendable {
     public let exceptionFile: any ExceptionFile
     /// The issuer's answer, if the kernel is activated again after an online request.
     public let onlineResponse: OnlineResponse?
-    /// Transactions that a card may have to recover.
-    public let tornTransactions: TornTransactionLog
+    /// The memory that the kernel handed out last, with ``Outcome/memory``; nil if it has none.
+    public let memory: (any KernelMemory)?
 
     public init(
         combination: Combination, kernel: KernelIdentifier? = nil, start: Outcome.Start = .a, isRestart: Bool = false,
         indicators: PreProcessingIndicators, name: [UInt8], selectResponse: ResponseAPDU, transaction: Transaction,
         unpredictableNumbers: UnpredictableNumbers = UnpredictableNumbers(), terminalData: [TLVTag: [UInt8]],
         offlineDataAuthentication: OfflineDataAuthentication, exceptionFile: any ExceptionFile = NoExceptionFile(),
-        onlineResponse: OnlineResponse? = nil, tornTransactions: TornTransactionLog = TornTransactionLog()
+        onlineResponse: OnlineResponse? = nil, memory: (any KernelMemory)? = nil
     ) {
         self.combination = combination
         self.kernel = kernel ?? combination.kernel
@@ -96,7 +128,14 @@ public struct KernelActivation: Sendable {
         self.offlineDataAuthentication = offlineDataAuthentication
         self.exceptionFile = exceptionFile
         self.onlineResponse = onlineResponse
-        self.tornTransactions = tornTransactions
+        self.memory = memory
+    }
+}
+
+extension KernelActivation {
+    /// Returns the combination's options, or the default if it sets none for this kernel.
+    public func options<Options: KernelOptions>(_ type: Options.Type = Options.self) -> Options {
+        combination.options as? Options ?? Options()
     }
 }
 

@@ -87,8 +87,12 @@ public struct Outcome: Hashable, Sendable {
     public var fieldOff: Int?
     /// The time for which the card may stay in the field while the issuer decides, in milliseconds; 0: none.
     public var removalTimeout: Int
-    /// The transactions that a card may now have to recover; nil: unchanged.
-    public var tornTransactions: TornTransactionLog?
+    /// The memory that the kernel keeps for its next activation; nil: unchanged.
+    public var memory: (any KernelMemory)? {
+        get { erasedMemory.value as? any KernelMemory }
+        set { erasedMemory = Erased(newValue) }
+    }
+    private var erasedMemory = Erased(nil)
     /// The reason, for a log or a test bench: a sentence without card data.
     public var reason: String
 

@@ -197,7 +197,7 @@ private struct Advertiser {
 extension ReaderConfiguration {
     /// The configuration with advertised defaults for values that it lacks; the TTQ combine both.  Byte 1 of 9F40
     /// contains the combination's transaction types; byte 3 of 9F33 is DF811F (Book C-2, 7.5).
-    var advertised: ReaderConfiguration {
+    func advertised(for kernels: Kernels = .all) -> ReaderConfiguration {
         var configuration = self
         let common = Advertiser(abilities, type: terminal[0x9F35]).values
         for (index, combination) in combinations.enumerated() {
@@ -210,7 +210,8 @@ extension ReaderConfiguration {
             if let input = set(0xDF8117)?.first { values[0x9F33]?[0] = input }
             values[0x9F33]?[2] = set(0xDF811F)?.first ?? 0
             values[0x9F40]?[0] = combination.transactionTypes.reduce(0) { $0 | $1.capability }
-            for (tag, value) in values where set(tag) == nil && (tag.length == 2 || combination.kernel == 2) {
+            let advertised = kernels[combination.kernel]?.advertisedData ?? []
+            for (tag, value) in values where set(tag) == nil && (tag.length == 2 || advertised.contains(tag)) {
                 configuration.combinations[index].data[tag] = value
             }
         }

@@ -3,8 +3,8 @@ public import SmartCard
 /// The configuration of a reader (EMV Contactless Book A, 5.3 to 5.5): the terminal's data and, for each application,
 /// kernel and type of transaction, limits and options.
 ///
-/// Write a configuration in code, or decode it from JSON with any decoder.  Decoding validates it; call ``validate()``
-/// for one that you wrote or changed.
+/// Write a configuration in code, or decode it from JSON with any decoder.  Whoever takes one
+/// validates it, or takes a ``Validated`` one, with the reader's kernels.
 ///
 ///     {
 ///       "environment": "test",
@@ -14,15 +14,16 @@ public import SmartCard
 ///         { "aid": "A0000000031010", "kernel": "03", "transactionTypes": ["purchase", "refund"],
 ///           "transactionLimit": 100000, "cvmRequiredLimit": 5000, "floorLimit": 0,
 ///           "terminalTransactionQualifiers": "30004000",
-///           "kernel3": { "checksUsageAtATM": true,
+///           "options": { "checksUsageAtATM": true,
 ///             "dynamicReaderLimits": [ { "applicationProgramIdentifier": "3102682620", "floorLimit": 1000 } ] } }
 ///       ]
 ///     }
 ///
 /// Tags, AIDs, kernel identifiers (as in tag 9F2A) and values are hexadecimal digits.  Amounts are numbers in the
-/// currency's minor unit.  An omitted setting is absent, which differs from zero or false.  `kernel3` has the properties
-/// of ``Kernel3/Options`` and ``Kernel3/DynamicReaderLimits``, with their initializers' defaults.  An unknown key is an
-/// error.
+/// currency's minor unit.  An omitted setting is absent, which differs from zero or false.  `options` belong to the
+/// combination's kernel: those of Kernel 3 are the properties of ``Kernel3/Options`` and ``Kernel3/DynamicReaderLimits``, with
+/// their initializers' defaults.  An unknown key is an error.  To decode options of other kernels, set the decoder's
+/// `userInfo[.kernels]`.
 ///
 /// `abilities` (``Ability``) lists what the reader has.  With the Terminal Type, 9F35, they imply bits 5 to 2 of byte 1 of the TTQ,
 /// the Terminal Capabilities, 9F33, the Additional Terminal Capabilities, 9F40, and for Kernel 2 DF8117 to DF8119, DF811E and
@@ -46,15 +47,24 @@ public struct ReaderConfiguration: Hashable, Sendable {
     /// The combinations, in any order: the card's priorities decide.
     public var combinations: [Combination]
 
+    /// Creates a configuration and validates it.
+    ///
+    /// - Parameters:
+    ///   - environment: the environment of the trusted certification authority keys.
+    ///   - abilities: the equipment of the reader.
+    ///   - terminal: the terminal's data objects, by tag.
+    ///   - combinations: the combinations, in any order.
+    ///   - kernels: the kernels of the reader.
+    /// - Throws: the errors of ``validated(for:)``.
     public init(
         environment: CAPublicKey.Environment, abilities: Set<Ability> = [], terminal: [TLVTag: [UInt8]],
-        combinations: [Combination]
+        combinations: [Combination], kernels: Kernels = .all
     ) throws(ConfigurationError) {
         self.environment = environment
         self.abilities = abilities
         self.terminal = terminal
         self.combinations = combinations
-        try validate()
+        try validate(for: kernels)
     }
 }
 
@@ -82,15 +92,19 @@ public struct Combination: Hashable, Sendable {
     public var extendedSelection: Bool?
     /// The terminal's data for this combination, which has precedence over ``ReaderConfiguration/terminal``.
     public var data: [TLVTag: [UInt8]]
-    /// The options of Kernel 3, ignored by other kernels.
-    public var kernel3: Kernel3.Options
+    /// The options of the kernel, of its type ``Kernel/Options``; nil for its default.
+    public var options: (any KernelOptions)? {
+        get { erasedOptions.value as? any KernelOptions }
+        set { erasedOptions = Erased(newValue) }
+    }
+    private var erasedOptions: Erased
 
     public init(
         aid: AID, kernel: KernelIdentifier, transactionTypes: Set<Transaction.Kind> = Set(Transaction.Kind.allCases),
         transactionLimit: UInt64? = nil, floorLimit: UInt64? = nil, cvmRequiredLimit: UInt64? = nil,
         terminalTransactionQualifiers: TerminalTransactionQualifiers? = nil, statusCheck: Bool? = nil,
         zeroAmountAllowed: Bool? = nil, extendedSelection: Bool? = nil, data: [TLVTag: [UInt8]] = [:],
-        kernel3: Kernel3.Options = Kernel3.Options()
+        options: (any KernelOptions)? = nil
     ) {
         self.aid = aid
         self.kernel = kernel
@@ -103,7 +117,7 @@ public struct Combination: Hashable, Sendable {
         self.zeroAmountAllowed = zeroAmountAllowed
         self.extendedSelection = extendedSelection
         self.data = data
-        self.kernel3 = kernel3
+        erasedOptions = Erased(options)
     }
 
     /// Tag 9F1B, binary.
@@ -116,15 +130,20 @@ public struct ConfigurationError: Error, Hashable, Sendable, CustomStringConvert
     public let path: String
     public let reason: String
 
+    public init(path: String, reason: String) {
+        self.path = path
+        self.reason = reason
+    }
+
     public var description: String { "configuration: \(path): \(reason)" }
 }
 
 extension ReaderConfiguration {
-    /// Checks the configuration.
-    ///
-    /// - Throws: ``ConfigurationError`` at the first error.
-    public func validate() throws(ConfigurationError) {
-        try Self.validate(terminal, "terminal")
+    func validate(for kernels: Kernels) throws(ConfigurationError) {
+        let requestable = kernels.identifiers.reduce(into: Set<TLVTag>()) {
+            $0.formUnion(kernels[$1]?.requestableData ?? [])
+        }
+        try Self.validate(terminal, "terminal", requestable)
         guard !combinations.isEmpty else { throw ConfigurationError(path: "combinations", reason: "there is none") }
         struct Key: Hashable {
             let aid: AID
@@ -134,8 +153,12 @@ extension ReaderConfiguration {
         var seen: Set<Key> = []
         for (index, combination) in combinations.enumerated() {
             let path = "combinations[\(index)]"
-            try combination.validate(path)
-            for tag in combination.mandatoryData where terminal[tag] == nil && combination.data[tag] == nil {
+            let kernel = kernels[combination.kernel]
+            try combination.validate(path, kernel)
+            try Self.validate(combination.data, "\(path).data", requestable)
+            // Those that the abilities advertise need not be set.
+            for tag in kernel?.mandatoryData ?? []
+            where terminal[tag] == nil && combination.data[tag] == nil && ![0x9F33, 0x9F40].contains(tag) {
                 let element = DataElement[tag].map { "\($0)" } ?? "\(tag)"
                 throw ConfigurationError(
                     path: path, reason: "\(combination.kernel) needs \(element), in terminal or in data")
@@ -156,19 +179,20 @@ extension ReaderConfiguration {
         ]
         var reasons = Dictionary(uniqueKeysWithValues: ofTransaction.map { ($0, "comes with each transaction") })
         reasons[0x9F06] = "is the AID of the combination"
-        reasons[0x9F39] = "is set by the kernel, to contactless chip"
         return reasons
     }()
 
-    fileprivate static func validate(_ data: [TLVTag: [UInt8]], _ path: String) throws(ConfigurationError) {
+    /// - Parameter requestable: the templates, and the objects that may be set without a value.
+    private static func validate(
+        _ data: [TLVTag: [UInt8]], _ path: String, _ requestable: Set<TLVTag>
+    ) throws(ConfigurationError) {
         for (tag, value) in data.sorted(by: { $0.key < $1.key }) {
             let path = "\(path).\(tag)"
             if let origin = reserved[tag] {
                 throw ConfigurationError(path: path, reason: "\(origin), and cannot be set")
             }
-            // Present without a value, Kernel 2 requests or reads it.
-            if value.isEmpty, Kernel2.requestable.contains(tag) { continue }
-            guard !tag.isConstructed || Kernel2.requestable.contains(tag) else {
+            if value.isEmpty, requestable.contains(tag) { continue }
+            guard !tag.isConstructed || requestable.contains(tag) else {
                 throw ConfigurationError(path: path, reason: "is a template")
             }
             let meanings = DataElement.meanings(of: tag)
@@ -192,46 +216,31 @@ extension ReaderConfiguration {
 }
 
 extension Combination {
-    /// The mandatory data that must be set for the kernel: 9F33 and 9F40 follow from the abilities.  Both kernels compare 9F1A
-    /// with the issuer's country (Book C-3, 5.5.1; Book C-2, 7.7); Kernel 2 uses 9F35 (7.7 and 7.8).
-    fileprivate var mandatoryData: [TLVTag] {
-        switch kernel {
-        case 2: Kernel2.mandatoryData.filter { ![0x9F33, 0x9F40].contains($0) }
-        case 3: [0x9F1A]
-        default: []
-        }
-    }
-
-    fileprivate func validate(_ path: String) throws(ConfigurationError) {
+    fileprivate func validate(_ path: String, _ type: (any Kernel.Type)?) throws(ConfigurationError) {
         guard kernel != .any else { throw ConfigurationError(path: "\(path).kernel", reason: "no kernel") }
         guard !transactionTypes.isEmpty else {
             throw ConfigurationError(path: "\(path).transactionTypes", reason: "there is none")
         }
         try validateLimits(path)
-        for (index, limits) in kernel3.dynamicReaderLimits.enumerated() {
-            let path = "\(path).kernel3.dynamicReaderLimits[\(index)]"
-            try with(limits).validateLimits(path)
-            let identifier = limits.applicationProgramIdentifier
-            guard
-                !kernel3.dynamicReaderLimits[..<index].contains(where: { $0.applicationProgramIdentifier == identifier }
-                )
-            else { throw ConfigurationError(path: path, reason: "the identifier stands there before") }
-        }
-        if kernel == 3 {
-            guard let qualifiers = terminalTransactionQualifiers else {
-                throw ConfigurationError(
-                    path: "\(path).terminalTransactionQualifiers", reason: "Kernel 3 needs them (Book C-3, 2.4.1)")
+        guard let type else {
+            guard options == nil else {
+                throw ConfigurationError(path: "\(path).options", reason: "this reader does not have \(kernel)")
             }
-            guard qualifiers.contains(.emvMode), !qualifiers.contains(.magStripeMode) else {
-                throw ConfigurationError(
-                    path: "\(path).terminalTransactionQualifiers",
-                    reason: "Kernel 3 has EMV mode, and no mag-stripe mode")
-            }
+            return
         }
-        try ReaderConfiguration.validate(data, "\(path).data")
+        func check<K: Kernel>(_ type: K.Type) throws(ConfigurationError) {
+            guard options == nil || options is K.Options else {
+                throw ConfigurationError(path: "\(path).options", reason: "are those of another kernel than \(kernel)")
+            }
+            try K.validate(self, options as? K.Options ?? K.Options(), at: path)
+        }
+        try check(type)
     }
 
-    private func validateLimits(_ path: String) throws(ConfigurationError) {
+    /// Checks the number of digits of the limits.
+    ///
+    /// - Parameter path: the place of the combination, the beginning of the error's path.
+    func validateLimits(_ path: String) throws(ConfigurationError) {
         let limits = [
             ("transactionLimit", transactionLimit), ("floorLimit", floorLimit), ("cvmRequiredLimit", cvmRequiredLimit),
         ]

@@ -1,7 +1,7 @@
 import SmartCard
 
 extension ReaderConfiguration: Codable {
-    /// Decodes and validates a configuration.
+    /// Decodes and validates a configuration, for the kernels of the decoder's `userInfo[.kernels]`, or ``Kernels/all``.
     ///
     /// - Throws: `DecodingError` with the path for malformed input; ``ConfigurationError`` for an invalid
     ///   configuration.
@@ -11,7 +11,7 @@ extension ReaderConfiguration: Codable {
             environment: container.decode(CAPublicKey.Environment.self, forKey: "environment"),
             abilities: container.decodeIfPresent(Set<Ability>.self, forKey: "abilities") ?? [],
             terminal: container.decodeDataObjects("terminal"),
-            combinations: container.decode([Combination].self, forKey: "combinations"))
+            combinations: container.decode([Combination].self, forKey: "combinations"), kernels: decoder.kernels)
     }
 
     public func encode(to encoder: any Encoder) throws {
@@ -50,6 +50,13 @@ extension Combination: Codable {
                 types.insert(type)
             }
         }
+        var options: (any KernelOptions)?
+        if container.contains("options") {
+            guard let type = decoder.kernels[kernel] else {
+                throw invalid("options", "this reader does not have \(kernel)")
+            }
+            options = try container.decodeOptions(of: type)
+        }
         try self.init(
             aid: aid, kernel: kernel, transactionTypes: types,
             transactionLimit: container.decodeIfPresent(UInt64.self, forKey: "transactionLimit"),
@@ -59,8 +66,7 @@ extension Combination: Codable {
             statusCheck: container.decodeIfPresent(Bool.self, forKey: "statusCheck"),
             zeroAmountAllowed: container.decodeIfPresent(Bool.self, forKey: "zeroAmountAllowed"),
             extendedSelection: container.decodeIfPresent(Bool.self, forKey: "extendedSelection"),
-            data: container.decodeDataObjects("data"),
-            kernel3: container.decodeIfPresent(Kernel3.Options.self, forKey: "kernel3") ?? Kernel3.Options())
+            data: container.decodeDataObjects("data"), options: options)
     }
 
     public func encode(to encoder: any Encoder) throws {
@@ -77,67 +83,7 @@ extension Combination: Codable {
         try container.encodeIfPresent(zeroAmountAllowed, forKey: "zeroAmountAllowed")
         try container.encodeIfPresent(extendedSelection, forKey: "extendedSelection")
         if !data.isEmpty { try container.encode(DataObjects(data), forKey: "data") }
-        if kernel3 != Kernel3.Options() { try container.encode(kernel3, forKey: "kernel3") }
-    }
-}
-
-extension Kernel3.Options: Codable {
-    private static let flags: [(key: Key, path: any WritableKeyPath<Self, Bool> & Sendable)] = [
-        ("displaysAvailableOfflineSpendingAmount", \.displaysAvailableOfflineSpendingAmount),
-        ("checksExceptionFile", \.checksExceptionFile), ("checksUsageForCash", \.checksUsageForCash),
-        ("checksUsageForCashback", \.checksUsageForCashback), ("checksUsageAtATM", \.checksUsageAtATM),
-    ]
-
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(
-            keyedBy: Key.self, allowing: Set(Self.flags.map(\.key.stringValue) + ["dynamicReaderLimits"]))
-        self.init()
-        dynamicReaderLimits =
-            try container.decodeIfPresent([Kernel3.DynamicReaderLimits].self, forKey: "dynamicReaderLimits") ?? []
-        for (key, path) in Self.flags {
-            if let flag = try container.decodeIfPresent(Bool.self, forKey: key) { self[keyPath: path] = flag }
-        }
-    }
-
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
-        try container.encode(dynamicReaderLimits, forKey: "dynamicReaderLimits")
-        for (key, path) in Self.flags { try container.encode(self[keyPath: path], forKey: key) }
-    }
-}
-
-extension Kernel3.DynamicReaderLimits: Codable {
-    private static let limits: [(key: Key, path: any WritableKeyPath<Self, UInt64?> & Sendable)] = [
-        ("transactionLimit", \.transactionLimit), ("floorLimit", \.floorLimit),
-        ("cvmRequiredLimit", \.cvmRequiredLimit),
-    ]
-    private static let flags: [(key: Key, path: any WritableKeyPath<Self, Bool?> & Sendable)] = [
-        ("statusCheck", \.statusCheck), ("zeroAmountAllowed", \.zeroAmountAllowed),
-    ]
-
-    public init(from decoder: any Decoder) throws {
-        let container = try decoder.container(
-            keyedBy: Key.self,
-            allowing: Set(
-                Self.limits.map(\.key.stringValue) + Self.flags.map(\.key.stringValue)
-                    + ["applicationProgramIdentifier"]))
-        let identifier = try container.decodeBytes("applicationProgramIdentifier")
-        guard let limits = Self(applicationProgramIdentifier: identifier) else {
-            throw DecodingError.dataCorruptedError(
-                forKey: "applicationProgramIdentifier", in: container, debugDescription: "it has 1 to 16 bytes")
-        }
-        self = limits
-        for (key, path) in Self.limits {
-            self[keyPath: path] = try container.decodeIfPresent(UInt64.self, forKey: key)
-        }
-        for (key, path) in Self.flags { self[keyPath: path] = try container.decodeIfPresent(Bool.self, forKey: key) }
-    }
-
-    public func encode(to encoder: any Encoder) throws {
-        var container = encoder.container(keyedBy: Key.self)
-        try container.encode(applicationProgramIdentifier.hex, forKey: "applicationProgramIdentifier")
-        for (key, path) in Self.limits { try container.encodeIfPresent(self[keyPath: path], forKey: key) }
-        for (key, path) in Self.flags { try container.encodeIfPresent(self[keyPath: path], forKey: key) }
+        if let options { try container.encode(options, forKey: "options") }
     }
 }
 
@@ -162,7 +108,7 @@ extension KernelIdentifier {
 }
 
 /// Any key, so that unknown keys are detected.
-private struct Key: CodingKey, ExpressibleByStringLiteral {
+struct Key: CodingKey, ExpressibleByStringLiteral {
     let stringValue: String
     var intValue: Int? { nil }
 
@@ -173,7 +119,7 @@ private struct Key: CodingKey, ExpressibleByStringLiteral {
     static let configuration: Set<String> = ["environment", "abilities", "terminal", "combinations"]
     static let combination: Set<String> = [
         "aid", "kernel", "transactionTypes", "transactionLimit", "floorLimit", "cvmRequiredLimit",
-        "terminalTransactionQualifiers", "statusCheck", "zeroAmountAllowed", "extendedSelection", "data", "kernel3",
+        "terminalTransactionQualifiers", "statusCheck", "zeroAmountAllowed", "extendedSelection", "data", "options",
     ]
 }
 
@@ -209,21 +155,32 @@ private struct DataObjects: Codable {
 }
 
 extension Decoder {
-    fileprivate func container(
+    func container(
         keyedBy: Key.Type, allowing known: Set<String>
     ) throws -> KeyedDecodingContainer<Key> {
         let container = try container(keyedBy: Key.self)
-        if let stranger = container.allKeys.map(\.stringValue).sorted().first(where: { !known.contains($0) }) {
-            throw DecodingError.dataCorruptedError(
-                forKey: Key(stringValue: stranger), in: container,
-                debugDescription: "“\(stranger)” is none of \(known.sorted().joined(separator: ", "))")
-        }
+        try container.allow(known)
         return container
     }
+
+    fileprivate var kernels: Kernels { userInfo[.kernels] as? Kernels ?? .all }
 }
 
 extension KeyedDecodingContainer<Key> {
-    fileprivate func decodeBytes(_ key: Key) throws -> [UInt8] {
+    /// - Throws: `DecodingError` for a key that is not known.
+    fileprivate func allow(_ known: Set<String>) throws {
+        guard let stranger = allKeys.map(\.stringValue).sorted().first(where: { !known.contains($0) }) else { return }
+        let reason = known.isEmpty ? "there is no such key here" : "none of \(known.sorted().joined(separator: ", "))"
+        throw DecodingError.dataCorruptedError(
+            forKey: Key(stringValue: stranger), in: self, debugDescription: "“\(stranger)”: \(reason)")
+    }
+
+    fileprivate func decodeOptions<Owner: Kernel>(of kernel: Owner.Type) throws -> any KernelOptions {
+        try nestedContainer(keyedBy: Key.self, forKey: "options").allow(Owner.Options.keys)
+        return try decode(Owner.Options.self, forKey: "options")
+    }
+
+    func decodeBytes(_ key: Key) throws -> [UInt8] {
         do {
             return try [UInt8](hex: decode(String.self, forKey: key))
         } catch let error as HexError {

@@ -12,7 +12,7 @@ extension EntryPoint {
                 .purchase, amount: 2, currency: currency, time: time, unpredictableNumber: [0, 0, 0, 0],
                 sequenceCounter: 1)
         else { return }
-        for kernel in kernels.keys {
+        for kernel in kernels.identifiers {
             guard let aid = configuration.combinations.first(where: { $0.kernel == kernel })?.aid else { continue }
             var rehearsal = self
             var event = Event.startA(transaction)

@@ -44,8 +44,8 @@ package actor PaymentTerminal {
     var isCardLeft = false
     /// The task that waits for the card's removal.
     var removal: Task<Void, Never>?
-    /// Torn transactions that cards may recover in a later read.
-    let tornTransactions = TornTransactions()
+    /// The memory of the kernels, such as torn transactions that cards may recover in a later read.
+    let memory = TerminalMemory()
     /// The last Transaction Sequence Counter, tag 9F41.  It starts from the time, so that it continues after a restart
     /// of the program.
     var sequenceCounter: UInt32
@@ -89,7 +89,8 @@ package actor PaymentTerminal {
 
     /// The applications for which the terminal has a kernel.
     package nonisolated var applications: [AID] {
-        configuration.terminal.combinations.filter { Kernels.all[$0.kernel] != nil }.map(\.aid)
+        let terminal = configuration.terminal
+        return terminal.combinations.filter { terminal.kernels.contains($0.kernel) }.map(\.aid)
     }
 
     func readerIdentifier() async throws -> String {

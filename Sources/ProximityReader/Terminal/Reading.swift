@@ -192,9 +192,9 @@ extension PaymentTerminal {
     ) async throws -> PaymentCardReadResult {
         // Start A comes before the wait for a card (EMV Contactless Book B, 3.1).
         let entryPoint = EntryPoint(
-            configuration: configuration.terminal, kernels: Kernels.all,
-            keys: configuration.certificationAuthorityKeys, preferredApplications: try request.card.preferredAIDs())
-        let report = try await ContactlessTerminal(entryPoint, tornTransactions: tornTransactions).perform(
+            configuration: configuration.terminal, keys: configuration.certificationAuthorityKeys,
+            preferredApplications: try request.card.preferredAIDs())
+        let report = try await ContactlessTerminal(entryPoint, memory: memory).perform(
             transaction, in: field, layers: { reader.stack.over($0) },
             show: { [messages] in messages.send($0) })
         let card = CardRead(

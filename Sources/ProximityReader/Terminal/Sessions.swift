@@ -40,8 +40,7 @@ extension PaymentTerminal {
             try await openReader()
             // Loads tables now, and not while the first customer holds the card.
             EntryPoint(
-                configuration: configuration.terminal, kernels: Kernels.all,
-                keys: configuration.certificationAuthorityKeys
+                configuration: configuration.terminal, keys: configuration.certificationAuthorityKeys
             ).rehearse()
             events.send(.updateProgress(90))
             if preparation == nil { await notePreparation(token) }

@@ -1,11 +1,13 @@
 import CardEncryption
-import EMVContactless
+public import EMVContactless
 
 extension ProximityReaderSystem {
     /// A valid configuration: only ``Configuration/validated()`` creates one.
     @dynamicMemberLookup
     public struct ValidatedConfiguration: Sendable {
         private var configuration: Configuration
+        /// The terminal's configuration, with its kernels.
+        public let terminal: ReaderConfiguration.Validated
         /// The verifier for ``Configuration/tokenKeys``.
         let tokenVerifier: TokenVerifier
 
@@ -25,7 +27,7 @@ extension ProximityReaderSystem {
         ///
         /// - Throws: the errors of ``Configuration/validated()``.
         fileprivate init(_ configuration: Configuration) throws {
-            try configuration.terminal.validate()
+            terminal = try configuration.terminal.validated()
             let isTest = configuration.terminal.environment == .test
             do {
                 tokenVerifier = try TokenVerifier(keySet: configuration.tokenKeys)

@@ -10,7 +10,7 @@ import Synchronization
 struct FirstTap {
     static func main() async throws {
         let terminal = ContactlessTerminal(
-            EntryPoint(configuration: .test, kernels: Kernels.all, keys: .published))
+            EntryPoint(configuration: .test, keys: .published))
         let inspector = CardInspector(unpredictableNumber: [1, 2, 3, 4], date: [0x26, 0x11, 0x21])
         let isInspection = CommandLine.arguments.contains("inspect")
         if !CommandLine.arguments.contains("cold") {

@@ -10,7 +10,7 @@ import SmartCard
 ///
 /// For each step of Book C-2 that a comment cites, such as S456.14, the rules table of the tests records whether it
 /// could be checked against other implementations; the text of the book was not available.
-public struct Kernel2: Kernel {
+public struct Kernel2: ActivatableKernel {
     /// A state, with its number in Book C-2, 6.  The other states of the book's diagram, S3R1, S456, S78 and S910, are
     /// shared parts of several states; S4' waits for the response to a command that is not sent here.
     package enum State: String, Sendable, CaseIterable {
@@ -92,7 +92,7 @@ public struct Kernel2: Kernel {
 
     public init(_ activation: KernelActivation) {
         self.activation = activation
-        tornTransactions = activation.tornTransactions
+        tornTransactions = activation.memory as? TornTransactionLog ?? TornTransactionLog()
         data = Kernel2Data(activation)
     }
 
@@ -109,7 +109,7 @@ public struct Kernel2: Kernel {
         if case .outcome(var outcome) = step.action {
             outcome.userInterfaceRequest?.languagePreference = languages
             outcome.userInterfaceRequestOnRestart?.languagePreference = languages
-            outcome.tornTransactions = tornTransactions
+            outcome.memory = tornTransactions
             if outcome.kind.isDecision { outcome.receiptFacts = receiptFacts(outcome) }
             step.action = .outcome(outcome)
             state = .ended

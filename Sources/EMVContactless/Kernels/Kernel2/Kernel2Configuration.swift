@@ -1,4 +1,4 @@
-import SmartCard
+public import SmartCard
 
 /// The configuration of Kernel 2: data objects, set in the combination's data or the terminal's, with defaults from
 /// Book C-2, table 4.3.
@@ -53,11 +53,14 @@ extension Kernel2 {
     }()
 
     /// The terminal's mandatory data: without it no transaction begins.
-    static let mandatoryData: [TLVTag] = [0x9F1A, 0x9F33, 0x9F35, 0x9F40]
+    public static let mandatoryData: [TLVTag] = [0x9F1A, 0x9F33, 0x9F35, 0x9F40]
 
     /// The objects that may be set without a value.  The kernel then reads or requests the value (Book C-2, 4.1.3: a
     /// data object that is present and empty).
-    static let requestable: Set<TLVTag> = [0xDF8104, 0xDF8105, 0xDF8110, 0xDF8112, 0xFF8102, 0xFF8103]
+    public static let requestableData: Set<TLVTag> = [0xDF8104, 0xDF8105, 0xDF8110, 0xDF8112, 0xFF8102, 0xFF8103]
+
+    /// The CVM capabilities, and those for input (Book C-2, A.1).
+    public static let advertisedData: Set<TLVTag> = [0xDF8117, 0xDF8118, 0xDF8119, 0xDF811E, 0xDF812C]
 
     /// Kernel Configuration, DF811B.
     struct Configuration: OptionSet {

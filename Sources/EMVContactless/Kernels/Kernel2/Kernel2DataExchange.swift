@@ -74,7 +74,7 @@ extension Kernel2 {
         let fixed: Set<TLVTag> = [
             0x9F02, 0x9F03, 0x5F2A, 0x5F36, 0x9A, 0x9F06, 0x9F21, 0x9C, 0x9F37, 0x95, 0x9B, 0x9F34,
         ]
-        if requestable.contains(object.tag) { return true }
+        if requestableData.contains(object.tag) { return true }
         guard !fixed.contains(object.tag), !mandatoryData.contains(object.tag), defaults[object.tag] == nil,
             let element = DataElement[object.tag, .mastercard], element.source == .terminal
         else { return false }

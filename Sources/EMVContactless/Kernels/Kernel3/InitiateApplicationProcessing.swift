@@ -53,8 +53,8 @@ extension Kernel3 {
         case 0x9C where activation.transaction.kind == .purchaseWithCashback: [Transaction.Kind.purchase.rawValue]
         // Book C-3, Annex A: no bit of it is used.
         case 0x95: [UInt8](repeating: 0, count: 5)
-        // Book C-3, Annex A: contactless chip (ISO 8583, POS entry mode).
-        case 0x9F39: [0x07]
+        // Book C-3, Annex A: contactless chip (ISO 8583, POS entry mode), unless the configuration says otherwise.
+        case 0x9F39: activation.terminalData[tag] ?? [0x07]
         default: activation.terminalData[tag]
         }
     }

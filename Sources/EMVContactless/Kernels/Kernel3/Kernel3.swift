@@ -7,9 +7,9 @@ import SmartCard
 ///
 /// For each requirement of Book C-3 that a comment cites, the rules table of the tests records whether it could be
 /// checked against the text of the book.
-public struct Kernel3: Kernel {
+public struct Kernel3: ActivatableKernel {
     let activation: KernelActivation
-    var options: Options { activation.combination.kernel3 }
+    var options: Options { activation.options() }
     /// The qualifiers as sent to the card.
     var terminalTransactionQualifiers: TerminalTransactionQualifiers = []
     /// The ISO 639-1 codes from the FCI.

@@ -1,3 +1,5 @@
+public import SmartCard
+
 extension Kernel3 {
     /// The options that Book C-3 leaves to the implementation, the acquirer and the merchant.
     public struct Options: Hashable, Sendable {
@@ -81,5 +83,32 @@ extension Combination {
         combination.statusCheck = limits.statusCheck
         combination.zeroAmountAllowed = limits.zeroAmountAllowed
         return combination
+    }
+}
+
+extension Kernel3 {
+    /// The Terminal Country Code, which is compared with the issuer's country (Book C-3, 5.5.1).
+    public static let mandatoryData: [TLVTag] = [0x9F1A]
+
+    public static func validate(
+        _ combination: Combination, _ options: Options, at path: String
+    ) throws(ConfigurationError) {
+        for (index, limits) in options.dynamicReaderLimits.enumerated() {
+            let path = "\(path).options.dynamicReaderLimits[\(index)]"
+            try combination.with(limits).validateLimits(path)
+            let identifier = limits.applicationProgramIdentifier
+            guard
+                !options.dynamicReaderLimits[..<index].contains(where: { $0.applicationProgramIdentifier == identifier }
+                )
+            else { throw ConfigurationError(path: path, reason: "the identifier stands there before") }
+        }
+        guard let qualifiers = combination.terminalTransactionQualifiers else {
+            throw ConfigurationError(
+                path: "\(path).terminalTransactionQualifiers", reason: "Kernel 3 needs them (Book C-3, 2.4.1)")
+        }
+        guard qualifiers.contains(.emvMode), !qualifiers.contains(.magStripeMode) else {
+            throw ConfigurationError(
+                path: "\(path).terminalTransactionQualifiers", reason: "Kernel 3 has EMV mode, and no mag-stripe mode")
+        }
     }
 }

@@ -1,11 +1,10 @@
 import SmartCard
-import Synchronization
 
 /// The torn transaction log: transactions whose card left while it generated its cryptogram, and which the card may
 /// recover when it returns (EMV Contactless Book C-2, 4.4 and 3.8).
 ///
 /// It contains clear account data: it stays in memory, and prints as a number.
-public struct TornTransactionLog: Hashable, Sendable {
+public struct TornTransactionLog: KernelMemory {
     /// The data that Kernel 2 needs again for a transaction: FF8101.
     struct Record: Hashable, Sendable {
         let data: DataRecord
@@ -54,18 +53,6 @@ extension TornTransactionLog: CustomStringConvertible, CustomDebugStringConverti
     public var description: String { "\(count) torn transaction\(count == 1 ? "" : "s")" }
     public var debugDescription: String { description }
     public var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
-}
-
-/// The torn transaction log of a terminal, which persists from one transaction to the next.
-public final class TornTransactions: Sendable {
-    private let log = Mutex(TornTransactionLog())
-
-    public init() {}
-
-    /// The present log.
-    public var current: TornTransactionLog { log.withLock { $0 } }
-
-    func replace(with new: TornTransactionLog) { log.withLock { $0 = new } }
 }
 
 extension TerminalTime {
