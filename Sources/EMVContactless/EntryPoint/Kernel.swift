@@ -4,7 +4,7 @@ public import SmartCard
 /// its unpredictable numbers come with its activation, so that a table, a trace or a fuzzer can play card and terminal.
 ///
 /// Entry Point creates a kernel for each activation (EMV Contactless Book B, 3.4), and passes events to it until it
-/// has an outcome.  ``Kernels`` registers it; <doc:WritingAKernel> shows one.
+/// has an outcome.  ``Kernels`` registers it.
 public protocol Kernel: Sendable {
     /// The options that a combination can set for this kernel.
     associatedtype Options: KernelOptions = NoKernelOptions
