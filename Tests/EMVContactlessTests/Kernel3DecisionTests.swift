@@ -243,6 +243,8 @@ import Testing
             ("36 00 C0 00", nil, true, .signature), ("34 00 C0 00", nil, true, .onlinePIN),
             ("32 00 C0 00", nil, true, .signature), ("30 00 C0 00", nil, true, nil),
             ("36 00 C0 00", nil, false, Outcome.CVM.none), ("30 00 C0 00", nil, false, Outcome.CVM.none),
+            // and a reader that does not rely on devices, byte 3 bit 7
+            ("34 00 80 00", nil, true, .onlinePIN), ("30 00 80 00", nil, true, nil),
             // 5.7.1.2: online PIN before all others, if the reader has it
             ("36 00 C0 00", "C0 80", false, .onlinePIN), ("36 00 C0 00", "80 00", true, .onlinePIN),
             ("32 00 C0 00", "C0 00", true, .signature), ("32 00 C0 00", "C0 80", true, .deviceCVM),

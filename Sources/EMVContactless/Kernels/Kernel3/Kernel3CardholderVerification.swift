@@ -11,7 +11,8 @@ extension Kernel3 {
 
         guard let qualifiers = decision.qualifiers else {
             guard reader.contains(.cvmRequired) else { return .none }
-            // Book C-3, 5.7.1.1: the card does not choose.
+            // Book C-3, 5.7.1.1: the card does not choose.  A reader that does not rely on devices (TTQ byte 3 bit 7)
+            // verifies in the same way: a CVM is required of it, too.
             if reader.contains(.signature) { return .signature }
             if reader.contains(.onlinePIN) { return onlinePIN(&disposition) }
             disposition.requireDecline("the cardholder has to be verified, and the reader cannot")
