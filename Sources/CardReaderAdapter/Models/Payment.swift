@@ -1,5 +1,5 @@
 // Intents and charges are part of the contract: importing this module is enough to use them.
-public import CardReceipts
+import CardReceipts
 public import Foundation
 
 /// The parameters of a payment to be taken.

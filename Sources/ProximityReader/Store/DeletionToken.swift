@@ -1,4 +1,4 @@
-package import Foundation
+import Foundation
 
 /// A verified deletion token, with which a payment service confirms a batch: a JSON Web Token signed with ES256.
 package struct DeletionToken: Sendable {

@@ -1,4 +1,4 @@
-public import Foundation
+import Foundation
 
 extension ProximityReaderSystem {
     /// The state of each stored payment, for the program that forwards payments.
