@@ -8,8 +8,9 @@ extension Kernel2 {
         let verdict = activation.offlineDataAuthentication.iccKey(signing: signedRecords) { data[$0] }
             .flatMap {
                 $0.cda(
-                    response: cryptogramResponse, transactionData: (data[0xDF8111] ?? []) + (data[0xDF8107] ?? []),
-                    unpredictableNumber: data[0x9F37] ?? [])
+                    response: cryptogramResponse,
+                    transactionData: (data[.pdolRelatedData] ?? []) + (data[.cdol1RelatedData] ?? []),
+                    unpredictableNumber: data[.unpredictableNumber] ?? [])
             }
         let signed: SignedCryptogram
         switch verdict {
@@ -31,8 +32,8 @@ extension Kernel2 {
             throw authenticationFailed("the relay resistance data are not those that were exchanged")
         }
         isAuthentic = true
-        data[0x9F4C] = signed.dynamicData.iccDynamicNumber
-        data[0x9F26] = signed.applicationCryptogram
+        data[.iccDynamicNumber] = signed.dynamicData.iccDynamicNumber
+        data[.applicationCryptogram] = signed.applicationCryptogram
         if readsDataStorage { try checkDataStorage(summaries) }
     }
 
@@ -47,12 +48,16 @@ extension Kernel2 {
 
     /// S910.30 to S910.39: the card has not signed.
     mutating func acceptWithoutSignature() throws(Termination) {
-        guard data[0x9F26] != nil else { throw notThisCard(.cardDataMissing, "the card does not give 9F26") }
-        let control = data.byte(0xDF8114)
-        let wasAsked = control & 0x10 != 0
-        if ApplicationCryptogramType(cryptogramInformationData: data.byte(0x9F27)) == .aac {
+        guard data[.applicationCryptogram] != nil else {
+            throw notThisCard(.cardDataMissing, "the card does not give 9F26")
+        }
+        let control = data.byte(.referenceControlParameter)
+        let wasAsked = control & Self.cdaRequested != 0
+        if ApplicationCryptogramType(cryptogramInformationData: data.byte(.cryptogramInformationData)) == .aac {
             // A card that declines need not sign, unless a signed cryptogram was requested.
-            guard !readsDataStorage, !(control & 0xC0 == 0 && wasAsked) else {
+            guard !readsDataStorage,
+                !(ApplicationCryptogramType(cryptogramInformationData: control) == .aac && wasAsked)
+            else {
                 throw notThisCard(.cardDataError, "the card does not sign that it declines")
             }
             return
@@ -63,24 +68,24 @@ extension Kernel2 {
 
     /// S910.39: track 2 informs the issuer of data that is not signed.
     private mutating func putRelayResistanceDataIntoTrack() {
-        guard let value = data[0x57], let track = try? Track2(value) else { return }
+        guard let value = data[.track2EquivalentData], let track = try? Track2(value) else { return }
         let number = value.hex.prefix { $0 != "D" }
         let end = number.count + 8
         guard track.expiration != nil, track.serviceCode != nil else { return }
-        let index = data.byte(0x8F)
-        let entropy = (data[0xDF8302] ?? []).map { Int($0) }
+        let index = data.byte(.certificationAuthorityPublicKeyIndex)
+        let entropy = (data[.deviceRelayResistanceEntropy] ?? []).map { Int($0) }
         guard entropy.count == 4 else { return }
         func digits(_ number: Int, _ count: Int) -> String {
             let text = String(number)
             return String(repeating: "0", count: max(0, count - text.count)) + text
         }
-        var discretionary = data[0x8F] != nil && index < 10 ? "\(index)" : "0"
-        discretionary += "\(data.byte(0xDF8307))" + digits(entropy[2] << 8 | entropy[3], 5)
+        var discretionary = data[.certificationAuthorityPublicKeyIndex] != nil && index < 10 ? "\(index)" : "0"
+        discretionary += "\(data.byte(.rrpCounter))" + digits(entropy[2] << 8 | entropy[3], 5)
         if number.count <= 16 { discretionary += digits(entropy[1], 3) }
-        discretionary += digits(min(data.number(0xDF8306) / 10, 999), 3)
+        discretionary += digits(min(data.number(.measuredRelayResistanceTime) / 10, 999), 3)
         var text = String(value.hex.prefix(end)) + discretionary
         if text.count % 2 != 0 { text += "F" }
-        if let bytes = try? [UInt8](hex: text) { data[0x57] = bytes }
+        if let bytes = try? [UInt8](hex: text) { data[.track2EquivalentData] = bytes }
     }
 
     // MARK: Outcome
@@ -96,7 +101,7 @@ extension Kernel2 {
     mutating func takePutDataAfterCryptogram(_ response: ResponseAPDU) -> KernelStep {
         guard response.status == .success else { return concludeAfterPutData() }
         if let command = Self.putData(&toWriteAfter) { return send(command, then: .waitingForPutDataAfterCryptogram) }
-        if toWriteAfter.isEmpty { data[0xDF810E] = [0x80] }
+        if toWriteAfter.isEmpty { data[.postGenACPutDataStatus] = Self.putDataCompleted }
         return concludeAfterPutData()
     }
 
@@ -114,7 +119,7 @@ extension Kernel2 {
         let request: UserInterfaceRequest
         let kind: Outcome.Kind
         let reason: String
-        switch ApplicationCryptogramType(cryptogramInformationData: data.byte(0x9F27)) {
+        switch ApplicationCryptogramType(cryptogramInformationData: data.byte(.cryptogramInformationData)) {
         case .tc:
             kind = .approved
             reason = "approved offline"
@@ -137,9 +142,9 @@ extension Kernel2 {
         guard activation.transaction.kind != .refund else {
             return (.endApplication, UserInterfaceRequest(.clearDisplay, .notReady))
         }
-        let hasContacts = data.byte(0x9F33) & 0x20 != 0
+        let hasContacts = terminalCapabilities.contains(.contacts)
         // Third Party Data: without bit 8 of byte 3, bytes 5 and 6 are the device type; 3030 is a card.
-        let other = data[0x9F6E] ?? []
+        let other = data[.thirdPartyData] ?? []
         let isDevice = other.count >= 6 && other[2] & 0x80 == 0 && Array(other[4..<6]) != [0x30, 0x30]
         return hasContacts && !isDevice
             ? (.tryAnotherInterface, UserInterfaceRequest(.insertCard, .notReady, holdTime: messageHoldTime))
@@ -148,8 +153,9 @@ extension Kernel2 {
 
     /// Balance Read After Gen AC, with the currency of the application.
     private var balance: UserInterfaceRequest.Value? {
-        guard data[0xDF8105] != nil, let amount = data.amount(0xDF8105) else { return nil }
-        guard let code = data[0x9F42]?.hex, let currency = Currency.all.first(where: { code.hasSuffix($0.numericCode) })
+        guard data[.balanceReadAfterGenAC] != nil, let amount = data.amount(.balanceReadAfterGenAC) else { return nil }
+        guard let code = data[.applicationCurrencyCode]?.hex,
+            let currency = Currency.all.first(where: { code.hasSuffix($0.numericCode) })
         else { return nil }
         return .balance(amount, currency: currency)
     }

@@ -61,15 +61,6 @@ extension Kernel2 {
 
     /// The CVM capabilities, and those for input (Book C-2, A.1).
     public static let advertisedData: Set<TLVTag> = [0xDF8117, 0xDF8118, 0xDF8119, 0xDF811E, 0xDF812C]
-
-    /// Kernel Configuration, DF811B.
-    struct Configuration: OptionSet {
-        let rawValue: UInt8
-        static let withoutMagStripeMode = Self(rawValue: 0x80)
-        static let withoutEMVMode = Self(rawValue: 0x40)
-        static let onDeviceVerification = Self(rawValue: 0x20)
-        static let relayResistance = Self(rawValue: 0x10)
-    }
 }
 
 /// The data objects of a transaction (Book C-2, 4.1, TLV Database): those of the terminal, the card and the kernel.
@@ -81,7 +72,7 @@ struct Kernel2Data: Sendable {
     init(_ activation: KernelActivation) {
         values = Kernel2.defaults.merging(activation.terminalData) { $1 }
         // Kernel 2 has no TTQ: here the tag is PUNATC (Track2).
-        values[0x9F66] = nil
+        values[.punatcTrack2] = nil
         let combination = activation.combination
         // A combination's limit is the first amount that is refused or requires verification; Kernel 2's is the last
         // one below.  Without a limit it is the highest amount.
@@ -89,10 +80,13 @@ struct Kernel2Data: Sendable {
             packed(amount.map { isBelow ? $0 - min($0, 1) : $0 } ?? Transaction.maximumAmount, bytes: 6)
         }
         let limits: [(TLVTag, [UInt8])] = [
-            (0xDF8123, limit(combination.floorLimit ?? combination.terminalFloorLimit, isBelow: false)),
-            (0xDF8124, limit(combination.transactionLimit, isBelow: true)),
-            (0xDF8125, limit(combination.transactionLimit, isBelow: true)),
-            (0xDF8126, limit(combination.cvmRequiredLimit, isBelow: true)),
+            (
+                .readerContactlessFloorLimit,
+                limit(combination.floorLimit ?? combination.terminalFloorLimit, isBelow: false)
+            ),
+            (.transactionLimitWithoutOnDeviceCVM, limit(combination.transactionLimit, isBelow: true)),
+            (.transactionLimitWithOnDeviceCVM, limit(combination.transactionLimit, isBelow: true)),
+            (.readerCVMRequiredLimit, limit(combination.cvmRequiredLimit, isBelow: true)),
         ]
         for (tag, value) in limits where values[tag] == nil { values[tag] = value }
     }
@@ -158,7 +152,7 @@ struct Kernel2Data: Sendable {
     private static let terminals: Set<TLVTag> = [
         0x5F2A, 0x5F36, 0x95, 0x9A, 0x9C, 0x9F01, 0x9F02, 0x9F03, 0x9F09, 0x9F15, 0x9F16, 0x9F1A, 0x9F1C, 0x9F1D,
         0x9F1E, 0x9F21, 0x9F33, 0x9F34, 0x9F35, 0x9F37, 0x9F40, 0x9F4E, 0x9F53, 0x9F5C, 0x9F6A, 0x9F6D, 0x9F7C,
-        0x9F7E,
+        .mobileSupportIndicator,
     ]
 
     /// The card's objects whose contents the kernel uses.
@@ -196,49 +190,41 @@ extension Kernel2Data: CustomStringConvertible, CustomDebugStringConvertible, Cu
 /// The data objects whose contents the kernel uses, with their types.
 extension Kernel2 {
     var verificationResults: TerminalVerificationResults {
-        get { data[0x95].flatMap { TerminalVerificationResults($0) } ?? [] }
-        set { data[0x95] = newValue.bytes }
+        get { data[.terminalVerificationResults].flatMap { TerminalVerificationResults($0) } ?? [] }
+        set { data[.terminalVerificationResults] = newValue.bytes }
     }
 
-    var configuration: Configuration { Configuration(rawValue: data.byte(0xDF811B)) }
+    var configuration: Configuration { Configuration(rawValue: data.byte(.kernelConfiguration)) }
     var amount: UInt64 { activation.transaction.amount }
 
     /// True if AIP byte 1 bit 2 is set and the kernel is configured for it.
     var verifiesOnDevice: Bool {
-        data.byte(0x82) & 0x02 != 0 && configuration.contains(.onDeviceVerification)
+        interchangeProfile.contains(.onDeviceVerification) && configuration.contains(.onDeviceVerification)
     }
 
-    var exceedsCVMLimit: Bool { amount > data.amount(0xDF8126) ?? 0 }
+    var exceedsCVMLimit: Bool { amount > data.amount(.readerCVMRequiredLimit) ?? 0 }
 
     /// Message Hold Time, DF812D, three bytes of digits, in milliseconds.
-    var messageHoldTime: Int { Int(min(data.amount(0xDF812D) ?? 0, 999_999)) * 100 }
+    var messageHoldTime: Int { Int(min(data.amount(.messageHoldTime) ?? 0, 999_999)) * 100 }
 
     /// Hold Time Value, DF8130, in milliseconds: the time for which the field is off.
-    var holdTime: Int { data.number(0xDF8130) * 100 }
+    var holdTime: Int { data.number(.holdTimeValue) * 100 }
 
-    /// True if IDS reads, DF8128 bit 8 (IDS Status); bit 7 is for writing.
+    /// True if IDS reads.
     var readsDataStorage: Bool {
-        get { data.byte(0xDF8128) & 0x80 != 0 }
-        set { data[0xDF8128] = [data.byte(0xDF8128) & 0x7F | (newValue ? 0x80 : 0)] }
+        get { idsStatus.contains(.read) }
+        set { if newValue { idsStatus.insert(.read) } else { idsStatus.remove(.read) } }
     }
     var writesDataStorage: Bool {
-        get { data.byte(0xDF8128) & 0x40 != 0 }
-        set { data[0xDF8128] = [data.byte(0xDF8128) & 0xBF | (newValue ? 0x40 : 0)] }
+        get { idsStatus.contains(.write) }
+        set { if newValue { idsStatus.insert(.write) } else { idsStatus.remove(.write) } }
     }
 
     /// The data storage version of 9F5D, the application capabilities information: 0, 1 or 2.
-    var dataStorageVersion: UInt8 { data.byte(0x9F5D) & 0x0F }
-    /// Byte 2 of 9F5D.
-    var detectsFieldOff: Bool { data.byte(0x9F5D, at: 1) & 0x04 != 0 }
-    var readsBalance: Bool { data.byte(0x9F5D, at: 1) & 0x02 != 0 }
-    var signsEveryCryptogram: Bool { data.byte(0x9F5D, at: 1) & 0x01 != 0 }
+    var dataStorageVersion: UInt8 { data.byte(.applicationCapabilitiesInformation) & 0x0F }
 
-    /// True if the cardholder has to act and present the device again: DF4B and 00030F (S910.71, S13.41, S14.19.1).
-    var asksForSecondTap: Bool {
-        data[0xDF4B] != nil && (data.byte(0xDF4B, at: 1) & 0x03 != 0 || data.byte(0xDF4B, at: 2) & 0x0F != 0)
-    }
-    /// Byte 2 bit 5 of DF4B.
-    var hasVerifiedOnDevice: Bool { data.byte(0xDF4B, at: 1) & 0x10 != 0 }
+    /// True if the cardholder has to act and present the device again (S910.71, S13.41, S14.19.1).
+    var asksForSecondTap: Bool { !cardholderInteraction.isDisjoint(with: .secondTap) }
 
     var relayResistanceWasPerformed: Bool {
         verificationResults.contains(.relayResistanceProtocolPerformed)

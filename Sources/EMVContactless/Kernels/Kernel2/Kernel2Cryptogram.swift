@@ -6,7 +6,7 @@ extension Kernel2 {
     mutating func requestCryptogram() throws(Termination) -> KernelStep {
         if recoversTransactions, let record = tornTransactions.record(like: tornRecordData) {
             recovering = record
-            return send(.recoverAC(record.data[0xDF8113] ?? []), then: .waitingForRecoveredCryptogram)
+            return send(.recoverAC(record.data[.drdolRelatedData] ?? []), then: .waitingForRecoveredCryptogram)
         }
         return send(try prepareCryptogram(), then: .waitingForCryptogram)
     }
@@ -21,17 +21,17 @@ extension Kernel2 {
                 // GAC.22 and GAC.23: a device that verifies the cardholder has to authenticate itself.
                 if verifiesOnDevice { cryptogramType = .aac }
             } else {
-                isSigned = cryptogramType != .aac || signsEveryCryptogram
+                isSigned = cryptogramType != .aac || applicationCapabilities.contains(.signsEveryCryptogram)
             }
         }
         // GAC.26, GAC.27, GAC.45
-        let control = cryptogramType.rawValue | (isSigned ? 0x10 : 0)
-        data[0xDF8114] = [control]
+        let control = cryptogramType.rawValue | (isSigned ? Self.cdaRequested : 0)
+        data[.referenceControlParameter] = [control]
         let storage = use == .write ? try dataStorageRelatedData() : []
         // GAC.29, GAC.47
         do throws(Kernel2Data.Malformed) {
-            let related = try data.related(to: data[0x8C] ?? [])
-            data[0xDF8107] = related
+            let related = try data.related(to: data[.cdol1] ?? [])
+            data[.cdol1RelatedData] = related
             guard related.count + storage.count <= 255 else {
                 throw Kernel2Data.Malformed(reason: "with the DSDOL it asks for more than a command holds")
             }
@@ -59,10 +59,10 @@ extension Kernel2 {
             switch template.tag {
             case 0x77: try data.store(template.children)
             case 0x80 where (11...43).contains(value.count):
-                try data.store(0x9F27, [value[0]])
-                try data.store(0x9F36, Array(value[1..<3]))
-                try data.store(0x9F26, Array(value[3..<11]))
-                if value.count > 11 { try data.store(0x9F10, Array(value[11...])) }
+                try data.store(.cryptogramInformationData, [value[0]])
+                try data.store(.applicationTransactionCounter, Array(value[1..<3]))
+                try data.store(.applicationCryptogram, Array(value[3..<11]))
+                if value.count > 11 { try data.store(.issuerApplicationData, Array(value[11...])) }
             default: throw Kernel2Data.Malformed(reason: "neither template 77 nor 80")
             }
         } catch {
@@ -74,13 +74,13 @@ extension Kernel2 {
 
     /// S9.21 to S9.24, S10.15 to S10.18, S11.18 to S11.21
     func checkCryptogramType() throws(Termination) {
-        for tag in [0x9F36, 0x9F27] as [TLVTag] where data[tag] == nil {
+        for tag in [.applicationTransactionCounter, .cryptogramInformationData] as [TLVTag] where data[tag] == nil {
             throw notThisCard(.cardDataMissing, "the card does not give \(tag)")
         }
         // The card may return the requested type, or a lower one.
-        let requested = ApplicationCryptogramType(cryptogramInformationData: data.byte(0xDF8114))
+        let requested = ApplicationCryptogramType(cryptogramInformationData: data.byte(.referenceControlParameter))
         let isAllowed =
-            switch ApplicationCryptogramType(cryptogramInformationData: data.byte(0x9F27)) {
+            switch ApplicationCryptogramType(cryptogramInformationData: data.byte(.cryptogramInformationData)) {
             case .aac: true
             case .arqc: requested != .aac
             case .tc: requested == .tc
@@ -91,23 +91,23 @@ extension Kernel2 {
 
     /// S9.25 (7.3, BR2.1 to BR2.3)
     mutating func continueWithCryptogram() throws(Termination) -> KernelStep {
-        if readsBalance, data.isPresent(0xDF8105) {
+        if applicationCapabilities.contains(.readsBalance), data.isPresent(.balanceReadAfterGenAC) {
             // S17 ends where the previous state would have: ``recovering`` tells whether a recovery has failed.
-            return send(.getData(0x9F50), then: .waitingForBalanceAfterCryptogram)
+            return send(.getData(.offlineAccumulatorBalance), then: .waitingForBalanceAfterCryptogram)
         }
         return try concludeCryptogram()
     }
 
     /// S17.2 to S17.6
     mutating func takeBalanceAfterCryptogram(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
-        data[0xDF8105] = Self.balance(response) ?? []
+        data[.balanceReadAfterGenAC] = Self.balance(response) ?? []
         return try concludeCryptogram()
     }
 
     /// S9.26 to S9.28, S10.20 to S10.22, S11.23 to S11.25
     mutating func concludeCryptogram() throws(Termination) -> KernelStep {
         if toWriteAfter.isEmpty { shown.append(UserInterfaceRequest(.clearDisplay, .cardReadSuccessfully)) }
-        if data[0x9F4B] != nil { try authenticate() } else { try acceptWithoutSignature() }
+        if data[.signedDynamicApplicationData] != nil { try authenticate() } else { try acceptWithoutSignature() }
         return concludeTransaction()
     }
 }

@@ -39,23 +39,23 @@ extension Kernel2 {
     /// Stores the objects that the terminal may set (UpdateWithDetData).
     mutating func takeTerminalObjects(_ objects: DataRecord) {
         for object in objects.elements where Self.mayBeSet(object) { data[object.tag] = object.value }
-        let lists: Set<TLVTag> = [0xDF8112, 0xFF8102, 0xFF8103]
+        let lists: Set<TLVTag> = [.tagsToRead, .tagsToWriteBeforeGenAC, .tagsToWriteAfterGenAC]
         if objects.elements.contains(where: { lists.contains($0.tag) }) { takeTerminalLists() }
     }
 
     /// Takes Tags To Read, Tags To Write Before Gen AC and Tags To Write After Gen AC, once.
     mutating func takeTerminalLists() {
-        if let list = data[0xDF8112] {
+        if let list = data[.tagsToRead] {
             tagsToRead += ((try? DataObjectList.tags(list)) ?? []).filter { !tagsToRead.contains($0) }
-            data[0xDF8112] = nil
+            data[.tagsToRead] = nil
         }
         func elements(_ tag: TLVTag) -> [DataRecord.Element] {
             defer { if data[tag] != nil { data[tag] = nil } }
             guard let list = data[tag], let objects = try? TLVList(list) else { return [] }
             return objects.map { .init($0.tag, Array($0.value)) }
         }
-        toWriteBefore += elements(0xFF8102)
-        toWriteAfter += elements(0xFF8103)
+        toWriteBefore += elements(.tagsToWriteBeforeGenAC)
+        toWriteAfter += elements(.tagsToWriteAfterGenAC)
     }
 
     /// Takes the first object off the list.
@@ -102,7 +102,9 @@ extension Kernel2 {
 
     /// The tags that GET DATA can read: the offline accumulator balance, and the protected and unprotected data
     /// envelopes (Book C-2, 5.5).
-    private static let readable: Set<TLVTag> = Set([0x9F50] + (0x9F70...0x9F79).map { TLVTag(rawValue: $0) })
+    private static let readable: Set<TLVTag> = Set(
+        [.offlineAccumulatorBalance]
+            + (.protectedDataEnvelope1 .... unprotectedDataEnvelope5).map { TLVTag(rawValue: $0) })
 
     /// Takes the next tag that GET DATA can read out of the list (GetNextGetDataTagFromList).
     mutating func nextReadTag() -> TLVTag? {
@@ -114,11 +116,11 @@ extension Kernel2 {
 
     /// True if the terminal holds the kernel back before writing: DF8110 is empty, or 00 (S456.5 to S456.11, S78.1 to
     /// S78.7).
-    var isHeldBack: Bool { data.isEmpty(0xDF8110) || data[0xDF8110] == [0x00] }
+    var isHeldBack: Bool { data.isEmpty(.proceedToFirstWriteFlag) || data[.proceedToFirstWriteFlag] == [0x00] }
 
     /// S456.6 to S456.10, S78.2 to S78.6
     mutating func waitForFirstWriteFlag(_ state: State) -> KernelStep {
-        if data.isEmpty(0xDF8110) { exchange.dataNeeded.append(0xDF8110) }
+        if data.isEmpty(.proceedToFirstWriteFlag) { exchange.dataNeeded.append(.proceedToFirstWriteFlag) }
         collectReadTags()
         self.state = state
         return exchangeData()

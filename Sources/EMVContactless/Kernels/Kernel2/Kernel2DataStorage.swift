@@ -5,11 +5,15 @@ import SmartCard
 extension Kernel2 {
     /// S1.16 to S1.20: the terminal requests it (DF810D and 9F5C), and the card supports it (9F5D and 9F5E).
     mutating func initiateDataStorage() {
-        data[0xDF8128] = [0]
-        guard data[0xDF810D] != nil, data.isPresent(0x9F5C) else { return }
-        data[0xDF810B] = [0]
-        for tag in [0x9F5E, 0x9F5D] as [TLVTag] { exchange.dataToSend[tag] = data[tag] ?? [] }
-        if data[0x9F5D] != nil, data[0x9F5E] != nil, [1, 2].contains(dataStorageVersion) { readsDataStorage = true }
+        data[.idsStatus] = [0]
+        guard data[.dsvnTerm] != nil, data.isPresent(.dsRequestedOperatorID) else { return }
+        data[.dsSummaryStatus] = [0]
+        for tag in [.dsID, .applicationCapabilitiesInformation] as [TLVTag] {
+            exchange.dataToSend[tag] = data[tag] ?? []
+        }
+        if data[.applicationCapabilitiesInformation] != nil, data[.dsID] != nil, [1, 2].contains(dataStorageVersion) {
+            readsDataStorage = true
+        }
     }
 
     /// S3R1.10 to S3R1.13: sends the terminal the data of the slot from the answer to GET PROCESSING OPTIONS.
@@ -18,16 +22,17 @@ extension Kernel2 {
         for tag in [0x9F5F, 0x9F7D, 0x9F7F, 0x9F6F] as [TLVTag] {
             if let value = data[tag] { exchange.dataToSend[tag] = value }
         }
-        if data.isPresent(0x9F54) { exchange.dataToSend[0x9F54] = data[0x9F54] ?? [] }
-        exchange.dataToSend[0x9F37] = data[0x9F37]
-        let offersSlot = data[0x9F5F] != nil && data[0x9F7F] != nil && !data.isPresent(0x9F54)
-        if data[0x9F7D] == nil || !offersSlot && !data.isPresent(0x9F54) { readsDataStorage = false }
+        if data.isPresent(.dsODSCard) { exchange.dataToSend[.dsODSCard] = data[.dsODSCard] ?? [] }
+        exchange.dataToSend[.unpredictableNumber] = data[.unpredictableNumber]
+        let offersSlot =
+            data[.dsSlotAvailability] != nil && data[.dsUnpredictableNumber] != nil && !data.isPresent(.dsODSCard)
+        if data[.dsSummary1] == nil || !offersSlot && !data.isPresent(.dsODSCard) { readsDataStorage = false }
     }
 
     /// The required DS ID: the account number and its sequence number, digits in pairs (S456.19).
     var dataStorageIdentifier: [UInt8]? {
-        guard let pan = data[0x5A].flatMap({ PAN(packed: $0) }) else { return nil }
-        let digits = pan.digits + [data.byte(0x5F34)].hex
+        guard let pan = data[.pan].flatMap({ PAN(packed: $0) }) else { return nil }
+        let digits = pan.digits + [data.byte(.panSequenceNumber)].hex
         let length = max(16, digits.count + digits.count % 2)
         return try? [UInt8](hex: String(repeating: "0", count: length - digits.count) + digits)
     }
@@ -39,9 +44,10 @@ extension Kernel2 {
     mutating func useDataStorage() throws(Termination) -> DataStorageUse {
         guard readsDataStorage, !verificationResults.contains(.cdaFailed) else { return .none }
         // GAC.3 and GAC.4
-        guard data[0xDF62] != nil, data[0x9F5B] != nil else { return .readOnly }
+        guard data[.dsODSInfo] != nil, data[.dsdol] != nil else { return .readOnly }
         // GAC.5 and GAC.6
-        guard let value = data[0xDF8108]?.first, let information = data[0xDF810A]?.first,
+        let information = odsInfoForReader
+        guard let value = data[.dsACType]?.first, data[.dsODSInfoForReader]?.first != nil,
             let wanted = ApplicationCryptogramType(cryptogramInformationData: value)
         else {
             throw notThisCard(.dataStorageDataError, "the terminal gives not all that it takes to write")
@@ -53,11 +59,13 @@ extension Kernel2 {
             return .write
         }
         // GAC.9: DS ODS Info For Reader bits 8 to 6, usable for TC, ARQC and AAC
-        if cryptogramType == .aac && information & 0x20 != 0 || cryptogramType == .arqc && information & 0x40 != 0 {
+        if cryptogramType == .aac && information.contains(.usableForAAC)
+            || cryptogramType == .arqc && information.contains(.usableForARQC)
+        {
             return .write
         }
         // GAC.10 to GAC.13: bit 3, stop if no DS ODS Term
-        guard information & 0x04 == 0 else {
+        guard !information.contains(.stopsWithoutODSTerm) else {
             throw notThisCard(.dataStorageNoMatchingCryptogram, "the terminal does not write with this cryptogram")
         }
         return .readOnly
@@ -66,11 +74,11 @@ extension Kernel2 {
     /// GAC.40 to GAC.47: the data after the data for CDOL1.
     mutating func dataStorageRelatedData() throws(Termination) -> [UInt8] {
         let list: DataObjectList
-        do { list = try DataObjectList(data[0x9F5B] ?? []) } catch {
+        do { list = try DataObjectList(data[.dsdol] ?? []) } catch {
             throw notThisCard(.cardDataError, "DSDOL: \(error)")
         }
-        if list.contains(0xDF61), let input = data[0xDF8109] {
-            data[0xDF61] =
+        if list.contains(.dsDigestH), let input = data[.dsInputTerm] {
+            data[.dsDigestH] =
                 dataStorageVersion == 1
                 ? DataStorageDigest.version1(input, dataStorageKey) : DataStorageDigest.version2(input, dataStorageKey)
         }
@@ -85,10 +93,11 @@ extension Kernel2 {
 
     private var dataStorageKey: DataStorageDigest.Key {
         // 8.2: a volatile slot of a permanent type belongs to nobody.
-        let isVolatile = data.byte(0x9F6F) & 0x80 != 0 && data.byte(0xDF62) & 0x40 != 0
+        let isVolatile =
+            slotControl.contains(.permanent) && ODSInfo(rawValue: data.byte(.dsODSInfo)).contains(.volatile)
         return DataStorageDigest.Key(
-            identifier: data[0x9F5E] ?? [],
-            operatorIdentifier: isVolatile ? [UInt8](repeating: 0, count: 8) : data[0x9F5C] ?? [])
+            identifier: data[.dsID] ?? [],
+            operatorIdentifier: isVolatile ? [UInt8](repeating: 0, count: 8) : data[.dsRequestedOperatorID] ?? [])
     }
 
     /// S910.8 to S910.19, S11.47 to S11.61: checks that the card signed the data that was read and written.
@@ -96,25 +105,25 @@ extension Kernel2 {
     /// - Parameter summaries: the signed DS Summary 2 and 3.  Unsigned ones do not count.
     mutating func checkDataStorage(_ summaries: [[UInt8]]) throws(Termination) {
         // S11.47 to S11.49
-        if let torn = recovering?.data, torn.mayHaveBeenWritten, torn[0x9F7D] != data[0x9F7D] {
+        if let torn = recovering?.data, torn.mayHaveBeenWritten, torn[.dsSummary1] != data[.dsSummary1] {
             throw notThisCard(.dataStorageReadError, "the data storage is not as it was before")
         }
         guard let second = summaries.first else { throw notThisCard(.cardDataMissing, "DS Summary 2 is not signed") }
-        data[0xDF8101] = second
-        guard second == data[0x9F7D] else {
+        data[.dsSummary2] = second
+        guard second == data[.dsSummary1] else {
             throw notThisCard(.dataStorageReadError, "the data storage is not what was read")
         }
-        var status: UInt8 = 0x80
-        data[0xDF810B] = [status]
+        var status = SummaryStatus.successfulRead
+        data[.dsSummaryStatus] = [status.rawValue]
         guard writesDataStorage else { return }
         guard let third = summaries.dropFirst().first else {
             throw notThisCard(.cardDataMissing, "DS Summary 3 is not signed")
         }
-        data[0xDF8102] = third
+        data[.dsSummary3] = third
         if third != second {
-            status |= 0x40
-            data[0xDF810B] = [status]
-        } else if data.byte(0xDF810A) & 0x02 != 0 {
+            status.insert(.successfulWrite)
+            data[.dsSummaryStatus] = [status.rawValue]
+        } else if odsInfoForReader.contains(.stopsIfWriteFailed) {
             // S910.18 and S910.19: stop if write failed
             throw writeFailed
         }

@@ -6,7 +6,8 @@ extension Kernel2 {
         if let tag = Self.mandatoryData.first(where: { data[$0] == nil }) {
             throw Termination(outcome: outcome(.endApplication, reason: "the terminal has no \(tag)"))
         }
-        tornTransactions.removeAll(olderThan: data.number(0xDF811C), at: activation.transaction.time)
+        tornTransactions.removeAll(
+            olderThan: data.number(.maximumLifetimeOfTornRecord), at: activation.transaction.time)
         // S1.7 and S1.8
         do {
             let fci = try TLVList(activation.selectResponse.data)
@@ -15,22 +16,22 @@ extension Kernel2 {
         } catch {
             throw selectNext(.parsingError, "the FCI cannot be read")
         }
-        guard data[0x84] != nil else { throw selectNext(.cardDataMissing, "the FCI has no name, 84") }
-        if detectsFieldOff { fieldOff = holdTime }
+        guard data[.dedicatedFileName] != nil else { throw selectNext(.cardDataMissing, "the FCI has no name, 84") }
+        if applicationCapabilities.contains(.detectsFieldOff) { fieldOff = holdTime }
         // S1.9
-        data[0x9F34] = [0, 0, 0]
+        data[.cvmResults] = [0, 0, 0]
         verificationResults = []
-        data[0xDF8307] = [0]
-        data[0x9F33] = [data.byte(0xDF8117), 0, data.byte(0xDF811F)]
+        data[.rrpCounter] = [0]
+        data[.terminalCapabilities] = [data.byte(.cardDataInputCapability), 0, data.byte(.securityCapability)]
         // S1.10 and S1.16
         takeTerminalLists()
-        for tag in [0xDF8112, 0xFF8102, 0xFF8103] as [TLVTag] where data.isEmpty(tag) {
+        for tag in [.tagsToRead, .tagsToWriteBeforeGenAC, .tagsToWriteAfterGenAC] as [TLVTag] where data.isEmpty(tag) {
             exchange.dataNeeded.append(tag)
         }
         // S1.16 to S1.20
         initiateDataStorage()
         // S1.11 to S1.13, and S1.21 to S1.23
-        let missing = data.missing(for: data[0x9F38])
+        let missing = data.missing(for: data[.pdol])
         guard missing.isEmpty else {
             exchange.dataNeeded += missing
             collectReadTags()
@@ -43,18 +44,18 @@ extension Kernel2 {
     /// S1.12 and S2.8
     private mutating func requestProcessingOptions() throws(Termination) -> KernelStep {
         let related: [UInt8]
-        do throws(Kernel2Data.Malformed) { related = try data.related(to: data[0x9F38] ?? []) } catch {
+        do throws(Kernel2Data.Malformed) { related = try data.related(to: data[.pdol] ?? []) } catch {
             throw selectNext(.parsingError, "PDOL: \(error.reason)")
         }
-        data[0xDF8111] = related
+        data[.pdolRelatedData] = related
         return send(.getProcessingOptions(related), then: .waitingForProcessingOptions)
     }
 
     /// S2.6 to S2.8: handles the data for the PDOL, or part of it.
     mutating func takePDOLData(_ objects: DataRecord) throws(Termination) -> KernelStep {
-        let before = data.missing(for: data[0x9F38])
+        let before = data.missing(for: data[.pdol])
         takeTerminalObjects(objects)
-        let missing = data.missing(for: data[0x9F38])
+        let missing = data.missing(for: data[.pdol])
         if missing.isEmpty { return try requestProcessingOptions() }
         // Book C-2 waits until its timer expires.
         guard missing.count < before.count else { throw timeOut }
@@ -77,11 +78,11 @@ extension Kernel2 {
             switch template.tag {
             case 0x77: try data.store(template.children)
             case 0x80 where template.value.count >= 6:
-                try data.store(0x82, Array(template.value.prefix(2)))
-                try data.store(0x94, Array(template.value.dropFirst(2)))
+                try data.store(.applicationInterchangeProfile, Array(template.value.prefix(2)))
+                try data.store(.applicationFileLocator, Array(template.value.dropFirst(2)))
             default: throw Kernel2Data.Malformed(reason: "neither template 77 nor 80")
             }
-            guard (data[0x94]?.count ?? 0) % 4 == 0 else {
+            guard (data[.applicationFileLocator]?.count ?? 0) % 4 == 0 else {
                 throw Kernel2Data.Malformed(reason: "the AFL has not four bytes an entry")
             }
         } catch {
@@ -89,11 +90,13 @@ extension Kernel2 {
             throw notThisCard(.parsingError, "GET PROCESSING OPTIONS: \(reason)")
         }
         // S3.13 and S3.14
-        guard data[0x82] != nil, data[0x94] != nil else {
+        guard data[.applicationInterchangeProfile] != nil, data[.applicationFileLocator] != nil else {
             throw notThisCard(.cardDataMissing, "the card does not give 82 and 94")
         }
         // S3.15 to S3.18
-        if !configuration.contains(.withoutEMVMode), data.byte(0x82, at: 1) & 0x80 != 0 { return try beginEMVMode() }
+        if !configuration.contains(.withoutEMVMode), interchangeProfile.contains(.contactlessMode) {
+            return try beginEMVMode()
+        }
         guard !configuration.contains(.withoutMagStripeMode) else {
             throw notThisCard(.magStripeNotSupported, "the card is in mag-stripe mode")
         }
@@ -106,15 +109,16 @@ extension Kernel2 {
     private mutating func beginEMVMode() throws(Termination) -> KernelStep {
         mode = .emv
         // S3.30 to S3.32
-        var locator = data[0x94] ?? []
+        var locator = data[.applicationFileLocator] ?? []
         if locator.starts(with: Self.magStripeEntry), !configuration.contains(.withoutMagStripeMode) {
             locator.removeFirst(4)
         }
         try readRecords(locator)
         // S3.33 to S3.35
-        transactionLimit = data.amount(verifiesOnDevice ? 0xDF8125 : 0xDF8124) ?? 0
+        transactionLimit =
+            data.amount(verifiesOnDevice ? .transactionLimitWithOnDeviceCVM : .transactionLimitWithoutOnDeviceCVM) ?? 0
         // S3.60 to S3.65
-        if data.byte(0x82, at: 1) & 0x01 != 0, configuration.contains(.relayResistance) {
+        if interchangeProfile.contains(.relayResistance), configuration.contains(.relayResistance) {
             return exchangeRelayResistanceData()
         }
         verificationResults.insert(.relayResistanceProtocolNotPerformed)
@@ -124,10 +128,11 @@ extension Kernel2 {
     private mutating func beginMagStripeMode() throws(Termination) -> KernelStep {
         mode = .magStripe
         // S3.70 to S3.72
-        let locator = data[0x94] ?? []
+        let locator = data[.applicationFileLocator] ?? []
         try readRecords(locator.starts(with: Self.magStripeEntry) ? Self.magStripeEntry : locator)
         // S3.73 to S3.75
-        transactionLimit = data.amount(verifiesOnDevice ? 0xDF8125 : 0xDF8124) ?? 0
+        transactionLimit =
+            data.amount(verifiesOnDevice ? .transactionLimitWithOnDeviceCVM : .transactionLimitWithoutOnDeviceCVM) ?? 0
         // S3.76 to S3.78
         collectReadTags()
         requestExchange()

@@ -11,7 +11,7 @@ extension Kernel2 {
         // S7.11 to S7.13
         try storeRecord(response)
         // S7.14 and S7.15
-        exchange.dataNeeded += data.missing(for: data[0x9F69]).filter { !exchange.dataNeeded.contains($0) }
+        exchange.dataNeeded += data.missing(for: data[.udol]).filter { !exchange.dataNeeded.contains($0) }
         // S7.16 to S7.19
         if let command = records?.command { return send(command, then: .waitingForMagStripeRecord) }
         try checkTracks()
@@ -23,23 +23,23 @@ extension Kernel2 {
         for tag in [0x9F6B, 0x9F66, 0x9F65, 0x9F67] as [TLVTag] where data[tag] == nil {
             throw notThisCard(.cardDataMissing, "the card does not give \(tag)")
         }
-        unpredictableDigits = unpredictableDigits(0x9F66, 0x9F67)
+        unpredictableDigits = unpredictableDigits(.punatcTrack2, .natcTrack2)
         var isConsistent = (0...8).contains(unpredictableDigits)
-        if data[0x56] != nil {
+        if data[.track1Data] != nil {
             isConsistent =
-                isConsistent && data[0x9F62] != nil && data[0x9F63] != nil && data[0x9F64] != nil
-                && unpredictableDigits(0x9F63, 0x9F64) == unpredictableDigits
+                isConsistent && data[.pcvc3Track1] != nil && data[.punatcTrack1] != nil && data[.natcTrack1] != nil
+                && unpredictableDigits(.punatcTrack1, .natcTrack1) == unpredictableDigits
         }
         guard isConsistent else {
             throw notThisCard(.cardDataError, "the positions of the unpredictable digits do not fit")
         }
-        guard let second = data[0x9F6B], let track = try? Track2(second) else {
+        guard let second = data[.track2Data], let track = try? Track2(second) else {
             throw notThisCard(.cardDataError, "9F6B is not a track")
         }
-        data[0xDF812B] = Self.packedDigits(track.discretionaryData)
-        if let first = data[0x56] {
+        data[.ddCardTrack2] = Self.packedDigits(track.discretionaryData)
+        if let first = data[.track1Data] {
             guard let track = try? Track1(first) else { throw notThisCard(.cardDataError, "56 is not a track") }
-            data[0xDF812A] = Array(track.discretionaryData.utf8)
+            data[.ddCardTrack1] = Array(track.discretionaryData.utf8)
         }
     }
 
@@ -61,11 +61,13 @@ extension Kernel2 {
         // S78.15 and 8.1: a separate number, with as many digits as there are positions.
         let random = activation.unpredictableNumbers.next().reduce(0) { $0 << 8 | UInt64($1) }
         let modulus = (0..<unpredictableDigits).reduce(1 as UInt64) { product, _ in product * 10 }
-        data[0x9F6A] = packed(random % modulus, bytes: 4)
+        data[.unpredictableNumberNumeric] = packed(random % modulus, bytes: 4)
         // S78.16 to S78.22
-        if verifiesOnDevice, exceedsCVMLimit { data[0x9F7E] = [data.byte(0x9F7E) | 0x02] }
+        if verifiesOnDevice, exceedsCVMLimit {
+            data[.mobileSupportIndicator] = [data.byte(.mobileSupportIndicator) | MobileSupport.cvmRequired.rawValue]
+        }
         do throws(Kernel2Data.Malformed) {
-            let related = try data.related(to: data[0x9F69] ?? data[0xDF811A] ?? [])
+            let related = try data.related(to: data[.udol] ?? data[.defaultUDOL] ?? [])
             return send(
                 .computeCryptographicChecksum(related),
                 then: verifiesOnDevice ? .waitingForChecksumOnDevice : .waitingForChecksum)
@@ -90,10 +92,14 @@ extension Kernel2 {
     mutating func takeChecksum(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
         try storeChecksum(response)
         // S13.14.1 and S13.14.4
-        guard data[0x9F36] != nil else { throw notThisCard(.cardDataMissing, "the card does not give 9F36") }
+        guard data[.applicationTransactionCounter] != nil else {
+            throw notThisCard(.cardDataMissing, "the card does not give 9F36")
+        }
         // S13.14.2 to S13.14.4, S13.41 to S13.45
-        guard data[0x9F61] != nil else {
-            guard data[0xDF4B] != nil else { throw notThisCard(.cardDataMissing, "the card does not give 9F61") }
+        guard data[.cvc3Track2] != nil else {
+            guard data[.posCardholderInteractionInformation] != nil else {
+                throw notThisCard(.cardDataMissing, "the card does not give 9F61")
+            }
             return withoutChecksum()
         }
         // S13.14.5
@@ -101,7 +107,8 @@ extension Kernel2 {
         // S13.15 to S13.23
         try completeTracks()
         // S13.24 to S13.26
-        cvm = Self.magStripeCVM(data.byte(exceedsCVMLimit ? 0xDF811E : 0xDF812C))
+        cvm = Self.magStripeCVM(
+            data.byte(exceedsCVMLimit ? .magStripeCVMCapabilityRequired : .magStripeCVMCapabilityNotRequired))
         receipt = exceedsCVMLimit || cvm == .signature
         return online("mag-stripe mode goes online")
     }
@@ -109,11 +116,12 @@ extension Kernel2 {
     mutating func takeChecksumOnDevice(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
         try storeChecksum(response)
         // S14.14 and S14.17
-        for tag in [0x9F36, 0xDF4B] as [TLVTag] where data[tag] == nil {
+        for tag in [.applicationTransactionCounter, .posCardholderInteractionInformation] as [TLVTag]
+        where data[tag] == nil {
             throw notThisCard(.cardDataMissing, "the card does not give \(tag)")
         }
         // S14.15, S14.19.1 to S14.23
-        guard data[0x9F61] != nil else { return withoutChecksum() }
+        guard data[.cvc3Track2] != nil else { return withoutChecksum() }
         // S14.16
         try requireChecksumOfTrack1()
         // S14.20 to S14.21.1
@@ -145,7 +153,7 @@ extension Kernel2 {
     }
 
     private func requireChecksumOfTrack1() throws(Termination) {
-        guard data[0x56] == nil || data[0x9F60] != nil else {
+        guard data[.track1Data] == nil || data[.cvc3Track1] != nil else {
             throw notThisCard(.cardDataMissing, "the card does not give 9F60")
         }
     }
@@ -159,29 +167,29 @@ extension Kernel2 {
         {
             DynamicDigits(
                 checksum: data.number(checksum), checksumPositions: data[checksumPositions] ?? [],
-                unpredictableNumber: data[0x9F6A] ?? [],
-                unpredictableDigits: unpredictableDigits, counter: data.number(0x9F36),
+                unpredictableNumber: data[.unpredictableNumberNumeric] ?? [],
+                unpredictableDigits: unpredictableDigits, counter: data.number(.applicationTransactionCounter),
                 counterDigits: data.number(counter), positions: data[positions] ?? [], indicator: indicator)
         }
         let second = digits(0x9F66, 0x9F61, 0x9F67, 0x9F65)
-        guard let track = data[0x9F6B].flatMap({ second.complete(track2: $0) }) else {
+        guard let track = data[.track2Data].flatMap({ second.complete(track2: $0) }) else {
             throw notThisCard(.cardDataError, "9F6B has not the positions for its digits")
         }
-        data[0x9F6B] = track
-        guard let value = data[0x56] else { return }
+        data[.track2Data] = track
+        guard let value = data[.track1Data] else { return }
         let first = digits(0x9F63, 0x9F60, 0x9F64, 0x9F62)
         guard let track = first.complete(track1: value) else {
             throw notThisCard(.cardDataError, "56 has not the positions for its digits")
         }
-        data[0x56] = track
+        data[.track1Data] = track
     }
 
     /// DF811E and DF812C: the upper half has the values of the outcome parameter set.
     private static func magStripeCVM(_ capability: UInt8) -> Outcome.CVM? {
-        switch capability & 0xF0 {
-        case 0x00: Outcome.CVM.none
-        case 0x10: .signature
-        case 0x20: .onlinePIN
+        switch MagStripeCVM(rawValue: capability & 0xF0) {
+        case .noCVM: Outcome.CVM.none
+        case .signature: .signature
+        case .onlinePIN: .onlinePIN
         default: nil
         }
     }

@@ -100,8 +100,8 @@ extension Kernel2 {
     /// The message of the phone message table, DF8131, for the card's POS cardholder interaction information, DF4B
     /// (S910.73).
     var phoneMessage: UserInterfaceRequest {
-        let table = data[0xDF8131] ?? []
-        let information = data[0xDF4B] ?? []
+        let table = data[.phoneMessageTable] ?? []
+        let information = data[.posCardholderInteractionInformation] ?? []
         for start in stride(from: 0, through: table.count - 8, by: 8) {
             let row = Array(table[start..<start + 8])
             if (0..<3).allSatisfy({ row[$0] & (information.count > $0 ? information[$0] : 0) == row[$0 + 3] }) {
@@ -135,7 +135,8 @@ extension Kernel2 {
     func receiptFacts(_ outcome: Outcome) -> ReceiptFacts? {
         let isMagStripe = mode == .magStripe
         return activation.receiptFacts(outcome.cvm) { tag in
-            isMagStripe && [0x9F26, 0x9F27, 0x95, 0x9F34].contains(tag) ? nil : data[tag]
+            isMagStripe && [.applicationCryptogram, .cryptogramInformationData, 0x95, .cvmResults].contains(tag)
+                ? nil : data[tag]
         }
     }
 
@@ -152,8 +153,8 @@ extension Kernel2 {
             case .magStripe: record(Self.magStripeDiscretionaryData)
             case nil: DataRecord()
             }
-        record[0xDF8115] = error.bytes
-        if let abandoned { record[0xFF8101] = abandoned.encoded }
+        record[.errorIndication] = error.bytes
+        if let abandoned { record[.tornRecord] = abandoned.encoded }
         return record
     }
 

@@ -12,7 +12,7 @@ extension Kernel2 {
         collectReadTags()
         requestExchange()
         // S3R1.17 to S3R1.20: the card and the kernel support CDA, or the terminal reads the card's data storage.
-        requiresCDA = data.byte(0x82) & 0x01 != 0 && data.byte(0x9F33, at: 2) & 0x08 != 0 || readsDataStorage
+        requiresCDA = interchangeProfile.contains(.cda) && terminalCapabilities.contains(.cda) || readsDataStorage
         if !requiresCDA { verificationResults.insert(.offlineDataAuthenticationNotPerformed) }
         return try proceedReading()
     }
@@ -39,9 +39,9 @@ extension Kernel2 {
         guard response.status == .success else { throw notThisCard(response, to: "READ RECORD") }
         try storeRecord(response)
         // S4.28 and S4.29
-        exchange.dataNeeded += newlyMissing(for: data[0x8C])
+        exchange.dataNeeded += newlyMissing(for: data[.cdol1])
         // S4.30 to S4.33: the slot is not locked.
-        if readsDataStorage, data.byte(0x9F6F) & 0x10 == 0 { exchange.dataNeeded += newlyMissing(for: data[0x9F5B]) }
+        if readsDataStorage, !slotControl.contains(.locked) { exchange.dataNeeded += newlyMissing(for: data[.dsdol]) }
         return try proceedReading()
     }
 

@@ -4,7 +4,7 @@ import SmartCard
 /// cryptogram, and may return that later.
 extension Kernel2 {
     /// True if DF811D is not 0, and the card has a DRDOL (S456.43, S9.5).
-    var recoversTransactions: Bool { data.number(0xDF811D) > 0 && data[0x9F51] != nil }
+    var recoversTransactions: Bool { data.number(.maximumNumberOfTornRecords) > 0 && data[.drdol] != nil }
 
     /// FF8101 (Book C-2, table 4.2).
     var tornRecordData: DataRecord {
@@ -13,10 +13,10 @@ extension Kernel2 {
 
     private static let tornRecordTags: [TLVTag] = [
         0x9F02, 0x9F03, 0x5A, 0x5F34, 0xDF8104, 0xDF8107, 0x9F34, 0xDF8113, 0x9F7D, 0xDF8128, 0x9F1E, 0xDF8111,
-        0xDF8114,
+        .referenceControlParameter,
         0x9F33, 0x9F1A, 0x9F35, 0x95, 0x9F53, 0x5F2A, 0x9A, 0x9F21, 0x9C, 0x9F37, 0xDF8301, 0xDF8302, 0xDF8303,
-        0xDF8304,
-        0xDF8305, 0xDF8306, 0xDF8307,
+        .maximumRelayResistanceTime,
+        .deviceEstimatedTransmissionTime, .measuredRelayResistanceTime, .rrpCounter,
     ]
 
     /// S9.5 to S9.15
@@ -40,9 +40,11 @@ extension Kernel2 {
 
     /// S9.11 to S9.13, S11.13 to S11.15
     private mutating func logTornTransaction() {
-        data[0xDF8113] = try? data.related(to: data[0x9F51] ?? [])
+        data[.drdolRelatedData] = try? data.related(to: data[.drdol] ?? [])
         let record = TornTransactionLog.Record(data: tornRecordData, time: activation.transaction.time)
-        if let oldest = tornTransactions.add(record, maximum: data.number(0xDF811D)) { abandoned = oldest.data }
+        if let oldest = tornTransactions.add(record, maximum: data.number(.maximumNumberOfTornRecords)) {
+            abandoned = oldest.data
+        }
     }
 
     mutating func takeRecoveredCryptogram(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
@@ -79,6 +81,6 @@ extension Kernel2 {
 }
 
 extension DataRecord {
-    /// DF8128 bit 7 of a torn record: the card was to write with the cryptogram that it did not return.
-    var mayHaveBeenWritten: Bool { (self[0xDF8128]?.first ?? 0) & 0x40 != 0 }
+    /// True for a torn record whose IDS Status has Write set: the card was to write with the cryptogram that it did not return.
+    var mayHaveBeenWritten: Bool { Kernel2.IDSStatus(rawValue: self[.idsStatus]?.first ?? 0).contains(.write) }
 }

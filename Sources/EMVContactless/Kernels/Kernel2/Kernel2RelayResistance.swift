@@ -7,8 +7,8 @@ extension Kernel2 {
     /// before, so that nobody can have asked a distant card in advance.
     mutating func exchangeRelayResistanceData() -> KernelStep {
         let entropy = activation.unpredictableNumbers.next()
-        data[0x9F37] = entropy
-        data[0xDF8301] = entropy
+        data[.unpredictableNumber] = entropy
+        data[.terminalRelayResistanceEntropy] = entropy
         return send(.exchangeRelayResistanceData(entropy), then: .waitingForRelayResistanceData)
     }
 
@@ -24,37 +24,39 @@ extension Kernel2 {
         guard answer.count == 12, answer[0] == 0x80, answer[1] == 10 else {
             throw notThisCard(.parsingError, "EXCHANGE RELAY RESISTANCE DATA: not template 80 with 10 bytes")
         }
-        data[0xDF8302] = Array(answer[2..<6])
-        data[0xDF8303] = Array(answer[6..<8])
-        data[0xDF8304] = Array(answer[8..<10])
-        data[0xDF8305] = Array(answer[10..<12])
+        data[.deviceRelayResistanceEntropy] = Array(answer[2..<6])
+        data[.minimumRelayResistanceTime] = Array(answer[6..<8])
+        data[.maximumRelayResistanceTime] = Array(answer[8..<10])
+        data[.deviceEstimatedTransmissionTime] = Array(answer[10..<12])
 
         // SR1.18
-        let (least, most) = (data.number(0xDF8303), data.number(0xDF8304))
-        let (estimated, expected) = (data.number(0xDF8305), data.number(0xDF8135))
-        let transmission = data.number(0xDF8134) + min(estimated, expected)
+        let (least, most) = (data.number(.minimumRelayResistanceTime), data.number(.maximumRelayResistanceTime))
+        let (estimated, expected) = (
+            data.number(.deviceEstimatedTransmissionTime), data.number(.terminalExpectedResponseTime)
+        )
+        let transmission = data.number(.terminalExpectedCommandTime) + min(estimated, expected)
         let measured = max(0, min(Self.units(duration) - transmission, 0xFFFF))
-        data[0xDF8306] = [UInt8(measured >> 8), UInt8(truncatingIfNeeded: measured)]
+        data[.measuredRelayResistanceTime] = [UInt8(measured >> 8), UInt8(truncatingIfNeeded: measured)]
 
         // SR1.19 to SR1.21
-        guard measured >= max(0, least - data.number(0xDF8132)) else {
+        guard measured >= max(0, least - data.number(.minimumRelayResistanceGracePeriod)) else {
             throw notThisCard(.cardDataError, "the card answers before it can have an answer")
         }
-        let isLate = measured > most + data.number(0xDF8133)
+        let isLate = measured > most + data.number(.maximumRelayResistanceGracePeriod)
         // SR1.22 to SR1.27
-        let tries = data.byte(0xDF8307)
+        let tries = data.byte(.rrpCounter)
         if isLate, tries < 2 {
-            data[0xDF8307] = [tries + 1]
+            data[.rrpCounter] = [tries + 1]
             return exchangeRelayResistanceData()
         }
         // SR1.28 and SR1.29
         if isLate { verificationResults.insert(.relayResistanceTimeLimitsExceeded) }
         // SR1.30 and SR1.31
-        let tolerance = data.number(0xDF8137)
+        let tolerance = data.number(.transmissionTimeMismatchThreshold)
         let isMismatch =
             estimated == 0 || expected == 0 || estimated * 100 / expected < tolerance
             || expected * 100 / estimated < tolerance
-        if isMismatch || max(0, measured - least) > data.number(0xDF8136) {
+        if isMismatch || max(0, measured - least) > data.number(.relayResistanceAccuracyThreshold) {
             verificationResults.insert(.relayResistanceThresholdExceeded)
         }
         // SR1.32

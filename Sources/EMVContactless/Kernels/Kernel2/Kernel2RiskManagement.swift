@@ -9,11 +9,11 @@ extension Kernel2 {
             throw selectNext(.maximumLimitExceeded, "the amount is above the limit")
         }
         // S456.16 and S456.17
-        for tag in [0x5F24, 0x5A, 0x8C] as [TLVTag] where data[tag] == nil {
+        for tag in [.applicationExpirationDate, .pan, .cdol1] as [TLVTag] where data[tag] == nil {
             throw notThisCard(.cardDataMissing, "the card does not give \(tag)")
         }
         // S456.18 to S456.20
-        if readsDataStorage, data[0x9F5E] != dataStorageIdentifier {
+        if readsDataStorage, data[.dsID] != dataStorageIdentifier {
             throw notThisCard(.cardDataError, "the data storage is of another account")
         }
         // S456.21 to S456.23
@@ -22,19 +22,19 @@ extension Kernel2 {
         if requiresCDA { try prepareAuthentication() }
         // S456.30 to S456.33
         if exceedsCVMLimit { receipt = true }
-        data[0x9F33] = [
+        data[.terminalCapabilities] = [
             data.byte(0xDF8117), data.byte(exceedsCVMLimit ? 0xDF8118 : 0xDF8119), data.byte(0xDF811F),
         ]
         // S456.34 (BR1.1 to BR1.3)
-        if readsBalance, data.isPresent(0xDF8104) {
-            return send(.getData(0x9F50), then: .waitingForBalanceBeforeCryptogram)
+        if applicationCapabilities.contains(.readsBalance), data.isPresent(.balanceReadBeforeGenAC) {
+            return send(.getData(.offlineAccumulatorBalance), then: .waitingForBalanceBeforeCryptogram)
         }
         return try manageRiskAfterBalance()
     }
 
     /// S16.4 to S16.9: a card without a balance in its answer has none.
     mutating func takeBalanceBeforeCryptogram(_ response: ResponseAPDU) throws(Termination) -> KernelStep {
-        data[0xDF8104] = Self.balance(response) ?? []
+        data[.balanceReadBeforeGenAC] = Self.balance(response) ?? []
         return try manageRiskAfterBalance()
     }
 
@@ -51,11 +51,13 @@ extension Kernel2 {
         if [0x8F, 0x90, 0x9F32, 0x9F46, 0x9F47, 0x9F4A].contains(where: { data[$0] == nil }) {
             verificationResults.insert([.iccDataMissing, .cdaFailed])
         }
-        if let index = data[0x8F]?.first, !activation.offlineDataAuthentication.hasKey(index: index) {
+        if let index = data[.certificationAuthorityPublicKeyIndex]?.first,
+            !activation.offlineDataAuthentication.hasKey(index: index)
+        {
             verificationResults.insert(.cdaFailed)
         }
         // S456.26 and S456.27: the AIP is always signed.
-        guard data[0x9F4A] == [0x82] else {
+        guard data[.staticDataAuthenticationTagList] == [0x82] else {
             throw notThisCard(.cardDataError, "the static data authentication tag list is not 82")
         }
     }
@@ -67,12 +69,12 @@ extension Kernel2 {
             ProcessingRestrictions.check(transaction, card: { data[$0] }, terminal: { data[$0] }))
         // S456.36 and 7.5
         let verification = verifyCardholder()
-        data[0x9F34] = verification.results.bytes
+        data[.cvmResults] = verification.results.bytes
         verificationResults.formUnion(verification.findings)
         cvm = verification.method
         if cvm == .signature { receipt = true }
         // S456.37 and S456.38
-        if amount > data.amount(0xDF8123) ?? 0 { verificationResults.insert(.floorLimitExceeded) }
+        if amount > data.amount(.readerContactlessFloorLimit) ?? 0 { verificationResults.insert(.floorLimitExceeded) }
         // S456.39 and 7.8
         cryptogramType = analyze()
         // S456.42 and S456.50
@@ -87,11 +89,13 @@ extension Kernel2 {
         // CVM.1 to CVM.4
         if verifiesOnDevice { return .onDevice(isRequired: exceedsCVMLimit) }
         // CVM.5 and CVM.6
-        guard data.byte(0x82) & 0x10 != 0 else { return .unsupported }
+        guard interchangeProfile.contains(.cardholderVerification) else { return .unsupported }
         // CVM.7 to CVM.25
         return CardholderVerification(
-            data[0x8E].flatMap { CVMList($0) }, for: activation.transaction, applicationCurrency: data[0x9F42],
-            terminalType: data[0x9F35]?.first, capability: CVMCapability(rawValue: data.byte(0x9F33, at: 1)),
+            data[.cvmList].flatMap { CVMList($0) }, for: activation.transaction,
+            applicationCurrency: data[.applicationCurrencyCode],
+            terminalType: data[.terminalType]?.first,
+            capability: CVMCapability(rawValue: data.byte(.terminalCapabilities, at: 1)),
             procedure: .kernel2)
     }
 
@@ -104,13 +108,15 @@ extension Kernel2 {
         // TAA.8, TAA.14: a card without action codes goes online for all bits but those of the relay resistance
         // protocol's having been performed or not.
         let anything = TerminalVerificationResults(rawValue: 0xFF_FFFF_FFFC)
-        if data[0x9F0F] == nil { issuer.online = anything }
-        if data[0x9F0D] == nil { issuer.default = anything }
+        if data[.issuerActionCodeOnline] == nil { issuer.online = anything }
+        if data[.issuerActionCodeDefault] == nil { issuer.default = anything }
         return TerminalActionAnalysis.request(
             for: verificationResults,
-            terminal: ActionCodes(denial: code(0xDF8121), online: code(0xDF8122), default: code(0xDF8120)),
+            terminal: ActionCodes(
+                denial: code(.terminalActionCodeDenial), online: code(.terminalActionCodeOnline),
+                default: code(.terminalActionCodeDefault)),
             issuer: issuer,
-            capability: .init(terminalType: data.byte(0x9F35)) ?? .offlineWithOnlineCapability)
+            capability: .init(terminalType: data.byte(.terminalType)) ?? .offlineWithOnlineCapability)
     }
 
     /// S12.2 to S12.12: the first failure ends it.
@@ -119,7 +125,7 @@ extension Kernel2 {
         if let command = Self.putData(&toWriteBefore) {
             return send(command, then: .waitingForPutDataBeforeCryptogram)
         }
-        if toWriteBefore.isEmpty { data[0xDF810F] = [0x80] }
+        if toWriteBefore.isEmpty { data[.preGenACPutDataStatus] = Self.putDataCompleted }
         return try requestCryptogram()
     }
 }

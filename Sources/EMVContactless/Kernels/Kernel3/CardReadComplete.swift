@@ -3,19 +3,12 @@ import SmartCard
 /// The card's data, checked, with its decision (EMV Contactless Book C-3, 5.4).
 struct CardDecision: Sendable {
     let pan: PAN
-    /// Tag 82.
-    let applicationInterchangeProfile: [UInt8]
+    let applicationInterchangeProfile: ApplicationInterchangeProfile
     /// The cryptogram's type; nil for the reserved value.
     let cryptogram: ApplicationCryptogramType?
     /// The card transaction qualifiers; nil if the card supplied none.
     let qualifiers: CardTransactionQualifiers?
 
-    /// AIP byte 1 bit 7; for contactless cards it concerns only transactions that go online.
-    var supportsSDA: Bool { applicationInterchangeProfile[0] & 0x40 != 0 }
-    /// AIP byte 1 bit 6.
-    var supportsDDA: Bool { applicationInterchangeProfile[0] & 0x20 != 0 }
-    /// AIP byte 2 bit 8.
-    var isMagStripeMode: Bool { applicationInterchangeProfile[1] & 0x80 != 0 }
 }
 
 extension CardDecision {
@@ -32,8 +25,8 @@ extension CardDecision {
         }
 
         let profile = try mandatory(0x82, 2...2)
-        applicationInterchangeProfile = profile
-        if profile[1] & 0x80 != 0, card[0x9F26] == nil {
+        applicationInterchangeProfile = ApplicationInterchangeProfile(profile)
+        if applicationInterchangeProfile.contains(.contactlessMode), card[0x9F26] == nil {
             throw .endApplication("the card is in mag-stripe mode (MSD)")
         }
         _ = try mandatory(0x9F26, 8...8)

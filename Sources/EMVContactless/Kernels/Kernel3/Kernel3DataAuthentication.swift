@@ -36,15 +36,17 @@ extension Kernel3 {
     ) throws(Termination) {
         guard disposition.decline == nil, decision.cryptogram == .arqc,
             terminalTransactionQualifiers.contains(.offlineDataAuthenticationForOnline),
-            decision.supportsDDA || decision.supportsSDA
+            decision.applicationInterchangeProfile.contains(.dda)
+                || decision.applicationInterchangeProfile.contains(.sda)
         else { return }
         // Book C-3, 5.4.2.1
         let needed: [TLVTag] =
-            decision.supportsDDA ? [0x9F4B, 0x8F, 0x90, 0x9F32, 0x9F46, 0x9F47, 0x9F69] : [0x93, 0x8F, 0x90, 0x9F32]
+            decision.applicationInterchangeProfile.contains(.dda)
+            ? [0x9F4B, 0x8F, 0x90, 0x9F32, 0x9F46, 0x9F47, 0x9F69] : [0x93, 0x8F, 0x90, 0x9F32]
         for tag in needed where card[tag] == nil { throw .missing(tag) }
 
         let failure: AuthenticationFailure?
-        if decision.supportsDDA {
+        if decision.applicationInterchangeProfile.contains(.dda) {
             failure = fdda(.onlineAuthorization)
         } else {
             let result = activation.offlineDataAuthentication.sda(
