@@ -104,7 +104,9 @@ extension Kernel2 {
     /// envelopes (Book C-2, 5.5).
     private static let readable: Set<TLVTag> = Set(
         [.offlineAccumulatorBalance]
-            + (.protectedDataEnvelope1 .... unprotectedDataEnvelope5).map { TLVTag(rawValue: $0) })
+            + (TLVTag.protectedDataEnvelope1.rawValue...TLVTag.unprotectedDataEnvelope5.rawValue).map {
+                TLVTag(rawValue: $0)
+            })
 
     /// Takes the next tag that GET DATA can read out of the list (GetNextGetDataTagFromList).
     mutating func nextReadTag() -> TLVTag? {
