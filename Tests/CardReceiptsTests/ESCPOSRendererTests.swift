@@ -8,7 +8,7 @@ import Testing
 @Suite struct ESCPOSRendererTests {
     /// Where Tests/run has put python-escpos.
     private static let package = URL(filePath: #filePath).deletingLastPathComponent()
-        .appending(path: "../../../.build/python-escpos").standardizedFileURL.path
+        .appending(path: "../../.build/python-escpos").standardizedFileURL.path
     private static let hasReference = FileManager.default.fileExists(atPath: package + "/escpos")
 
     private static func reference(_ commands: [[String: Any]]) async throws -> [UInt8] {
