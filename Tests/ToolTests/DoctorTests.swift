@@ -84,7 +84,8 @@ import Testing
             try $0.moveReader(to: "1-1.3")
             try $0.write("sys/bus/usb/devices/1-1/bmAttributes", "80\n")
         },
-        Condition("put to sleep", "usb.power", "warning", says: "suspends it", command: "1-2/power/control", status: 0) {
+        Condition("put to sleep", "usb.power", "warning", says: "suspends it", command: "1-2/power/control", status: 0)
+        {
             try $0.write("\($0.device)/power/control", "auto\n")
         },
         Condition("low speed", "usb.power", "warning", says: "1.5 Mbit/s", status: 0) {
