@@ -35,7 +35,7 @@ final class CCIDSlot: Sendable {
 
     let number: UInt8
     private let pipe: CCIDPipe
-    private let turn = Turn()
+    let turn = Turn()
     private let state = Lock(State())
     private let explanation = Lock<Explanation?>(nil)
 

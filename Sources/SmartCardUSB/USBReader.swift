@@ -30,7 +30,7 @@ public final class USBReader: CardReader {
     package var place: String { device.place }
 
     private let claims: InterfaceClaims
-    private let interface = Lock<CCIDInterface?>(nil)
+    let interface = Lock<CCIDInterface?>(nil)
 
     init(_ found: FoundReader, claims: InterfaceClaims) {
         id = found.id

@@ -72,6 +72,9 @@ import USBTestSupport
         let (device, bus, reader) = (bench.device, bench.bus, bench.reader)
         let commands = (0..<2).map { _ in Task { try await reader.escape([0xE0, 0x00]) } }
         let message = try #require(await bench.commands.next())
+        // One that comes after the reader was given back opens it anew.
+        let slot = try #require(reader.interface.withLock { $0 }?.slots.first)
+        while slot.turn.waitingCount == 0 { try await Task.sleep(for: .milliseconds(1)) }
         let closing = Task { await reader.close() }
         for command in commands {
             await #expect { try await command.value } throws: { ($0 as? CardError)?.kind == .disconnected }
