@@ -101,7 +101,7 @@ enum AccountNumbers {
                     }
                 }
             }
-            for carrier in known.isEmpty ? [] : carriers {
+            for carrier in known.isEmpty ? [] : carriers.reversed() {
                 eachKnown(in: carrier) { digits, halves in
                     let free = halves.filter { isFree($0, carrier) }
                     // What is left of a number behind another that shares digits with it is none any more, and goes.

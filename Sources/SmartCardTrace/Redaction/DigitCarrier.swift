@@ -263,11 +263,15 @@ struct DigitCarrier {
             }
             if index - last > Self.widestGap / 2 { end() }
             let group = bytes[index...].prefix { Self.hexDigit($0) != nil }
+            // A digit without a partner is no part of what is on both sides of it.
+            let isWhole = first == 0 && group.count % 2 == 0
+            if !isWhole { end() }
             for place in stride(from: index + first, to: group.endIndex - 1, by: 2) {
                 guard let high = Self.hexDigit(bytes[place]), let low = Self.hexDigit(bytes[place + 1]) else { break }
                 values.append(high << 4 | low)
                 characters += [original(place), original(place + 1)]
             }
+            if !isWhole { end() }
             index = group.endIndex
             last = index
         }

@@ -304,6 +304,24 @@ import Testing
         #expect(TraceRedaction.eventsWithAccountNumbers(in: redacted).isEmpty)
     }
 
+    /// Tracks 1 and 2 of a record of Kernel 2's magnetic stripe mode: `B5413330089010434^`, the published test number, with
+    /// digits behind the name that go on as the number ends.
+    @Test("under a hundred keys a record with both tracks keeps its shape")
+    func tracksUnderKeys() throws {
+        let track1 = Array("B5413330089010434^TAPPER/TESSA^31121010000".utf8).hex
+        let trace = try trace("> apdu 00B2010C00", "< apdu 703D562A\(track1)9F6B0E5413330089010434D3112101000F9000")
+        for key in 0..<100 {
+            let redacted = TraceRedaction(key: [UInt8](repeating: UInt8(key), count: 16)).redacted(trace)
+            guard case .received(_, let bytes)? = redacted.events.last?.what else {
+                Issue.record("no answer")
+                return
+            }
+            let number = bytes[49...].prefix(8).hex
+            let expected = Array("B\(number)^XXXXXX/XXXXX^31121010000".utf8).hex
+            #expect(bytes.hex == "703D562A\(expected)9F6B0E\(number)D3112101000F9000", "\(key)")
+        }
+    }
+
     /// A blank event is where redaction ends (``TraceSecrets/maximumPasses``): in a trace of nothing else nothing is found,
     /// and it changes no more.
     @Test("a trace of blank events is clean, whatever it was")
