@@ -3,6 +3,7 @@ import Synchronization
 import Testing
 import USBDevices
 import USBTestSupport
+import Waiting
 
 @testable import SmartCardUSB
 
