@@ -587,6 +587,99 @@ import Testing
     }
 }
 
+/// What Entry Point keeps from one card, one restart and one transaction to the next, and how often it does something.
+@Suite struct EntryPointBoundaryTests {
+    private static let selectPPSE = "00A404000E325041592E5359532E444446303100"
+    private static let visaEntry = "61 09 4F 07 A0 00 00 00 03 10 10"
+
+    /// 3.3.2.1: the issuer's data, and the way round the PPSE, belong to the transaction that they were for.
+    @Test("a transaction after a restart with issuer data reads the PPSE, and has neither its data nor its start")
+    func theNextTransaction() throws {
+        let issuer = OnlineResponse(
+            authorizationResponseCode: Array("00".utf8), issuerAuthenticationData: [1, 2, 3, 4])
+        for isApplicationThere in [true, false] {
+            var play = try Play([.visa()])
+            _ = play.next(.startA(try purchase(1)))
+            _ = try play.select(ppse: Self.visaEntry, kernelSays: .onlineRequest)
+            _ = play.next(.onlineResponse(issuer))
+            #expect(play.next(.cardPresent).command == "00A4040007A000000003101000")
+            if isApplicationThere {
+                _ = play.next(try answer(visaFCI + "90 00"))
+                #expect(play.next(try answer("02 90 00")).final?.outcome.dataRecord?[0x91] == [1, 2, 3, 4])
+            } else {
+                #expect(play.next(try answer("6A 82")).final?.outcome.kind == .endApplication)
+            }
+            #expect(play.next(.startA(try purchase(1))).shows([(.presentCard, .readyToRead)], then: "field"))
+            #expect(play.candidates.isEmpty)
+            var again = play
+            #expect(again.next(.cardPresent).command == Self.selectPPSE)
+            let record = try play.select(ppse: Self.visaEntry, kernelSays: .approved).outcome.dataRecord
+            #expect(record?[0x8A] == nil && record?[0x91] == nil)
+            #expect(record?[0xDF02].map { String(decoding: $0, as: UTF8.self) } == "A false 3")
+        }
+    }
+
+    /// The reader's preference goes before the card's priorities, in its own order.
+    @Test(
+        "two preferred applications, in either order",
+        arguments: [
+            (["A000000003101002", "A0000000041010"], ["A000000003101002", "A0000000041010", "A000000003101001"]),
+            (["A0000000041010", "A000000003101002"], ["A0000000041010", "A000000003101002", "A000000003101001"]),
+            // An AID stands for all that begin with it; these stay in the card's order.
+            (["A000000003", "A0000000041010"], ["A000000003101001", "A000000003101002", "A0000000041010"]),
+            (["A0000000041010", "A000000003"], ["A0000000041010", "A000000003101001", "A000000003101002"]),
+            (["A000000003101002"], ["A000000003101002", "A000000003101001", "A0000000041010"]),
+            (["A000000025010701"], ["A000000003101001", "A0000000041010", "A000000003101002"]),
+        ])
+    func preferredApplications(_ preferred: [String], _ names: [String]) throws {
+        let aids = try preferred.map { try #require(AID([UInt8](hex: $0))) }
+        var play = try Play([.visa(), .mastercard()], preferring: aids)
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(
+            try answer(
+                ppse(
+                    """
+                    61 0D 4F 08 A0 00 00 00 03 10 10 01 87 01 01 61 0D 4F 08 A0 00 00 00 03 10 10 02 87 01 03 \
+                    61 0C 4F 07 A0 00 00 00 04 10 10 87 01 02
+                    """) + "90 00"))
+        #expect(play.candidates.map(\.name.hex) == names)
+    }
+
+    /// The count begins again with a transaction and with a restart, and two cards in the field are no activation.
+    @Test("sixteen activations of the field are allowed in each transaction, and after each restart")
+    func activations() throws {
+        var play = try Play([.visa()])
+        for _ in 0..<2 {
+            _ = play.next(.startA(try purchase(1)))
+            for _ in 0..<20 {
+                #expect(play.next(.collision).command == "field")
+                #expect(play.next(.collisionOver).command == "field")
+            }
+            for _ in 1..<16 { #expect(play.next(.communicationError(.timeout)).command == "field") }
+            _ = try play.select(ppse: Self.visaEntry, kernelSays: .onlineRequest)
+            #expect(play.next(.onlineResponse(OnlineResponse(issuerAuthenticationData: [1]))).command == "field")
+            for _ in 1..<16 { #expect(play.next(.communicationError(.timeout)).command == "field") }
+            #expect(play.next(.communicationError(.timeout)).final?.outcome.kind == .endApplication)
+        }
+    }
+
+    /// A card that is presented anew gets as many commands as the first one.
+    @Test("the commands of a kernel are counted for each activation alone")
+    func commandsOfEachActivation() throws {
+        var play = try Play([.visa()])
+        _ = play.next(.startA(try purchase(1)))
+        for _ in 0..<2 {
+            _ = play.next(.cardPresent)
+            _ = play.next(try answer(ppse(Self.visaEntry) + "90 00"))
+            _ = play.next(try answer(visaFCI + "90 00"))
+            for _ in 1..<1024 { #expect(play.next(try answer("FF 90 00")).command == Obedient.command) }
+            #expect(play.next(try answer([Obedient.code(of: .tryAgain)].hex + "90 00")).command == "off 1300")
+            #expect(play.next(.fieldIsOff).command == "field")
+        }
+    }
+}
+
 // MARK: - What the tests speak in
 
 enum Indicator: Hashable {
@@ -654,7 +747,7 @@ private struct Play {
 
     init(
         _ combinations: [Combination], terminal: [TLVTag: [UInt8]] = [:],
-        kernels: Kernels = [2: Obedient.self, 3: Obedient.self]
+        kernels: Kernels = [2: Obedient.self, 3: Obedient.self], preferring preferred: [AID] = []
     ) throws {
         var configuration = ReaderConfiguration.test
         configuration.abilities = []
@@ -663,7 +756,8 @@ private struct Play {
         configuration.terminal[0x9F40] = nil
         configuration.terminal.merge(terminal) { $1 }
         configuration.combinations = combinations
-        entryPoint = EntryPoint(configuration: try configuration.validated(for: kernels))
+        entryPoint = EntryPoint(
+            configuration: try configuration.validated(for: kernels), preferredApplications: preferred)
     }
 
     var candidates: CandidateList { entryPoint.candidates }

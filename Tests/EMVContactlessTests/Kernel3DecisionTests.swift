@@ -19,6 +19,8 @@ import Testing
             (nil, "06 01 12 03 80 00 00", .declined), (nil, "06 01 12 03 90 00 00", .declined),
             (nil, "06 01 12 03 B0 00 00", .declined), (nil, "06 01 12 03 EF 00 00", .onlineRequest),
             (nil, "1F 43 01 00 20" + String(repeating: " 00", count: 27), .onlineRequest),
+            // It has to be there: five bytes are enough, four are not.
+            (nil, "06 01 12 03 20", .onlineRequest), (nil, "06 01 12 03 00", .declined),
             (nil, "06 01 12 03", .endApplication),
         ] as [(String?, String, Outcome.Kind)])
     func cryptogramTypes(_ information: String?, _ issuerData: String, _ expected: Outcome.Kind) throws {

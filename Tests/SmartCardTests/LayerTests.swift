@@ -81,6 +81,16 @@ private var getATC: CommandAPDU { get throws { try CommandAPDU(bytes("80 CA 9F 3
         #expect(try await WrongLeLayer(channel).transmit(getATC).data.hex == "9F36020001")
     }
 
+    /// ISO/IEC 7816-4, 5.1.3: 00 stands for 256 bytes, whatever the command asked for.
+    @Test func wrongLengthZeroStandsFor256() async throws {
+        let channel = ScriptedChannel([
+            ("80 CA 9F 36 05", "6C 00"),
+            ("80 CA 9F 36 00", "9F 36 02 00 01 90 00"),
+        ])
+        let command = try CommandAPDU(bytes("80 CA 9F 36 05"))
+        #expect(try await WrongLeLayer(channel).transmit(command).data.hex == "9F36020001")
+    }
+
     @Test func aCardThatInsistsIsBelieved() async throws {
         let response = try await WrongLeLayer(ConstantChannel(response: "6C 05")).transmit(getATC)
         #expect(response.status == 0x6C05)
