@@ -221,8 +221,9 @@ let package = Package(
             path: "Benchmarks/benchmarks", swiftSettings: settings),
 
         // Tests.
+        .target(name: "CTestSockets", path: "Tests/CTestSockets"),
         .target(
-            name: "TestSupport", dependencies: ["SmartCard", "SmartCardPN532", "SmartCardSimulator"],
+            name: "TestSupport", dependencies: ["CTestSockets", "SmartCard", "SmartCardPN532", "SmartCardSimulator"],
             path: "Tests/TestSupport", swiftSettings: settings),
         .target(
             name: "USBTestSupport",

@@ -271,16 +271,3 @@ func failure(isolation: isolated (any Actor)? = #isolation, _ body: () async thr
         return "\(error)".replacing("CardReaderAdapter.", with: "").replacing("UnderlyingError.", with: "")
     }
 }
-
-/// Asks until `isTrue`, for two minutes at most.
-func wait(
-    for what: String, isolation: isolated (any Actor)? = #isolation, until isTrue: () async -> Bool
-) async throws {
-    let deadline = ContinuousClock.now + .seconds(120)
-    while ContinuousClock.now < deadline {
-        if await isTrue() { return }
-        try await Task.sleep(for: .milliseconds(5))
-    }
-    Issue.record("no \(what)")
-    throw AdapterBench.Missing()
-}

@@ -2,6 +2,7 @@ import CardReaderAdapter
 import CardReceipts
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// Discovery and connection, row for row as their promises are numbered.

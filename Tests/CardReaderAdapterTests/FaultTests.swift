@@ -2,6 +2,7 @@ import CardReaderAdapter
 import CardReceipts
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// What may go wrong, in every state that it can go wrong in.  Each ends as documented, and the next payment works.

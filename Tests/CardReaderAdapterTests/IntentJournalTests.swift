@@ -3,6 +3,7 @@ import CardReceipts
 import Foundation
 import KioskKit
 import Synchronization
+import TestSupport
 import Testing
 
 /// What a program that starts again knows of the payment and the refunds of the one before it.

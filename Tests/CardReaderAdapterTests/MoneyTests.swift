@@ -4,6 +4,7 @@ import CardReceipts
 import Foundation
 import OpenCombine
 import Synchronization
+import TestSupport
 import Testing
 
 /// Nobody is charged twice, nobody is given money back twice, and no result is lost.

@@ -8,6 +8,7 @@ import ProximityReader
 import SmartCardSimulator
 import SmartCardUSB
 import Synchronization
+import TestSupport
 import Testing
 import USBTestSupport
 

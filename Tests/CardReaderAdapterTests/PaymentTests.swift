@@ -2,6 +2,7 @@ import CardReaderAdapter
 import CardReceipts
 import Foundation
 import Synchronization
+import TestSupport
 import Testing
 
 /// Payments and refunds, row for row as their promises are numbered.

@@ -4,6 +4,7 @@ import CardReceipts
 import Foundation
 import OpenCombine
 import Synchronization
+import TestSupport
 import Testing
 
 /// The sequences, and the publishers made of them: one suite for both.

@@ -1,6 +1,7 @@
 import CardReaderAdapter
 import CardReceipts
 import Foundation
+import TestSupport
 import Testing
 
 /// The readers of a script.

@@ -141,7 +141,7 @@ import Testing
         }
         #expect(pcscd.count(of: Self.disconnect) == 1)
         _ = try await reader.open(exclusively: false).transmit([0xFF, 0x00, 0x48, 0x00, 0x00])
-        while pcscd.count(of: Self.disconnect) < 2 { try await Task.sleep(for: .milliseconds(5)) }
+        try await wait(for: "the second disconnection") { pcscd.count(of: Self.disconnect) >= 2 }
     }
 
     enum End: CaseIterable { case `return`, `throw`, cancel }
@@ -168,7 +168,7 @@ import Testing
                 }
             }
         }
-        while during.withLock({ $0 }) == nil { try await Task.sleep(for: .milliseconds(5)) }
+        try await wait(for: "the parameter") { during.withLock { $0 } != nil }
         work.cancel()
         let result = await work.result
         #expect(during.withLock { $0 } == PICCOperatingParameter.initial.subtracting(.automaticPolling))

@@ -101,8 +101,10 @@ import USBTestSupport
                 guard end == .drop else { return try await reader.withLink(body) }
                 try await body(try await reader.open(exclusively: false))
             }
-            while end == .cancel, meanwhile.withLock({ $0.isEmpty }) { try await Task.sleep(for: .milliseconds(5)) }
-            if end == .cancel { task.cancel() }
+            if end == .cancel {
+                try await wait(for: "the answer") { meanwhile.withLock { !$0.isEmpty } }
+                task.cancel()
+            }
             let result = await task.result
             if [.close, .drop].contains(end) {
                 try result.get()

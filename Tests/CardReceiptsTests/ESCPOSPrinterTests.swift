@@ -32,14 +32,6 @@ extension ESCPOSPrinter.Limits {
         ESCPOSPrinter(.tcp(host: "127.0.0.1", port: port.number), answers: answers, limits: limits)
     }
 
-    private static func wait(_ what: String, until isTrue: () -> Bool) async throws {
-        let end = ContinuousClock.now + .seconds(120)
-        while !isTrue() {
-            try #require(ContinuousClock.now < end, "\(what)")
-            try await Task.sleep(for: .milliseconds(10))
-        }
-    }
-
     @Test("a receipt goes to port 9100 and to a device, whole and once", arguments: ESCPOSPrinter.Answers.allCases)
     func prints(_ answers: ESCPOSPrinter.Answers) async throws {
         let content = try Sample.full()
@@ -55,7 +47,7 @@ extension ESCPOSPrinter.Limits {
         for (service, printer) in zip(services, [remote, local]) {
             #expect(await service.printReceipt(content: content) == .success)
             let expected = Self.expected(content)
-            try await Self.wait("all bytes") { printer.received.count >= expected.count }
+            try await wait(for: "all bytes") { printer.received.count >= expected.count }
             #expect(printer.received == expected)
             #expect((printer.questions == 0) == (answers == .none))
             if answers != .none { #expect(await service.condition() == nil) }
@@ -230,7 +222,7 @@ extension ESCPOSPrinter.Limits {
             await Self.printer(port, answers: place == 1 ? .none : .all, limits: limits)
                 .printReceipt(content: place == 2 ? short : content)
         }
-        try await Self.wait("the printer has been asked, or sent to") {
+        try await wait(for: "the printer has been asked, or sent to") {
             place == 0 || (place == 1 ? printer.received.count >= 3000 : printer.questions >= 5)
         }
         task.cancel()

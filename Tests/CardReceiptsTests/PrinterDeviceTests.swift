@@ -209,18 +209,10 @@ struct USBPrinterDeviceTests {
         // libusb listens from its first use.
         _ = await service.condition()
         host.unplug()
-        try await wait("the old printer to go") { await service.condition() == .absent }
+        try await wait(for: "the old printer to go") { await service.condition() == .absent }
         try host.plug(printer)
-        try await wait("the printer") { await service.condition() != .absent }
+        try await wait(for: "the printer") { await service.condition() != .absent }
         return host
-    }
-
-    private static func wait(_ what: String, until isTrue: () async -> Bool) async throws {
-        let end = ContinuousClock.now + .seconds(120)
-        while await !isTrue() {
-            try #require(ContinuousClock.now < end, "\(what)")
-            try await Task.sleep(for: .milliseconds(10))
-        }
     }
 
     @Test("a receipt goes straight over USB, whole, and the interface is given back", arguments: [0x18, nil])

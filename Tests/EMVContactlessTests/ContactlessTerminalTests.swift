@@ -2,6 +2,7 @@ import EMVContactless
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 /// The driver over a field that is a script.
@@ -146,7 +147,7 @@ import Testing
         let report = try await terminal().perform(
             purchase(1), in: field,
             authorize: { _ in
-                while field.pauses.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+                try await wait(for: "the pause") { !field.pauses.isEmpty }
                 return OnlineResponse(issuerAuthenticationData: [0xAA])
             },
             show: { request in shown.withLock { $0.append(request.message) } })
@@ -190,7 +191,7 @@ import Testing
         let report = try await terminal().perform(
             purchase(1), in: field,
             authorize: { _ in
-                while field.pauses.isEmpty { try await Task.sleep(for: .milliseconds(1)) }
+                try await wait(for: "the pause") { !field.pauses.isEmpty }
                 // Long enough for a cancellation to come.
                 try await Task.sleep(for: .milliseconds(20))
                 return OnlineResponse(issuerAuthenticationData: [0xAA])

@@ -3,6 +3,7 @@ import Foundation
 import ProximityReader
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 import struct KioskKit.PaymentResult

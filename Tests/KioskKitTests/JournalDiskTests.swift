@@ -2,6 +2,7 @@ import Foundation
 import Glibc
 import KioskKit
 import Synchronization
+import TestSupport
 import Testing
 
 /// What a disk that fails leaves in the journal.

@@ -52,7 +52,7 @@ import Testing
             let drained = try await Program.run(arguments + ["drain"], timeout: .seconds(180))
             #expect(drained.status == 0, "seed \(Self.seed), run \(run): \(drained.error.suffix(500))")
             // What is booked late comes when the application knows all, and then nothing may come.
-            while try await sandbox.delayed() > 0 { try await Task.sleep(for: .milliseconds(20)) }
+            try await wait(for: "what is booked late") { try await sandbox.delayed() == 0 }
             let lines = try Self.lines(folder)
             let (books, view) = (try await sandbox.money(), Self.money(lines))
             let differing = Set(books.keys).union(view.keys).filter { books[$0] != view[$0] }

@@ -299,14 +299,3 @@ func thrown(isolation: isolated (any Actor)? = #isolation, _ body: () async thro
         return String("\(error)".prefix { $0 != "(" && $0 != "." })
     }
 }
-
-/// Asks until `isTrue`, for two minutes at most.
-func wait(
-    for what: String, isolation: isolated (any Actor)? = #isolation, until isTrue: () async -> Bool
-) async throws {
-    for _ in 0..<24_000 {
-        if await isTrue() { return }
-        try await Task.sleep(for: .milliseconds(5))
-    }
-    Issue.record("no \(what)")
-}

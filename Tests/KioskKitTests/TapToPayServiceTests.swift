@@ -3,6 +3,7 @@ import Foundation
 import KioskKit
 import ProximityReader
 import SmartCardSimulator
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct TapToPayServiceTests {

@@ -4,6 +4,7 @@ import KioskKit
 import ProximityReader
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 /// The tap transaction's stream, row for row as its promises are numbered: E1 to E7.

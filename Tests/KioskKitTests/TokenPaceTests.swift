@@ -4,6 +4,7 @@ import ProximityReader
 import SmartCard
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 /// How often a payment service is asked for tokens that are of no use.

@@ -135,7 +135,7 @@ private final class Desk: CardReader {
         reader.leave()
         try await log.wait(for: "notReady", 3)
         // What is told when the fourth watch has begun is the fourth's.
-        while reader.watches < 4 { try await Task.sleep(for: .milliseconds(5)) }
+        try await wait(for: "the fourth watch") { reader.watches >= 4 }
         reader.leave()
         try await log.wait(for: "notReady", 4)
         _ = session

@@ -94,7 +94,6 @@ extension PaymentCardReader: Preparing {}
         #expect(!isThere(false))
     }
 
-    // libpcsclite keeps the socket of its first call for as long as the process lives, so a test that comes to it says which.
     @Test("nothing is supported where no reader can be enumerated, nor the one that is wanted", .pcscExclusive)
     func nothing() {
         PCSCSocket.pointNowhere()

@@ -2,6 +2,7 @@ import SmartCard
 import SmartCardPN532
 import SmartCardSimulator
 import Synchronization
+import TestSupport
 import Testing
 
 @Suite(.timeLimit(.minutes(5))) struct PollingTests {
@@ -115,7 +116,7 @@ import Testing
                 try await chip.poll([.typeA], within: .seconds(3600), every: .milliseconds(10))
             }
         }
-        while tap.history().count < 8 { try await Task.sleep(for: .milliseconds(2)) }
+        try await wait(for: "eight commands") { tap.history().count >= 8 }
         task.cancel()
         await #expect(throws: CancellationError.self) { try await task.value }
         #expect(Array(tap.history().suffix(5)) == Self.puttingBack)
@@ -204,7 +205,7 @@ private final class Tap: CardReader {
     /// Waits until it has been asked so often again.
     func wait(rounds: Int) async throws {
         let goal = self.rounds + rounds
-        while self.rounds < goal { try await Task.sleep(for: .milliseconds(2)) }
+        try await TestSupport.wait(for: "\(goal) rounds") { self.rounds >= goal }
     }
 }
 

@@ -1,5 +1,6 @@
 import SmartCard
 import Synchronization
+import TestSupport
 import Testing
 import USBDevices
 import USBTestSupport
@@ -63,7 +64,7 @@ import Waiting
         }()
         #expect(bus.inUse.links == 1)
         device.send(ScriptedReader.answer(to: message, [0x01]), endpoint: 0x82)
-        while bus.inUse != (0, 0) { try await Task.sleep(for: .milliseconds(5)) }
+        try await wait(for: "the end of the link") { bus.inUse == (0, 0) }
         #expect(device.resets == 0)
     }
 
@@ -75,7 +76,7 @@ import Waiting
         let message = try #require(await bench.commands.next())
         // One that comes after the reader was given back opens it anew.
         let slot = try #require(reader.interface.withLock { $0 }?.slots.first)
-        while slot.turn.waitingCount == 0 { try await Task.sleep(for: .milliseconds(1)) }
+        try await wait(for: "the second command") { slot.turn.waitingCount > 0 }
         let closing = Task { await reader.close() }
         for command in commands {
             await #expect { try await command.value } throws: { ($0 as? CardError)?.kind == .disconnected }

@@ -1,3 +1,4 @@
+import CTestSockets
 import Foundation
 
 /// A pcscd made for a test: a socket that speaks pcsc-lite's protocol 4:4 (pcsc-lite 1.9.9, winscard_msg.h), and behaves
@@ -382,11 +383,12 @@ func withUnixAddress<R>(_ path: String, _ body: (UnsafePointer<sockaddr>, sockle
     }
 }
 
-/// The one path at which the libpcsclite of this process looks for pcscd: it reads PCSCLITE_CSOCK_NAME once.  So it is a
-/// link, which a test points to the daemon it means; suites that do are `.serialized`.
+/// The one path at which the libpcsclite of this process looks for pcscd, from its start to its end.  So it is a link, which
+/// a test points to the daemon it means; tests that do are `.pcscExclusive`.
 public enum PCSCSocket {
-    /// To be called before anything else in the process uses libpcsclite.
+    /// Makes libpcsclite talk to the daemon that listens at `socket`.
     public static func point(to socket: String) {
+        _ = folder
         unlink(link)
         symlink(socket, link)
     }
@@ -396,20 +398,16 @@ public enum PCSCSocket {
 
     /// A folder of this process, for sockets; it goes with the process.
     public static let folder: String = {
-        var template = Array("/tmp/pcsc-test-XXXXXX".utf8CString)
-        guard mkdtemp(&template) != nil else { return "/tmp" }
+        let folder = URL(fileURLWithPath: link).deletingLastPathComponent().path
+        guard mkdir(folder, 0o700) == 0 else { fatalError("no folder for sockets: \(folder)") }
         atexit {
             // FileManager stops at a link that leads nowhere.
             PCSCSocket.pointNowhere()
             try? FileManager.default.removeItem(atPath: PCSCSocket.folder)
         }
-        return String(decoding: template.dropLast().map(UInt8.init(bitPattern:)), as: UTF8.self)
+        return folder
     }()
 
-    /// The path that libpcsclite has; also for child processes.
-    public static let link: String = {
-        let path = folder + "/link.comm"
-        setenv("PCSCLITE_CSOCK_NAME", path, 1)
-        return path
-    }()
+    /// The path that libpcsclite has; child processes inherit it.
+    private static let link = String(cString: test_pcscd_socket())
 }
