@@ -1,20 +1,30 @@
 package import Dispatch
+import Synchronization
 
 extension DispatchQueue {
     /// Runs a blocking call on a thread of this queue, outside the shared pool, and waits for its end.  The call is
     /// enqueued before anything else runs: calls of one actor keep their order.
+    ///
+    /// The queue has released `body`, with all that it holds, when this returns.
     nonisolated(nonsending) package func blocking<Value: Sendable, Failure: Error>(
         _ body: @escaping @Sendable () throws(Failure) -> Value
     ) async throws(Failure) -> Value {
-        let result: Result<Value, Failure> = await withCheckedContinuation { continuation in
-            async {
-                do throws(Failure) {
-                    continuation.resume(returning: .success(try body()))
-                } catch {
-                    continuation.resume(returning: .failure(error))
-                }
-            }
+        let work = Work(body)
+        let result = await withCheckedContinuation { continuation in
+            async { continuation.resume(returning: work.run()) }
         }
         return try result.get()
+    }
+}
+
+/// A body that runs once, and is released before its result is returned.
+private final class Work<Value: Sendable, Failure: Error>: Sendable {
+    private let body: Mutex<(@Sendable () throws(Failure) -> Value)?>
+
+    init(_ body: @escaping @Sendable () throws(Failure) -> Value) { self.body = Mutex(body) }
+
+    func run() -> Result<Value, Failure> {
+        guard let body = body.withLock({ $0.take() }) else { preconditionFailure("it ran before") }
+        do throws(Failure) { return .success(try body()) } catch { return .failure(error) }
     }
 }

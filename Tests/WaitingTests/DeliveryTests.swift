@@ -127,6 +127,23 @@ import Waiting
         await #expect(throws: Wrong()) { try await queue.blocking { throw Wrong() } }
     }
 
+    @Test("a queue holds nothing of a blocking call that has returned")
+    func released() async {
+        final class Held: Sendable {}
+        let queue = DispatchQueue(label: "blocking")
+        weak var held: Held?
+        var left = 0
+        for _ in 0..<2000 {
+            do {
+                let object = Held()
+                held = object
+                await queue.blocking { withExtendedLifetime(object) {} }
+            }
+            if held != nil { left += 1 }
+        }
+        #expect(left == 0)
+    }
+
     @Test("A lock lets one at its value at a time, and its copies are the same lock")
     func lock() {
         let lock = Lock(0)
