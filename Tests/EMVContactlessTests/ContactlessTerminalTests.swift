@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// The driver over a field that is a script.
-@Suite struct ContactlessTerminalTests {
+@Suite(.timeLimit(.minutes(5))) struct ContactlessTerminalTests {
     private static let selectPPSE = "00A404000E325041592E5359532E444446303100"
 
     private func terminal() throws -> ContactlessTerminal {
@@ -156,6 +156,24 @@ import Testing
         #expect(shown.withLock { $0 } == [.presentCard, .removeCard, .presentCard])
     }
 
+    /// Without a removal timeout nobody asks for the card's removal, however long the issuer takes.
+    @Test func theCardNeedNotBeLetGo() async throws {
+        let field = ScriptedField([
+            .card([Self.directory, Self.fci, .response("03 90 00")]), .card([Self.fci, .response("01 90 00")]),
+        ])
+        let shown = Mutex<[UserInterfaceRequest.Message?]>([])
+        let report = try await terminal().perform(
+            purchase(1), in: field,
+            authorize: { _ in
+                // Long enough for a removal to come.
+                try await Task.sleep(for: .milliseconds(50))
+                return OnlineResponse(issuerAuthenticationData: [0xAA])
+            },
+            show: { request in shown.withLock { $0.append(request.message) } })
+        #expect(report.outcome.kind == .approved && field.pauses.isEmpty)
+        #expect(shown.withLock { $0 } == [.presentCard, .presentCard])
+    }
+
     /// What the issuer has decided is not lost with the card.
     @Test func theCardDoesNotComeBackForTheIssuersMessage() async throws {
         let field = ScriptedField([.card([Self.directory, Self.fci, .response("03 90 00")])])
@@ -239,7 +257,9 @@ import Testing
                 transaction, in: field, authorize: { _ in OnlineResponse(issuerAuthenticationData: [0xAA]) },
                 show: { _ in })
         }
-        while field.activations < events.count || field.commands.count < commands { await Task.yield() }
+        while field.activations < events.count || field.commands.count < commands {
+            try await Task.sleep(for: .milliseconds(1))
+        }
         task.cancel()
         await #expect(throws: CancellationError.self) { _ = try await task.value }
         #expect(field.commands.count == commands)

@@ -569,7 +569,7 @@ import Testing
         _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
         var step = play.next(try answer(visaFCI + "90 00"))
         var commands = 0
-        while step.command == Obedient.command {
+        while step.command == Obedient.command, commands <= EntryPoint.maximumCommands {
             commands += 1
             step = play.next(try answer("FF 90 00"))
         }
@@ -662,6 +662,112 @@ import Testing
             for _ in 1..<16 { #expect(play.next(.communicationError(.timeout)).command == "field") }
             #expect(play.next(.communicationError(.timeout)).final?.outcome.kind == .endApplication)
         }
+    }
+
+    @Test("a kernel asks the terminal as often as it may send commands")
+    func exchanges() throws {
+        var play = try Play([.visa()], kernels: [3: Asking.self])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(try answer(ppse(Self.visaEntry) + "90 00"))
+        var step = play.next(try answer(visaFCI + "90 00"))
+        for _ in 0..<1024 {
+            #expect(step.command == "exchange")
+            step = play.next(.terminalData(DataRecord()))
+        }
+        #expect(step.final?.outcome.kind == .endApplication)
+    }
+
+    /// Book A, table 6-1, Start; Book B, 3.3.3.7.
+    @Test("Kernel 2's End Application with Start B is a restart, a card lost in the selection is none")
+    func startB() throws {
+        for isLost in [true, false] {
+            var play = try Play([.visa()])
+            _ = play.next(.startA(try purchase(1)))
+            _ = play.next(.cardPresent)
+            _ = play.next(try answer(ppse(Self.visaEntry) + "90 00"))
+            if isLost {
+                #expect(play.next(.communicationError(.timeout)).command == "field")
+            } else {
+                _ = play.next(try answer(visaFCI + "90 00"))
+                #expect(
+                    play.next(try answer([Obedient.code(of: .endApplication), 0].hex + "90 00")).command == "field")
+            }
+            let record = try play.select(ppse: Self.visaEntry, kernelSays: .approved).outcome.dataRecord
+            #expect(record?[0xDF02].map { String(decoding: $0, as: UTF8.self) } == "B \(!isLost) 3")
+        }
+    }
+
+    @Test("a transaction that pre-processing refuses has no candidates of the one before")
+    func candidatesOfTheOneBefore() throws {
+        var play = try Play([.visa(transactionLimit: 10)])
+        _ = play.next(.startA(try purchase(1)))
+        _ = try play.select(ppse: Self.visaEntry, kernelSays: .approved)
+        #expect(play.candidates.count == 1)
+        let refused = try #require(play.next(.startA(try purchase(10))).final)
+        #expect(refused.outcome.kind == .tryAnotherInterface && refused.name == nil && refused.kernel == nil)
+        #expect(play.candidates.isEmpty)
+    }
+
+    /// 3.3.3.6 is about Visa's cards.
+    @Test("another scheme's application without a PDOL is Kernel 3's, where the combination says so")
+    func anotherSchemeWithoutTTQ() throws {
+        let combination = Combination(
+            aid: aid(0xA0, 0, 0, 9, 0x99, 0x10, 0x10), kernel: 3, terminalTransactionQualifiers: .emvMode)
+        var play = try Play([combination])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(try answer(ppse("61 0D 4F 07 A0 00 00 09 99 10 10 9F 2A 01 03") + "90 00"))
+        let step = play.next(try answer("6F 0B 84 07 A0 00 00 09 99 10 10 A5 00 90 00"))
+        #expect(step.command == Obedient.command)
+    }
+
+    @Test("a combination's data count before the terminal's")
+    func dataOfTheCombination() throws {
+        var play = try Play([.visa(data: [0x9F1A: [0x00, 0x56]])], terminal: [0x9F1A: [0x02, 0x76]])
+        _ = play.next(.startA(try purchase(1)))
+        let record = try play.select(ppse: Self.visaEntry, kernelSays: .approved).outcome.dataRecord
+        #expect(record?[0x9F1A]?.hex == "0056")
+    }
+
+    // MARK: Transactions
+
+    /// 9F02 and 9F03 have twelve digits, 9F41 has eight; cashback is part of the amount.
+    @Test(
+        "the largest transaction, and those that are larger",
+        arguments: [
+            (.purchase, 999_999_999_999, 0, 99_999_999, true), (.purchase, 1_000_000_000_000, 0, 1, false),
+            (.purchase, 1, 0, 100_000_000, false), (.purchaseWithCashback, 10, 10, 1, true),
+            (.purchaseWithCashback, 10, 11, 1, false), (.purchase, 10, 1, 1, false), (.cash, 10, 1, 1, false),
+            (.refund, 10, 1, 1, false), (.purchaseWithCashback, 10, 0, 1, true),
+        ] as [(Transaction.Kind, UInt64, UInt64, UInt32, Bool)])
+    func transactions(
+        _ kind: Transaction.Kind, _ amount: UInt64, _ other: UInt64, _ counter: UInt32, _ isSound: Bool
+    ) throws {
+        let time = try purchase(1).time
+        let currency = try #require(Currency["EUR"])
+        let transaction = Transaction(
+            kind, amount: amount, amountOther: other, currency: currency, time: time,
+            unpredictableNumber: [1, 2, 3, 4], sequenceCounter: counter)
+        #expect((transaction != nil) == isSound)
+    }
+
+    @Test("a combination's limit has twelve digits at the most")
+    func longestLimits() throws {
+        for (limit, isSound) in [(UInt64(999_999_999_999), true), (1_000_000_000_000, false)] {
+            for combination in [
+                Combination.visa(transactionLimit: limit), .visa(floorLimit: limit), .visa(cvmRequiredLimit: limit),
+            ] {
+                #expect(((try? Play([combination])) != nil) == isSound)
+            }
+        }
+    }
+
+    @Test("a given number of other than four bytes is replaced by a random one")
+    func givenNumbers() {
+        let numbers = UnpredictableNumbers([[1, 2, 3], [1, 2, 3, 4], [1, 2, 3, 4, 5]])
+        let drawn = (0..<4).map { _ in numbers.next() }
+        #expect(drawn.allSatisfy { $0.count == 4 } && drawn[1] == [1, 2, 3, 4] && numbers.drawn == drawn)
     }
 
     /// A card that is presented anew gets as many commands as the first one.
@@ -798,6 +904,7 @@ private struct Obedient: ActivatableKernel {
             outcome.fieldOff = 1300
             outcome.userInterfaceRequest = .init(.seePhone, .processingError)
             outcome.userInterfaceRequestOnRestart = .init(.presentCardAgain, .readyToRead)
+        case .endApplication where response.data.count > 1: outcome.start = .b
         case .onlineRequest:
             outcome.start = .b
             outcome.onlineResponseData = .emvData
@@ -819,6 +926,13 @@ private struct Obedient: ActivatableKernel {
         )
         return KernelStep(.outcome(outcome))
     }
+}
+
+/// A kernel that asks the terminal for ever.
+private struct Asking: ActivatableKernel {
+    init(_ activation: KernelActivation) {}
+
+    mutating func next(_ event: KernelEvent) -> KernelStep { KernelStep(.exchange(DataExchange())) }
 }
 
 extension EntryPoint.Step {

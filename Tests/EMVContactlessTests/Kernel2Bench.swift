@@ -115,6 +115,7 @@ struct Kernel2Bench {
                 return run
             case .exchange(let exchange):
                 run.exchanges.append(exchange)
+                try #require(run.exchanges.count < 100, "the kernel asks the terminal without end")
                 event = .terminalData(answers.popFirst() ?? DataRecord())
                 isPending = ![.waitingForPDOLData, .waitingForFirstWriteFlag, .waitingForMagStripeFirstWriteFlag]
                     .contains(kernel.state)

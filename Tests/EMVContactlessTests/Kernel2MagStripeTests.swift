@@ -51,6 +51,18 @@ import Testing
         #expect(run[record: 0x9F6B] == "5413330089010434D3112201\(expected)F", "\(run.outcome.reason)")
     }
 
+    /// nUN' of a device that has verified its holder: 8 + 5, of which the last digit counts (S14.29).
+    @Test func indicatorOfEightDigits() throws {
+        var card = MagStripeCard()
+        card.aip = "02 00"
+        card.hasTrack1 = false
+        card.track2 = "9F 65 02 1E 00  9F 66 02 01 FE  9F 67 01 00"
+        var bench = Kernel2Bench()
+        bench.amount = 50_00
+        let run = try bench.run(card.read + [MagStripeCard.checksum("DF 4B 03 00 10 00", without: ["9F60"])])
+        #expect(run[record: 0x9F6B] == "5413330089010434D31122014660327786323F", "\(run.outcome.reason)")
+    }
+
     /// The card's own list, with the indicator that it is a mobile's reader: 9F7E; amount and type.
     @Test func unpredictableDataObjectList() throws {
         var card = MagStripeCard()
@@ -100,6 +112,7 @@ import Testing
             ("9F 65 02 00 0E  9F 66 02 0E 70", nil, "00010000001C"),
             ("9F 65 02 00 0E  9F 66 02 0E 70  9F 67 01 07", nil, "00060000001C"),  // -1 digits
             ("9F 65 02 00 0E  9F 66 02 FF F0  9F 67 01 00", nil, "00060000001C"),  // 12 digits
+            ("9F 65 02 00 0E  9F 66 02 03 FE  9F 67 01 00", nil, "00060000001C"),  // 9 digits
             ("9F 65 02 00 0E  9F 66 02 0E 70  9F 67 01 03", "", "00060000001C"),
             (
                 "9F 65 02 00 0E  9F 66 02 0E 70  9F 67 01 03",

@@ -124,9 +124,10 @@ import Testing
         let euro = try #require(Currency["EUR"])
         #expect(run.outcome.userInterfaceRequest?.value == .balance(111_11, currency: euro))
         // Another answer is no balance.
-        let none = try bench.run(
-            try MChipCard().read + ["6A 88", Kernel2Vectors.tc.answered, "9F 50 05 00 00 01 11 11 90 00"])
-        #expect(none[discretionary: 0xDF8104] == nil && none.outcome.userInterfaceRequest?.value == nil)
+        for answer in ["9F 50 05 00 00 01 11 11 90 00", "9F 50 06 00 00 00 01 11 11 00 90 00"] {
+            let none = try bench.run(try MChipCard().read + ["6A 88", Kernel2Vectors.tc.answered, answer])
+            #expect(none[discretionary: 0xDF8104] == nil && none.outcome.userInterfaceRequest?.value == nil)
+        }
     }
 
     /// PUT DATA: that all was written is told, where it was.
@@ -151,6 +152,16 @@ import Testing
         #expect(run.instructions == "A8 B2 DA AE" && run.commands[2] == "80DA9F7602AA01")
         #expect(run[discretionary: 0xDF810F] == nil && run[discretionary: 0xDF810E] == nil)
         #expect(run.outcome.kind == .onlineRequest)
+    }
+
+    /// PUT DATA has room for 255 bytes.
+    @Test func longestObjectToWrite() throws {
+        let value = [UInt8](repeating: 0xAA, count: 255)
+        var bench = Kernel2Bench()
+        bench.data = ["FF8102": TLVTag(0x9F75).encode(value).hex]
+        let run = try bench.run(try ShortCard().read + ["90 00", MChipCard.cryptogram("80")])
+        #expect(run.instructions == "A8 B2 DA AE" && run.commands[2] == "80DA9F75FF" + value.hex)
+        #expect(run[discretionary: 0xDF810F] == "80")
     }
 
     /// A message is held for 99999.9 s at the most, whatever is configured.

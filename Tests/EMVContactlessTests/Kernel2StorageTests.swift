@@ -1,6 +1,7 @@
-import EMVContactless
 import SmartCard
 import Testing
+
+@testable import EMVContactless
 
 /// Integrated data storage, and data exchange with the terminal (EMV Contactless Book C-2, 3.4, 3.5 and 8).
 @Suite struct Kernel2StorageTests {
@@ -79,6 +80,23 @@ import Testing
         #expect(run.error == error, "\(run.outcome.reason)")
         // What the card may have written is handed out, unless it has certainly not.
         #expect((run.outcome.dataRecord != nil) == (error != "000C0000001C"))
+    }
+
+    /// S910.18, S910.19 and S11.101: of a card that has certainly not written, no torn record is handed out either.
+    @Test func tornRecordOfStorageThatFails() throws {
+        var card = MChipCard()
+        card.options = Self.slot + Self.summary1
+        card.more = Self.dsdol + "9F 51 03 9F 37 04"
+        var bench = try bench(writing("40", "82"))
+        let torn = try answer(
+            (0x5A, "54 13 33 00 89 01 04 34"), (0x5F34, "01"), (0x9F02, "00 00 00 00 12 34"),
+            (0x9F03, "00 00 00 00 00 00"), (0x5F2A, "09 78"), (0x9C, "00"), (0xDF8128, "C0"),
+            (0x9F7D, "A1 A2 A3 A4 A5 A6 A7 A8"))
+        let time = try bench.activation().transaction.time
+        _ = bench.tornTransactions.add(TornTransactionLog.Record(data: torn, time: time), maximum: 2)
+        let run = try bench.run(card.read + ["69 85", Kernel2Vectors.storageNotWritten.answered])
+        #expect(run.instructions.hasSuffix("D0 AE") && run.error == "000C0000001C", "\(run.outcome.reason)")
+        #expect(run[discretionary: 0xFF8101] == nil && run.outcome.dataRecord == nil)
     }
 
     /// The summaries count as the card has signed them; anybody can put others into a record.

@@ -90,6 +90,30 @@ import Testing
         #expect(log.isEmpty != isThere)
     }
 
+    /// From the last seconds of a month, a leap day and a year into the next.
+    @Test(
+        "a torn transaction lives on over the end of a month",
+        arguments: [
+            ((2026, 2, 28), (2026, 3, 1), 120), ((2028, 2, 28), (2028, 2, 29), 120), ((2028, 2, 29), (2028, 3, 1), 120),
+            ((2028, 2, 28), (2028, 3, 1), 86_520), ((2026, 12, 31), (2027, 1, 1), 120),
+            ((2026, 4, 30), (2026, 5, 1), 120), ((2100, 2, 28), (2100, 3, 1), 120),
+        ])
+    func lifetimeOverTheEndOfAMonth(
+        _ first: (Int, Int, Int), _ second: (Int, Int, Int), _ seconds: Int
+    ) throws {
+        let day = try #require(CalendarDate(year: first.0, month: first.1, day: first.2))
+        let next = try #require(CalendarDate(year: second.0, month: second.1, day: second.2))
+        let record = TornTransactionLog.Record(
+            data: DataRecord(), time: try #require(TerminalTime(day, hour: 23, minute: 59)))
+        let now = try #require(TerminalTime(next, hour: 0, minute: 1))
+        for (lifetime, isThere) in [(seconds, true), (seconds - 1, false)] {
+            var log = TornTransactionLog()
+            _ = log.add(record, maximum: 2)
+            log.removeAll(olderThan: lifetime, at: now)
+            #expect(log.isEmpty != isThere, "\(lifetime)")
+        }
+    }
+
     // MARK: Records (EMV Book 3, 6.5.11.4 and 10.3)
 
     /// Tag and length of template 70 are signed from file 11 on.
@@ -109,7 +133,7 @@ import Testing
     @Test("a record that is no template 70 ends the application up to file 10", arguments: [1, 10, 11, 30])
     func recordOfAnotherForm(_ file: UInt8) throws {
         let entry = [file << 3, 0x01, 0x01, 0x00].hex
-        for record in ["5F 24 03 31 12 31 90 00", "FF FF 90 00"] {
+        for record in ["5F 24 03 31 12 31 90 00", "FF FF 90 00", "5F 24 7F 31 90 00"] {
             let third = try Kernel3Bench().run(processingOptions("94 04" + entry), record)
             #expect(third.outcome.kind == (file <= 10 ? .endApplication : .onlineRequest), "\(third.outcome.reason)")
         }
@@ -118,6 +142,140 @@ import Testing
         let read = try card.read + ["5F 24 03 31 12 31 90 00"]
         let second = try Kernel2Bench().run(file <= 10 ? read : read + [MChipCard.cryptogram("80")])
         #expect(second.error == (file <= 10 ? "00040000001C" : "0000000000FF"), "\(second.outcome.reason)")
+        // Kernel 2 ends even where the record is signed.
+        card.locator = "10 01 01 00" + [file << 3, 0x01, 0x01, 0x01].hex
+        let signed = try Kernel2Bench().run(
+            card.read + ["5F 24 03 31 12 31 90 00"] + (file <= 10 ? [] : [MChipCard.cryptogram("80")]))
+        #expect(signed.error == (file <= 10 ? "00040000001C" : "0000000000FF"), "\(signed.outcome.reason)")
+    }
+
+    /// EMV Book 3, 10.2: four bytes an entry, and one byte for the length of all.
+    @Test("an AFL of 63 entries is one, of 64 it is none; record 128 is read, and no more")
+    func longestLocator() throws {
+        let entry: [UInt8] = [0x08, 0x01, 0x01, 0x00]
+        #expect(try ApplicationFileLocator(Array(repeatElement(entry, count: 63).joined())).entries.count == 63)
+        #expect(throws: ApplicationFileLocatorError.self) {
+            try ApplicationFileLocator(Array(repeatElement(entry, count: 64).joined()))
+        }
+        var reader: RecordReader? = try RecordReader([0x08, 0x01, 0x80, 0x00])
+        #expect(reader?.command != nil)
+        reader = try? RecordReader([0x08, 0x01, 0x81, 0x00])
+        #expect(reader == nil)
+    }
+
+    // MARK: Kernel 2: lengths of what the card gives
+
+    /// Format 1 of GENERATE AC (EMV Book 3, 6.5.5.4): CID 1, ATC 2, cryptogram 8, then up to 32 bytes for the issuer.
+    @Test("a cryptogram in format 1 has 11 to 43 bytes", arguments: [10, 11, 12, 43, 44])
+    func cryptogramInFormat1(_ count: Int) throws {
+        let data = [0x80, 0x00, 0x42] + [UInt8](repeating: 0xAA, count: count - 3)
+        let run = try Kernel2Bench().run(try ShortCard().read + [TLVTag(0x80).encode(data).hex.answered])
+        #expect(run.outcome.kind == ((11...43).contains(count) ? .onlineRequest : .endApplication))
+        if count > 11, count < 44 {
+            #expect(run[record: 0x9F10] == String(repeating: "AA", count: count - 11))
+        } else {
+            #expect(run[record: 0x9F10] == nil)
+        }
+    }
+
+    /// S9.21 to S9.24: the card gives what was asked for, or less.
+    @Test("a card that is asked to decline gives neither an ARQC nor a TC", arguments: ["00", "80", "40"])
+    func moreThanAskedFor(_ information: String) throws {
+        var bench = Kernel2Bench()
+        bench.data = ["DF8121": "8000000000"]
+        let run = try bench.run(try ShortCard().read + [MChipCard.cryptogram(information)])
+        #expect(run.commands.last?.hasPrefix("80AE00") == true)
+        #expect(run.error == (information == "00" ? "0000000000FF" : "00060000001C"), "\(run.outcome.reason)")
+    }
+
+    /// S910.39: one digit for the index of the CA key, 0 where it has more than one.
+    @Test(
+        "the index of the CA key in track 2",
+        arguments: [("00", "0"), ("09", "9"), ("0A", "0"), ("FF", "0")])
+    func indexInTrack(_ index: String, _ digit: String) throws {
+        var card = ShortCard()
+        card.more = "8F 01 \(index)"
+        let run = try Kernel2Bench().run(
+            template(0x77, "82 02 18 81  94 04 10 01 01 00"), "80 0A AA BB CC DD 000A 0050 0018 90 00", card.record,
+            MChipCard.cryptogram("80"))
+        #expect(run[record: 0x57] == "5413330089010434D3112201" + digit + "052445187005F", "\(run.outcome.reason)")
+    }
+
+    /// DF8131: each row of eight bytes counts, the last one, too.
+    @Test("the last row of the phone message table counts")
+    func lastPhoneMessage() throws {
+        var bench = Kernel2Bench()
+        bench.data = ["DF8131": "0008000008001600 000000000000 20 00".filter { $0 != " " }]
+        let run = try bench.run(try ShortCard().read + [MChipCard.cryptogram("80", "DF 4B 03 00 01 00")])
+        #expect(run.requests.last?.message == .seePhone && run.outcome.start == .b)
+    }
+
+    /// A limit of 0 is reached by any amount; there is none below it.
+    @Test("limits of 0 in the combination", arguments: [0, 1] as [UInt64])
+    func limitsOfZero(_ amount: UInt64) throws {
+        var bench = Kernel2Bench()
+        (bench.amount, bench.transactionLimit) = (amount, 0)
+        let refused = try bench.run(
+            try amount == 0 ? ShortCard().read + [MChipCard.cryptogram("80")] : ShortCard().read)
+        #expect(refused.outcome.kind == (amount == 0 ? .onlineRequest : .selectNext))
+        (bench.transactionLimit, bench.cvmRequiredLimit) = (nil, 0)
+        let run = try bench.run(try ShortCard().read + [MChipCard.cryptogram("80")])
+        #expect(run.outcome.receipt == (amount > 0))
+    }
+
+    /// The terminal speaks once to each exchange.
+    @Test("an answer of the terminal that nobody asked for sends no command again")
+    func answerOfTheTerminalTwice() throws {
+        var bench = Kernel2Bench()
+        bench.data = ["DF8112": ""]
+        var kernel = Kernel2(try bench.activation())
+        var step = kernel.next(.start)
+        var commands = 0
+        for _ in 0..<3 {
+            if case .send = step.action { commands += 1 }
+            if case .outcome(let outcome) = step.action {
+                #expect(commands == 1 && outcome.kind == .endApplication, "\(outcome.reason)")
+                return
+            }
+            step = kernel.next(.terminalData(DataRecord()))
+        }
+        Issue.record("the kernel goes on after \(commands) commands")
+    }
+
+    // MARK: Kernel 3
+
+    /// 57 has 19 bytes at the most (EMV Book 3, Annex A).
+    @Test("track 2 of 19 bytes, and of 20", arguments: [("", true), ("45", false)])
+    func longestTrack(_ more: String, _ isTrack: Bool) throws {
+        let digits = "4761739001010010D3112201123456789012" + more + "3F"
+        let run = try Kernel3Bench().run(
+            processingOptions(without: ["57"], TLVTag(0x57).encode(wire(digits)).hex))
+        #expect(run.outcome.kind == (isTrack ? .onlineRequest : .endApplication), "\(run.outcome.reason)")
+    }
+
+    /// Book C-3, Annex A: 1 to 16 bytes.
+    @Test(
+        "an application program identifier has 1 to 16 bytes",
+        arguments: [(0, false), (1, true), (16, true), (17, false)])
+    func programIdentifiers(_ count: Int, _ isSound: Bool) {
+        let identifier = [UInt8](repeating: 0x31, count: count)
+        #expect((Kernel3.DynamicReaderLimits(applicationProgramIdentifier: identifier) != nil) == isSound)
+    }
+
+    // MARK: Receipts
+
+    /// 84 has 16 bytes at the most, the name for SELECT has more with an extended selection.
+    @Test("the AID of a receipt is the first 16 bytes of the name; its facts have 128 bytes at the most")
+    func receiptFacts() throws {
+        let name = (0..<20).map { UInt8($0) }
+        let facts = try #require(ReceiptFacts(name: name, .none) { _ in nil })
+        #expect(facts.applicationIdentifier == Array(name.prefix(16)))
+        for count in [128, 129] {
+            let error = #expect(throws: ReceiptFacts.Malformed.self) {
+                try ReceiptFacts(encoded: [UInt8](repeating: 0x5A, count: count))
+            }
+            #expect(error?.reason.contains("more than 128 bytes") == (count == 129))
+        }
     }
 
     // MARK: Offline data authentication

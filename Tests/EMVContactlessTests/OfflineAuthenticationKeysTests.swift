@@ -158,6 +158,8 @@ struct OfflineAuthenticationKeysTests {
         #expect(throws: CAPublicKeyError.modulus) { try make(modulus: []) }
         #expect(throws: CAPublicKeyError.modulus) { try make(modulus: [UInt8](repeating: 0xFF, count: 63)) }
         #expect(throws: CAPublicKeyError.modulus) { try make(modulus: good.modulus + [1]) }
+        // 64 bytes are enough, and it is the checksum that is wrong.
+        #expect(throws: CAPublicKeyError.checksum) { try make(modulus: [UInt8](repeating: 0xFF, count: 64)) }
         for exponent in [[], [1], [2], [17], [0, 0, 0, 3], [1, 0, 2]] as [[UInt8]] {
             #expect(throws: CAPublicKeyError.exponent) { try make(exponent: exponent) }
         }
@@ -182,6 +184,7 @@ struct OfflineAuthenticationKeysTests {
         #expect(CalendarDate(packed: [0x24, 0x04, 0x1A]) == nil)
         #expect(CalendarDate(packed: [0x24, 0x04, 0xA1]) == nil)
         #expect(CalendarDate(year: 2100, month: 2, day: 29) == nil)
+        #expect(CalendarDate(year: 2000, month: 2, day: 29) != nil)
         #expect(CalendarDate(year: 0, month: 1, day: 1) == nil)
         let next = try #require(CalendarDate(year: 2024, month: 3, day: 1))
         #expect(leap < next)

@@ -122,6 +122,8 @@ struct OfflineAuthenticationTests {
             card.objects[0x5A] = number
             #expect(card.issuerKey() == .failure(AuthenticationFailure(.accountNumber, .malformed(0x5A))))
         }
+        card.objects[0x5A] = "47617390"
+        #expect(throws: Never.self) { try card.issuerKey().get() }
         // Filled to the ten bytes that format cn may have, as 5A may be.
         (_, card) = try ordinary
         card.objects[0x5A] = "4761739001010010FFFF"
@@ -411,6 +413,15 @@ struct OfflineAuthenticationTests {
         #expect(key.fdda(for: .offlineApproval) { data[$0] } == .failure(length))
         let response = TLVTag(0x77).encode(bytes("9F270180") + TLVTag(0x9F4B).encode(bytes(signature)))
         #expect(key.cda(response: response, transactionData: [], unpredictableNumber: []) == .failure(length))
+
+        // 25 bytes are all structure (EMV Book 2, table 17): the dynamic data are empty, and have no dynamic number.
+        (_, card) = try ordinary
+        card.set(try #require(Self.minted.tiny["least"]))
+        let least = try card.iccKey().get()
+        #expect(least.modulus.count == 25)
+        #expect(
+            least.dda(card.data(0x9F4B) ?? [], terminalData: Self.minted.unpredictableNumber)
+                == .failure(AuthenticationFailure(.signedDynamicData, .dynamicData)))
     }
 
     @Test("Objects cut off at any length, or longer than they may be")

@@ -306,6 +306,9 @@ def failures(chain, other, stranger):
             make("keyLength", keyLength=249), make("keyLength", keyLength=0), make("keyLength", remainder=b"\x55"),
         ]
     table += [
+        # A byte more than the key needs, signed along with it.
+        issuer("keyLength", remainder=chain.issuer.modulus[chain.ca.length - 36:] + b"\x55"),
+        icc("keyLength", remainder=chain.icc.modulus[chain.issuer.length - 42:] + b"\x55"),
         # The format of the other certificate.
         issuer("format", format=4), icc("format", format=2),
         # Identifiers: another issuer's, two digits, none, filling before a digit, a letter.
@@ -352,19 +355,21 @@ def failures(chain, other, stranger):
 
 
 def tiny(ca):
-    """Keys that are too short for what they sign: of the issuer, 20 bytes, and of the card, 24."""
+    """Keys that are too short for what they sign: of the issuer, 20 bytes, and of the card, 24; 25 are just enough for nothing."""
     def block(length, format):
         return (bytes([0x6A, format, 1, 0]) + bytes(length))[:length - 1] + b"\xBC"
 
     issuer = Chain("tiny issuer", "A000000003", 0xE1, (512, 3), (160, 3), (512, 3), "4761739001010010", 6)
     icc = Chain("tiny card", "A000000003", 0xE1, (512, 3), (1408, 3), (192, 3), "4761739001010010", 6)
-    issuer.ca = icc.ca = ca
+    least = Chain("least card", "A000000003", 0xE1, (512, 3), (1408, 3), (200, 3), "4761739001010010", 6)
+    issuer.ca = icc.ca = least.ca = ca
     return {
         "issuer": {
             **issuer.issuer_certificate(), "9F46": issuer.issuer.sign(block(20, 4)), "9F48": b"", "9F47": b"\x03",
             "93": issuer.issuer.sign(block(20, 3)),
         },
         "card": {**icc.issuer_certificate(), **icc.icc_certificate(), "9F4B": icc.icc.sign(block(24, 5))},
+        "least": {**least.issuer_certificate(), **least.icc_certificate(), "9F4B": signed_dynamic(least.icc, b"", UN)},
     }
 
 
