@@ -54,6 +54,8 @@ struct Minted: Decodable {
     let cards: [Card]
     let failures: [Failure]
     let dynamicFailures: [DynamicFailure]
+    /// The first card's answer to INTERNAL AUTHENTICATE with dynamic data that leave no room for padding.
+    let fullDDA: String
     /// The first card with keys too short for what they sign: of the `issuer`, or of the `card`.
     let tiny: [String: [String: String]]
 

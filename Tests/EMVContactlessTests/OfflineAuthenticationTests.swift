@@ -71,6 +71,13 @@ struct OfflineAuthenticationTests {
         #expect(data.rest.isEmpty)
     }
 
+    @Test("DDA with as many dynamic data as the key has room for")
+    func fullDDA() throws {
+        let key = try ordinary.1.iccKey().get()
+        let data = try key.dda(bytes(Self.minted.fullDDA), terminalData: Self.minted.unpredictableNumber).get()
+        #expect(data.iccDynamicNumber == [0x01, 0x02] && data.rest.count == key.modulus.count - 28)
+    }
+
     @Test("CDA at both GENERATE AC, over filling and lengths as they were sent", arguments: names)
     func cda(_ name: String) throws {
         let (minted, card) = try card(name)

@@ -435,6 +435,8 @@ def write(folder):
         "cards": [card(chain) for chain in all],
         "failures": failures(ordinary, all[1], stranger),
         "dynamicFailures": dynamic_failures(ordinary, stranger),
+        # As long as the key permits: without padding.
+        "fullDDA": hexa(dda(ordinary, dynamic=dynamic_number(b"\x01\x02") + bytes(ordinary.icc.length - 28))),
         "tiny": {who: {tag: hexa(value) for tag, value in objects.items()} for who, objects in tiny(ordinary.ca).items()},
     }
     (folder / "minted.json").write_text(json.dumps(document, indent=1) + "\n")
