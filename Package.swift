@@ -271,7 +271,7 @@ let package = Package(
             exclude: ["mint-test-keys"], swiftSettings: settings),
         // The program with which EMVContactlessTests measure the first card of a process.
         .executableTarget(
-            name: "first-tap", dependencies: ["EMVContactless", "SmartCard", "SmartCardSimulator"],
+            name: "first-tap", dependencies: ["CBaseline", "EMVContactless", "SmartCard", "SmartCardSimulator"],
             path: "Tests/EMVContactlessTests/first-tap", swiftSettings: settings),
         .testTarget(
             name: "EMVContactlessTests",

@@ -70,29 +70,40 @@ struct Benchmarks {
     /// Measures the cost of our layers over a transport that costs nothing.
     static func layers() async throws {
         let channel = InstantChannel()
-        let added = try await added(
-            to: { _ = try await channel.transmit(readRecord) },
-            by: Stack(for: VirtualReader(SoftwareACR122U()), timeLimit: nil).over(channel))
+        let stack = Stack(for: VirtualReader(SoftwareACR122U()), timeLimit: nil).over(channel)
+        let added = try await added(to: { _ = try await channel.transmit(readRecord) }, by: stack)
         print(
             "layers: chaining, GET RESPONSE and wrong Le add \(microseconds(added)) an APDU"
-                + Limit.verdict(.microseconds(3), added))
-        try await usbLayers("short APDU level", vendorID: 0x072F, productID: 0x2200, features: [0x40, 0, 2, 0])
-        try await usbLayers("extended APDU level", vendorID: 0x076B, productID: 0x5022, features: [0xBA, 4, 4, 0])
+                + Limit.verdict(.microseconds(3), added)
+                + (try await memory(of: stack, besides: channel, allocations: 2, bytes: 96)))
+        try await usbLayers(
+            "short APDU level", vendorID: 0x072F, productID: 0x2200, features: [0x40, 0, 2, 0], allocations: 23,
+            bytes: 1440)
+        try await usbLayers(
+            "extended APDU level", vendorID: 0x076B, productID: 0x5022, features: [0xBA, 4, 4, 0], allocations: 22,
+            bytes: 1400)
     }
 
-    private static func usbLayers(_ name: String, vendorID: UInt16, productID: UInt16, features: [UInt8]) async throws {
+    /// - Parameters:
+    ///   - allocations: the most for an APDU, the same on every machine, and fewer in an optimized build.
+    ///   - bytes: the most that these ask for, which grows with each copy of the command or the response.
+    private static func usbLayers(
+        _ name: String, vendorID: UInt16, productID: UInt16, features: [UInt8], allocations: Int, bytes: Int
+    ) async throws {
         let bus = InstantBus(vendorID: vendorID, productID: productID, features: features)
         guard let reader = try await USBReaders(on: bus).readers().first else { throw CardError(.noReader) }
         let message = [0x6F, 5, 0, 0, 0, 0, 1, 0, 0, 0] + readRecord.bytes
         let link = InstantLink()
+        let channel = Stack(for: reader, timeLimit: nil).over(try await reader.connect())
         let added = try await added(
             to: {
                 link.write(message, to: 0x02, timeout: .zero) { _ in }
                 link.read(320, from: 0x82, timeout: .zero) { _ in }
-            }, by: Stack(for: reader, timeLimit: nil).over(try await reader.connect()))
+            }, by: channel)
         print(
             "layers: with those of SmartCardUSB, \(name), \(microseconds(added)) an APDU"
-                + Limit.verdict(.nanoseconds(2_500), added))
+                + Limit.verdict(.nanoseconds(2_500), added)
+                + (try await memory(of: channel, allocations: allocations, bytes: bytes)))
         await reader.close()
     }
 
@@ -103,7 +114,7 @@ struct Benchmarks {
     private static func added(
         to bare: () async throws -> Void, by channel: some CardChannel
     ) async throws -> Double {
-        let rounds = 20_000
+        let rounds = Limit.isGate ? 100 : 20_000
         var without: [Double] = []
         var with: [Double] = []
         for _ in 0..<31 {
@@ -111,6 +122,30 @@ struct Benchmarks {
             with.append(try await time { for _ in 0..<rounds { _ = try await channel.transmit(readRecord) } })
         }
         return ((with.min() ?? 0) - (without.min() ?? 0)) / Double(rounds)
+    }
+
+    /// Returns the allocations of an APDU through `channel`, in the mean of a thousand, and the verdict on them.
+    private static func memory(
+        of channel: some CardChannel, besides bare: InstantChannel? = nil, allocations most: Int, bytes mostBytes: Int
+    ) async throws -> String {
+        func mean(_ channel: some CardChannel) async throws -> (allocations: Int, bytes: Int) {
+            let rounds = 1000
+            _ = try await channel.transmit(readRecord)
+            let (allocations, bytes) = (baseline_allocations(), baseline_allocated_bytes())
+            for _ in 0..<rounds { _ = try await channel.transmit(readRecord) }
+            // Other threads have a few of their own.
+            return (
+                (baseline_allocations() - allocations + rounds / 2) / rounds,
+                (baseline_allocated_bytes() - bytes + rounds / 2) / rounds
+            )
+        }
+        var (allocations, bytes) = try await mean(channel)
+        if let bare {
+            let without = try await mean(bare)
+            (allocations, bytes) = (allocations - without.allocations, bytes - without.bytes)
+        }
+        return ", \(allocations) allocations" + Limit.verdict("\(most)", isKept: allocations <= most)
+            + " of \(bytes) bytes" + Limit.verdict("\(mostBytes)", isKept: bytes <= mostBytes)
     }
 
     // MARK: With a reader

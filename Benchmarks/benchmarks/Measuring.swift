@@ -9,7 +9,7 @@ enum Limit {
 
     /// Checks only figures that do not depend on the machine: counts, and ratios at one and a half times their limit.
     static let gateOption = "--gate"
-    private static let isGate = CommandLine.arguments.contains(gateOption)
+    static let isGate = CommandLine.arguments.contains(gateOption)
 
     /// Returns ` (limit 3 µs)`, with a remark if the limit is exceeded.
     static func verdict(_ text: String, isKept: Bool) -> String {

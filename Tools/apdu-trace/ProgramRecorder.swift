@@ -200,7 +200,7 @@ final class ProgramRecorder {
         private var early: [TraceEvent] = []
         private var lastSlot: SlotState?
         private var hasFailed = false
-        /// Whose exchange is under way.
+        /// The call whose exchange is under way.
         private var turn: (caller: Caller, layer: TraceEvent.Layer)?
         /// The events of other callers meanwhile.
         private var later: [(event: TraceEvent, caller: Caller, turn: Turn)] = []

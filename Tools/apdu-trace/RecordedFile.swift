@@ -4,7 +4,7 @@ import SmartCardTrace
 import Synchronization
 import ToolSupport
 
-/// Where `record` and `pay` write.
+/// The file that `record` and `pay` write.
 struct RecordingOutput: ParsableArguments {
     @OptionGroup var file: OutputFile
 
@@ -26,7 +26,7 @@ final class RecordedFile: Sendable {
     private let isClear: Bool
     private let spool = Mutex<SpooledTrace?>(nil)
 
-    /// Those that are not finished.
+    /// The files that are not finished.
     private static let unfinished = Mutex<[RecordedFile]>([])
 
     fileprivate init(_ output: OutputFile, _ path: String, isClear: Bool) {

@@ -11,7 +11,7 @@ import ToolSupport
 struct Reissue {
     /// The trace with the new signatures, and a note for each application.
     private(set) var trace: Trace
-    /// Whose keys a terminal must know to authenticate them.
+    /// The authority whose keys a terminal must know to authenticate them.
     private(set) var authorities: [CertificationAuthorityKey] = []
     /// The keys of each application whose signatures have been replaced, by its DF name in SELECT.
     private(set) var certifications: [[UInt8]: TestCertification] = [:]

@@ -48,7 +48,7 @@ actor Sandbox {
         /// The receipt facts as received.
         let receiptFacts: ReceiptFacts?
 
-        /// That it is about these, where it was reversed before it came.
+        /// Returns the same payment with the amount, currency and card that a later call names for it.
         func about(_ amount: String, _ currency: String, _ card: String?) -> Payment {
             Payment(
                 id: id, kind: kind, status: status, responseCode: responseCode, message: message, amount: amount,

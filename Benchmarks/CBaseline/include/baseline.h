@@ -32,3 +32,5 @@ int baseline_tlv_walk(const uint8_t *bytes, size_t count);
 
 // Returns the number of this process's allocations: malloc, calloc, realloc and others.
 size_t baseline_allocations(void);
+// Returns the bytes that these asked for.  A copy of an array asks for its length once more.
+size_t baseline_allocated_bytes(void);

@@ -178,8 +178,8 @@ extension ATR {
     /// part 3, 3.1.3.2.3.1).
     init(_ ats: ATS) { self.init(contactlessHistory: ats.historicalBytes) }
 
-    /// That for a card of type B: application data and protocol info of its ATQB, and the maximum buffer length index of
-    /// its answer to ATTRIB.
+    /// The ATR that a reader constructs for a card of type B: application data and protocol info of its ATQB, and the
+    /// maximum buffer length index of its answer to ATTRIB.
     ///
     /// - Parameter atqb: at least 12 bytes.
     init(atqb: some Collection<UInt8>, mbli: UInt8) {

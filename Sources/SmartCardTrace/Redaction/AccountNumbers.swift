@@ -2,7 +2,7 @@ import SmartCard
 
 /// Account numbers in bytes, in every form in which they are written.
 enum AccountNumbers {
-    /// How far numbers that nobody knows are guessed, by the first digits of issuers and the check digit.
+    /// The extent to which unknown numbers are guessed, by the first digits of issuers and the check digit.
     enum Guess {
         case nothing
         /// In text alone.

@@ -16,7 +16,7 @@ struct DigitCarrier {
         }
     }
 
-    /// What stands in the place of a half byte that is no digit.
+    /// The value in the place of a half byte that is no digit.
     static let none: UInt8 = 0xFF
 
     /// The bytes themselves, or those that hexadecimal text in them describes.
@@ -83,7 +83,7 @@ struct DigitCarrier {
         return runs
     }
 
-    /// How digits of text may be apart.
+    /// The distance that digits of text may have.
     enum Grouping {
         /// Not at all.
         case none
@@ -135,9 +135,9 @@ struct DigitCarrier {
         return runs
     }
 
-    /// What stands between any two digits: space, hyphen, period, colon, NUL of UTF-16.
+    /// The separators of any two digits: space, hyphen, period, colon, NUL of UTF-16.
     private static let separators: Set<UInt8> = [0x20, 0x2D, 0x2E, 0x3A, 0x00]
-    /// What else stands between groups: tab, line ends, comma, slash, underscore, NBSP of Latin-1.
+    /// Further separators of groups: tab, line ends, comma, slash, underscore, NBSP of Latin-1.
     private static let wideSeparators: Set<UInt8> = [0x09, 0x0A, 0x0D, 0x2C, 0x2F, 0x5F, 0xA0]
     /// Between two digits of a known number, counted twice for what does not part digits usually.
     private static let widestGap = 48

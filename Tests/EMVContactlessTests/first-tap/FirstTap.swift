@@ -1,11 +1,13 @@
+import CBaseline
 import EMVContactless
 import SmartCard
 import SmartCardSimulator
 import Synchronization
 
 /// Prints how long the host takes for a process's first card, and for the quickest of those after it, in microseconds:
-/// all between the card's activation and its GET PROCESSING OPTIONS but the card's own time; with `inspect`, where the card is
-/// read and not paid with.
+/// all between the card's activation and its GET PROCESSING OPTIONS but the card's own time.  Then the host's allocations
+/// for the first card and the least of those after it, to the end of the transaction.  With `inspect`, the card is read and
+/// not paid with.
 @main
 struct FirstTap {
     static func main() async throws {
@@ -16,15 +18,17 @@ struct FirstTap {
         if !CommandLine.arguments.contains("cold") {
             if isInspection { await inspector.rehearse() } else { terminal.rehearse() }
         }
-        var times: [Duration] = []
+        var costs: [(time: Duration, allocations: Int)] = []
         for number in 1...20 {
-            times.append(try await isInspection ? inspect(inspector) : tap(terminal, number: number))
+            costs.append(try await isInspection ? inspect(inspector) : tap(terminal, number: number))
         }
-        let later = times.dropFirst().min() ?? .zero
-        print(times[0] / .microseconds(1), later / .microseconds(1))
+        let later = costs.dropFirst()
+        print(
+            costs[0].time / .microseconds(1), (later.map(\.time).min() ?? .zero) / .microseconds(1),
+            costs[0].allocations, later.map(\.allocations).min() ?? 0)
     }
 
-    private static func inspect(_ inspector: CardInspector) async throws -> Duration {
+    private static func inspect(_ inspector: CardInspector) async throws -> (Duration, Int) {
         let reader = VirtualReader(SoftwareACR122U())
         guard let card = VirtualCards.named("visa") else { throw CardError(.other, "no card") }
         reader.device.insert(card)
@@ -32,10 +36,10 @@ struct FirstTap {
         let host = HostTime()
         _ = try await inspector.inspect(host.measuring(connection))
         await connection.disconnect(.powerOff)
-        return host.untilOptions
+        return host.cost
     }
 
-    private static func tap(_ terminal: ContactlessTerminal, number: Int) async throws -> Duration {
+    private static func tap(_ terminal: ContactlessTerminal, number: Int) async throws -> (Duration, Int) {
         let reader = VirtualReader(SoftwareACR122U())
         guard let card = VirtualCards.named("visa") else { throw CardError(.other, "no card") }
         reader.device.insert(card)
@@ -50,21 +54,27 @@ struct FirstTap {
         let host = HostTime()
         _ = try await terminal.perform(transaction, in: field, layers: { host.measuring($0) }) { _ in }
         await field.release(.powerOff)
-        return host.untilOptions
+        return host.cost
     }
 }
 
-/// Adds up the time from each response to the next command, until GET PROCESSING OPTIONS.
+/// Adds up the time from each response to the next command, until GET PROCESSING OPTIONS, and all allocations meanwhile.
 private final class HostTime: Sendable {
     private struct State {
         var isOver = false
         var last: ContinuousClock.Instant
         var sum = Duration.zero
+        var before = baseline_allocations()
+        var allocations = 0
     }
 
     private let state = Mutex(State(last: .now))
 
-    var untilOptions: Duration { state.withLock { $0.sum } }
+    /// The time until GET PROCESSING OPTIONS, and the allocations until now.
+    var cost: (Duration, Int) {
+        let now = baseline_allocations()
+        return state.withLock { ($0.sum, $0.allocations + now - $0.before) }
+    }
 
     func measuring(_ base: any CardChannel) -> any CardChannel {
         state.withLock { $0.last = .now }
@@ -76,12 +86,14 @@ private final class HostTime: Sendable {
         let host: HostTime
 
         func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU {
+            let now = baseline_allocations()
             host.state.withLock { state in
+                state.allocations += now - state.before
                 if !state.isOver { state.sum += .now - state.last }
                 if command.ins == 0xA8 { state.isOver = true }
             }
             let response = try await base.transmit(command)
-            host.state.withLock { $0.last = .now }
+            host.state.withLock { ($0.last, $0.before) = (.now, baseline_allocations()) }
             return response
         }
     }
