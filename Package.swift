@@ -221,9 +221,9 @@ let package = Package(
             path: "Benchmarks/benchmarks", swiftSettings: settings),
 
         // Tests.
-        .target(name: "CTestSockets", path: "Tests/CTestSockets"),
+        .target(name: "CTestProcess", path: "Tests/CTestProcess"),
         .target(
-            name: "TestSupport", dependencies: ["CTestSockets", "SmartCard", "SmartCardPN532", "SmartCardSimulator"],
+            name: "TestSupport", dependencies: ["CTestProcess", "SmartCard", "SmartCardPN532", "SmartCardSimulator"],
             path: "Tests/TestSupport", swiftSettings: settings),
         .target(
             name: "USBTestSupport",

@@ -24,7 +24,8 @@ import USBTestSupport
     }
 
     private func folder() throws -> URL {
-        let folder = URL(fileURLWithPath: "/tmp/machine-\(UUID().uuidString.prefix(8))")
+        let folder = FileManager.default.temporaryDirectory.appending(
+            path: "machine-\(UUID().uuidString.prefix(8))")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         PCSCSocket.point(to: folder.appending(path: "pcscd.comm").path)
         return folder

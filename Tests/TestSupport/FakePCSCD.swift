@@ -1,4 +1,4 @@
-import CTestSockets
+import CTestProcess
 import Foundation
 
 /// A pcscd made for a test: a socket that speaks pcsc-lite's protocol 4:4 (pcsc-lite 1.9.9, winscard_msg.h), and behaves
