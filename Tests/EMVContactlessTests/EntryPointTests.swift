@@ -680,7 +680,7 @@ import Testing
 
     /// Book A, table 6-1, Start; Book B, 3.3.3.7.
     @Test("Kernel 2's End Application with Start B is a restart, a card lost in the selection is none")
-    func startB() throws {
+    func startBOfKernel2() throws {
         for isLost in [true, false] {
             var play = try Play([.visa()])
             _ = play.next(.startA(try purchase(1)))
