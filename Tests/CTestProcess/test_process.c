@@ -2,6 +2,7 @@
 #include "test_process.h"
 
 #include <ftw.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,12 +25,13 @@ static void remove_folder(void) {
 
 __attribute__((constructor)) static void set_up(void) {
     struct timespec now;
-    if (!getenv("SWIFT_CONTACTLESS_TEST") && mkdtemp(folder)) {
+    if (!getenv("SWIFT_CONTACTLESS_TMPDIR") && mkdtemp(folder)) {
         owner = getpid();
-        setenv("SWIFT_CONTACTLESS_TEST", folder, 1);
+        setenv("SWIFT_CONTACTLESS_TMPDIR", folder, 1);
         setenv("TMPDIR", folder, 1);
         atexit(remove_folder);
     }
+    signal(SIGINT, SIG_DFL);
     clock_gettime(CLOCK_REALTIME, &now);
     snprintf(socket_path, sizeof socket_path, "%.40s/%d.%09ld/link.comm", getenv("TMPDIR") ?: "/tmp", (int)getpid(),
              now.tv_nsec);

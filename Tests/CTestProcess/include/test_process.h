@@ -1,9 +1,11 @@
-/// What every process of the tests sets in its environment before main, so that no test that comes early decides for others.
+/// The state in which each process of the tests begins, set before main so that no test that comes early decides for others.
 ///
 /// - TMPDIR: a folder of the test run, removed when its process exits, with all that killed programs left in it.  Programs
 ///   that the tests start inherit it.
 /// - PCSCLITE_CSOCK_NAME: where this process's libpcsclite looks for pcscd's socket, read at its first call and kept.
 ///   Nothing is there until somebody makes it.
+///
+/// SIGINT is not ignored, as it is in what a shell starts in the background: the tests interrupt programs.
 
 /// Returns the value of PCSCLITE_CSOCK_NAME.
 const char *test_pcscd_socket(void);
