@@ -64,6 +64,8 @@ final class BatchService: PaymentServiceProvider {
         var refusal: PaymentServiceError?
         /// A call has come whose caller is as good as ended.
         var hanging = false
+        /// The calls that hang.
+        var hung: [CheckedContinuation<Void, any Error>] = []
     }
 
     static let issuer = "https://payments.example"
@@ -165,8 +167,18 @@ final class BatchService: PaymentServiceProvider {
     var hangs: Bool { state.withLock { $0.hanging } }
 
     private func hang() async throws {
-        state.withLock { $0.hanging = true }
-        try await Task.sleep(for: .seconds(1_000_000))
+        try await withCheckedThrowingContinuation { continuation in
+            state.withLock { ($0.hanging, $0.hung) = (true, $0.hung + [continuation]) }
+        }
+    }
+
+    /// Ends the calls that hang, without an answer.
+    func letGo() {
+        let hung = state.withLock { state in
+            defer { state.hung = [] }
+            return state.hung
+        }
+        for call in hung { call.resume(throwing: PaymentServiceError.noAnswer("ended")) }
     }
 
     private func isKnown(_ key: String) -> Bool { charges.values.contains { $0.contains(key) } }
