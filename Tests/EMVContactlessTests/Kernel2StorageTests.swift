@@ -167,6 +167,23 @@ import Testing
         if let error { #expect(run.error == error) }
     }
 
+    /// GAC.9 to GAC.13: the terminal declines, and would write with a TC; DS ODS Info For Reader bit 6 is for an AAC.
+    @Test(
+        arguments: [("20", true, nil), ("C0", false, nil), ("C4", nil, "000E0000001C")] as [(String, Bool?, String?)])
+    func theTerminalDeclinesAndWrites(_ information: String, _ writes: Bool?, _ error: String?) throws {
+        var card = MChipCard()
+        card.options = Self.slot + Self.summary1
+        card.more = Self.dsdol
+        var bench = try bench(writing("40", information))
+        bench.data["DF8121"] = "0000000001"
+        let run = try bench.run(card.read + (writes == nil ? [] : ["69 85"]))
+        if let writes {
+            #expect(run.commands.last?.hasPrefix("80AE10") == true)
+            #expect(run.commands.last?.hasSuffix("D1D2D300") == writes)
+        }
+        if let error { #expect(run.error == error) }
+    }
+
     /// S1.19, S3R1.12 and S456.19: no data storage, no whole slot, or that of another account.
     @Test(
         arguments: [
