@@ -1,16 +1,5 @@
-// swift-tools-version: 6.1
+// swift-tools-version: 6.2
 import PackageDescription
-
-/// Set in CI (`WARNINGS_AS_ERRORS=1 swift build`).  This cannot be a command-line flag: SwiftPM compiles dependencies
-/// with suppressed warnings, and the compiler rejects the combination.
-let warningsAsErrors = Context.environment["WARNINGS_AS_ERRORS"] != nil
-
-let settings: [SwiftSetting] =
-    [
-        .enableUpcomingFeature("ExistentialAny"),
-        .enableUpcomingFeature("InternalImportsByDefault"),
-        .enableUpcomingFeature("MemberImportVisibility"),
-    ] + (warningsAsErrors ? [.unsafeFlags(["-warnings-as-errors"])] : [])
 
 let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
@@ -72,33 +61,29 @@ let package = Package(
         .systemLibrary(name: "CPCSCEvents"),
 
         // Libraries.
-        .target(name: "Waiting", swiftSettings: settings),
-        .target(name: "SmartCard", dependencies: ["Waiting", logging], swiftSettings: settings),
+        .target(name: "Waiting"),
+        .target(name: "SmartCard", dependencies: ["Waiting", logging]),
         .target(
-            name: "SmartCardPCSC", dependencies: ["SmartCard", "Waiting", "CSmartCardPCSC"], swiftSettings: settings),
-        .target(name: "SmartCardPN532", dependencies: ["SmartCard", "Waiting"], swiftSettings: settings),
-        .target(name: "SmartCardTrace", dependencies: ["SmartCard", "Waiting"], swiftSettings: settings),
-        .target(name: "USBDevices", dependencies: ["CLibUSB", "Waiting", logging], swiftSettings: settings),
+            name: "SmartCardPCSC", dependencies: ["SmartCard", "Waiting", "CSmartCardPCSC"]),
+        .target(name: "SmartCardPN532", dependencies: ["SmartCard", "Waiting"]),
+        .target(name: "SmartCardTrace", dependencies: ["SmartCard", "Waiting"]),
+        .target(name: "USBDevices", dependencies: ["CLibUSB", "Waiting", logging]),
         .target(
-            name: "SmartCardUSB", dependencies: ["SmartCard", "USBDevices", "Waiting", logging],
-            swiftSettings: settings),
+            name: "SmartCardUSB", dependencies: ["SmartCard", "USBDevices", "Waiting", logging]),
         .target(
             name: "CardReaders",
-            dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "USBDevices", logging],
-            swiftSettings: settings),
+            dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "USBDevices", logging]),
         .target(
             name: "SmartCardSimulator", dependencies: ["SmartCard", "Waiting", "CCryptoLegacy"],
-            resources: [.embedInCode("Cards")], swiftSettings: settings),
+            resources: [.embedInCode("Cards")]),
         .target(
             name: "SmartCardSimulatorHosts",
-            dependencies: ["SmartCardSimulator", "Waiting", "CUMockdev"],
-            swiftSettings: settings),
+            dependencies: ["SmartCardSimulator", "Waiting", "CUMockdev"]),
         .target(
             name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
-            resources: [.embedInCode("OfflineAuthentication/Published")], swiftSettings: settings),
+            resources: [.embedInCode("OfflineAuthentication/Published")]),
         .target(
-            name: "CardEncryption", dependencies: ["Waiting", "CCryptoLegacy", crypto, cryptoExtras],
-            swiftSettings: settings),
+            name: "CardEncryption", dependencies: ["Waiting", "CCryptoLegacy", crypto, cryptoExtras]),
 
         .systemLibrary(name: "CSystemBus", pkgConfig: "libsystemd", providers: [.apt(["libsystemd-dev"])]),
         // For executables: a program that links it wipes its heap memory when freeing it.  No library depends on it.
@@ -112,35 +97,30 @@ let package = Package(
                 .product(name: "GRDBSQLite", package: "GRDB.swift"), jwtKit,
                 .product(name: "X509", package: "swift-certificates"),
                 .product(name: "SwiftASN1", package: "swift-asn1"), crypto, logging,
-            ],
-            swiftSettings: settings),
+            ]),
         .target(
             name: "KioskKit",
-            dependencies: ["EMVContactless", "ProximityReader", "SmartCard", "Waiting", crypto, logging],
-            swiftSettings: settings),
+            dependencies: ["EMVContactless", "ProximityReader", "SmartCard", "Waiting", crypto, logging]),
         .systemLibrary(name: "CCUPS", providers: [.apt(["libcups2-dev"])]),
         .target(
-            name: "CardReceipts", dependencies: ["CCUPS", "EMVContactless", "SmartCard", "USBDevices", "Waiting"],
-            swiftSettings: settings),
+            name: "CardReceipts", dependencies: ["CCUPS", "EMVContactless", "SmartCard", "USBDevices", "Waiting"]),
         .target(
             name: "CardReaderAdapter",
             dependencies: [
                 "CardReaders", "CardReceipts", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "Waiting",
                 logging,
-            ],
-            swiftSettings: settings),
+            ]),
         .target(
             name: "CardReaderCombine",
             dependencies: [
                 "CardReaderAdapter", "CardReceipts", "Waiting", .product(name: "OpenCombine", package: "OpenCombine"),
-            ],
-            swiftSettings: settings),
+            ]),
 
         // Tools.
         // The base of every tool: terminal output and an orderly end.
         .target(
             name: "ToolSupport", dependencies: ["SmartCard", "EMVContactless", argumentParser],
-            path: "Tools/ToolSupport", swiftSettings: settings),
+            path: "Tools/ToolSupport"),
         // The parts of tools that use readers and payments.
         .target(
             name: "ToolReaders",
@@ -148,14 +128,14 @@ let package = Package(
                 "ToolSupport", "CardReaders", "SmartCard", "SmartCardSimulator", "EMVContactless", argumentParser,
                 logging,
             ],
-            path: "Tools/ToolReaders", swiftSettings: settings),
+            path: "Tools/ToolReaders"),
         .executableTarget(
             name: "apdu-trace",
             dependencies: [
                 "ToolReaders", "ToolSupport", "CardReaders", "SmartCardTrace", "SmartCard", "SmartCardSimulator",
                 "SmartCardSimulatorHosts", "EMVContactless", "CPCSCEvents", "CWipedHeap", argumentParser,
             ],
-            path: "Tools/apdu-trace", exclude: ["apdu-trace.1"], swiftSettings: settings),
+            path: "Tools/apdu-trace", exclude: ["apdu-trace.1"]),
         // No target links it: apdu-trace preloads it into programs.  It must not need libpcsclite, so that each program
         // keeps its own; therefore it does not use CSmartCardPCSC.
         .target(
@@ -172,26 +152,26 @@ let package = Package(
                 .product(name: "SwiftASN1", package: "swift-asn1"),
                 .product(name: "X509", package: "swift-certificates"),
             ],
-            path: "Tools/psp-sandbox", exclude: ["psp-sandbox.1"], swiftSettings: settings),
+            path: "Tools/psp-sandbox", exclude: ["psp-sandbox.1"]),
         .executableTarget(
             name: "reader-probe",
             dependencies: [
                 "ToolReaders", "ToolSupport", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
                 "SmartCardPN532", "EMVContactless", "CWipedHeap", argumentParser, logging,
             ],
-            path: "Tools/reader-probe", exclude: ["reader-probe.1"], swiftSettings: settings),
+            path: "Tools/reader-probe", exclude: ["reader-probe.1"]),
         .executableTarget(
             name: "receipt", dependencies: ["CardReceipts", "EMVContactless", "ToolSupport", argumentParser],
-            path: "Tools/receipt", exclude: ["receipt.1"], swiftSettings: settings),
+            path: "Tools/receipt", exclude: ["receipt.1"]),
         .executableTarget(
             name: "virtual-reader",
             dependencies: ["SmartCardSimulator", "SmartCardSimulatorHosts", argumentParser],
-            path: "Tools/virtual-reader", exclude: ["virtual-reader.1"], swiftSettings: settings),
+            path: "Tools/virtual-reader", exclude: ["virtual-reader.1"]),
 
         // Examples.
         .executableTarget(
             name: "first-program", dependencies: ["CardReaders", "SmartCard", "EMVContactless", "CWipedHeap"],
-            path: "Examples/first-program", swiftSettings: settings),
+            path: "Examples/first-program"),
         // Starts psp-sandbox unless another payment service is named.
         .executableTarget(
             name: "kiosk",
@@ -199,11 +179,10 @@ let package = Package(
                 "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient", "SmartCard", "SmartCardSimulator",
                 "CWipedHeap", argumentParser, logging, "psp-sandbox",
             ],
-            path: "Examples/kiosk", exclude: ["SandboxClient"], swiftSettings: settings),
+            path: "Examples/kiosk", exclude: ["SandboxClient"]),
         // Connects KioskKit's applications to psp-sandbox.  The program that KioskKitTests kill uses it, too.
         .target(
-            name: "SandboxClient", dependencies: ["KioskKit"], path: "Examples/kiosk/SandboxClient",
-            swiftSettings: settings),
+            name: "SandboxClient", dependencies: ["KioskKit"], path: "Examples/kiosk/SandboxClient"),
 
         // Benchmarks: part of this package because they need package access.
         .target(
@@ -218,28 +197,27 @@ let package = Package(
                 "KioskKit", "CWipedHeap", crypto,
                 .product(name: "JWTKit", package: "jwt-kit"),
             ],
-            path: "Benchmarks/benchmarks", swiftSettings: settings),
+            path: "Benchmarks/benchmarks"),
 
         // Tests.
         .target(name: "CTestProcess", path: "Tests/CTestProcess"),
         .target(
             name: "TestSupport", dependencies: ["CTestProcess", "SmartCard", "SmartCardPN532", "SmartCardSimulator"],
-            path: "Tests/TestSupport", swiftSettings: settings),
+            path: "Tests/TestSupport"),
         .target(
             name: "USBTestSupport",
             dependencies: [
                 "USBDevices", "SmartCardUSB", "SmartCardSimulator", "SmartCardSimulatorHosts",
                 "TestSupport",
             ],
-            path: "Tests/USBTestSupport", swiftSettings: settings),
+            path: "Tests/USBTestSupport"),
         // The sources themselves: folders, imports, the picture of targets.
-        .testTarget(name: "ArchitectureTests", swiftSettings: settings),
-        .testTarget(name: "WaitingTests", dependencies: ["Waiting"], swiftSettings: settings),
+        .testTarget(name: "ArchitectureTests"),
+        .testTarget(name: "WaitingTests", dependencies: ["Waiting"]),
         .testTarget(
-            name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging], swiftSettings: settings),
+            name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging]),
         .testTarget(
-            name: "SmartCardPCSCTests", dependencies: ["SmartCardPCSC", "SmartCard", "TestSupport"],
-            swiftSettings: settings),
+            name: "SmartCardPCSCTests", dependencies: ["SmartCardPCSC", "SmartCard", "TestSupport"]),
         .testTarget(
             name: "SmartCardPN532Tests",
             dependencies: [
@@ -247,52 +225,48 @@ let package = Package(
                 "EMVContactless", "TestSupport",
                 "virtual-reader",
             ],
-            exclude: ["Judges"], swiftSettings: settings),
+            exclude: ["Judges"]),
         .testTarget(
             name: "SmartCardUSBTests",
             dependencies: [
                 "SmartCardUSB", "SmartCard", "SmartCardPN532", "SmartCardSimulator", "SmartCardSimulatorHosts",
                 "EMVContactless", "TestSupport", "USBDevices", "USBTestSupport", "Waiting", logging,
-            ],
-            swiftSettings: settings),
+            ]),
         .testTarget(
             name: "CardReadersTests",
             dependencies: [
                 "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "SmartCardSimulator",
                 "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport", "virtual-reader", logging,
-            ],
-            swiftSettings: settings),
+            ]),
         .testTarget(
             name: "SmartCardTraceTests",
-            dependencies: ["SmartCardTrace", "SmartCard", "SmartCardSimulator", "EMVContactless", "TestSupport"],
-            swiftSettings: settings),
+            dependencies: ["SmartCardTrace", "SmartCard", "SmartCardSimulator", "EMVContactless", "TestSupport"]),
         .testTarget(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
-            exclude: ["mint-test-keys"], swiftSettings: settings),
+            exclude: ["mint-test-keys"]),
         // The program with which EMVContactlessTests measure the first card of a process.
         .executableTarget(
             name: "first-tap", dependencies: ["CBaseline", "EMVContactless", "SmartCard", "SmartCardSimulator"],
-            path: "Tests/EMVContactlessTests/first-tap", swiftSettings: settings),
+            path: "Tests/EMVContactlessTests/first-tap"),
         .testTarget(
             name: "EMVContactlessTests",
             dependencies: ["first-tap", "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport"],
-            exclude: ["Rules", "Minting", "Vectors", "first-tap"], swiftSettings: settings),
+            exclude: ["Rules", "Minting", "Vectors", "first-tap"]),
         // The program that CardEncryptionTests kill while it uses up DUKPT counters.
         .executableTarget(
-            name: "ksn-spender", dependencies: ["CardEncryption"], path: "Tests/CardEncryptionTests/ksn-spender",
-            swiftSettings: settings),
+            name: "ksn-spender", dependencies: ["CardEncryption"], path: "Tests/CardEncryptionTests/ksn-spender"),
         .testTarget(
             name: "CardEncryptionTests",
             dependencies: ["CardEncryption", "TestSupport", "ksn-spender", crypto],
-            exclude: ["ksn-spender", "Judges", "Vectors"], swiftSettings: settings),
+            exclude: ["ksn-spender", "Judges", "Vectors"]),
         // The program whose memory TaintTests search for card data.
         .executableTarget(
             name: "tainted-terminal", dependencies: ["ProximityReader", "CardEncryption", "CWipedHeap", logging],
-            path: "Tests/ProximityReaderTests/tainted-terminal", swiftSettings: settings),
+            path: "Tests/ProximityReaderTests/tainted-terminal"),
         // The program that ProximityReaderTests kill while it stores and forwards.
         .executableTarget(
             name: "store-worker", dependencies: ["KioskKit", "ProximityReader", crypto],
-            path: "Tests/ProximityReaderTests/store-worker", swiftSettings: settings),
+            path: "Tests/ProximityReaderTests/store-worker"),
         .testTarget(
             name: "ProximityReaderTests",
             dependencies: [
@@ -301,8 +275,8 @@ let package = Package(
                 "EMVContactless", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "SmartCardUSB", "TestSupport",
                 "USBTestSupport", crypto, jwtKit, .product(name: "GRDB", package: "GRDB.swift"),
             ],
-            exclude: ["AppleSurface.txt", "tainted-terminal", "store-worker"], swiftSettings: settings),
-        // Third-party style source, and therefore without our settings.
+            exclude: ["AppleSurface.txt", "tainted-terminal", "store-worker"]),
+        // Third-party style source, and therefore without our settings (below).
         .target(
             name: "IntegrationPatterns", dependencies: ["KioskKit", "ProximityReader"],
             path: "Tests/KioskKitTests/IntegrationPatterns"),
@@ -314,14 +288,14 @@ let package = Package(
                 "SandboxClient",
                 "SmartCardSimulator", "SmartCardUSB", "TestSupport", "USBTestSupport",
             ],
-            path: "Tests/KioskKitTests/payment-worker", swiftSettings: settings),
+            path: "Tests/KioskKitTests/payment-worker"),
         .testTarget(
             name: "KioskKitTests",
             dependencies: [
                 "payment-worker", "psp-sandbox", "KioskKit", "IntegrationPatterns", "ProximityReader", "CardEncryption",
                 "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", crypto, jwtKit,
             ],
-            exclude: ["IntegrationPatterns", "payment-worker"], swiftSettings: settings),
+            exclude: ["IntegrationPatterns", "payment-worker"]),
         .testTarget(
             name: "CardReaderAdapterTests",
             dependencies: [
@@ -329,30 +303,28 @@ let package = Package(
                 "SmartCardSimulator", "SmartCardUSB", "TestSupport", "USBDevices",
                 "CardReaderCombine", "CardEncryption", "ProximityReader", "SmartCardPCSC", "USBTestSupport", jwtKit,
                 .product(name: "OpenCombine", package: "OpenCombine"),
-            ],
-            swiftSettings: settings),
+            ]),
         .testTarget(
             name: "CardReceiptsTests",
             dependencies: [
                 "CUMockdev", "CardReceipts", "EMVContactless", "SmartCard", "SmartCardSimulator",
                 "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport",
             ],
-            exclude: ["Judges", "Golden"], swiftSettings: settings),
+            exclude: ["Judges", "Golden"]),
         .testTarget(
             name: "ConformanceTests",
             dependencies: [
                 "SmartCard", "SmartCardTrace", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "SmartCardSimulator",
                 "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport",
                 "virtual-reader",
-            ],
-            swiftSettings: settings),
+            ]),
         .testTarget(
             name: "KernelTests",
             dependencies: [
                 "SmartCard", "SmartCardPCSC", "SmartCardUSB", "SmartCardSimulator", "SmartCardSimulatorHosts",
                 "TestSupport", "reader-probe", "virtual-reader",
             ],
-            exclude: ["Guest"], swiftSettings: settings),
+            exclude: ["Guest"]),
         .testTarget(
             name: "ToolTests",
             dependencies: [
@@ -361,10 +333,23 @@ let package = Package(
                 "CardEncryption", "ProximityReader", jwtKit,
                 "apdu-trace", "first-program", "kiosk", "psp-sandbox", "reader-probe", "receipt", "virtual-reader",
             ],
-            exclude: ["verify-oda"], swiftSettings: settings),
+            exclude: ["verify-oda"]),
     ],
     swiftLanguageModes: [.v6]
 )
+
+for target in package.targets where target.type != .system && target.name != "IntegrationPatterns" {
+    target.swiftSettings = [
+        .enableUpcomingFeature("ExistentialAny"),
+        .enableUpcomingFeature("InternalImportsByDefault"),
+        .enableUpcomingFeature("MemberImportVisibility"),
+    ]
+    // In CI.  A newer compiler may warn of more.
+    if Context.environment["WARNINGS_AS_ERRORS"] != nil {
+        target.swiftSettings?.append(.treatAllWarnings(as: .error))
+        target.cSettings = (target.cSettings ?? []) + [.treatAllWarnings(as: .error)]
+    }
+}
 
 // `ONLY=KioskKitTests swift test` builds and tests one module with its dependencies and nothing else.
 if let names = Context.environment["ONLY"] {

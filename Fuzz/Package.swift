@@ -1,4 +1,4 @@
-// swift-tools-version: 6.1
+// swift-tools-version: 6.2
 import PackageDescription
 
 // libFuzzer targets, one file each; what each does with its input stands in FuzzTargets.swift and TraceFuzzTargets.swift,

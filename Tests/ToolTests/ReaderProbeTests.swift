@@ -440,42 +440,4 @@ import Testing
         let check = try await Program.run(["bash", "-n"], input: outcome.output)
         #expect(check.status == 0, "\(check.error)")
     }
-
-    @Test(
-        .enabled(if: Program.isInstalled("mandoc"), "mandoc is not installed"),
-        arguments: ["apdu-trace", "psp-sandbox", "reader-probe", "virtual-reader"])
-    func manualPage(_ name: String) async throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
-        let outcome = try await Program.run(
-            ["mandoc", "-T", "lint", "-W", "warning", root.appendingPathComponent("Tools/\(name)/\(name).1").path])
-        #expect(outcome.status == 0, "\(outcome.output)")
-    }
-
-    /// What ArgumentParser prints of a subcommand is the oracle.
-    @Test(
-        "the manual page contains every option of every subcommand, and no other",
-        arguments: [("apdu-trace", true), ("psp-sandbox", false), ("reader-probe", true), ("virtual-reader", false)])
-    func manualPageOptions(_ name: String, hasSubcommands: Bool) async throws {
-        let root = URL(fileURLWithPath: #filePath).deletingLastPathComponent().appendingPathComponent("../..")
-        let page = try String(
-            contentsOf: root.appendingPathComponent("Tools/\(name)/\(name).1"), encoding: .utf8)
-        let named = Set(page.matches(of: /(?:Fl|,) -([a-z][a-z-]+)/).map { String($0.1) })
-        let help = try await Program.run([Program.built(name), "--help"]).output
-        let subcommands = (help.components(separatedBy: "SUBCOMMANDS:\n").dropFirst().last ?? "")
-            .matches(of: /(?m)^  ([a-z]+)/).map { String($0.1) }
-        #expect(hasSubcommands ? subcommands.count > 5 : subcommands.isEmpty, "\(help)")
-        var helps = hasSubcommands ? [] : [help]
-        for subcommand in subcommands {
-            #expect(page.contains(".It Cm \(subcommand)\n"), "\(subcommand)")
-            helps.append(try await Program.run([Program.built(name), subcommand, "--help"]).output)
-        }
-        var options: Set<String> = []
-        for help in helps {
-            for line in help.matches(of: /(?m)^  (-\S.*?)(?:  |$)/) {
-                options.formUnion(line.1.matches(of: /--([a-z][a-z-]+)/).map { String($0.1) })
-            }
-        }
-        #expect(options.subtracting(named).isEmpty, "are missing in \(name)(1)")
-        #expect(named.subtracting(options).isEmpty, "are in \(name)(1) only")
-    }
 }

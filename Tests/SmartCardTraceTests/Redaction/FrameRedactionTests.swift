@@ -309,9 +309,10 @@ import Testing
         }
     }
 
-    @Test("a trace that has an exchange on two layers has it redacted on both, alike", arguments: Carrier.allCases)
+    @Test(
+        "a trace that has an exchange on two layers has it redacted on both, alike",
+        arguments: Carrier.allCases.filter { $0.layer != .apdu })
     func layers(_ carrier: Carrier) throws {
-        guard carrier.layer != .apdu else { return }
         let exchanges = try [
             ("00B2010C00", "700A5A084761736106"), ("00C0000006", "90010100109000"),
         ].map { (command: try [UInt8](hex: $0.0), response: try [UInt8](hex: $0.1)) }

@@ -1,0 +1,42 @@
+import Foundation
+import Testing
+
+/// The tests themselves: none passes without a word.
+@Suite struct SilenceTests {
+    @Test("No test returns before it has expected something: what is missing is a reason to be skipped")
+    func earlyReturns() throws {
+        let root = Repository.root.appending(path: "Tests")
+        var count = 0
+        for path in try FileManager.default.subpathsOfDirectory(atPath: root.path) where path.hasSuffix("Tests.swift") {
+            let code = try String(contentsOf: root.appending(path: path), encoding: .utf8)
+            let tests = Self.tests(in: code)
+            count += tests.count
+            for test in tests { #expect(!Self.isSilent(test), "\(path): \(test.prefix(120))") }
+        }
+        #expect(count > 1000)
+    }
+
+    @Test("A return counts before the first expectation only")
+    func silent() {
+        let body =
+            "    @Test func one() throws {\n        guard isThere else { return }\n        #expect(true)\n    }\n"
+        #expect(Self.tests(in: body).map(Self.isSilent) == [true])
+        let spoken = body.replacing(
+            "{ return }", with: "{\n            Issue.record(\"\")\n            return\n        }")
+        #expect(Self.tests(in: spoken).map(Self.isSilent) == [false])
+        let value = body.replacing("{ return }", with: "{ return 1 }")
+        #expect(Self.tests(in: value).map(Self.isSilent) == [false])
+    }
+
+    /// From `@Test` to the end of the function, by the formatter's indentation.
+    private static func tests(in code: String) -> [Substring] {
+        code.matches(of: #/(?ms)^ *@Test.*?^(?:    )?\}$/#).map(\.output)
+    }
+
+    private static func isSilent(_ test: Substring) -> Bool {
+        let expectation =
+            #/#expect|#require|Issue\.record|\b(?:await|try) \w*[eE]xpect\w*\(|withKnownIssue|confirmation/#
+        let before = test.firstMatch(of: expectation).map { test[..<$0.range.lowerBound] } ?? test
+        return before.contains(#/(?m)\breturn *(?:\}|$)/#)
+    }
+}
