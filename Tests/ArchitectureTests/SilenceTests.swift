@@ -33,10 +33,20 @@ import Testing
         code.matches(of: #/(?ms)^ *@Test.*?^(?:    )?\}$/#).map(\.output)
     }
 
+    /// Before the first expectation, one of the function's own conditions ends it; a closure may return.
     private static func isSilent(_ test: Substring) -> Bool {
-        let expectation =
-            #/#expect|#require|Issue\.record|\b(?:await|try) \w*[eE]xpect\w*\(|withKnownIssue|confirmation/#
-        let before = test.firstMatch(of: expectation).map { test[..<$0.range.lowerBound] } ?? test
-        return before.contains(#/(?m)\breturn *(?:\}|$)/#)
+        let indentation = String(repeating: " ", count: test.prefix { $0 == " " }.count + 4)
+        let expectation = #/#expect|#require|Issue\.record|[eE]xpect\w*\(/#
+        var isCondition = false
+        for line in test.split(separator: "\n").dropFirst() {
+            if line.contains(expectation) { return false }
+            let text = line.dropFirst(indentation.count)
+            guard line.hasPrefix(indentation), let first = text.first else { continue }
+            if first != " " {
+                isCondition = text.hasPrefix("guard ") || text.hasPrefix("if ") || text.contains("else {")
+            }
+            if isCondition, text.contains(#/\breturn *(?:\}|$)/#) { return true }
+        }
+        return false
     }
 }
