@@ -18,8 +18,9 @@ import Testing
 
     @Test("A return counts before the first expectation only")
     func silent() {
+        let closure = "        let task = Task {\n            return\n        }\n"
         let body =
-            "    @Test func one() throws {\n        guard isThere else { return }\n        #expect(true)\n    }\n"
+            "    @Test func one() throws {\n\(closure)        guard isThere else { return }\n        #expect(true)\n    }\n"
         #expect(Self.tests(in: body).map(Self.isSilent) == [true])
         let spoken = body.replacing(
             "{ return }", with: "{\n            Issue.record(\"\")\n            return\n        }")
