@@ -121,16 +121,16 @@ struct AnnotationTests {
 
     @Test("Response Message Template Format 1")
     func format1() throws {
-        let options = try #require(ResponseFormat1.processingOptions([UInt8](hex: "5C 00 08 01 01 00")))
+        let options = try #require(ResponseFormat1.processingOptions.annotations(of: [UInt8](hex: "5C 00 08 01 01 00")))
         #expect(options.map(\.tag) == [0x82, 0x94])
         #expect(options[1].bits.map(\.meaning) == ["SFI 1, record 1"])
-        #expect(ResponseFormat1.processingOptions([0x5C]) == nil)
+        #expect(ResponseFormat1.processingOptions.annotations(of: [0x5C]) == nil)
         let cryptogram = try #require(
-            ResponseFormat1.applicationCryptogram(
-                [UInt8](hex: "80 00 01 C6 D4 E5 59 DC 29 5C 0B 06 01 0A 03 A0 00 00"), scope: .visa))
+            ResponseFormat1.applicationCryptogram.annotations(
+                of: [UInt8](hex: "80 00 01 C6 D4 E5 59 DC 29 5C 0B 06 01 0A 03 A0 00 00"), scope: .visa))
         #expect(cryptogram.map(\.tag) == [0x9F27, 0x9F36, 0x9F26, 0x9F10])
         #expect(cryptogram[0].bits.map(\.meaning) == ["ARQC"])
-        #expect(ResponseFormat1.applicationCryptogram([0x80]) == nil)
+        #expect(ResponseFormat1.applicationCryptogram.annotations(of: [0x80]) == nil)
     }
 }
 

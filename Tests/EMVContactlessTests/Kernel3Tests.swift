@@ -216,7 +216,8 @@ import Testing
             (["77 04 82 02 00 00 77 00 90 00"], "not one template"), (["70 00 90 00"], "neither"),
             (["77 00 90 00"], "82"),
             // Template 80 of one byte, of an AFL that is cut off
-            (["80 01 00 90 00"], "82"), (["80 00 90 00"], "82"), (["80 05 00 00 08 01 01 90 00"], "AFL"),
+            (["80 01 00 90 00"], "template 80"), (["80 00 90 00"], "template 80"),
+            (["80 05 00 00 08 01 01 90 00"], "AFL"),
             (["77 07 82 03 00 00 00 94 00 90 00"], "82 has 3 bytes"),
             // SFI 0 and 31, bits beside it; record 0, the last before the first, more signed than there are
             (["80 06 00 00 00 01 01 00 90 00"], "AFL"), (["80 06 00 00 F8 01 01 00 90 00"], "AFL"),

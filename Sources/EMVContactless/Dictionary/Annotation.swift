@@ -132,34 +132,3 @@ extension DataObjectList {
         }
     }
 }
-
-/// The objects that a Response Message Template Format 1, tag 80, contains without their tags (EMV Book 3, 6.5).
-public enum ResponseFormat1 {
-    /// Splits an answer to GET PROCESSING OPTIONS: Application Interchange Profile and Application File Locator.
-    ///
-    /// - Returns: nil if there are fewer than two bytes.
-    public static func processingOptions(
-        _ value: some Collection<UInt8>, scope: DataElement.Scope = .common
-    ) -> [Annotation]? {
-        guard value.count >= 2 else { return nil }
-        return [
-            Annotation(tag: 0x82, value: value.prefix(2), scope: scope),
-            Annotation(tag: 0x94, value: value.dropFirst(2), scope: scope),
-        ]
-    }
-
-    /// Splits an answer to GENERATE AC: Cryptogram Information Data, ATC, Application Cryptogram, and Issuer
-    /// Application Data if present.
-    ///
-    /// - Returns: nil if there are fewer than eleven bytes.
-    public static func applicationCryptogram(
-        _ value: some Collection<UInt8>, scope: DataElement.Scope = .common
-    ) -> [Annotation]? {
-        guard value.count >= 11 else { return nil }
-        let bytes = Array(value)
-        let parts: [(TLVTag, ArraySlice<UInt8>)] = [
-            (0x9F27, bytes[0..<1]), (0x9F36, bytes[1..<3]), (0x9F26, bytes[3..<11]), (0x9F10, bytes[11...]),
-        ]
-        return parts.filter { !$0.1.isEmpty }.map { Annotation(tag: $0.0, value: $0.1, scope: scope) }
-    }
-}

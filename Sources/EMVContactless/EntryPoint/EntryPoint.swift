@@ -292,7 +292,7 @@ extension EntryPoint {
             return selectNext()
         }
         var kernel = candidate.combination.kernel
-        // 3.3.3.6
+        // 3.3.3.6: the one rule of Book B about kernels by number.
         if kernel == 3, DataElement.Scope(aid: candidate.combination.aid) == .visa, !Self.asksForTTQ(response) {
             guard kernels.contains(1) else {
                 notes.append("the card wants Kernel 1 (Visa, JCB), which this reader does not have")

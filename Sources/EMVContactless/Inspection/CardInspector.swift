@@ -233,13 +233,12 @@ extension CardInspector {
         guard let objects = objects(response.data, of: "GPO", &application.findings) else { return }
         application.processingOptions = objects
         if let format1 = objects[0x80]?.value {
-            // EMV Book 3, 6.5.8.4: AIP then AFL.
-            guard format1.count >= 2, format1.count % 4 == 2 else {
+            guard format1.count % 4 == 2, let values = ResponseFormat1.processingOptions.split(format1) else {
                 application.findings.append("GPO: template 80 of \(format1.count) bytes")
                 return
             }
-            application.applicationInterchangeProfile = Array(format1.prefix(2))
-            application.applicationFileLocator = Array(format1.dropFirst(2))
+            application.applicationInterchangeProfile = values.first?.value
+            application.applicationFileLocator = values.dropFirst().first?.value
         } else {
             application.applicationInterchangeProfile = objects.firstAnywhere(0x82).map { Array($0.value) }
             application.applicationFileLocator = objects.firstAnywhere(0x94).map { Array($0.value) }
@@ -334,17 +333,12 @@ extension CardInspector {
         guard let objects = objects(response.data, of: "GENERATE AC", &application.findings) else { return }
         application.cryptogramResponse = objects
         if let format1 = objects[0x80]?.value {
-            // EMV Book 3, 6.5.5.4: CID, ATC, cryptogram, issuer application data.
-            guard (11...43).contains(format1.count) else {
+            guard let values = ResponseFormat1.applicationCryptogram.split(format1) else {
                 application.findings.append("GENERATE AC: template 80 of \(format1.count) bytes")
                 return
             }
-            let fields: [(TLVTag, ArraySlice<UInt8>)] = [
-                (0x9F27, format1.prefix(1)), (0x9F36, format1.dropFirst().prefix(2)),
-                (0x9F26, format1.dropFirst(3).prefix(8)), (0x9F10, format1.dropFirst(11)),
-            ]
-            let named = fields.filter { !$0.1.isEmpty }.flatMap { $0.0.encode($0.1) }
-            application.cryptogramResponse = try? TLVList(TLVTag(0x77).encode(named))
+            application.cryptogramResponse = try? TLVList(
+                TLVTag(0x77).encode(values.flatMap { $0.tag.encode($0.value) }))
         }
     }
 

@@ -11,24 +11,21 @@ struct CardData: Sendable {
     /// The value of `tag`; nil if the card did not supply it, or left it empty.
     subscript(tag: TLVTag) -> [UInt8]? { values[tag].flatMap { $0.isEmpty ? nil : $0 } }
 
-    /// Adds the primitive objects of a template.
+    /// Adds primitive objects.
     ///
     /// Objects that the terminal or the issuer must supply are ignored (EMV Book 3, 7.5).
     ///
     /// - Throws: ``RedundantData`` at the first object that the card already supplied (EMV Book 3, 10.2).
-    mutating func add(_ objects: some Sequence<TLV>) throws(RedundantData) {
-        for object in objects where !object.tag.isConstructed {
-            try add(object.tag, object.value)
+    mutating func add(_ objects: [DataRecord.Element]) throws(RedundantData) {
+        for object in objects {
+            switch DataElement[object.tag, scope]?.source {
+            case .terminal, .issuer, .kernel: continue
+            case .card, nil: break
+            }
+            guard values.updateValue(object.value, forKey: object.tag) == nil else {
+                throw RedundantData(tag: object.tag)
+            }
         }
-    }
-
-    /// Adds a value that is encoded without its tag.
-    mutating func add(_ tag: TLVTag, _ value: some Collection<UInt8>) throws(RedundantData) {
-        switch DataElement[tag, scope]?.source {
-        case .terminal, .issuer, .kernel: return
-        case .card, nil: break
-        }
-        guard values.updateValue(Array(value), forKey: tag) == nil else { throw RedundantData(tag: tag) }
     }
 }
 

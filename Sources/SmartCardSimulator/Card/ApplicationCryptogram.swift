@@ -22,14 +22,6 @@ struct ApplicationCryptogram: Hashable, Sendable {
         case mastercard
     }
 
-    /// The padding of the data to whole blocks (ISO/IEC 9797-1, 6.3).
-    enum Padding: String, CaseIterable, Sendable {
-        /// Method 1: as many `00` as it takes, possibly none.
-        case zeros
-        /// Method 2: `80`, then as many `00` as it takes.
-        case marker = "80"
-    }
-
     /// A data object, or some of its bytes counted from 1.
     struct Datum: Hashable, Sendable {
         var tag: TLVTag
@@ -42,7 +34,7 @@ struct ApplicationCryptogram: Hashable, Sendable {
     /// PAN sequence number, two digits in a byte.
     var sequence: UInt8
     var sessionKey: SessionKey
-    var padding: Padding
+    var padding: TripleDES.Padding
     var data: [Datum]
 
     /// The ICC master key.
@@ -83,12 +75,6 @@ struct ApplicationCryptogram: Hashable, Sendable {
     /// - Parameter value: the data objects of the transaction, the terminal's and the card's.
     func callAsFunction(_ value: (TLVTag) -> [UInt8]?) -> [UInt8]? {
         guard let message = message(value), let atc = value(0x9F36) else { return nil }
-        let padded: [UInt8]
-        switch padding {
-        case .zeros: padded = message
-        case .marker: padded = message + [0x80]
-        }
-        let filling = [UInt8](repeating: 0, count: (8 - padded.count % 8) % 8)
-        return key(atc: atc, unpredictableNumber: value(0x9F37) ?? [])?.mac(padded + filling)
+        return key(atc: atc, unpredictableNumber: value(0x9F37) ?? [])?.mac(message, padding: padding)
     }
 }

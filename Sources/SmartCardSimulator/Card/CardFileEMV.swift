@@ -360,7 +360,7 @@ extension CardFileReader {
             throw keyStatement.error("a key has 16 bytes")
         }
         let session = try choice(section.required("session-key"), ApplicationCryptogram.SessionKey.self)
-        let padding = try choice(section.required("padding"), ApplicationCryptogram.Padding.self)
+        let padding = try choice(section.required("padding"), TripleDES.Padding.self)
         let dataStatement = try section.required("data")
         var data: [ApplicationCryptogram.Datum] = []
         for word in dataStatement.arguments { data.append(try datum(word.text, dataStatement)) }

@@ -14,7 +14,7 @@ struct CryptographicChecksum: Hashable, Sendable {
     ///   - atc: 2 bytes.
     /// - Returns: nil if a length is wrong, or libcrypto refuses.
     func callAsFunction(track: [UInt8], unpredictableNumber: [UInt8], atc: [UInt8]) -> [UInt8]? {
-        guard let first = key.mac(padding: track)?.suffix(2) else { return nil }
+        guard let first = key.mac(track, padding: .marker)?.suffix(2) else { return nil }
         let block = first + unpredictableNumber + atc
         guard block.count == 8 else { return nil }
         return key.encrypt(Array(block)).map { Array($0.suffix(2)) }

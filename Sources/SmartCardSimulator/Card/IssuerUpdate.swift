@@ -37,7 +37,7 @@ struct IssuerUpdate: Hashable, Sendable {
             return key.encrypt(zip(request.cryptogram, code).map { $0 ^ $1 }) == Array(data.prefix(8))
         case .method2:
             guard (8...16).contains(data.count) else { return false }
-            return key.mac(padding: request.cryptogram + data.dropFirst(4))?.prefix(4) == data.prefix(4)
+            return key.mac(request.cryptogram + data.dropFirst(4), padding: .marker)?.prefix(4) == data.prefix(4)
         }
     }
 
@@ -50,10 +50,8 @@ struct IssuerUpdate: Hashable, Sendable {
         guard command.data.count >= 8, let key = scriptSessionKey(request.atc) else { return nil }
         let data = Array(command.data.dropLast(8))
         let header = [command.cla, command.ins, command.p1, command.p2, UInt8(truncatingIfNeeded: command.data.count)]
-        guard key.mac(padding: header + request.atc + request.cryptogram + data) == command.data.suffix(8) else {
-            return nil
-        }
-        return data
+        let mac = key.mac(header + request.atc + request.cryptogram + data, padding: .marker)
+        return mac == command.data.suffix(8) ? data : nil
     }
 
     /// Visa's session key for scripts: the card's master key with the ATC added to the end of its left half, and the

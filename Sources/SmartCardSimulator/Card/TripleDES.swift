@@ -63,9 +63,18 @@ struct TripleDES: Hashable, Sendable {
         return Self.single(left, inner)
     }
 
-    /// Returns the MAC over `message` padded with `80` and as many `00` as needed (ISO/IEC 9797-1, padding method 2).
-    func mac(padding message: [UInt8]) -> [UInt8]? {
-        mac(message + [0x80] + [UInt8](repeating: 0, count: 7 - message.count % 8))
+    /// The padding of a message to whole blocks (ISO/IEC 9797-1, 6.3).
+    enum Padding: String, CaseIterable, Sendable {
+        /// Method 1: as many `00` as it takes, possibly none.
+        case zeros
+        /// Method 2: `80`, then as many `00` as it takes.
+        case marker = "80"
+    }
+
+    /// Returns the MAC over `message`, after it is padded.
+    func mac(_ message: [UInt8], padding: Padding) -> [UInt8]? {
+        let marked = padding == .marker ? message + [0x80] : message
+        return mac(marked + [UInt8](repeating: 0, count: (8 - marked.count % 8) % 8))
     }
 
     /// DES-EDE in ECB mode, without padding.

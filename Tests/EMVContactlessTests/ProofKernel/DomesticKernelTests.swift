@@ -2,6 +2,7 @@ import EMVContactless
 import Foundation
 import SmartCard
 import SmartCardSimulator
+import Synchronization
 import Testing
 
 /// A kernel that only the public interface was used for, registered from outside.
@@ -56,12 +57,19 @@ import Testing
         var kernels = Kernels()
         kernels.register(2) { activation in
             #expect(activation.kernel == 2 && activation.start == .a && !activation.isRestart)
+            Self.made.withLock { $0 += 1 }
             return DomesticKernel(activation)
         }
         #expect(kernels.identifiers == [2] && kernels[2] is DomesticKernel.Type)
         var entryPoint = EntryPoint(configuration: try configuration("{}", kernels))
-        #expect(try pay(10_00, with: &entryPoint).outcome.kind == .onlineRequest)
+        for activations in 1...2 {
+            #expect(try pay(10_00, with: &entryPoint).outcome.kind == .onlineRequest)
+            #expect(Self.made.withLock { $0 } == activations)
+        }
     }
+
+    /// The kernels that the closure has created.
+    private static let made = Mutex(0)
 
     @Test(
         "the kernel checks its options, and the door their keys",

@@ -115,35 +115,34 @@ struct Kernel2Data: Sendable {
     /// Returns a number in format n; nil if it contains other digits.
     func amount(_ tag: TLVTag) -> UInt64? { values[tag].flatMap { UInt64($0.hex) } }
 
-    /// A malformed object of a card (L2: PARSING ERROR).
-    struct Malformed: Error {
-        let reason: String
-    }
-
     /// Stores the primitive objects of a response, including those inside templates (Book C-2, 4.5.4,
     /// ParseAndStoreCardResponse).
     ///
     /// An unknown object counts if the terminal has set it without a value; otherwise it is ignored.  An object that
     /// the terminal or the kernel must supply makes the response malformed; one of private class is ignored.
-    mutating func store(_ objects: TLVList) throws(Malformed) {
-        for object in objects.flattened where !object.tag.isConstructed {
-            try store(object.tag, Array(object.value))
-        }
+    mutating func store(_ objects: TLVList) throws(MalformedCardData) {
+        try store(NestedTemplates.opened.objects(of: objects))
+    }
+
+    mutating func store(_ objects: [DataRecord.Element]) throws(MalformedCardData) {
+        for object in objects { try store(object.tag, object.value) }
     }
 
     /// Stores a value that is encoded without its tag.
-    mutating func store(_ tag: TLVTag, _ value: [UInt8]) throws(Malformed) {
+    mutating func store(_ tag: TLVTag, _ value: [UInt8]) throws(MalformedCardData) {
         let element = DataElement[tag, .mastercard]
         switch element?.source {
         case .card: break
         case nil: guard isPresent(tag) else { return }
         case .terminal, .issuer, .kernel:
-            guard !Self.terminals.contains(tag) else { throw Malformed(reason: "\(tag) is not the card's to give") }
+            guard !Self.terminals.contains(tag) else {
+                throw MalformedCardData(reason: "\(tag) is not the card's to give")
+            }
             return
         }
-        guard self[tag] == nil else { throw Malformed(reason: "the card gives \(tag) twice") }
+        guard self[tag] == nil else { throw MalformedCardData(reason: "the card gives \(tag) twice") }
         if Self.measured.contains(tag), let element, !value.isEmpty, !element.length.contains(value.count) {
-            throw Malformed(reason: "\(tag) has \(value.count) bytes")
+            throw MalformedCardData(reason: "\(tag) has \(value.count) bytes")
         }
         values[tag] = value
     }
@@ -163,11 +162,11 @@ struct Kernel2Data: Sendable {
     ]
 
     /// Returns the values for a list of the card (Book C-2, 4.1.4, DOL handling).
-    func related(to list: [UInt8]) throws(Malformed) -> [UInt8] {
+    func related(to list: [UInt8]) throws(MalformedCardData) -> [UInt8] {
         do {
             return try DataObjectList(list).value(scope: .mastercard) { self[$0] }
         } catch {
-            throw Malformed(reason: "\(error)")
+            throw MalformedCardData(reason: "\(error)")
         }
     }
 

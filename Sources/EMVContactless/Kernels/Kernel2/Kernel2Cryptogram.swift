@@ -29,11 +29,11 @@ extension Kernel2 {
         data[.referenceControlParameter] = [control]
         let storage = use == .write ? try dataStorageRelatedData() : []
         // GAC.29, GAC.47
-        do throws(Kernel2Data.Malformed) {
+        do throws(MalformedCardData) {
             let related = try data.related(to: data[.cdol1] ?? [])
             data[.cdol1RelatedData] = related
             guard related.count + storage.count <= 255 else {
-                throw Kernel2Data.Malformed(reason: "with the DSDOL it asks for more than a command holds")
+                throw MalformedCardData(reason: "with the DSDOL it asks for more than a command holds")
             }
             return .generateAC(referenceControl: control, data: related + storage)
         } catch {
@@ -50,24 +50,7 @@ extension Kernel2 {
 
     /// S9.18 to S9.24; S11.8 to S11.21
     mutating func storeCryptogram(_ response: ResponseAPDU) throws(Termination) {
-        do {
-            let objects = try TLVList(response.data)
-            guard objects.count == 1, let template = objects.first else {
-                throw Kernel2Data.Malformed(reason: "not one template")
-            }
-            let value = Array(template.value)
-            switch template.tag {
-            case 0x77: try data.store(template.children)
-            case 0x80 where (11...43).contains(value.count):
-                try data.store(.cryptogramInformationData, [value[0]])
-                try data.store(.applicationTransactionCounter, Array(value[1..<3]))
-                try data.store(.applicationCryptogram, Array(value[3..<11]))
-                if value.count > 11 { try data.store(.issuerApplicationData, Array(value[11...])) }
-            default: throw Kernel2Data.Malformed(reason: "neither template 77 nor 80")
-            }
-        } catch {
-            throw notThisCard(.parsingError, "GENERATE AC: \((error as? Kernel2Data.Malformed)?.reason ?? "\(error)")")
-        }
+        try store(response, to: "GENERATE AC", format1: .applicationCryptogram)
         cryptogramResponse = response.data
         try checkCryptogramType()
     }

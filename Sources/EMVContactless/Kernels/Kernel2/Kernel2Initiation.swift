@@ -11,7 +11,7 @@ extension Kernel2 {
         // S1.7 and S1.8
         do {
             let fci = try TLVList(activation.selectResponse.data)
-            guard let template = fci[0x6F] else { throw Kernel2Data.Malformed(reason: "the FCI is no template 6F") }
+            guard let template = fci[0x6F] else { throw MalformedCardData(reason: "the FCI is no template 6F") }
             try data.store(template.children)
         } catch {
             throw selectNext(.parsingError, "the FCI cannot be read")
@@ -44,7 +44,7 @@ extension Kernel2 {
     /// S1.12 and S2.8
     private mutating func requestProcessingOptions() throws(Termination) -> KernelStep {
         let related: [UInt8]
-        do throws(Kernel2Data.Malformed) { related = try data.related(to: data[.pdol] ?? []) } catch {
+        do throws(MalformedCardData) { related = try data.related(to: data[.pdol] ?? []) } catch {
             throw selectNext(.parsingError, "PDOL: \(error.reason)")
         }
         data[.pdolRelatedData] = related
@@ -70,24 +70,9 @@ extension Kernel2 {
                 .statusBytes, status: response.status, "GET PROCESSING OPTIONS: \(response.status)")
         }
         // S3.10 to S3.12
-        do {
-            let objects = try TLVList(response.data)
-            guard objects.count == 1, let template = objects.first else {
-                throw Kernel2Data.Malformed(reason: "not one template")
-            }
-            switch template.tag {
-            case 0x77: try data.store(template.children)
-            case 0x80 where template.value.count >= 6:
-                try data.store(.applicationInterchangeProfile, Array(template.value.prefix(2)))
-                try data.store(.applicationFileLocator, Array(template.value.dropFirst(2)))
-            default: throw Kernel2Data.Malformed(reason: "neither template 77 nor 80")
-            }
-            guard (data[.applicationFileLocator]?.count ?? 0) % 4 == 0 else {
-                throw Kernel2Data.Malformed(reason: "the AFL has not four bytes an entry")
-            }
-        } catch {
-            let reason = (error as? Kernel2Data.Malformed)?.reason ?? "\(error)"
-            throw notThisCard(.parsingError, "GET PROCESSING OPTIONS: \(reason)")
+        try store(response, to: "GET PROCESSING OPTIONS", format1: .processingOptionsWithLocator)
+        guard (data[.applicationFileLocator]?.count ?? 0) % 4 == 0 else {
+            throw notThisCard(.parsingError, "GET PROCESSING OPTIONS: the AFL has not four bytes an entry")
         }
         // S3.13 and S3.14
         guard data[.applicationInterchangeProfile] != nil, data[.applicationFileLocator] != nil else {
@@ -101,6 +86,19 @@ extension Kernel2 {
             throw notThisCard(.magStripeNotSupported, "the card is in mag-stripe mode")
         }
         return try beginMagStripeMode()
+    }
+
+    /// Stores the objects of a response that is one template.
+    ///
+    /// - Parameter format1: the values of template 80; nil if the response must be template 77.
+    mutating func store(
+        _ response: ResponseAPDU, to command: String, format1: ResponseFormat1? = nil
+    ) throws(Termination) {
+        do throws(MalformedCardData) {
+            try data.store(ResponseParser(format1: format1, nestedTemplates: .opened).objects(of: response))
+        } catch {
+            throw notThisCard(.parsingError, "\(command): \(error.reason)")
+        }
     }
 
     /// The AFL entry of the mag-stripe data: file 1, record 1.

@@ -66,7 +66,7 @@ extension Kernel2 {
         if verifiesOnDevice, exceedsCVMLimit {
             data[.mobileSupportIndicator] = [data.byte(.mobileSupportIndicator) | MobileSupport.cvmRequired.rawValue]
         }
-        do throws(Kernel2Data.Malformed) {
+        do throws(MalformedCardData) {
             let related = try data.related(to: data[.udol] ?? data[.defaultUDOL] ?? [])
             return send(
                 .computeCryptographicChecksum(related),
@@ -81,10 +81,7 @@ extension Kernel2 {
         guard response.status == .success else {
             throw notThisCard(response, to: "COMPUTE CRYPTOGRAPHIC CHECKSUM")
         }
-        guard let objects = try? TLVList(response.data), objects.count == 1, let template = objects.first,
-            template.tag == 0x77
-        else { throw notThisCard(.parsingError, "COMPUTE CRYPTOGRAPHIC CHECKSUM: not one template 77") }
-        do throws(Kernel2Data.Malformed) { try data.store(template.children) } catch { throw notThisCard(error) }
+        try store(response, to: "COMPUTE CRYPTOGRAPHIC CHECKSUM")
         // S13.12.1, S14.12.1
         shown.append(UserInterfaceRequest(.clearDisplay, .cardReadSuccessfully))
     }

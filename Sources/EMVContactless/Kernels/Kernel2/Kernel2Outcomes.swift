@@ -66,8 +66,6 @@ extension Kernel2 {
                 error: ErrorIndication(l1: l1, l2: error, status: status, message: message), reason: reason))
     }
 
-    func notThisCard(_ error: Kernel2Data.Malformed) -> Termination { notThisCard(.parsingError, error.reason) }
-
     func notThisCard(_ response: ResponseAPDU, to command: String) -> Termination {
         notThisCard(.statusBytes, status: response.status, "\(command): \(response.status)")
     }

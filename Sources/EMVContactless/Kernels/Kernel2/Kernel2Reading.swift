@@ -58,7 +58,7 @@ extension Kernel2 {
         do {
             if let objects = try reader.take(response) { try data.store(objects) }
         } catch {
-            throw notThisCard(.parsingError, (error as? Kernel2Data.Malformed)?.reason ?? "\(error)")
+            throw notThisCard(.parsingError, (error as? MalformedCardData)?.reason ?? "\(error)")
         }
         records = reader
         // A signed record in any other form: its signature cannot be verified.

@@ -57,10 +57,7 @@ extension Kernel2 {
         for element in recovering.data.elements { data[element.tag] = element.value }
         self.recovering = nil
         // S10.12 to S10.14
-        guard let objects = try? TLVList(response.data), objects.count == 1, let template = objects.first,
-            template.tag == 0x77
-        else { throw notThisCard(.parsingError, "RECOVER AC: not one template 77") }
-        do throws(Kernel2Data.Malformed) { try data.store(template.children) } catch { throw notThisCard(error) }
+        try store(response, to: "RECOVER AC")
         cryptogramResponse = response.data
         // S10.15 to S10.18
         try checkCryptogramType()

@@ -71,26 +71,12 @@ extension Kernel3 {
         default: throw .endApplication("GET PROCESSING OPTIONS: \(response.status)")
         }
 
-        let objects: TLVList
-        do { objects = try TLVList(response.data) } catch {
-            throw .endApplication("GET PROCESSING OPTIONS: \(error)")
-        }
-        guard objects.count == 1, let template = objects.first else {
-            throw .endApplication("GET PROCESSING OPTIONS: not one template")
-        }
-        guard template.tag == 0x77 || template.tag == 0x80 else {
-            throw .endApplication("GET PROCESSING OPTIONS: neither template 77 nor 80")
-        }
-        do throws(RedundantData) {
-            if template.tag == 0x77 {
-                try card.add(template.children)
-            } else {
-                // EMV Book 3, 6.5.8.4: AIP, then AFL.
-                try card.add(0x82, template.value.prefix(2))
-                try card.add(0x94, template.value.dropFirst(2))
-            }
+        let objects: [DataRecord.Element]
+        do throws(MalformedCardData) {
+            objects = try ResponseParser(format1: .processingOptions, nestedTemplates: .ignored).objects(of: response)
         } catch {
-            throw .redundant(error)
+            throw .endApplication("GET PROCESSING OPTIONS: \(error.reason)")
         }
+        do throws(RedundantData) { try card.add(objects) } catch { throw .redundant(error) }
     }
 }

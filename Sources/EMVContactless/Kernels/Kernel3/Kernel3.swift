@@ -93,7 +93,9 @@ public struct Kernel3: ActivatableKernel {
             throw .endApplication("\(error)")
         }
         guard let objects else { return }
-        do throws(RedundantData) { try card.add(objects) } catch { throw .redundant(error) }
+        do throws(RedundantData) { try card.add(NestedTemplates.ignored.objects(of: objects)) } catch {
+            throw .redundant(error)
+        }
     }
 
     private mutating func proceed(_ reader: RecordReader) -> KernelStep {
