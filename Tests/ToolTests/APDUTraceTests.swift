@@ -86,6 +86,19 @@ import Testing
         #expect(revealed.output.contains("0102476173909000") && revealed.output.contains("4761739001010010"))
     }
 
+    /// script(1) gives it a terminal.
+    @Test(
+        "convert writes no bytes to a terminal that are not text, and does to a pipe",
+        .enabled(if: Program.isInstalled("script"), "script (bsdutils) is not installed"),
+        arguments: ["iso14443", "usbmon", "apdu"])
+    func converting(to format: String) async throws {
+        let command = "\(tool) convert \(#filePath) --from scriptor --to \(format)"
+        let shown = try await Program.run(["script", "-qec", command, "/dev/null"])
+        #expect(shown.output.contains("\(format) is not for a terminal") == (format != "apdu"), "\(shown)")
+        let piped = try await Program.run(["sh", "-c", "\(command) | cat"])
+        #expect(!piped.error.contains("is not for a terminal"), "\(piped)")
+    }
+
     @Test("convert makes traces from logs and other files from traces, reports omissions, and replaces nothing")
     func converting() async throws {
         try FileManager.default.createDirectory(at: directory, withIntermediateDirectories: true)

@@ -42,6 +42,9 @@ struct ConvertCommand: ParsableCommand {
         guard slot >= 0 else { throw ToolError.usage("--slot takes 0 or more", "For example: --slot 1") }
         let source = try from.map { try known($0, "--from", \.canImport) }
         let format = try outputFormat()
+        guard file.output != "-" || !Terminal.outputIsTerminal || format.isText else {
+            throw ToolError.usage("\(format.name) is not for a terminal", "Name a file: --output card.pcapng")
+        }
         var log = try UnreadableTrace.naming(input) { try TraceImport(source, slot: slot, path: input) }
         // Half a file would be taken for a whole one.
         let file = try NewFile(self.file.output, replacing: self.file.force)

@@ -3,7 +3,7 @@ import SmartCard
 extension ForeignFormat {
     /// A capture, pcap or pcapng, of any of the links that carry cards.
     static let capture = ForeignFormat(
-        "pcap", "a capture (pcap, pcapng) of ISO 14443, USB (usbmon) or GSMTAP",
+        "pcap", "a capture (pcap, pcapng) of ISO 14443, USB (usbmon) or GSMTAP", isText: false,
         recognizes: CaptureReader.recognizes, importer: { CaptureImporter($0) })
 }
 

@@ -6,13 +6,15 @@ public struct ForeignFormat: Sendable {
     public let title: String
     /// The file name extension without the period; nil if the format has none.
     public let fileExtension: String?
+    /// True if a file of this format consists of lines for people.
+    public let isText: Bool
     /// Returns true if the first bytes of a file, ``recognizedCount`` of them or the whole file, are in this format.
     let recognizes: @Sendable (_ start: [UInt8]) -> Bool
     let importer: (@Sendable (_ source: @escaping TraceSource) -> any FormatImporter)?
     let exporter: (@Sendable (_ sink: @escaping TraceSink) -> any FormatExporter)?
 
     init(
-        _ name: String, _ title: String, fileExtension: String? = nil,
+        _ name: String, _ title: String, fileExtension: String? = nil, isText: Bool = true,
         recognizes: @escaping @Sendable ([UInt8]) -> Bool = { _ in false },
         importer: (@Sendable (@escaping TraceSource) -> any FormatImporter)? = nil,
         exporter: (@Sendable (@escaping TraceSink) -> any FormatExporter)? = nil
@@ -20,6 +22,7 @@ public struct ForeignFormat: Sendable {
         self.name = name
         self.title = title
         self.fileExtension = fileExtension
+        self.isText = isText
         self.recognizes = recognizes
         self.importer = importer
         self.exporter = exporter

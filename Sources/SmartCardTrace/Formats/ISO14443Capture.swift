@@ -3,7 +3,7 @@ import SmartCard
 extension ForeignFormat {
     /// Frames as Wireshark's dissector of ISO 14443 takes them (LINKTYPE_ISO_14443).
     static let iso14443 = ForeignFormat(
-        "iso14443", "a pcapng capture of ISO 14443, for Wireshark", fileExtension: "pcapng",
+        "iso14443", "a pcapng capture of ISO 14443, for Wireshark", fileExtension: "pcapng", isText: false,
         exporter: { ISO14443Exporter($0) })
 }
 

@@ -3,7 +3,7 @@ import SmartCard
 extension ForeignFormat {
     /// The file that the Proxmark client writes with `trace save` (include/pm3_cmd.h, tracelog_hdr_t).
     static let proxmark = ForeignFormat(
-        "proxmark", "the .trace file of a Proxmark", recognizes: ProxmarkImporter.recognizes,
+        "proxmark", "the .trace file of a Proxmark", isText: false, recognizes: ProxmarkImporter.recognizes,
         importer: { ProxmarkImporter($0) })
 }
 

@@ -3,8 +3,8 @@ import SmartCard
 extension ForeignFormat {
     /// CCID messages in Linux's capture of a USB device (LINKTYPE_USB_LINUX_MMAPPED).
     static let usbmon = ForeignFormat(
-        "usbmon", "a pcapng capture of USB (usbmon) with CCID messages, for Wireshark", exporter: { USBMonExporter($0) }
-    )
+        "usbmon", "a pcapng capture of USB (usbmon) with CCID messages, for Wireshark", isText: false,
+        exporter: { USBMonExporter($0) })
 }
 
 /// The header of a packet of usbmon (Linux, Documentation/usb/usbmon.rst), 64 bytes.
