@@ -102,10 +102,22 @@ import Testing
         try configuration.validated()
         let combination = try #require(configuration.advertised().combinations.first { $0.kernel == 2 })
         for tag in [0xDF8118, 0x9F33, 0x9F40] as [TLVTag] { #expect(combination.data[tag] == nil) }
-        // Byte 1 of 9F33 follows from DF8117, where that is set.
+        // Byte 1 of Kernel 2's 9F33 follows from DF8117, where that is set.
         configuration.terminal[0x9F33] = nil
         configuration.terminal[0xDF8117] = [0x20]
-        #expect(configuration.advertised().combinations[0].data[0x9F33]?.hex == "206800")
+        for combination in configuration.advertised().combinations {
+            #expect(combination.data[0x9F33]?.hex == (combination.kernel == 2 ? "206808" : "E06800"))
+        }
+    }
+
+    @Test("a kernel's own data objects are checked by a reader that has the kernel")
+    func dataOfAKernel() throws {
+        var configuration = Self.configuration([])
+        configuration.terminal[0xDF8117] = [0x80]
+        #expect(throws: ConfigurationError.self) { try configuration.validated() }
+        try configuration.validated(for: [3: Kernel3.self])
+        let advertised = configuration.advertised(for: [3: Kernel3.self])
+        #expect(advertised.combinations.allSatisfy { $0.data[0x9F33]?.hex == "000800" && $0.data[0xDF8118] == nil })
     }
 
     @Test(

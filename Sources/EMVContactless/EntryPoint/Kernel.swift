@@ -14,8 +14,8 @@ public protocol Kernel: Sendable {
     /// The tags of templates, and of objects without a value, that the configuration may set.  The kernel reads or requests the
     /// value.
     static var requestableData: Set<TLVTag> { get }
-    /// The tags of private class whose values follow from the reader's abilities where the configuration has none.
-    static var advertisedData: Set<TLVTag> { get }
+    /// The kernel's own data objects whose values follow from the reader's abilities, and must not exceed them.
+    static var advertisedData: AdvertisedData { get }
 
     /// Checks a combination of the kernel, after its general settings.
     ///
@@ -35,7 +35,7 @@ public protocol Kernel: Sendable {
 extension Kernel {
     public static var mandatoryData: [TLVTag] { [] }
     public static var requestableData: Set<TLVTag> { [] }
-    public static var advertisedData: Set<TLVTag> { [] }
+    public static var advertisedData: AdvertisedData { "" }
     public static func validate(
         _ combination: Combination, _ options: Options, at path: String
     ) throws(ConfigurationError) {}

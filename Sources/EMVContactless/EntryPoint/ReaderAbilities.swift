@@ -23,6 +23,70 @@ extension ReaderConfiguration {
     }
 }
 
+/// The bits of data objects that a reader may advertise only with some of its equipment, or of its terminal type.
+///
+/// A string literal creates it, with a line of five columns for each bit, or value of several bits:
+///
+///     DF8118 1 40    pinPad,online         +
+///     DF811E 1 F0=10 paper/screen,attended +
+///
+/// The columns are the tag, the number of the byte, from 1, the mask of the bits (with their value, if it is not the mask), what
+/// they need, and the default.  Needs are raw values of ``ReaderConfiguration/Ability``, or `attended`, `online` and `offline` of
+/// the Terminal Type, 9F35.  All that commas separate are needed, and one of those that slashes separate; `-` is no need.  Where
+/// the configuration does not set the object, the bits are set if the needs are met: always with `+`, at an unattended terminal
+/// with `u`, never with `-`.
+///
+/// A line of three columns, such as `9F33 1 DF8117`, has the first byte of an object supply a byte of another.
+///
+/// Other text is an error of the program, and traps.
+public struct AdvertisedData: ExpressibleByStringLiteral, Sendable {
+    fileprivate var rows: [Advertisement] = []
+    fileprivate var supplies: [(tag: TLVTag, byte: Int, source: TLVTag)] = []
+
+    /// Creates the data from lines of text.
+    public init(stringLiteral text: String) {
+        for line in text.split(separator: "\n") {
+            let columns = line.split(separator: " ")
+            guard columns.count == 3 else {
+                rows.append(Advertisement(columns))
+                continue
+            }
+            guard let tag = UInt32(columns[0], radix: 16), let byte = Int(columns[1]),
+                let source = UInt32(columns[2], radix: 16)
+            else { preconditionFailure("tag, byte, tag") }
+            supplies.append((TLVTag(rawValue: tag), byte - 1, TLVTag(rawValue: source)))
+        }
+    }
+
+    /// The data objects of all kernels.
+    ///
+    /// 9F33: EMV Book 4, Annex A2; a signature needs an attendant.  9F40: Annex A3; prints and displays are for the
+    /// attendant, if there is one.  9F66: EMV Contactless Book A, table 5-4.
+    fileprivate static let common: AdvertisedData = """
+        9F33   1 80    manualKeyEntry                  +
+        9F33   1 40    magneticStripe                  +
+        9F33   1 20    contacts                        +
+        9F33   2 80    pinPad,contacts                 -
+        9F33   2 40    pinPad,online                   +
+        9F33   2 20    paper/screen,attended           +
+        9F33   2 10    pinPad,contacts                 -
+        9F33   2 08    -                               +
+        9F40   3 80    pinPad/keyboard/manualKeyEntry  +
+        9F40   3 40    keyboard                        +
+        9F40   3 20    pinPad/keyboard                 +
+        9F40   3 10    keyboard                        +
+        9F40   4 80    paper/screen,attended           +
+        9F40   4 40    paper/screen                    u
+        9F40   4 20    display/screen,attended         +
+        9F40   4 10    display/screen                  u
+        9F66   1 10    contacts                        +
+        9F66   1 08    offline                         +
+        9F66   1 04    pinPad,online                   +
+        9F66   1 02    paper/screen,attended           +
+        9F66   2 20    pinPad,contacts                 -
+        """
+}
+
 /// Some bits of a data object of the terminal, with the equipment that a reader needs to advertise them.
 private struct Advertisement: Sendable {
     enum Need: Hashable, Sendable {
@@ -79,56 +143,7 @@ private struct Advertisement: Sendable {
     /// The case in which the bits are advertised by default.
     let following: Following
 
-    /// Tag, byte, bits or their name; needs, of which one of several is enough; the case of a default.
-    ///
-    /// 9F33: EMV Book 4, Annex A2; a signature needs an attendant.  9F40: Annex A3; prints and displays are for the
-    /// attendant, if there is one.  9F66: EMV Contactless Book A, table 5-4.  DF8117 to DF812C: Book C-2, A.1; a
-    /// signature precedes a PIN, and F0 is “not applicable”.
-    private static let text = """
-        9F33   1 80    manualKeyEntry                  +
-        9F33   1 40    magneticStripe                  +
-        9F33   1 20    contacts                        +
-        9F33   2 80    pinPad,contacts                 -
-        9F33   2 40    pinPad,online                   +
-        9F33   2 20    paper/screen,attended           +
-        9F33   2 10    pinPad,contacts                 -
-        9F33   2 08    -                               +
-        9F40   3 80    pinPad/keyboard/manualKeyEntry  +
-        9F40   3 40    keyboard                        +
-        9F40   3 20    pinPad/keyboard                 +
-        9F40   3 10    keyboard                        +
-        9F40   4 80    paper/screen,attended           +
-        9F40   4 40    paper/screen                    u
-        9F40   4 20    display/screen,attended         +
-        9F40   4 10    display/screen                  u
-        9F66   1 10    contacts                        +
-        9F66   1 08    offline                         +
-        9F66   1 04    pinPad,online                   +
-        9F66   1 02    paper/screen,attended           +
-        9F66   2 20    pinPad,contacts                 -
-        DF8117 1 80    manualKeyEntry                  +
-        DF8117 1 40    magneticStripe                  +
-        DF8117 1 20    contacts                        +
-        DF8118 1 80    pinPad,contacts                 -
-        DF8118 1 40    pinPad,online                   +
-        DF8118 1 20    paper/screen,attended           +
-        DF8118 1 10    pinPad,contacts                 -
-        DF8119 1 80    pinPad,contacts                 -
-        DF8119 1 40    pinPad,online                   -
-        DF8119 1 20    paper/screen,attended           -
-        DF8119 1 10    pinPad,contacts                 -
-        DF8119 1 08    -                               +
-        DF811E 1 F0=10 paper/screen,attended           +
-        DF811E 1 F0=20 pinPad,online                   +
-        DF811E 1 F0=F0 -                               +
-        DF812C 1 F0=10 paper/screen,attended           -
-        DF812C 1 F0=20 pinPad,online                   -
-        """
-
-    static let byTag = Dictionary(grouping: text.split(separator: "\n").map { Advertisement($0) }, by: \.tag)
-
-    private init(_ line: Substring) {
-        let columns = line.split(separator: " ")
+    init(_ columns: [Substring]) {
         guard columns.count == 5, let tag = UInt32(columns[0], radix: 16), let byte = Int(columns[1]),
             let mask = UInt8(columns[2].prefix(2), radix: 16), let value = UInt8(columns[2].suffix(2), radix: 16),
             let following = Following(rawValue: columns[4])
@@ -144,11 +159,16 @@ private struct Advertisement: Sendable {
 private struct Advertiser {
     let abilities: Set<ReaderConfiguration.Ability>
     let type: UInt8
+    let rows: [TLVTag: [Advertisement]]
 
-    /// - Parameter type: 9F35; without it, a terminal is attended and can go online.
-    init(_ abilities: Set<ReaderConfiguration.Ability>, type: [UInt8]?) {
+    /// - Parameters:
+    ///   - type: 9F35; without it, a terminal is attended and can go online.
+    ///   - kernels: the types of kernels whose data counts beside the common data.
+    init(_ abilities: Set<ReaderConfiguration.Ability>, type: [UInt8]?, _ kernels: [any Kernel.Type]) {
         self.abilities = abilities
         self.type = type?.first ?? 0x22
+        rows = Dictionary(
+            grouping: AdvertisedData.common.rows + kernels.flatMap { $0.advertisedData.rows }, by: \.tag)
     }
 
     private func missing(for row: Advertisement) -> [Advertisement.Need]? {
@@ -160,7 +180,7 @@ private struct Advertiser {
         let lengths: [TLVTag: Int] = [0x9F33: 3, 0x9F40: 5, 0x9F66: 4]
         let isAttended = Advertisement.Need.attended.isMet(by: abilities, type: type)
         var values: [TLVTag: [UInt8]] = [:]
-        for (tag, rows) in Advertisement.byTag {
+        for (tag, rows) in rows {
             var value = [UInt8](repeating: 0, count: lengths[tag] ?? 1)
             for row in rows where value[row.byte] & row.mask == 0 && missing(for: row) == nil {
                 switch row.following {
@@ -177,7 +197,7 @@ private struct Advertiser {
     /// - Throws: ``ConfigurationError`` for the first bit that exceeds the equipment, with its tag, place and name.
     func check(_ data: [TLVTag: [UInt8]], _ path: String) throws(ConfigurationError) {
         for (tag, value) in data.sorted(by: { $0.key < $1.key }) {
-            for row in Advertisement.byTag[tag] ?? []
+            for row in rows[tag] ?? []
             where value.indices.contains(row.byte) && value[row.byte] & row.mask == row.value {
                 guard let missing = missing(for: row) else { continue }
                 var bit = [UInt8](repeating: 0, count: value.count)
@@ -196,22 +216,22 @@ private struct Advertiser {
 
 extension ReaderConfiguration {
     /// The configuration with advertised defaults for values that it lacks; the TTQ combine both.  Byte 1 of 9F40
-    /// contains the combination's transaction types; byte 3 of 9F33 is DF811F (Book C-2, 7.5).
+    /// contains the combination's transaction types.
     func advertised(for kernels: Kernels = .all) -> ReaderConfiguration {
         var configuration = self
-        let common = Advertiser(abilities, type: terminal[0x9F35]).values
         for (index, combination) in combinations.enumerated() {
             func set(_ tag: TLVTag) -> [UInt8]? { combination.data[tag] ?? terminal[tag] }
-            let own = combination.data[0x9F35]
-            var values = own == nil ? common : Advertiser(abilities, type: own).values
+            let kernel = kernels[combination.kernel]
+            var values = Advertiser(abilities, type: set(0x9F35), kernel.map { [$0] } ?? []).values
             if let qualifiers = values.removeValue(forKey: 0x9F66).flatMap({ TerminalTransactionQualifiers($0) }) {
                 configuration.combinations[index].terminalTransactionQualifiers?.formUnion(qualifiers)
             }
-            if let input = set(0xDF8117)?.first { values[0x9F33]?[0] = input }
-            values[0x9F33]?[2] = set(0xDF811F)?.first ?? 0
+            for supply in kernel?.advertisedData.supplies ?? [] {
+                guard let byte = set(supply.source)?.first else { continue }
+                values[supply.tag]?[supply.byte] = byte
+            }
             values[0x9F40]?[0] = combination.transactionTypes.reduce(0) { $0 | $1.capability }
-            let advertised = kernels[combination.kernel]?.advertisedData ?? []
-            for (tag, value) in values where set(tag) == nil && (tag.length == 2 || advertised.contains(tag)) {
+            for (tag, value) in values where set(tag) == nil {
                 configuration.combinations[index].data[tag] = value
             }
         }
@@ -219,12 +239,13 @@ extension ReaderConfiguration {
     }
 
     /// - Throws: ``ConfigurationError`` for a value that exceeds the abilities.
-    func validateAbilities() throws(ConfigurationError) {
-        try Advertiser(abilities, type: terminal[0x9F35]).check(terminal, "terminal")
+    func validateAbilities(for kernels: Kernels) throws(ConfigurationError) {
+        let types = kernels.identifiers.compactMap { kernels[$0] }
+        try Advertiser(abilities, type: terminal[0x9F35], types).check(terminal, "terminal")
         for (index, combination) in combinations.enumerated() {
             let path = "combinations[\(index)]"
             let own = combination.data[0x9F35]
-            let advertiser = Advertiser(abilities, type: own ?? terminal[0x9F35])
+            let advertiser = Advertiser(abilities, type: own ?? terminal[0x9F35], types)
             // The terminal's values apply with the combination's terminal type.
             try advertiser.check(
                 own == nil ? combination.data : terminal.merging(combination.data) { $1 }, "\(path).data")

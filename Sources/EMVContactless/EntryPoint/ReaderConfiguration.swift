@@ -169,7 +169,7 @@ extension ReaderConfiguration {
                     path: path, reason: "\(combination.aid), \(combination.kernel) and \(type) stand there before")
             }
         }
-        try validateAbilities()
+        try validateAbilities(for: kernels)
     }
 
     /// The tags that must not be set, each with the origin of its value.

@@ -59,8 +59,29 @@ extension Kernel2 {
     /// data object that is present and empty).
     public static let requestableData: Set<TLVTag> = [0xDF8104, 0xDF8105, 0xDF8110, 0xDF8112, 0xFF8102, 0xFF8103]
 
-    /// The CVM capabilities, and those for input (Book C-2, A.1).
-    public static let advertisedData: Set<TLVTag> = [0xDF8117, 0xDF8118, 0xDF8119, 0xDF811E, 0xDF812C]
+    /// The CVM capabilities, and those for input (Book C-2, A.1): a signature precedes a PIN, and F0 is “not applicable”.
+    /// Bytes 1 and 3 of 9F33 are DF8117 and DF811F (Book C-2, 7.5).
+    public static let advertisedData: AdvertisedData = """
+        9F33   1 DF8117
+        9F33   3 DF811F
+        DF8117 1 80    manualKeyEntry                  +
+        DF8117 1 40    magneticStripe                  +
+        DF8117 1 20    contacts                        +
+        DF8118 1 80    pinPad,contacts                 -
+        DF8118 1 40    pinPad,online                   +
+        DF8118 1 20    paper/screen,attended           +
+        DF8118 1 10    pinPad,contacts                 -
+        DF8119 1 80    pinPad,contacts                 -
+        DF8119 1 40    pinPad,online                   -
+        DF8119 1 20    paper/screen,attended           -
+        DF8119 1 10    pinPad,contacts                 -
+        DF8119 1 08    -                               +
+        DF811E 1 F0=10 paper/screen,attended           +
+        DF811E 1 F0=20 pinPad,online                   +
+        DF811E 1 F0=F0 -                               +
+        DF812C 1 F0=10 paper/screen,attended           -
+        DF812C 1 F0=20 pinPad,online                   -
+        """
 }
 
 /// The data objects of a transaction (Book C-2, 4.1, TLV Database): those of the terminal, the card and the kernel.
