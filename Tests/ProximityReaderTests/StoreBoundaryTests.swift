@@ -98,6 +98,11 @@ import Testing
         #expect(Self.admission(clock: 0, uptime: 1000) == .good)
         #expect(Self.admission(clock: 0, uptime: 999) == .restarted)
         #expect(Self.admission(clock: 0, uptime: 0) == .restarted)
+        let unknown = Preparation(
+            issuer: "i", merchant: "m", terminalProfile: nil, cardDataKey: nil, tokenExpiration: .distantFuture,
+            time: Self.start, uptime: 0, boot: "boot-1", reader: "r")
+        #expect(
+            Self.policy.admits(unknown, at: Self.start, latest: Self.start, uptime: 0, boot: "boot-1") == .restarted)
         #expect(Self.admission(clock: 0, uptime: 1000, boot: "boot-2") == .restarted)
     }
 
@@ -109,8 +114,12 @@ import Testing
         try await store.add(StoreBench.payment("a"))
         let latest = try await store.latest()
         bench.clock.advance(-50)
-        try await store.add(StoreBench.payment("b"))
-        #expect(try await store.latest() == latest)
+        // Each is removed again, and so the book is compacted.
+        for number in 0..<4 {
+            try await store.add(StoreBench.payment("\(number)"))
+            #expect(try await store.withdraw("\(number)", reason: "test"))
+            #expect(try await store.latest() == latest)
+        }
         await store.close()
         #expect(try await bench.store().latest() == latest)
     }
