@@ -29,6 +29,13 @@ enum Limit {
     }
 }
 
+/// Returns a figure of this process's memory in KiB (proc(5), status): `VmRSS` for now, `VmHWM` for the peak.
+func memory(_ field: String) -> Int {
+    let status = (try? String(contentsOfFile: "/proc/self/status", encoding: .utf8)) ?? ""
+    let line = status.split(separator: "\n").first { $0.hasPrefix("\(field):") }
+    return line?.split(whereSeparator: \.isWhitespace).dropFirst().first.flatMap { Int($0) } ?? 0
+}
+
 /// Returns the duration of `body` in nanoseconds.
 func time(_ body: () async throws -> Void) async rethrows -> Double {
     let start = ContinuousClock.now

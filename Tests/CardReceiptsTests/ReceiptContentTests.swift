@@ -1,5 +1,6 @@
 import EMVContactless
 import Foundation
+import Glibc
 import SmartCard
 import TestSupport
 import Testing
@@ -623,13 +624,48 @@ import Testing
     func b10Killed() throws {
         let folder = try TemporaryFolder()
         let half = folder.url.appending(path: ".new")
-        try Data(repeating: 0x20, count: 100_000).write(to: half)
+        // No white space: a decoder passes over that after the receipt.
+        try Data(repeating: 0x78, count: 100_000).write(to: half)
         try FileManager.default.setAttributes([.posixPermissions: 0o666], ofItemAtPath: half.path)
         let store = ReceiptStore(folder: folder.url)
         try store.save(Sample.content(), order: "1001")
         #expect(try store.load(order: "1001") == Sample.content())
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.url.path) == ["1001.json"])
         #expect(try Self.mode(folder.url.appending(path: "1001.json")) == 0o600)
+    }
+
+    @Test("B10: a receipt waits for one that is being written, and leaves that as it is")
+    func b10Waits() async throws {
+        let folder = try TemporaryFolder()
+        let store = ReceiptStore(folder: folder.url)
+        let new = folder.url.appending(path: ".new")
+        let other = Data("the other receipt".utf8)
+        // Another program, between opening its file and naming it.
+        try other.write(to: new)
+        let holder = try FileHandle(forWritingTo: new)
+        try #require(flock(holder.fileDescriptor, LOCK_EX) == 0)
+        var held = stat()
+        try #require(fstat(holder.fileDescriptor, &held) == 0)
+        let saving = Task {
+            try await withCheckedThrowingContinuation { continuation in
+                Thread.detachNewThread {
+                    continuation.resume(with: Result { try store.save(Sample.content(), order: "1001") })
+                }
+            }
+        }
+        // proc_locks(5): "1: -> FLOCK  ADVISORY  WRITE pid major:minor:inode 0 EOF" is a call that waits for a lock.
+        let inode = ":\(held.st_ino) "
+        try await wait(for: "save that waits for the file") {
+            let locks = (try? String(contentsOfFile: "/proc/locks", encoding: .utf8)) ?? ""
+            return locks.split(separator: "\n").contains { $0.contains(" -> FLOCK") && $0.contains(inode) }
+        }
+        try #require(rename(new.path, folder.url.appending(path: "1002.json").path) == 0)
+        try holder.close()
+        try await saving.value
+        #expect(try store.load(order: "1001") == Sample.content())
+        #expect(try Data(contentsOf: folder.url.appending(path: "1002.json")) == other)
+        let names = try FileManager.default.contentsOfDirectory(atPath: folder.url.path)
+        #expect(names.sorted() == ["1001.json", "1002.json"])
     }
 
     @Test("B10: receipts that are saved at once do not mix")

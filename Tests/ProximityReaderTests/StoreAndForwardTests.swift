@@ -282,6 +282,16 @@ import Testing
         }
     }
 
+    @Test("an online PIN is not stored, even where the policy has it: nobody could check it")
+    func onlinePIN() async {
+        let result = PaymentCardReadResult(
+            id: "a", paymentCardData: "sealed", generalCardData: nil, applicationTypeIdentifier: "A0000000031010",
+            outcome: .success, cardEffectiveState: nil, cardExpirationState: .notExpired)
+        var policy = Self.policy()
+        policy.cardholderVerification.insert(.onlinePIN)
+        await expect("readNotAllowed") { try policy.admit(result, .onlinePIN, []) }
+    }
+
     @Test(
         "what is found out about a card keeps its payment from being stored, as the policy has it",
         arguments: [
