@@ -47,6 +47,11 @@ struct DirectoryTests {
         #expect(try requested(nil) == 3)
         #expect(try requested("") == 3)
         #expect(try requested(nil, "A0000006581010") == 0)
+        // Book B, table 3-6; the schemes' other RIDs are not in it.
+        let table = ["04": 2, "03": 3, "25": 4, "65": 5, "05": 0, "98": 0] as [String: UInt32]
+        for (rid, kernel) in table { #expect(try requested(nil, "A0000000\(rid)1010") == kernel) }
+        #expect(try requested(nil, "A0000001523010") == 6)
+        #expect(try requested(nil, "A000000333010101") == 7)
         // Bits 8 and 7 are 00 or 01: the first byte alone, whatever follows.
         #expect(try requested("02") == 2)
         #expect(try requested("03 FF FF") == 3)

@@ -248,6 +248,39 @@ import Testing
         #expect(step.command == "00A40400" + (appended.isEmpty ? "07" : "09") + "A0000000031010" + appended + "00")
     }
 
+    /// 3.3.3.3: a name has at most 16 bytes; an extension for which there is no room is left out whole.
+    @Test(arguments: [(9, true), (10, false), (16, false), (20, false)])
+    func longExtendedSelection(_ count: Int, _ isAppended: Bool) throws {
+        var combination = Combination.visa()
+        combination.extendedSelection = true
+        var play = try Play([combination])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        let extension29 = TLVTag(0x9F29).encode([UInt8](repeating: 0x5A, count: count))
+        let entry = TLVTag(0x61).encode(TLVTag(0x4F).encode(visaAID.bytes) + extension29)
+        let step = play.next(try answer(ppse(entry.hex) + "90 00"))
+        let name = visaAID.bytes + [UInt8](repeating: 0x5A, count: isAppended ? count : 0)
+        #expect(step.command == "00A40400" + hex(name.count) + name.hex + "00")
+    }
+
+    /// 3.3.3.6 asks for a PDOL that is absent or lacks the TTQ, not for one that cannot be read: the kernel says so.
+    @Test(arguments: [
+        "",  // nothing
+        "6F 11 84 07 A0 00 00 00 03 10 10 A5 06 9F 38",  // FCI: cut off
+        "84 07 A0 00 00 00 03 10 10",  // no FCI template
+        "6F 10 84 07 A0 00 00 00 03 10 10 A5 05 9F 38 02 9F 66",  // PDOL: a tag without length
+    ])
+    func unreadableFCI(_ fci: String) throws {
+        for kernels: Kernels in [[1: Kernel3.self, 3: Kernel3.self], [3: Kernel3.self]] {
+            var play = try Play([.visa()], kernels: kernels)
+            _ = play.next(.startA(try purchase(1)))
+            _ = play.next(.cardPresent)
+            _ = play.next(try answer(ppse("61 09 4F 07 A0 00 00 00 03 10 10") + "90 00"))
+            let step = play.next(try answer(fci + "90 00"))
+            #expect(step.final?.outcome.kind == .endApplication && step.final?.kernel == 3)
+        }
+    }
+
     /// 3.3.3.6: a Visa card whose PDOL does not ask for the TTQ is none of Kernel 3's.
     @Test(arguments: [
         "6F 0B 84 07 A0 00 00 00 03 10 10 A5 00",  // no PDOL
@@ -499,7 +532,10 @@ import Testing
     }
 
     /// An application that can no longer be selected: the end where the issuer's data are for it (3.3.3.5), else the next.
-    @Test(arguments: [("A", true, false), ("B", true, true), ("B", false, false), ("C", true, false)])
+    @Test(arguments: [
+        ("A", true, true), ("A", false, false), ("B", true, true), ("B", false, false), ("C", true, true),
+        ("C", false, false),
+    ])
     func restartsWithoutTheApplication(_ start: String, _ hasData: Bool, _ isEnd: Bool) throws {
         var play = try Play([.visa(), .mastercard()])
         _ = play.next(.startA(try purchase(1)))
@@ -532,6 +568,124 @@ import Testing
         if reachesKernel { step = play.next(try answer([Obedient.code(of: .selectNext)].hex + "90 00")) }
         #expect(step.final?.outcome.kind == .endApplication)
         #expect(step.userInterfaceRequests == [.init(.insertSwipeOrTryAnotherCard, .readyToRead)])
+    }
+
+    /// A card that is lost in the selection leads to Start B, where the application of before is selected without the PPSE
+    /// (3.3.2.1); so does Try Again of the kernel that was restarted at Start D.
+    @Test(arguments: ["A", "B", "C", "D"], [true, false])
+    func theIssuersDataAfterTryAgain(_ start: String, _ isThere: Bool) throws {
+        var play = try Play([.visa(), .mastercard()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(try answer(Self.two + "90 00"))
+        _ = play.next(try answer(visaFCI + "90 00"))
+        _ = play.next(try answer(Obedient.onlineRequest(start)))
+        var step = play.next(.onlineResponse(OnlineResponse(issuerAuthenticationData: [1])))
+        while step.command != Obedient.command {
+            switch step.command {
+            case "field": step = play.next(.cardPresent)
+            case Self.selectPPSE: step = play.next(try answer(Self.two + "90 00"))
+            default: step = play.next(try answer(visaFCI + "90 00"))
+            }
+        }
+        #expect(play.next(try answer([Obedient.code(of: .tryAgain)].hex + "90 00")).command == "off 1300")
+        #expect(play.next(.fieldIsOff).command == "field")
+        #expect(play.next(.cardPresent).command == Self.selectFirst)
+        #expect(play.next(.communicationError(.timeout)).command == "field")
+        #expect(play.next(.cardPresent).command == Self.selectFirst)
+        if isThere {
+            _ = play.next(try answer(visaFCI + "90 00"))
+            #expect(play.next(try answer("02 90 00")).final?.outcome.dataRecord?[0x91] == [1])
+        } else {
+            #expect(play.next(try answer("6A 82")).final?.outcome.kind == .endApplication)
+        }
+    }
+
+    /// From Start A the PPSE is read again: now the card puts another application first, or has that one alone.
+    @Test(arguments: [true, false]) func theIssuersDataAndAnotherDirectory(_ isThere: Bool) throws {
+        var play = try Play([.visa(), .mastercard()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(try answer(Self.two + "90 00"))
+        _ = play.next(try answer(visaFCI + "90 00"))
+        _ = play.next(try answer(Obedient.onlineRequest("A")))
+        _ = play.next(.onlineResponse(OnlineResponse(scripts: [[0x72, 0x00]])))
+        _ = play.next(.cardPresent)
+        let visa = "61 09 4F 07 A0 00 00 00 03 10 10"
+        let step = play.next(
+            try answer(ppse("61 09 4F 07 A0 00 00 00 04 10 10" + (isThere ? visa : "")) + "90 00"))
+        #expect(isThere ? step.command == Self.selectFirst : step.final?.outcome.kind == .endApplication)
+    }
+
+    /// 3.3.3.6: with the same AID, but for Kernel 1 where Kernel 3 asked the issuer.
+    @Test func theIssuersDataAreForOneKernel() throws {
+        var play = try Play([.visa()], kernels: [1: Obedient.self, 3: Obedient.self])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        _ = play.next(try answer(Self.two + "90 00"))
+        _ = play.next(try answer(visaFCI + "90 00"))
+        _ = play.next(try answer(Obedient.onlineRequest("B")))
+        _ = play.next(.onlineResponse(OnlineResponse(issuerAuthenticationData: [1])))
+        _ = play.next(.cardPresent)
+        let step = play.next(try answer("6F 09 84 07 A0 00 00 00 03 10 10 90 00"))
+        #expect(step.final?.outcome.kind == .endApplication)
+    }
+
+    /// Book A, table 6-1: the request on restart is shown at every start; from C on without field and PPSE.
+    @Test(arguments: [
+        ("A", ["field", selectPPSE, selectFirst]), ("B", ["field", selectPPSE, selectFirst]),
+        ("C", [selectFirst]), ("D", []),
+    ])
+    func requestOnRestart(_ start: String, _ steps: [String]) throws {
+        // End Application restarts at A and B alone.
+        for kind in [Outcome.Kind.onlineRequest, .endApplication] where kind == .onlineRequest || steps.count == 3 {
+            var play = try Play([.visa(cvmRequiredLimit: 1), .mastercard()])
+            _ = play.next(.startB(try purchase(1)))
+            _ = play.next(.cardPresent)
+            _ = play.next(try answer(Self.two + "90 00"))
+            _ = play.next(try answer(visaFCI + "90 00"))
+            // End Application waits for no issuer, and restarts at once.
+            var step = play.next(try answer(([Obedient.code(of: kind)] + Array(start.utf8)).hex + "90 00"))
+            if kind == .onlineRequest {
+                #expect(step.final != nil && step.userInterfaceRequests.isEmpty)
+                step = play.next(.onlineResponse(OnlineResponse()))
+            }
+            #expect(step.userInterfaceRequests == [.init(.presentCardAgain, .readyToRead)])
+            for expected in steps {
+                #expect(step.command == expected)
+                switch expected {
+                case "field": step = play.next(.cardPresent)
+                case Self.selectPPSE: step = play.next(try answer(Self.two + "90 00"))
+                default: step = play.next(try answer(visaFCI + "90 00"))
+                }
+                #expect(step.userInterfaceRequests.isEmpty)
+            }
+            #expect(step.command == Obedient.command)
+            let record = try #require(play.next(try answer("02 90 00")).final).outcome
+            #expect(record.dataRecord?[0xDF02].map { String(decoding: $0, as: UTF8.self) } == "\(start) true 3")
+            // 3.1.1.8: from Start A on there is pre-processing.
+            #expect(record.discretionaryData?[0xDF01] == [start == "A" ? 1 : 0])
+        }
+    }
+
+    /// A kernel that restarts for ever.
+    @Test(arguments: ["A", "B"]) func restartsForEver(_ start: String) throws {
+        var play = try Play([.visa()])
+        _ = play.next(.startA(try purchase(1)))
+        var step = play.next(.cardPresent)
+        var steps = 0
+        while step.final == nil, steps < 10_000 {
+            steps += 1
+            switch step.command {
+            case "field": step = play.next(.cardPresent)
+            case Self.selectPPSE: step = play.next(try answer(Self.two + "90 00"))
+            case Self.selectFirst: step = play.next(try answer(visaFCI + "90 00"))
+            default:
+                step = play.next(
+                    try answer(([Obedient.code(of: .endApplication)] + Array(start.utf8)).hex + "90 00"))
+            }
+        }
+        #expect(step.final?.outcome.kind == .endApplication)
     }
 
     /// From Start A again, the limits count again: here nothing is allowed (3.1.1.13).
@@ -691,7 +845,7 @@ import Testing
             } else {
                 _ = play.next(try answer(visaFCI + "90 00"))
                 #expect(
-                    play.next(try answer([Obedient.code(of: .endApplication), 0].hex + "90 00")).command == "field")
+                    play.next(try answer([Obedient.code(of: .endApplication), 0x42].hex + "90 00")).command == "field")
             }
             let record = try play.select(ppse: Self.visaEntry, kernelSays: .approved).outcome.dataRecord
             #expect(record?[0xDF02].map { String(decoding: $0, as: UTF8.self) } == "B \(!isLost) 3")
@@ -904,7 +1058,9 @@ private struct Obedient: ActivatableKernel {
             outcome.fieldOff = 1300
             outcome.userInterfaceRequest = .init(.seePhone, .processingError)
             outcome.userInterfaceRequestOnRestart = .init(.presentCardAgain, .readyToRead)
-        case .endApplication where response.data.count > 1: outcome.start = .b
+        case .endApplication where response.data.count > 1:
+            outcome.start = Outcome.Start(rawValue: String(decoding: response.data.dropFirst(), as: UTF8.self))
+            outcome.userInterfaceRequestOnRestart = .init(.presentCardAgain, .readyToRead)
         case .onlineRequest:
             outcome.start = .b
             outcome.onlineResponseData = .emvData

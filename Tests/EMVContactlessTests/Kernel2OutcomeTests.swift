@@ -250,6 +250,29 @@ import Testing
         #expect(run.error == error, "\(run.outcome.reason)")
     }
 
+    /// A card contradicts itself: another account number in 5A than in track 2.
+    @Test(arguments: [("5A085413330089010434", "0000000000FF"), ("5A085413330089010442", "00060000001C")])
+    func mchipAccountNumbers(_ number: String, _ error: String) throws {
+        let record = Kernel2Vectors.record.replacing("5A085413330089010434", with: number)
+        let isRead = error == "0000000000FF"
+        let run = try Kernel2Bench().run(
+            [try ShortCard().processingOptions, try template(0x70, record)]
+                + (isRead ? [MChipCard.cryptogram("80")] : []))
+        #expect(run.error == error, "\(run.outcome.reason)")
+    }
+
+    /// Book 3, 10.5: a CVM list without rules counts as absent.  Results: no CVM performed, unknown; TVR byte 1 bit 6.
+    @Test func listWithoutRules() throws {
+        let record = Kernel2Vectors.record
+            .replacing("8E0E000000000000000042031E031F03", with: "8E080000000000000000")
+        #expect(record != Kernel2Vectors.record)
+        let run = try Kernel2Bench().run(
+            [try ShortCard().processingOptions, try template(0x70, record), MChipCard.cryptogram("80")])
+        #expect(run.outcome.kind == .onlineRequest && run.outcome.cvm == Outcome.CVM.none)
+        #expect(run[record: 0x9F34] == "3F0000")
+        #expect(["20", "A0"].contains(run[record: 0x95]?.prefix(2)), "\(run[record: 0x95] ?? "-")")
+    }
+
     /// One that the terminal has set without a value counts, and then only once.
     @Test func whatTheTerminalKnows() throws {
         var bench = Kernel2Bench()

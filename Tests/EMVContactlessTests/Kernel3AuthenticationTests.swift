@@ -133,6 +133,20 @@ import Testing
         #expect(try bench.run(card.responses).outcome.kind == expected)
     }
 
+    /// 5.4.2.1: the data are missing, whether the transaction goes online or not.  A card that declines need not give them.
+    @Test(
+        arguments: [
+            ("37 00 C0 00", "40", nil, .endApplication), ("37 00 C0 00", "40", 0, .endApplication),
+            ("37 00 C0 00", "80", nil, .endApplication), ("37 00 C0 00", "00", nil, .declined),
+            ("36 00 C0 00", "40", nil, .declined), ("36 00 C0 00", "80", nil, .onlineRequest),
+        ] as [(String, String, UInt64?, Outcome.Kind)])
+    func missingData(_ reader: String, _ cryptogram: String, _ floorLimit: UInt64?, _ expected: Outcome.Kind) throws {
+        var bench = try Kernel3Bench.signing
+        (bench.qualifiers, bench.floorLimit) = (reader, floorLimit)
+        let outcome = try bench.run(SigningCard(cryptogram: cryptogram, signature: nil).responses).outcome
+        #expect(outcome.kind == expected, "\(outcome.reason)")
+    }
+
     /// Cards that support neither, and transactions that the card or the reader has declined.
     @Test func onlineWithoutAuthentication() throws {
         var bench = try Kernel3Bench.signing

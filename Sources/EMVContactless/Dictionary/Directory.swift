@@ -26,18 +26,17 @@ public struct KernelIdentifier: RawRepresentable, Hashable, Sendable, Expressibl
         return KernelIdentifier(rawValue: value.prefix(3).reduce(0) { $0 << 8 | UInt32($1) })
     }
 
-    /// Returns the kernel of the registered application provider; ``any`` for a provider without a kernel.
-    public static func defaultKernel(for aid: AID) -> KernelIdentifier {
-        switch DataElement.Scope(aid: aid) {
-        case .mastercard: 2
-        case .visa: 3
-        case .americanExpress: 4
-        case .jcb: 5
-        case .discover: 6
-        case .unionPay: 7
-        default: .any
-        }
-    }
+    /// Returns the default kernel for the registered application provider (EMV Contactless Book B, table 3-6).
+    ///
+    /// - Returns: ``any`` for a provider that is not in the table, such as Visa's and Mastercard's second ones, A000000098
+    ///   and A000000005.
+    public static func defaultKernel(for aid: AID) -> KernelIdentifier { defaultKernels[aid.rid.hex] ?? .any }
+
+    /// The table has A000000152 for Discover.  A000000324, of its older cards, is here, too.
+    private static let defaultKernels: [String: KernelIdentifier] = [
+        "A000000004": 2, "A000000003": 3, "A000000025": 4, "A000000065": 5, "A000000152": 6, "A000000324": 6,
+        "A000000333": 7,
+    ]
 
     /// True if a country or a scheme assigned the identifier: bit 8 of the first byte is set.
     public var isDomestic: Bool { rawValue > 0xFF ? rawValue & 0x80_0000 != 0 : rawValue & 0x80 != 0 }

@@ -97,8 +97,8 @@ extension Candidate {
         // E
         self.combination = combination
         priority = ApplicationPriority(entry[0x87]?.value)
-        // 3.3.3.3
-        let extended = combination.extendedSelection == true ? entry[0x9F29].map { Array($0.value) } : nil
-        self.name = name.bytes + (extended ?? []).prefix(16)
+        // 3.3.3.3; a name has at most 16 bytes (EMV Book 1, 11.3.2).
+        let extended = combination.extendedSelection == true ? entry[0x9F29].map { name.bytes + $0.value } : nil
+        self.name = extended.flatMap { $0.count <= 16 ? $0 : nil } ?? name.bytes
     }
 }

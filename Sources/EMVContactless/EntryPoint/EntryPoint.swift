@@ -93,11 +93,12 @@ public struct EntryPoint: Sendable {
     public private(set) var candidates = CandidateList()
     /// The combination that was selected last, and the card's response.
     private var selected: (candidate: Candidate, kernel: KernelIdentifier, response: ResponseAPDU)?
-    private var onlineResponse: OnlineResponse?
+    /// The issuer's answer, with the application and the kernel that asked for it.
+    private var answer: (response: OnlineResponse, candidate: Candidate, kernel: KernelIdentifier)?
     /// The memory of the kernels, which persists from one transaction to the next.
     public var memory = KernelMemories()
-    /// The combination for the issuer's data, to be selected again without reading the PPSE.
-    private var resumed: Candidate?
+    /// The application for which there is issuer's data; no other may receive it.
+    private var updated: Candidate? { answer.flatMap { $0.response.hasDataForCard ? $0.candidate : nil } }
     private var activations = 0
     private var requests: [UserInterfaceRequest] = []
     private var notes: [String] = []
@@ -202,8 +203,7 @@ extension EntryPoint {
         (self.start, isRestart) = (start, false)
         candidates = CandidateList()
         selected = nil
-        onlineResponse = nil
-        resumed = nil
+        answer = nil
         activations = 0
     }
 
@@ -251,7 +251,7 @@ extension EntryPoint {
 extension EntryPoint {
     private mutating func selectCombination() -> Step.Action {
         // 3.3.2.1
-        if let resumed { return send(select: resumed) }
+        if start == .b, let updated { return send(select: updated) }
         // 3.3.2.2
         state = .selectingPPSE
         return .send(.select(Array("2PAY.SYS.DDF01".utf8)))
@@ -275,6 +275,9 @@ extension EntryPoint {
     }
 
     private mutating func selectFinalCombination() -> Step.Action {
+        if let updated {
+            while let candidate = candidates.next, candidate != updated { candidates.passOver() }
+        }
         // 3.3.2.6, 3.3.2.7
         guard let candidate = candidates.next else { return end("no application of the card can be used") }
         return send(select: candidate)
@@ -293,7 +296,7 @@ extension EntryPoint {
         }
         var kernel = candidate.combination.kernel
         // 3.3.3.6: the one rule of Book B about kernels by number.
-        if kernel == 3, DataElement.Scope(aid: candidate.combination.aid) == .visa, !Self.asksForTTQ(response) {
+        if kernel == 3, DataElement.Scope(aid: candidate.combination.aid) == .visa, Self.lacksTTQ(response) {
             guard kernels.contains(1) else {
                 notes.append("the card wants Kernel 1 (Visa, JCB), which this reader does not have")
                 return selectNext()
@@ -304,18 +307,24 @@ extension EntryPoint {
         return activateKernel()
     }
 
-    private static func asksForTTQ(_ response: ResponseAPDU) -> Bool {
-        guard let fci = try? TLVList(response.data), let list = fci[0x6F]?.children[0xA5]?.children[0x9F38],
-            let pdol = try? DataObjectList(list.value)
-        else { return false }
-        return pdol.contains(0x9F66)
+    /// Returns true if the PDOL is absent or does not contain the TTQ; false if FCI or PDOL cannot be read, which is for
+    /// the kernel to find out.
+    private static func lacksTTQ(_ response: ResponseAPDU) -> Bool {
+        guard let fci = (try? TLVList(response.data))?[0x6F] else { return false }
+        guard let list = fci.children[0xA5]?.children[0x9F38] else { return true }
+        guard let pdol = try? DataObjectList(list.value) else { return false }
+        return !pdol.contains(0x9F66)
     }
 
-    private mutating func selectNext() -> Step.Action {
-        // 3.3.2.1: the issuer's data is for no other combination.
-        guard resumed == nil else { return end("the application cannot be selected again") }
+    /// Selects the next candidate.
+    ///
+    /// - Parameter outcome: the outcome of a kernel that requests it.
+    private mutating func selectNext(after outcome: Outcome? = nil) -> Step.Action {
+        // 3.3.3.5: the issuer's data is for no other combination.
+        guard updated == nil else { return end("the application cannot be selected again") }
         candidates.passOver()
-        return selectFinalCombination()
+        guard let outcome else { return selectFinalCombination() }
+        return restart(at: .c, after: outcome)
     }
 
     /// Performs End Application (3.3.2.7, 3.3.3.5).
@@ -334,6 +343,9 @@ extension EntryPoint {
         guard let selected, var transaction,
             let indicators = combinations.first(where: { $0.combination == selected.candidate.combination })?.indicators
         else { return end("no combination is selected") }
+        if updated != nil, let answer, answer.candidate != selected.candidate || answer.kernel != selected.kernel {
+            return end("the issuer's data is for another application")
+        }
         // 3.4.1.1
         guard kernels.contains(selected.kernel) else {
             return process(Outcome(.selectNext, reason: "this reader does not have \(selected.kernel)"))
@@ -352,7 +364,7 @@ extension EntryPoint {
             transaction: transaction, unpredictableNumbers: unpredictableNumbers, terminalData: data,
             offlineDataAuthentication: OfflineDataAuthentication(
                 keys: keys, environment: configuration.environment, aid: combination.aid, date: transaction.time.date),
-            exceptionFile: exceptionFile, onlineResponse: onlineResponse, memory: memory[selected.kernel])
+            exceptionFile: exceptionFile, onlineResponse: answer?.response, memory: memory[selected.kernel])
         kernel = kernels.make(activation)
         return tellKernel(.start, 0)
     }
@@ -391,23 +403,20 @@ extension EntryPoint {
     }
 
     private mutating func proceed(after outcome: Outcome) -> Step.Action {
-        switch outcome.kind {
-        case .tryAgain:
+        switch (outcome.kind, outcome.start) {
+        case (.tryAgain, _):
             // 3.5.1.3
             notes.append("try again: \(outcome.reason)")
-            (start, isRestart) = (.b, true)
-            return activateProtocol(after: outcome)
-        case .endApplication where outcome.start == .b:
+            return restart(at: .b, after: outcome)
+        case (.endApplication, .a?) where outcome.onlineResponseData == nil, (.endApplication, .b?):
             // Kernel 2 uses this to have a card presented again (Book C-2, A.1, Outcome Parameter Set; Book A, table
             // 6-1, Start).
             notes.append("once more: \(outcome.reason)")
-            (start, isRestart) = (.b, true)
-            return activateProtocol(after: outcome)
-        case .selectNext:
+            return restart(at: outcome.start ?? .b, after: outcome)
+        case (.selectNext, _):
             // 3.5.1.4
             notes.append("select next: \(outcome.reason)")
-            (start, isRestart) = (.c, true)
-            return selectNext()
+            return selectNext(after: outcome)
         default:
             // 3.5.1.5
             return hand(out: outcome)
@@ -427,18 +436,24 @@ extension EntryPoint {
             FinalOutcome(outcome: outcome, name: selected?.candidate.name, kernel: selected?.kernel))
     }
 
-    /// Restarts at the start that the outcome names (Book A, 8.1.1.9).
+    /// Restarts with the issuer's answer, at the start that the outcome names (Book A, 8.1.1.9).
     private mutating func restart(_ outcome: Outcome, _ response: OnlineResponse) -> Step.Action {
-        onlineResponse = response
-        resumed = outcome.start == .b && response.hasDataForCard ? selected?.candidate : nil
+        guard let start = outcome.start, let selected else { return end("nothing to start again") }
+        answer = (response, selected.candidate, selected.kernel)
         activations = 0
-        (start, isRestart) = (outcome.start ?? start, true)
-        switch (outcome.start, transaction) {
+        return restart(at: start, after: outcome)
+    }
+
+    /// Restarts with the user interface request of the outcome.
+    private mutating func restart(at start: Outcome.Start, after outcome: Outcome) -> Step.Action {
+        (self.start, isRestart) = (start, true)
+        switch (start, transaction) {
         case (.a, let transaction?): return preProcess(transaction, after: outcome)
         case (.b, _): return activateProtocol(after: outcome)
-        case (.c, _): return selectFinalCombination()
-        case (.d, _): return activateKernel()
-        default: return end("nothing to start again")
+        case (.a, nil): return end("nothing to start again")
+        case (.c, _), (.d, _):
+            if let request = outcome.userInterfaceRequestOnRestart { requests.append(request) }
+            return start == .c ? selectFinalCombination() : activateKernel()
         }
     }
 }

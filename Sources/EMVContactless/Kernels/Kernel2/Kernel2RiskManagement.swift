@@ -12,6 +12,12 @@ extension Kernel2 {
         for tag in [.applicationExpirationDate, .pan, .cdol1] as [TLVTag] where data[tag] == nil {
             throw notThisCard(.cardDataMissing, "the card does not give \(tag)")
         }
+        // No book has this rule for Kernel 2; Book C-3, Annex A, has it for Kernel 3.
+        if let track = data[.track2EquivalentData].flatMap({ try? Track2($0) }),
+            track.pan != data[.pan].flatMap({ PAN(packed: $0) })
+        {
+            throw notThisCard(.cardDataError, "5A and 57 have different account numbers")
+        }
         // S456.18 to S456.20
         if readsDataStorage, data[.dsID] != dataStorageIdentifier {
             throw notThisCard(.cardDataError, "the data storage is of another account")

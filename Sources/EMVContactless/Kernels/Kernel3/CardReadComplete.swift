@@ -49,6 +49,9 @@ extension CardDecision {
 }
 
 extension CardData {
+    /// Tag 5F34; nil if the card supplies none of one byte.
+    var panSequenceNumber: UInt8? { self[.panSequenceNumber].flatMap { $0.count == 1 ? $0[0] : nil } }
+
     /// Tag 9F27 (Book C-3, 5.4.3.1), or in its absence bits 6 and 5 of byte 5 of the issuer application data, the
     /// second byte of Visa's card verification results.
     var cryptogramInformationData: UInt8? {
@@ -79,6 +82,7 @@ extension Kernel3 {
         let decision = try CardDecision(card)
         var disposition = Disposition()
         setDisposition(decision, &disposition)
+        try checkAuthenticationData(decision, disposition)
         try restrict(decision, &disposition)
         try authenticate(decision, &disposition)
         let cvm = verifyCardholder(decision, &disposition)
@@ -114,7 +118,8 @@ extension Kernel3 {
         case .tc: break
         case nil: disposition.requireDecline("the card's decision is not known")
         }
-        if terminalTransactionQualifiers.contains(.onlineCryptogramRequired) {
+        // A refund that the card need not approve has no cryptogram for the issuer.
+        if terminalTransactionQualifiers.contains(.onlineCryptogramRequired), !isRefundWithoutApproval(decision) {
             disposition.requireOnline("the reader requires an online cryptogram")
         }
     }

@@ -6,7 +6,7 @@ extension Kernel3 {
         if disposition.isOffline, !isRefundWithoutApproval(decision) {
             try authenticateOffline(decision, &disposition)
         } else {
-            try authenticateOnline(decision, &disposition)
+            authenticateOnline(decision, &disposition)
         }
     }
 
@@ -31,20 +31,8 @@ extension Kernel3 {
     }
 
     /// Book C-3, 5.6.1.1: an online transaction is authenticated, too, if reader and card support that.
-    private func authenticateOnline(
-        _ decision: CardDecision, _ disposition: inout Disposition
-    ) throws(Termination) {
-        guard disposition.decline == nil, decision.cryptogram == .arqc,
-            terminalTransactionQualifiers.contains(.offlineDataAuthenticationForOnline),
-            decision.applicationInterchangeProfile.contains(.dda)
-                || decision.applicationInterchangeProfile.contains(.sda)
-        else { return }
-        // Book C-3, 5.4.2.1
-        let needed: [TLVTag] =
-            decision.applicationInterchangeProfile.contains(.dda)
-            ? [0x9F4B, 0x8F, 0x90, 0x9F32, 0x9F46, 0x9F47, 0x9F69] : [0x93, 0x8F, 0x90, 0x9F32]
-        for tag in needed where card[tag] == nil { throw .missing(tag) }
-
+    private func authenticateOnline(_ decision: CardDecision, _ disposition: inout Disposition) {
+        guard disposition.decline == nil, decision.cryptogram == .arqc, authenticatesOnline(decision) else { return }
         let failure: AuthenticationFailure?
         if decision.applicationInterchangeProfile.contains(.dda) {
             failure = fdda(.onlineAuthorization)
@@ -55,6 +43,22 @@ extension Kernel3 {
         }
         disposition.isAuthentic = failure == nil
         if let failure { disposition.requireDecline("offline data authentication failed: \(failure)") }
+    }
+
+    /// Book C-3, 5.4.2.1: where reader and card authenticate online transactions, the card supplies the data for it,
+    /// whether this transaction goes online or not; a card that declines need not.
+    func checkAuthenticationData(_ decision: CardDecision, _ disposition: Disposition) throws(Termination) {
+        guard disposition.decline == nil, decision.cryptogram != .aac, authenticatesOnline(decision) else { return }
+        let needed: [TLVTag] =
+            decision.applicationInterchangeProfile.contains(.dda)
+            ? [0x9F4B, 0x8F, 0x90, 0x9F32, 0x9F46, 0x9F47, 0x9F69] : [0x93, 0x8F, 0x90, 0x9F32]
+        for tag in needed where card[tag] == nil { throw .missing(tag) }
+    }
+
+    /// Returns true if both reader and card authenticate online transactions.
+    private func authenticatesOnline(_ decision: CardDecision) -> Bool {
+        terminalTransactionQualifiers.contains(.offlineDataAuthenticationForOnline)
+            && !decision.applicationInterchangeProfile.isDisjoint(with: [.dda, .sda])
     }
 
     private func fdda(_ purpose: SignaturePurpose) -> AuthenticationFailure? {

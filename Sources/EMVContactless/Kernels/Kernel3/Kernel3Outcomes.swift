@@ -91,6 +91,7 @@ extension Kernel3 {
                 }
         }
         if activation.transaction.kind != .purchaseWithCashback { record[0x9F03] = nil }
+        if card.panSequenceNumber == nil { record[.panSequenceNumber] = nil }
         // Book C-3, 4.1.1.1: the reader does not set the lower half of byte 4, the payment transaction technology.
         if var formFactor = card[0x9F6E], formFactor.count >= 4 {
             formFactor[3] &= 0xF0

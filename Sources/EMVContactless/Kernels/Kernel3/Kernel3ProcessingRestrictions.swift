@@ -28,8 +28,7 @@ extension Kernel3 {
     /// Book C-3, 5.5.1.2: for cards that approve offline.
     private func checkExceptionFile(_ decision: CardDecision, _ disposition: inout Disposition) {
         guard options.checksExceptionFile, decision.cryptogram == .tc else { return }
-        let sequenceNumber = card[0x5F34].flatMap { $0.count == 1 ? $0[0] : nil }
-        if activation.exceptionFile.contains(decision.pan, sequenceNumber: sequenceNumber) {
+        if activation.exceptionFile.contains(decision.pan, sequenceNumber: card.panSequenceNumber) {
             disposition.requireDecline("the account number stands in the exception file")
         }
     }
