@@ -12,7 +12,7 @@ extension Benchmarks {
             let chunks = stride(from: 0, to: block.count, by: 65_536).map { block[$0..<min($0 + 65_536, block.count)] }
             let rounds = 100_000_000 / block.count
             let size = Double(rounds * block.count)
-            let memory = memory("VmHWM")
+            let peak = memory("VmHWM")
             var (lines, events) = (0, 0)
             let results = try paired(times: 3) {
                 lines = 0
@@ -43,7 +43,7 @@ extension Benchmarks {
             print(
                 "  TraceImport: \(Int(speeds[1])) MB/s, \(Int(speeds[0] / speeds[1])) times as long"
                     + Limit.verdict("50 MB/s", isKept: speeds[1] >= 50))
-            let growth = memory("VmHWM") - memory
+            let growth = memory("VmHWM") - peak
             print("  peak memory grew by \(growth) KiB" + Limit.verdict("4096 KiB", isKept: growth <= 4096))
         }
     }
