@@ -77,11 +77,11 @@ struct Benchmarks {
                 + Limit.verdict(.microseconds(3), added)
                 + (try await memory(of: stack, besides: channel, allocations: 2, bytes: 96)))
         try await usbLayers(
-            "short APDU level", vendorID: 0x072F, productID: 0x2200, features: [0x40, 0, 2, 0], allocations: 23,
-            bytes: 1440)
+            "short APDU level", vendorID: 0x072F, productID: 0x2200, features: [0x40, 0, 2, 0], allocations: 19,
+            bytes: 1340)
         try await usbLayers(
-            "extended APDU level", vendorID: 0x076B, productID: 0x5022, features: [0xBA, 4, 4, 0], allocations: 22,
-            bytes: 1400)
+            "extended APDU level", vendorID: 0x076B, productID: 0x5022, features: [0xBA, 4, 4, 0], allocations: 18,
+            bytes: 1300)
     }
 
     /// - Parameters:

@@ -129,18 +129,22 @@ final class USBIPSession: Sendable {
 
 /// Acts each time when something becomes reapable after there was nothing.
 private final class Wake: Sendable {
-    private let isSet = Mutex(false)
-    private let stored = Mutex<(@Sendable () -> Void)?>(nil)
+    private struct State {
+        var isSet = false
+        var action: (@Sendable () -> Void)?
+    }
+
+    private let state = Mutex(State())
 
     var action: (@Sendable () -> Void)? {
-        get { stored.withLock { $0 } }
-        set { stored.withLock { $0 = newValue } }
+        get { state.withLock { $0.action } }
+        set { state.withLock { $0.action = newValue } }
     }
 
     func set(_ reapable: Bool) {
-        let isNew = isSet.withLock { isSet in
-            defer { isSet = reapable }
-            return reapable && !isSet
+        let isNew = state.withLock { state in
+            defer { state.isSet = reapable }
+            return reapable && !state.isSet
         }
         if isNew { action?() }
     }

@@ -11,13 +11,17 @@ final class CCIDInterface: Sendable {
     let slots: [CCIDSlot]
     /// The reason for the end; nil while the interface is open.
     private let ending = Lock<CardError?>(nil)
-    private let hangAction = Lock<HangAction?>(nil)
-    private let resetCondition = Lock<(@Sendable () -> Bool)?>(nil)
+    private let handlers = Lock(Handlers())
     private let closing = Lock<Task<Void, Never>?>(nil)
     private let errors = Lock(0)
 
     /// Resets a reader that hangs, and returns the error to report.
     typealias HangAction = @Sendable () async -> CardError
+
+    private struct Handlers {
+        var mayReset: (@Sendable () -> Bool)?
+        var readerHangs: HangAction?
+    }
 
     private init(_ opened: CCIDPipe) {
         let pipes = opened.pipesOfSlots()
@@ -25,7 +29,7 @@ final class CCIDInterface: Sendable {
         slots = pipes.enumerated().map { CCIDSlot($1, number: UInt8(clamping: $0)) }
         for pipe in pipes {
             pipe.readerIsGone = { [weak self] in self?.end() }
-            pipe.owner = { [weak self] in self }
+            pipe.owner = self
         }
         for slot in slots { slot.explain = { [weak self] error in await self?.explain(error) ?? error } }
     }
@@ -113,14 +117,14 @@ final class CCIDInterface: Sendable {
 
     /// Returns true if the device may be reset, with all its interfaces.
     var mayReset: (@Sendable () -> Bool)? {
-        get { resetCondition.withLock { $0 } }
-        set { resetCondition.withLock { $0 = newValue } }
+        get { handlers.withLock { $0.mayReset } }
+        set { handlers.withLock { $0.mayReset = newValue } }
     }
 
     /// Called once when the reader is found to hang.  The interface is then already closed.
     var readerHangs: HangAction? {
-        get { hangAction.withLock { $0 } }
-        set { hangAction.withLock { $0 = newValue } }
+        get { handlers.withLock { $0.readerHangs } }
+        set { handlers.withLock { $0.readerHangs = newValue } }
     }
 
     /// Ends the interface: the reader has left, is released, or hangs.

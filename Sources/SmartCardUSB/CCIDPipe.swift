@@ -18,6 +18,8 @@ final class CCIDPipe: Sendable {
         var isClosing = false
         /// The callers that wait for the last answer.
         var closers: [Delivery<Void>] = []
+        weak var owner: (any AnyObject & Sendable)?
+        var readerIsGone: (@Sendable () -> Void)?
     }
 
     /// A command, or all commands of an APDU.
@@ -108,8 +110,6 @@ final class CCIDPipe: Sendable {
     /// The bSeq, which counts the messages of all slots.
     private let sequence: Lock<UInt8>
     private let state = Lock(State())
-    private let goneAction = Lock<(@Sendable () -> Void)?>(nil)
-    private let ownerAction = Lock<(@Sendable () -> (any AnyObject & Sendable)?)?>(nil)
 
     /// - Parameters:
     ///   - sequence: the first bSeq.  Two sessions should begin differently: an answer left over from the last session
@@ -153,15 +153,15 @@ final class CCIDPipe: Sendable {
     }
 
     /// The object that is kept alive while an answer is outstanding.
-    var owner: (@Sendable () -> (any AnyObject & Sendable)?)? {
-        get { ownerAction.withLock { $0 } }
-        set { ownerAction.withLock { $0 = newValue } }
+    var owner: (any AnyObject & Sendable)? {
+        get { state.withLock { $0.owner } }
+        set { state.withLock { $0.owner = newValue } }
     }
 
     /// Called when a command finds that the reader is gone.
     var readerIsGone: (@Sendable () -> Void)? {
-        get { goneAction.withLock { $0 } }
-        set { goneAction.withLock { $0 = newValue } }
+        get { state.withLock { $0.readerIsGone } }
+        set { state.withLock { $0.readerIsGone = newValue } }
     }
 
     /// Sends a command and returns its answer, success or failure.
@@ -189,10 +189,14 @@ final class CCIDPipe: Sendable {
     private nonisolated(nonsending) func send(
         _ command: CCIDCommand, _ apdu: APDUExchange?, timeout: Duration
     ) async throws -> Outcome {
-        for endpoint in takeStalled() {
+        let (stalled, owner) = state.withLock { state in
+            defer { state.stalled = [] }
+            return (state.stalled, state.owner)
+        }
+        for endpoint in stalled {
             do { try await link.clearHalt(endpoint) } catch { throw CardError(error) }
         }
-        let job = Job(command, apdu, timeout: timeout, owner: owner?(), deviceTurn: try await deviceTurn?.hold())
+        let job = Job(command, apdu, timeout: timeout, owner: owner, deviceTurn: try await deviceTurn?.hold())
         return try await job.delivery.receive {
             let action = self.state.withLock { state -> Action? in
                 guard !state.isClosing else { return nil }
@@ -251,13 +255,6 @@ final class CCIDPipe: Sendable {
                 }
             }
             if bytes == nil { return }
-        }
-    }
-
-    private func takeStalled() -> Set<UInt8> {
-        state.withLock { state in
-            defer { state.stalled = [] }
-            return state.stalled
         }
     }
 

@@ -31,13 +31,13 @@ final class CCIDSlot: Sendable {
         var streams: [Int: AsyncThrowingStream<SlotState, any Error>.Continuation] = [:]
         var streamCount = 0
         var poll: Task<Void, Never>?
+        var explain: Explanation?
     }
 
     let number: UInt8
     private let pipe: CCIDPipe
     let turn = Turn()
     private let state = Lock(State())
-    private let explanation = Lock<Explanation?>(nil)
 
     /// Finds the cause of a failed command.
     typealias Explanation = @Sendable (CardError) async -> CardError
@@ -59,8 +59,8 @@ final class CCIDSlot: Sendable {
     }
 
     var explain: Explanation? {
-        get { explanation.withLock { $0 } }
-        set { explanation.withLock { $0 = newValue } }
+        get { state.withLock { $0.explain } }
+        set { state.withLock { $0.explain = newValue } }
     }
 
     private var descriptor: CCIDDescriptor { pipe.function.descriptor }

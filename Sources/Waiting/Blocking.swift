@@ -19,12 +19,16 @@ extension DispatchQueue {
 
 /// A body that runs once, and is released before its result is returned.
 private final class Work<Value: Sendable, Failure: Error>: Sendable {
-    private let body: Mutex<(@Sendable () throws(Failure) -> Value)?>
+    private struct Body {
+        let run: @Sendable () throws(Failure) -> Value
+    }
 
-    init(_ body: @escaping @Sendable () throws(Failure) -> Value) { self.body = Mutex(body) }
+    private let body: Mutex<Body?>
+
+    init(_ body: @escaping @Sendable () throws(Failure) -> Value) { self.body = Mutex(Body(run: body)) }
 
     func run() -> Result<Value, Failure> {
         guard let body = body.withLock({ $0.take() }) else { preconditionFailure("it ran before") }
-        do throws(Failure) { return .success(try body()) } catch { return .failure(error) }
+        do throws(Failure) { return .success(try body.run()) } catch { return .failure(error) }
     }
 }

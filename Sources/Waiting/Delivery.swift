@@ -68,18 +68,15 @@ package final class Delivery<Value: Sendable>: Sendable {
     ///
     /// - Returns: false if another result came first.
     @inlinable @discardableResult package func deliver(_ result: Result<Value, any Error>) -> Bool {
-        let (isFirst, continuation): (Bool, CheckedContinuation<Value, any Error>?) = phase.withLock { phase in
+        var (isFirst, waiting) = (true, CheckedContinuation<Value, any Error>?.none)
+        phase.withLock { phase in
             switch phase {
-            case .new:
-                phase = .delivered(result)
-                return (true, nil)
-            case .awaited(let continuation):
-                phase = .over
-                return (true, continuation)
-            case .delivered, .over: return (false, nil)
+            case .new: phase = .delivered(result)
+            case .awaited(let continuation): (phase, waiting) = (.over, continuation)
+            case .delivered, .over: isFirst = false
             }
         }
-        continuation?.resume(with: result)
+        waiting?.resume(with: result)
         return isFirst
     }
 

@@ -4,6 +4,9 @@ package import Glibc
 ///
 /// The lock is a pthread mutex: the thread sanitizer knows it, but does not see into `Mutex`.  It serves values that a
 /// C library's thread and Swift's threads share without any other ordering.  Copies share the lock.
+///
+/// A closure, or a tuple with one, is kept in a structure: Swift wraps a closure that is itself the generic value once
+/// more at each access, so that each call of it goes deeper than the last, until the stack ends.
 package struct Lock<Value>: @unchecked Sendable {
     // Unchecked: the value is accessed only with the mutex held.  Both are in one allocation.
     @usableFromInline let storage: ManagedBuffer<Value, pthread_mutex_t>

@@ -76,7 +76,11 @@ final class Shop: CardReaderConfigProvider {
     }
 
     private let state = Mutex((tokens: 0, token: Behavior.answers, location: Behavior.answers))
-    private let pending = Mutex<(@Sendable () -> Void)?>(nil)
+    private let pending = Mutex<Pending?>(nil)
+
+    private struct Pending {
+        let answer: @Sendable () -> Void
+    }
 
     var tokens: Int { state.withLock { $0.tokens } }
     func set(token: Behavior = .answers, location: Behavior = .answers) {
@@ -84,7 +88,7 @@ final class Shop: CardReaderConfigProvider {
     }
 
     /// Gives the token that ``Behavior/silent`` kept back.
-    func answerLate() { pending.withLock { $0 }?() }
+    func answerLate() { pending.withLock { $0 }?.answer() }
     var isAsked: Bool { pending.withLock { $0 != nil } }
 
     func fetchToken(completion: @escaping @Sendable (Result<String, any Error>) -> Void) {
@@ -109,7 +113,7 @@ final class Shop: CardReaderConfigProvider {
             completion(.success(text))
             completion(.success(text))
             completion(.failure(CancellationError()))
-        case .silent: pending.withLock { $0 = { completion(.success(text)) } }
+        case .silent: pending.withLock { $0 = Pending { completion(.success(text)) } }
         }
     }
 }

@@ -55,17 +55,15 @@ import USBTestSupport
 
         let card = ObservedCard(try #require(VirtualCards.named("visa")))
         let hasHung = Mutex(false)
-        bus.tamper.withLock {
-            $0 = { bytes in
-                // The answer to GET PROCESSING OPTIONS is the last.
-                let isDue = hasHung.withLock { hasHung in
-                    guard !hasHung, card.exchanges.contains(where: { $0.command[1] == 0xA8 }) else { return false }
-                    hasHung = true
-                    return true
-                }
-                if isDue { device.faults = [SoftwareReaderFault(.hung)] }
-                return bytes
+        bus.tamper = { bytes in
+            // The answer to GET PROCESSING OPTIONS is the last.
+            let isDue = hasHung.withLock { hasHung in
+                guard !hasHung, card.exchanges.contains(where: { $0.command[1] == 0xA8 }) else { return false }
+                hasHung = true
+                return true
             }
+            if isDue { device.faults = [SoftwareReaderFault(.hung)] }
+            return bytes
         }
         let read = Task { try await session.readPaymentCard(purchase) }
         try await log.wait(for: "readyForTap")

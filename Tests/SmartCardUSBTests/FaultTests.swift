@@ -100,15 +100,13 @@ import USBTestSupport
         card.forget()
 
         let count = Mutex(0)
-        bus.tamper.withLock {
-            $0 = { bytes in
-                let isLast = count.withLock { count in
-                    count += 1
-                    return count == answers
-                }
-                if isLast { device.faults = [SoftwareReaderFault(.hung)] }
-                return bytes
+        bus.tamper = { bytes in
+            let isLast = count.withLock { count in
+                count += 1
+                return count == answers
             }
+            if isLast { device.faults = [SoftwareReaderFault(.hung)] }
+            return bytes
         }
         let error = try await Self.read(reader)
         #expect(error?.kind == .readerTimeout && error?.description.contains("was reset over USB") == true)
@@ -282,17 +280,15 @@ import USBTestSupport
         let reader = try await firstReader(on: bus, timeouts: timeouts)
         for index in 0..<12 {
             for bits in [0x01, 0x02, 0x40, 0x80, 0xFF] as [UInt8] {
-                bus.tamper.withLock { tamper in
-                    tamper = { bytes in
-                        var bytes = bytes
-                        if bytes.indices.contains(index) { bytes[index] ^= bits }
-                        return bytes
-                    }
+                bus.tamper = { bytes in
+                    var bytes = bytes
+                    if bytes.indices.contains(index) { bytes[index] ^= bits }
+                    return bytes
                 }
                 if let card = try? await reader.connect() { _ = try? await card.transmit(selectPPSE) }
             }
         }
-        bus.tamper.withLock { $0 = nil }
+        bus.tamper = nil
         await reader.close()
         let patient = try await firstReader(on: bus)
         #expect(try await patient.connect().transmit(selectPPSE).status == .success)

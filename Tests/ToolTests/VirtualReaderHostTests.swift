@@ -208,7 +208,11 @@ import Testing
 
 /// Echoes the data of endpoint 0x02 on 0x82.
 private final class EchoDevice: SoftwareUSBDevice {
-    private let observer = Mutex<(@Sendable (SoftwareUSBEvent) -> Void)?>(nil)
+    private let observer = Mutex<Observer?>(nil)
+
+    private struct Observer {
+        let tell: @Sendable (SoftwareUSBEvent) -> Void
+    }
 
     let deviceDescriptor: [UInt8] = [18, 1, 0x10, 1, 0, 0, 0, 8, 0x2F, 7, 0, 0x22, 7, 2, 1, 0, 0, 1]
     let configurationDescriptor: [UInt8] = [9, 2, 18, 0, 1, 1, 0, 0x80, 0x64, 9, 4, 0, 0, 0, 0xFF, 0, 0, 0]
@@ -218,9 +222,9 @@ private final class EchoDevice: SoftwareUSBDevice {
     func transferOut(endpoint: UInt8, _ bytes: [UInt8]) { send(.ready(endpoint: 0x82, bytes: bytes, delay: .zero)) }
     func willTransferIn(endpoint: UInt8) {}
     func observe(_ observer: @escaping @Sendable (SoftwareUSBEvent) -> Void) {
-        self.observer.withLock { $0 = observer }
+        self.observer.withLock { $0 = Observer(tell: observer) }
     }
-    func send(_ event: SoftwareUSBEvent) { observer.withLock { $0 }?(event) }
+    func send(_ event: SoftwareUSBEvent) { observer.withLock { $0 }?.tell(event) }
 }
 
 private final class SilentCard: VirtualCard {

@@ -10,6 +10,7 @@ package final class SoftwareUSBBus: USBBus {
         var lastAddress: UInt8 = 1
         var watchers: [AsyncStream<Void>.Continuation] = []
         var owners: [UInt8: ObjectIdentifier] = [:]
+        var tamper: (@Sendable ([UInt8]) -> [UInt8])?
     }
 
     private let state = Mutex(State())
@@ -17,7 +18,10 @@ package final class SoftwareUSBBus: USBBus {
     /// What an attempt to open fails with, if anything.
     package let refusal = Mutex<USBError?>(nil)
     /// Changes what comes in from the bulk IN endpoint.
-    package let tamper = Mutex<(@Sendable ([UInt8]) -> [UInt8])?>(nil)
+    package var tamper: (@Sendable ([UInt8]) -> [UInt8])? {
+        get { state.withLock { $0.tamper } }
+        set { state.withLock { $0.tamper = newValue } }
+    }
 
     package init() {}
 
@@ -135,7 +139,7 @@ private final class SoftwareUSBLink: USBLink {
             let bus = self.bus
             switch event {
             case .ready(let endpoint, let bytes, let delay):
-                let bytes = endpoint == 0x82 ? bus.tamper.withLock { $0 }?(bytes) ?? bytes : bytes
+                let bytes = endpoint == 0x82 ? bus.tamper?(bytes) ?? bytes : bytes
                 state.withLock { state in
                     let due = ContinuousClock.now + delay
                     let last = state.frames[endpoint]?.last?.due ?? due

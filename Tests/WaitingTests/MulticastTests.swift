@@ -247,23 +247,27 @@ import Waiting
     /// Runs tasks on a queue of its own, and calls something each time that one is woken, on the thread that wakes it.
     private final class CallingExecutor: TaskExecutor {
         private let queue = DispatchQueue(label: "calling executor")
-        private let call = Mutex<@Sendable () -> Void>({})
-        private let count = Mutex(0)
+        private let state = Mutex(State())
 
-        func onWake(_ call: @escaping @Sendable () -> Void) { self.call.withLock { $0 = call } }
+        private struct State {
+            var call: @Sendable () -> Void = {}
+            var count = 0
+        }
+
+        func onWake(_ call: @escaping @Sendable () -> Void) { state.withLock { $0.call = call } }
 
         func enqueue(_ job: consuming ExecutorJob) {
-            call.withLock { $0 }()
+            state.withLock { $0.call }()
             let job = UnownedJob(job)
             queue.async {
                 job.runSynchronously(on: self.asUnownedTaskExecutor())
-                self.count.withLock { $0 += 1 }
+                self.state.withLock { $0.count += 1 }
             }
         }
 
         /// Waits until jobs have run so many times, and those that were enqueued before have run out.
         func turns(_ number: Int) async {
-            while count.withLock({ $0 }) < number { await Task.yield() }
+            while state.withLock({ $0.count }) < number { await Task.yield() }
         }
     }
 

@@ -8,51 +8,54 @@ package enum ProgramExit {
     /// Ends the program by the signal, as by default.
     case signal(Int32)
 
-    /// The longest wait for resources to be released.
-    private static let limit = Mutex(DispatchTimeInterval.seconds(10))
+    private struct State {
+        /// The longest wait for resources to be released.
+        var limit = DispatchTimeInterval.seconds(10)
+        var hasBegun = false
+        /// The program's main task.
+        var command: Task<Int32, Never>?
+        var commandIsAwaited = false
+        var giveBack: @Sendable () async -> Void = {}
+    }
 
-    private static let hasBegun = Mutex(false)
-    /// The program's main task.
-    private static let command = Mutex<Task<Int32, Never>?>(nil)
-    private static let commandIsAwaited = Mutex(false)
-    private static let giveBack = Mutex<@Sendable () async -> Void>({})
+    private static let state = Mutex(State())
 
     /// From now on, the program cancels the command and waits for it before it ends: the command may have changed a
     /// setting.
-    package static func waitForCommand() { commandIsAwaited.withLock { $0 = true } }
+    package static func waitForCommand() { state.withLock { $0.commandIsAwaited = true } }
 
     /// From now on, the release of resources may take this long: something is lost if it does not end.
-    package static func wait(seconds: Int) { limit.withLock { $0 = .seconds(seconds) } }
+    package static func wait(seconds: Int) { state.withLock { $0.limit = .seconds(seconds) } }
 
     /// True once the program is ending: later failures are not reported.
-    package static var isUnderWay: Bool { hasBegun.withLock { $0 } }
+    package static var isUnderWay: Bool { state.withLock { $0.hasBegun } }
 
     /// Runs the program's main task and ends the program with the returned status.
     package static func whenDone(_ body: @escaping @Sendable () async -> Int32) async -> Never {
         let task = Task { await body() }
-        command.withLock { $0 = task }
+        state.withLock { $0.command = task }
         await end(.status(task.value))
     }
 
     /// Ends the command, releases resources and ends the program.  Returns at once; only the first call counts.
     package static func begin(_ ending: ProgramExit) {
-        let isFirst = hasBegun.withLock { hasBegun in
-            defer { hasBegun = true }
-            return !hasBegun
+        let isFirst = state.withLock { state in
+            defer { state.hasBegun = true }
+            return !state.hasBegun
         }
         guard isFirst else { return }
         // A second signal ends the program at once.
         for number in signals { Glibc.signal(number, SIG_DFL) }
         Task {
-            if let command = command.withLock({ $0 }) {
+            if let command = state.withLock({ $0.command }) {
                 command.cancel()
                 // A command without changes may wait for something that cannot be cancelled.
-                if commandIsAwaited.withLock({ $0 }) { _ = await command.value }
+                if state.withLock({ $0.commandIsAwaited }) { _ = await command.value }
             }
-            await giveBack.withLock({ $0 })()
+            await state.withLock({ $0.giveBack })()
             ending.finish()
         }
-        DispatchQueue.global().asyncAfter(deadline: .now() + limit.withLock { $0 }) { ending.finish() }
+        DispatchQueue.global().asyncAfter(deadline: .now() + state.withLock { $0.limit }) { ending.finish() }
     }
 
     /// Ends the program as ``begin(_:)`` does, and never returns.
@@ -79,7 +82,7 @@ package enum ProgramExit {
     ///
     /// - Parameter giveBack: releases the machine's resources at the end of the program.
     package static func takeSignals(giveBack: @escaping @Sendable () async -> Void = {}) {
-        Self.giveBack.withLock { $0 = giveBack }
+        state.withLock { $0.giveBack = giveBack }
         var ends: [Int32] = [-1, -1]
         guard pipe(&ends) == 0 else { return }
         for end in ends { _ = fcntl(end, F_SETFD, FD_CLOEXEC) }

@@ -59,7 +59,7 @@ private final class VPCDSlot: Sendable {
         environment = service?.environment ?? [:]
         let hands = Hands(host, card)
         self.hands = hands
-        card.onSilence.withLock { $0 = { hands.takeAway(forGood: $0) } }
+        card.onSilence = { hands.takeAway(forGood: $0) }
         if card.isThereFirst {
             hands.hold(true)
             try service?.waitForReader(withCard: true)
@@ -127,8 +127,17 @@ private final class ReplayedCard: VirtualCard {
     private let order: ReplayReader.Order
     private let connection: any CardConnection
     private let mismatch = Mutex<ReplayMismatch?>(nil)
+    private let silence = Mutex(Silence())
+
+    private struct Silence {
+        var handler: @Sendable (_ forGood: Bool) -> Void = { _ in }
+    }
+
     /// Called when there is no answer; `forGood` is true if there will never be one again.
-    let onSilence = Mutex<@Sendable (_ forGood: Bool) -> Void>({ _ in })
+    var onSilence: @Sendable (_ forGood: Bool) -> Void {
+        get { silence.withLock { $0.handler } }
+        set { silence.withLock { $0.handler = newValue } }
+    }
 
     /// - Parameter makeReader: makes the reader that plays a trace.
     init(
@@ -186,9 +195,9 @@ private final class ReplayedCard: VirtualCard {
             return try waiting { [connection] in try await connection.transmit(command).bytes }
         } catch let error as ReplayMismatch {
             mismatch.withLock { $0 = error }
-            onSilence.withLock { $0 }(true)
+            onSilence(true)
         } catch {
-            onSilence.withLock { $0 }(false)
+            onSilence(false)
         }
         return nil
     }

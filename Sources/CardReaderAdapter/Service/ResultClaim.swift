@@ -9,7 +9,12 @@ package final class ResultClaim: Sendable {
     /// The claim of the current call.
     @TaskLocal package static var current: ResultClaim?
 
-    private let state = Mutex((isTaken: false, waiter: (@Sendable () -> Void)?.none))
+    private struct State {
+        var isTaken = false
+        var waiter: (@Sendable () -> Void)?
+    }
+
+    private let state = Mutex(State())
 
     package init() {}
 

@@ -4,7 +4,12 @@ import Synchronization
 /// A search for a reader, for callers that cannot wait asynchronously.
 final class ReaderLook: Sendable {
     private let clock: any Clock<Duration>
-    private let last = Mutex<(isThere: Bool, age: @Sendable () -> Duration)?>(nil)
+    private let last = Mutex<Finding?>(nil)
+
+    private struct Finding {
+        let isThere: Bool
+        let age: @Sendable () -> Duration
+    }
 
     /// Creates a search.
     ///
@@ -31,7 +36,7 @@ final class ReaderLook: Sendable {
         defer { task.cancel() }
         let isThere = end.wait(timeout: .now() + 2) == .success && found.isThere
         let age = clock.age()
-        last.withLock { $0 = (isThere, age) }
+        last.withLock { $0 = Finding(isThere: isThere, age: age) }
         return isThere
     }
 
