@@ -7,8 +7,18 @@ public protocol ReaderLink: Sendable {
     /// - Throws: ``CardError``, of kind `unsupported` if no route to the reader exists.
     func transmit(_ command: [UInt8]) async throws -> [UInt8]
 
+    /// Powers off the card of a service that shares the reader, after commands that used the field.
+    ///
+    /// The card has lost its selection.  The service does not know that; it finds the card anew when it is powered again.
+    /// By default, nothing happens: nobody shares the reader.
+    func releaseCard() async
+
     /// Releases the reader.  Later commands fail; a second call does nothing.
     func close() async
+}
+
+extension ReaderLink {
+    public func releaseCard() async {}
 }
 
 extension CardReader {

@@ -64,6 +64,8 @@ package final class RestoringLink: ReaderLink {
 
     package func transmit(_ command: [UInt8]) async throws -> [UInt8] { try await work.transmit(command) }
 
+    package func releaseCard() async { await base.releaseCard() }
+
     package func close() async { try? await end() }
 
     /// Restores the settings and closes the link, as ``close()`` does.
@@ -166,6 +168,8 @@ package final class RestoringLink: ReaderLink {
                     first = first ?? error
                 }
             }
+            // Each of these settings is about the search for cards, or the field.
+            if !changed.isEmpty { await link.releaseCard() }
             await link.close()
             if let first { throw first }
         }

@@ -178,6 +178,12 @@ package actor PCSCReaderLink: ReaderLink {
         await direct.disconnect(.leave)
     }
 
+    package func releaseCard() async {
+        guard let direct = try? await direct() else { return }
+        card = nil
+        await direct.disconnect(.powerOff)
+    }
+
     package func close() async {
         isClosed = true
         // Disconnecting also ends a transaction.

@@ -15,13 +15,21 @@ public struct ACR122U: Sendable {
 
     /// Uses the reader, with or without a card on it.
     public init(over reader: any CardReader) {
-        link = EndlessLink { try await reader.transmitToReader($0) }
+        link = EndlessLink {
+            try await reader.transmitToReader($0)
+        } release: {
+            _ = try? await reader.withLink { await $0.releaseCard() }
+        }
     }
 
     /// Uses an open link.
     public init(over link: any ReaderLink) {
         // The holder of the link closes it.
-        self.link = EndlessLink { try await link.transmit($0) }
+        self.link = EndlessLink {
+            try await link.transmit($0)
+        } release: {
+            await link.releaseCard()
+        }
     }
 
     /// Uses a connection to the card on the reader, without any layer over it: the reader's answers are not always
@@ -35,13 +43,17 @@ public struct ACR122U: Sendable {
                 throw CardError(.tooLong, cause: error)
             }
             return try await card.transmit(apdu).bytes
+        } release: {
+            // The holder of the connection has the card.
         }
     }
 
     private struct EndlessLink: ReaderLink {
         let exchange: @Sendable ([UInt8]) async throws -> [UInt8]
+        let release: @Sendable () async -> Void
 
         func transmit(_ command: [UInt8]) async throws -> [UInt8] { try await exchange(command) }
+        func releaseCard() async { await release() }
         func close() async {}
     }
 
