@@ -21,6 +21,7 @@ let package = Package(
         .library(name: "SmartCardSimulator", targets: ["SmartCardSimulator"]),
         .library(name: "SmartCardSimulatorHosts", targets: ["SmartCardSimulatorHosts"]),
         .library(name: "EMVContactless", targets: ["EMVContactless"]),
+        .library(name: "TravelDocument", targets: ["TravelDocument"]),
         .library(name: "CardEncryption", targets: ["CardEncryption"]),
         .library(name: "CWipedHeap", targets: ["CWipedHeap"]),
         .library(name: "ProximityReader", targets: ["ProximityReader"]),
@@ -82,6 +83,7 @@ let package = Package(
         .target(
             name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
             resources: [.embedInCode("OfflineAuthentication/Published")]),
+        .target(name: "TravelDocument", dependencies: ["CCryptoLegacy", "SmartCard", "Waiting"]),
         .target(
             name: "CardEncryption", dependencies: ["Waiting", "CCryptoLegacy", crypto, cryptoExtras]),
 
@@ -214,6 +216,9 @@ let package = Package(
         // The sources themselves: folders, imports, the picture of targets.
         .testTarget(name: "ArchitectureTests"),
         .testTarget(name: "WaitingTests", dependencies: ["Waiting"]),
+        .testTarget(
+            name: "TravelDocumentTests",
+            dependencies: ["CardReaders", "SmartCard", "SmartCardSimulator", "TravelDocument"]),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging]),
         .testTarget(

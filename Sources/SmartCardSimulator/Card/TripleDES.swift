@@ -18,6 +18,24 @@ struct TripleDES: Hashable, Sendable {
     /// - Returns: nil if `blocks` is not a whole number of blocks, or libcrypto refuses.
     func encrypt(_ blocks: [UInt8]) -> [UInt8]? { Self.crypt(key, blocks, encrypting: true) }
 
+    /// Encrypts blocks by CBC with an initial value of zeros.
+    func encryptChained(_ blocks: [UInt8]) -> [UInt8]? {
+        guard blocks.count.isMultiple(of: 8) else { return nil }
+        var (out, previous): ([UInt8], [UInt8]) = ([], [UInt8](repeating: 0, count: 8))
+        for start in stride(from: 0, to: blocks.count, by: 8) {
+            guard let next = encrypt(zip(previous, blocks[start..<start + 8]).map { $0 ^ $1 }) else { return nil }
+            out += next
+            previous = next
+        }
+        return out
+    }
+
+    /// Reverses ``encryptChained(_:)``.
+    func decryptChained(_ blocks: [UInt8]) -> [UInt8]? {
+        let previous = [UInt8](repeating: 0, count: 8) + blocks
+        return Self.crypt(key, blocks, encrypting: false).map { zip($0, previous).map { $0 ^ $1 } }
+    }
+
     /// Derives the card's key from this issuer key by option A (EMV Book 2, Annex A1.4.1).
     ///
     /// The rightmost 16 digits of the account number and its sequence number are encrypted as they are and inverted.

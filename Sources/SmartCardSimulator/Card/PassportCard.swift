@@ -1,0 +1,264 @@
+public import SmartCard
+import Synchronization
+
+/// The chip of a travel document (ICAO 9303-10 and 9303-11): files behind Basic Access Control and secure messaging with
+/// triple DES.
+///
+/// It is written from the specification, apart from the reader's side.
+public final class PassportCard: VirtualCard {
+    /// The contents of a chip.
+    public struct Configuration: Sendable {
+        /// The fields of the machine readable zone that the key is of, with their check digits: 24 characters or more.
+        public var keyInformation: String
+        /// The elementary files of the application by file identifier.
+        public var files: [UInt16: [UInt8]]
+        /// The elementary files of the master file, which anybody may read.
+        public var freeFiles: [UInt16: [UInt8]]
+        /// The most bytes that READ BINARY returns, as a chip with a small buffer has it.
+        public var mostRead = 65_536
+        /// False for a chip that answers 6A86 to a short identifier.
+        public var knowsShortIdentifiers = true
+        public var fault: Fault?
+
+        public init(keyInformation: String, files: [UInt16: [UInt8]], freeFiles: [UInt16: [UInt8]] = [:]) {
+            (self.keyInformation, self.files, self.freeFiles) = (keyInformation, files, freeFiles)
+        }
+    }
+
+    /// A lie of the chip, or of whoever stands between.
+    public enum Fault: Hashable, Sendable {
+        /// A bit of the MAC of the nth protected response is wrong.
+        case wrongMAC(response: Int)
+        /// The nth protected response is the one before once more.
+        case replay(response: Int)
+        /// The nth protected response has no protection.
+        case bareStatus(response: Int, StatusWord)
+        /// It proves no key in EXTERNAL AUTHENTICATE.
+        case doesNotKnowKey
+        /// It answers 6B00 to whoever asks for bytes beyond the end of a file, instead of those before it.
+        case refusesBeyondEnd
+    }
+
+    private struct Session {
+        let encryption: TripleDES
+        let authentication: TripleDES
+        var counter: UInt64
+        var responses = 0
+        var last: [UInt8] = []
+    }
+
+    private struct State {
+        var isApplicationSelected = false
+        var file: [UInt8]?
+        var challenge: [UInt8]?
+        var session: Session?
+    }
+
+    public let radio: VirtualCardRadio
+    private let configuration: Configuration
+    private let state = Mutex(State())
+
+    public init(
+        _ configuration: Configuration,
+        radio: VirtualCardRadio = .typeA(
+            uid: [0x08, 0x4A, 0x5B, 0x6C], atqa: [0x00, 0x08], sak: 0x20, ats: [0x05, 0x78, 0x77, 0x80, 0x02])
+    ) {
+        (self.configuration, self.radio) = (configuration, radio)
+    }
+
+    public func reset() { state.withLock { $0 = State() } }
+
+    public func exchange(_ command: [UInt8]) -> [UInt8]? {
+        guard let command = try? CommandAPDU(command) else { return ResponseAPDU(status: 0x6700).bytes }
+        return state.withLock { state in
+            guard command.cla & 0x0C == 0x0C else {
+                // A command without protection ends the session (9303-11, 9.8.8).
+                let isOver = state.session != nil
+                if isOver { (state.session, state.file) = (nil, nil) }
+                return respond(to: command, &state, isProtected: false).bytes
+            }
+            return respondProtected(to: command, &state).bytes
+        }
+    }
+
+    // MARK: Commands
+
+    private func respond(to command: CommandAPDU, _ state: inout State, isProtected: Bool) -> ResponseAPDU {
+        switch (command.ins, command.p1) {
+        case (0xA4, 0x04): ResponseAPDU(status: selectApplication(command, &state))
+        case (0xA4, 0x02): ResponseAPDU(status: selectFile(command, &state, isProtected))
+        case (0x84, _): challenge(&state)
+        case (0x82, _): authenticate(command, &state)
+        case (0xB0, _): readBinary(command, &state, isProtected)
+        case (0xB1, _): readOdd(command, &state)
+        default: ResponseAPDU(status: 0x6D00)
+        }
+    }
+
+    private func selectApplication(_ command: CommandAPDU, _ state: inout State) -> StatusWord {
+        guard command.p2 == 0x0C, command.data == [0xA0, 0x00, 0x00, 0x02, 0x47, 0x10, 0x01] else { return 0x6A82 }
+        (state.isApplicationSelected, state.file) = (true, nil)
+        return .success
+    }
+
+    /// The file, and the status word where it may not be read.
+    private func file(_ identifier: UInt16, _ state: State, _ isProtected: Bool) -> Result<[UInt8], Status> {
+        if !state.isApplicationSelected {
+            return configuration.freeFiles[identifier].map { .success($0) } ?? .failure(Status(0x6A82))
+        }
+        guard isProtected else { return .failure(Status(0x6982)) }
+        return configuration.files[identifier].map { .success($0) } ?? .failure(Status(0x6A82))
+    }
+
+    private struct Status: Error {
+        let word: StatusWord
+        init(_ word: StatusWord) { self.word = word }
+    }
+
+    private func selectFile(_ command: CommandAPDU, _ state: inout State, _ isProtected: Bool) -> StatusWord {
+        guard command.p2 == 0x0C, command.data.count == 2 else { return 0x6A86 }
+        switch file(UInt16(command.data[0]) << 8 | UInt16(command.data[1]), state, isProtected) {
+        case .success(let bytes):
+            state.file = bytes
+            return .success
+        case .failure(let status): return status.word
+        }
+    }
+
+    private func readBinary(_ command: CommandAPDU, _ state: inout State, _ isProtected: Bool) -> ResponseAPDU {
+        guard let ne = command.ne, command.data.isEmpty else { return ResponseAPDU(status: 0x6700) }
+        var offset = Int(command.p1) << 8 | Int(command.p2)
+        if command.p1 & 0x80 != 0 {
+            guard configuration.knowsShortIdentifiers else { return ResponseAPDU(status: 0x6A86) }
+            switch file(0x0100 | UInt16(command.p1 & 0x1F), state, isProtected) {
+            case .success(let bytes): state.file = bytes
+            case .failure(let status): return ResponseAPDU(status: status.word)
+            }
+            offset = Int(command.p2)
+        }
+        return read(state.file, offset, ne)
+    }
+
+    /// The offset is in object 54, and the bytes in object 53 (ISO/IEC 7816-4, 11.3.3).
+    private func readOdd(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
+        guard let ne = command.ne, let object = (try? TLVList(command.data, padding: []))?.first, object.tag == 0x54,
+            object.value.count <= 3
+        else { return ResponseAPDU(status: 0x6A80) }
+        // As many bytes as fit beside their header.
+        let room = ne - (ne > 259 ? 4 : ne > 129 ? 3 : 2)
+        let response = read(state.file, object.value.reduce(0) { $0 << 8 | Int($1) }, max(0, room))
+        guard !response.data.isEmpty else { return response }
+        return ResponseAPDU(data: TLVTag(0x53).encode(response.data), status: response.status)
+    }
+
+    private func read(_ file: [UInt8]?, _ offset: Int, _ ne: Int) -> ResponseAPDU {
+        guard let file else { return ResponseAPDU(status: 0x6986) }
+        let beyond = offset + ne > file.count
+        guard offset < file.count, !beyond || configuration.fault != .refusesBeyondEnd else {
+            return ResponseAPDU(status: 0x6B00)
+        }
+        let data = file.dropFirst(offset).prefix(min(ne, configuration.mostRead))
+        return ResponseAPDU(data: Array(data), status: offset + data.count == file.count && beyond ? 0x6282 : .success)
+    }
+
+    // MARK: Basic Access Control
+
+    private func challenge(_ state: inout State) -> ResponseAPDU {
+        guard state.isApplicationSelected else { return ResponseAPDU(status: 0x6985) }
+        let challenge = (0..<8).map { _ in UInt8.random(in: 0...255) }
+        state.challenge = challenge
+        return ResponseAPDU(data: challenge, status: .success)
+    }
+
+    /// 9303-11, 4.3.1, steps 2 and 3.
+    private func authenticate(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
+        guard let challenge = state.challenge, command.data.count == 40 else { return ResponseAPDU(status: 0x6985) }
+        state.challenge = nil
+        let seed = RSAKey.sha1(Array(configuration.keyInformation.utf8))?.prefix(16) ?? []
+        guard let encryption = Self.key(Array(seed), 1), let authentication = Self.key(Array(seed), 2),
+            let clear = encryption.decryptChained(Array(command.data.prefix(32))),
+            authentication.mac(Array(command.data.prefix(32)), padding: .marker) == Array(command.data.suffix(8)),
+            Array(clear[8..<16]) == challenge
+        else { return ResponseAPDU(status: 0x6300) }
+        let half = (0..<16).map { _ in UInt8.random(in: 0...255) }
+        var answer = challenge + clear[0..<8] + half
+        if configuration.fault == .doesNotKnowKey { answer.reverse() }
+        guard let cryptogram = encryption.encryptChained(answer),
+            let mac = authentication.mac(cryptogram, padding: .marker)
+        else { return ResponseAPDU(status: 0x6F00) }
+        let common = zip(clear[16...], half).map { $0 ^ $1 }
+        guard let sessionEncryption = Self.key(common, 1), let sessionAuthentication = Self.key(common, 2) else {
+            return ResponseAPDU(status: 0x6F00)
+        }
+        let counter = (challenge.suffix(4) + clear[4..<8]).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
+        state.session = Session(
+            encryption: sessionEncryption, authentication: sessionAuthentication, counter: counter)
+        return ResponseAPDU(data: cryptogram + mac, status: .success)
+    }
+
+    /// 9303-11, 9.7.1.1.
+    private static func key(_ seed: [UInt8], _ use: UInt8) -> TripleDES? {
+        RSAKey.sha1(seed + [0, 0, 0, use]).flatMap { TripleDES(Array($0.prefix(16))) }
+    }
+
+    // MARK: Secure messaging
+
+    /// 9303-11, 9.8.
+    private func respondProtected(to command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
+        guard var session = state.session else { return ResponseAPDU(status: 0x6982) }
+        session.counter &+= 1
+        guard let plain = Self.unprotect(command, session) else {
+            (state.session, state.file) = (nil, nil)
+            return ResponseAPDU(status: 0x6988)
+        }
+        let response = respond(to: plain, &state, isProtected: true)
+        session.counter &+= 1
+        session.responses += 1
+        var bytes = Self.protect(response, session, isOdd: !command.ins.isMultiple(of: 2))
+        switch configuration.fault {
+        case .wrongMAC(session.responses): bytes[bytes.count - 3] ^= 0x01
+        case .replay(session.responses) where !session.last.isEmpty: bytes = session.last
+        case .bareStatus(session.responses, let status): bytes = [status.sw1, status.sw2]
+        default: break
+        }
+        session.last = bytes
+        state.session = session
+        return (try? ResponseAPDU(bytes)) ?? response
+    }
+
+    private static func unprotect(_ command: CommandAPDU, _ session: Session) -> CommandAPDU? {
+        guard let list = try? TLVList(command.data, padding: []), let mac = list[0x8E] else { return nil }
+        let header = [command.cla, command.ins, command.p1, command.p2, 0x80, 0, 0, 0]
+        let objects = Array(command.data[..<mac.offset])
+        let padded = objects.isEmpty ? [] : objects + [0x80] + [UInt8](repeating: 0, count: 7 - objects.count % 8)
+        let message = bytes(session.counter) + header + padded
+        guard session.authentication.mac(message) == Array(mac.value) else { return nil }
+        var data: [UInt8] = []
+        if let cryptogram = list[0x87]?.value.dropFirst() ?? list[0x85]?.value {
+            guard let clear = session.encryption.decryptChained(Array(cryptogram)),
+                let end = clear.lastIndex(of: 0x80)
+            else { return nil }
+            data = Array(clear[..<end])
+        }
+        let le = list[0x97].map { $0.value.reduce(0) { $0 << 8 | Int($1) } }
+        return try? CommandAPDU(
+            cla: command.cla & 0xF0, ins: command.ins, p1: command.p1, p2: command.p2, data: data,
+            ne: le == 0 ? (list[0x97]?.value.count == 1 ? 256 : 65_536) : le, lengthCoding: command.lengthCoding)
+    }
+
+    private static func protect(_ response: ResponseAPDU, _ session: Session, isOdd: Bool) -> [UInt8] {
+        var objects: [UInt8] = []
+        if !response.data.isEmpty {
+            let padded = response.data + [0x80] + [UInt8](repeating: 0, count: 7 - response.data.count % 8)
+            let cryptogram = session.encryption.encryptChained(padded) ?? []
+            objects = isOdd ? TLVTag(0x85).encode(cryptogram) : TLVTag(0x87).encode([0x01] + cryptogram)
+        }
+        objects += TLVTag(0x99).encode([response.status.sw1, response.status.sw2])
+        let mac = session.authentication.mac(bytes(session.counter) + objects, padding: .marker) ?? []
+        return objects + TLVTag(0x8E).encode(mac) + [response.status.sw1, response.status.sw2]
+    }
+
+    private static func bytes(_ counter: UInt64) -> [UInt8] {
+        (0..<8).reversed().map { UInt8(truncatingIfNeeded: counter >> (8 * $0)) }
+    }
+}
