@@ -203,6 +203,9 @@ let package = Package(
 
         // Tests.
         .target(name: "CTestProcess", path: "Tests/CTestProcess"),
+        // OpenPACE, the other side of access control.
+        .systemLibrary(
+            name: "CLibEAC", path: "Tests/CLibEAC", providers: [.apt(["libeac-dev"])]),
         .target(
             name: "TestSupport", dependencies: ["CTestProcess", "SmartCard", "SmartCardPN532", "SmartCardSimulator"],
             path: "Tests/TestSupport"),
@@ -218,7 +221,7 @@ let package = Package(
         .testTarget(name: "WaitingTests", dependencies: ["Waiting"]),
         .testTarget(
             name: "TravelDocumentTests",
-            dependencies: ["CardReaders", "SmartCard", "SmartCardSimulator", "TravelDocument"]),
+            dependencies: ["CLibEAC", "CardReaders", "SmartCard", "SmartCardSimulator", "TravelDocument"]),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging]),
         .testTarget(

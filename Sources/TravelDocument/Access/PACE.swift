@@ -122,7 +122,8 @@ struct PACE: AccessProtocol {
 
     /// 4.4.3.3, with the decrypted nonce of the chip.
     private mutating func map(_ encrypted: [UInt8]) -> AccessStep {
-        guard (16...32).contains(encrypted.count),
+        // Whole blocks (4.4.3.2); OpenPACE has one of 8 bytes with triple DES.
+        guard (8...32).contains(encrypted.count),
             let nonce = info.cipher.cbc(encrypted, key: passwordKey, encrypting: false)
         else { return refuse(.malformedAnswer) }
         if info.variant.isIntegrated {

@@ -1,0 +1,61 @@
+import SmartCard
+import Testing
+
+@testable import TravelDocument
+
+/// The reader's side against OpenPACE as the chip.
+@Suite struct OpenPACETests {
+    static let ciphers = SessionCipher.allCases
+
+    private static func file(_ length: Int) -> [UInt8] {
+        TLVTag(0x75).encode((0..<length).map { UInt8(truncatingIfNeeded: $0 &* 7) })
+    }
+
+    @Test("Every cipher with every curve opens the chip, and a file is read", arguments: ciphers, 8...18)
+    func elliptic(_ cipher: SessionCipher, _ parameters: Int) async throws {
+        try await open(PACEInfo(.ecdhGenericMapping, cipher, domainParameters: parameters), length: 1000)
+    }
+
+    @Test("Every cipher with every group of RFC 5114 opens the chip", arguments: ciphers, 0...2)
+    func modular(_ cipher: SessionCipher, _ parameters: Int) async throws {
+        try await open(PACEInfo(.dhGenericMapping, cipher, domainParameters: parameters), length: 300)
+    }
+
+    @Test("A file beyond the offsets of the even instruction is read under each cipher", arguments: ciphers)
+    func longFile(_ cipher: SessionCipher) async throws {
+        try await open(PACEInfo(.ecdhGenericMapping, cipher, domainParameters: 12), length: 40_000)
+    }
+
+    private func open(_ info: PACEInfo, length: Int) async throws {
+        let file = Self.file(length)
+        let card = try #require(OpenPACEChip(info, can: "123456", files: [0x0102: file]))
+        let chip = TravelDocumentChip(over: card)
+        let access = try await chip.open(with: AccessKey("123456", kind: .cardAccessNumber))
+        #expect(access.method == .pace(info))
+        #expect(try await chip.read(.dataGroup(2)) == file)
+    }
+
+    @Test("A wrong number opens nothing")
+    func wrongKey() async throws {
+        let info = PACEInfo(.ecdhGenericMapping, .aes128, domainParameters: 13)
+        let card = try #require(OpenPACEChip(info, can: "123456", files: [:]))
+        let error = await #expect(throws: AccessError.self) {
+            try await TravelDocumentChip(over: card).open(with: AccessKey("123457", kind: .cardAccessNumber))
+        }
+        #expect(error?.failures.map(\.refusal) == [.wrongKey(triesLeft: nil)])
+    }
+
+    /// One shared secret in 256 begins with a zero byte, which belongs to it.
+    @Test("A thousand sessions are opened, none fails")
+    func leadingZeros() async throws {
+        let info = PACEInfo(.ecdhGenericMapping, .aes128, domainParameters: 12)
+        for number in 0..<1000 {
+            let card = try #require(OpenPACEChip(info, can: "123456", files: [:]))
+            let chip = TravelDocumentChip(over: card)
+            do { try await chip.open(with: AccessKey("123456", kind: .cardAccessNumber)) } catch {
+                Issue.record("session \(number): \(error)")
+                return
+            }
+        }
+    }
+}
