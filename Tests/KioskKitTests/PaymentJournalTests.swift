@@ -232,6 +232,35 @@ import Testing
         #expect(await bench.service.unsettledSummary.alarms == [])
     }
 
+    @Test("a refusal that the disk does not take is told, and nothing is taken back")
+    func refusalNotWritten() async throws {
+        let faulty = Faulty()
+        let bench = try await KioskBench(script: [.held], disk: faulty.disk)
+        let card = try await bench.readCard()
+        let asking = Task { try await bench.service.authorize(card, amount: 12.34, currency: "EUR") }
+        try await wait(for: "call") { await bench.psp.calls.count == 1 }
+        await bench.psp.setResult(.declined, for: card.id)
+        faulty.state.withLock { $0.write = EROFS }
+        await bench.psp.release()
+        #expect(try await asking.value.status == .declined)
+        #expect(await bench.psp.reversals == [])
+        #expect(await bench.service.unsettledPayments.isEmpty)
+    }
+
+    @Test("a payment that is being taken back is resolved by that alone, whatever result the service has")
+    func resolvedByReversal() async throws {
+        let bench = try await KioskBench(script: [.lost, .lost, .lost])
+        let card = try await bench.readCard()
+        _ = try? await bench.service.authorize(card, amount: 12.34, currency: "EUR")
+        await bench.psp.failReversals(1_000_000)
+        for _ in 0..<2 {
+            await #expect(throws: PaymentServiceError.noAnswer("the reversal was not confirmed")) {
+                _ = try await bench.service.resolve(card.id)
+            }
+            await bench.psp.setResult(.approved, for: card.id)
+        }
+    }
+
     @Test("what is no entry is told as an alarm and stays; a line that was never finished is none")
     func damaged() async throws {
         let faulty = Faulty()
