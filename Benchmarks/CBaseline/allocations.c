@@ -20,6 +20,9 @@ static void one(size_t size) {
 size_t baseline_allocations(void) { return atomic_load_explicit(&count, memory_order_relaxed); }
 size_t baseline_allocated_bytes(void) { return atomic_load_explicit(&bytes, memory_order_relaxed); }
 
+// A sanitizer replaces them itself; there nothing is counted.
+#if !__has_feature(address_sanitizer) && !__has_feature(thread_sanitizer)
+
 void *malloc(size_t size) {
     one(size);
     return __libc_malloc(size);
@@ -45,3 +48,5 @@ int posix_memalign(void **result, size_t alignment, size_t size) {
     *result = __libc_memalign(alignment, size);
     return *result ? 0 : ENOMEM;
 }
+
+#endif

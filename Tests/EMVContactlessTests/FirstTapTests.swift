@@ -2,7 +2,10 @@ import TestSupport
 import Testing
 
 /// The first card of a process has to wait no longer than any other: a process for each measurement.
-@Suite(.serialized, .timeLimit(.minutes(5))) struct FirstTapTests {
+@Suite(
+    .serialized, .timeLimit(.minutes(5)),
+    .unsanitized(by: .address, .thread, because: "the heap is the sanitizer's, and its allocations are not counted"))
+struct FirstTapTests {
     /// The ratios of the first card to later ones: of the time until GET PROCESSING OPTIONS, the least of several, since a
     /// machine that does other things may hold us up itself; and of the allocations to the end, the same on every machine.
     private func ratios(_ arguments: [String] = []) async throws -> (time: Double, allocations: Double) {
