@@ -255,6 +255,7 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
             }
         }
         slow.withLock { $0 = device }
+        defer { slow.withLock { $0 = nil } }  // They hold each other.
         let card = try await firstReader(on: SoftwareUSBBus(device), timeouts: .short).connect()
         #expect(try await card.transmit(CommandAPDU(bytes("00 A4 00 0C 02 3F 00"))).status == .success)
     }
