@@ -40,14 +40,14 @@ final class CCIDInterface: Sendable {
     ///
     /// - Throws: `CardError` of kind `readerBusy`, `permissionDenied`, `readerGone`, `readerTimeout`, ….
     static func open(
-        _ device: USBDevice, _ function: CCIDFunction, on bus: any USBBus, timeouts: CCIDTimeouts,
+        _ device: USBDevice, _ function: CCIDFunction, on bus: any USBBus, timeLimits: CCIDTimeLimits,
         deviceTurn: Turn
     ) async throws -> CCIDInterface {
         let link = try await bus.open(device, as: function)
         let quirks = KnownReader.quirks(
             vendorID: device.vendorID, productID: device.productID, release: device.release)
         let pipe = CCIDPipe(
-            link, function, quirks: quirks, timeouts: timeouts, sequence: UInt8.random(in: 0...255),
+            link, function, quirks: quirks, timeLimits: timeLimits, sequence: UInt8.random(in: 0...255),
             deviceTurn: quirks.contains(.oneInterfaceAtATime) ? deviceTurn : nil)
         do {
             await pipe.drain()
@@ -66,14 +66,14 @@ final class CCIDInterface: Sendable {
     private static func resynchronize(_ pipe: CCIDPipe) async throws {
         let timeout =
             pipe.quirks.contains(.slowStart)
-            ? pipe.timeouts.slowResynchronization : pipe.timeouts.resynchronization
+            ? pipe.timeLimits.slowResynchronization : pipe.timeLimits.resynchronization
         for attempt in 1... {
             do {
                 _ = try await pipe.perform(CCIDCommand(.getSlotStatus), timeout: timeout)
                 return
             } catch let error as CardError
                 where [.readerTimeout, .malformedAnswer].contains(error.kind)
-                && attempt < pipe.timeouts.resynchronizations
+                && attempt < pipe.timeLimits.resynchronizations
             {
                 continue
             }
@@ -81,10 +81,10 @@ final class CCIDInterface: Sendable {
     }
 
     private static func startLooking(_ pipe: CCIDPipe) async throws {
-        for _ in 0..<pipe.timeouts.firstLooks {
+        for _ in 0..<pipe.timeLimits.firstLooks {
             if try await pipe.perform(CCIDCommand(.iccPowerOff)).commandStatus == .done { break }
         }
-        try await Task.sleep(for: pipe.timeouts.firstLook)
+        try await Task.sleep(for: pipe.timeLimits.firstLook)
     }
 
     /// Releases the interface.  Later calls fail.

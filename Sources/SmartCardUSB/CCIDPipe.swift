@@ -103,7 +103,7 @@ final class CCIDPipe: Sendable {
     let link: any USBLink
     let function: CCIDFunction
     let quirks: Set<ReaderQuirk>
-    let timeouts: CCIDTimeouts
+    let timeLimits: CCIDTimeLimits
     /// The device's turn, if its interfaces must take turns.
     private let deviceTurn: Turn?
     private let readSize: Int
@@ -116,11 +116,11 @@ final class CCIDPipe: Sendable {
     ///     would match a command of this one.
     ///   - deviceTurn: shared by the interfaces of a device that cannot take commands at the same time.
     init(
-        _ link: any USBLink, _ function: CCIDFunction, quirks: Set<ReaderQuirk>, timeouts: CCIDTimeouts,
+        _ link: any USBLink, _ function: CCIDFunction, quirks: Set<ReaderQuirk>, timeLimits: CCIDTimeLimits,
         sequence: UInt8, deviceTurn: Turn? = nil
     ) {
         self.deviceTurn = deviceTurn
-        (self.link, self.function, self.quirks, self.timeouts) = (link, function, quirks, timeouts)
+        (self.link, self.function, self.quirks, self.timeLimits) = (link, function, quirks, timeLimits)
         let packets = function.descriptor.maximumAnswer / function.packetSize + 1
         readSize = packets * function.packetSize
         self.sequence = Lock(sequence)
@@ -129,7 +129,7 @@ final class CCIDPipe: Sendable {
     /// Creates a pipe for one slot of several that take commands at once.
     private init(_ pipe: CCIDPipe, over link: any USBLink, places: Turn) {
         (self.link, deviceTurn, sequence) = (link, places, pipe.sequence)
-        (function, quirks, timeouts, readSize) = (pipe.function, pipe.quirks, pipe.timeouts, pipe.readSize)
+        (function, quirks, timeLimits, readSize) = (pipe.function, pipe.quirks, pipe.timeLimits, pipe.readSize)
     }
 
     /// Returns a pipe for each slot: this one, unless the reader takes commands for several slots at once
@@ -170,7 +170,7 @@ final class CCIDPipe: Sendable {
     /// - Throws: `CardError` of kind `readerGone`, `readerTimeout`, `malformedAnswer`, `notTransacted`;
     ///   `CancellationError` at once when the task is cancelled.
     nonisolated(nonsending) func perform(_ command: CCIDCommand, timeout: Duration? = nil) async throws -> CCIDAnswer {
-        try await send(command, nil, timeout: timeout ?? timeouts.duration(of: command.kind)).result.get()
+        try await send(command, nil, timeout: timeout ?? timeLimits.duration(of: command.kind)).result.get()
     }
 
     /// Exchanges an APDU: sends `command` and the commands that `apdu` derives from each answer, until it is done.  A
@@ -221,7 +221,7 @@ final class CCIDPipe: Sendable {
     /// Gives up all commands and sends no more; callers that wait fail at once.  A command that the reader already has is
     /// aborted, or its answer is awaited: the reader's next owner would read it first.
     ///
-    /// - Returns: false if an answer is still outstanding after ``CCIDTimeouts/settling``.
+    /// - Returns: false if an answer is still outstanding after ``CCIDTimeLimits/settling``.
     func settle() async -> Bool {
         let isIdle = Delivery<Void>()
         let (running, waiting) = state.withLock { state in
@@ -243,14 +243,14 @@ final class CCIDPipe: Sendable {
                 return .none
             }
         }
-        return (try? await isIdle.receive(within: timeouts.settling)) != nil
+        return (try? await isIdle.receive(within: timeLimits.settling)) != nil
     }
 
     /// Discards answers meant for an earlier user.
     func drain() async {
         for _ in 0..<CCIDExchange.mostStrangers {
             let bytes: [UInt8]? = await withCheckedContinuation { continuation in
-                link.read(readSize, from: function.bulkIn, timeout: timeouts.drain) {
+                link.read(readSize, from: function.bulkIn, timeout: timeLimits.drain) {
                     continuation.resume(returning: try? $0.get())
                 }
             }
@@ -295,11 +295,11 @@ final class CCIDPipe: Sendable {
         case .read(let timeout): read(timeout, job)
         case .cancelReading: link.cancel(function.bulkIn)
         case .write(let message, let timeout):
-            link.write(message, to: function.bulkOut, timeout: timeouts.write) { self.written($0, job) }
+            link.write(message, to: function.bulkOut, timeout: timeLimits.write) { self.written($0, job) }
             if let timeout { read(timeout, job) }
         case .requestAbort(let sequence):
             link.request(
-                0x01, value: UInt16(sequence) << 8 | UInt16(job.slot), timeout: timeouts.abort
+                0x01, value: UInt16(sequence) << 8 | UInt16(job.slot), timeout: timeLimits.abort
             ) { self.abortIsRequested($0, sequence, job) }
         }
     }
@@ -314,7 +314,7 @@ final class CCIDPipe: Sendable {
         let now = ContinuousClock.now
         let timeout = job.timeout * command.waitingTimes
         (job.next, job.exchange) = (nil, exchange)
-        (job.start, job.readDeadline, job.lastDeadline) = (now, now + timeout, now + max(timeouts.total, timeout))
+        (job.start, job.readDeadline, job.lastDeadline) = (now, now + timeout, now + max(timeLimits.total, timeout))
         (job.isWriting, job.isReading) = (true, true)
         return .write(exchange.message, timeout)
     }
@@ -431,11 +431,11 @@ final class CCIDPipe: Sendable {
             job.exchange?.replace(with: CCIDCommand(.abort, slot: job.slot), sequence: sequence)
             (job.next, job.apdu, job.result) = (nil, nil, nil)
             job.abort = .running
-            job.readDeadline = .now + timeouts.abort
+            job.readDeadline = .now + timeLimits.abort
             job.lastDeadline = job.readDeadline
             let isReading = job.isReading
             (job.isWriting, job.isReading) = (true, true)
-            return .write(job.exchange?.message ?? [], isReading ? nil : timeouts.abort)
+            return .write(job.exchange?.message ?? [], isReading ? nil : timeLimits.abort)
         }
     }
 }

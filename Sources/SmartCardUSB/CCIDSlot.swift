@@ -143,8 +143,8 @@ final class CCIDSlot: Sendable {
     }
 
     private func exchangeTimeout(_ command: [UInt8]) -> Duration {
-        max(pipe.timeouts.exchange, state.withLock { $0.timeForABlock })
-            + CCIDTimeouts.extra(for: command, pipe.quirks)
+        max(pipe.timeLimits.exchange, state.withLock { $0.timeForABlock })
+            + CCIDTimeLimits.extra(for: command, pipe.quirks)
     }
 
     private nonisolated(nonsending) func run(
@@ -213,7 +213,7 @@ final class CCIDSlot: Sendable {
             // A card that refuses keeps fields of 32 bytes.
             let ifsd = min(254, Int(min(descriptor.maximumIFSD, 254)), descriptor.maximumData - 5)
             var attempt = exchange
-            if (try? await run(&attempt, attempt.announce(ifsd: ifsd), timeout: pipe.timeouts.exchange)) != nil {
+            if (try? await run(&attempt, attempt.announce(ifsd: ifsd), timeout: pipe.timeLimits.exchange)) != nil {
                 exchange = attempt
             }
         }
@@ -301,7 +301,7 @@ final class CCIDSlot: Sendable {
     func escape(_ command: [UInt8]) async throws -> [UInt8] {
         try await readerAnswer(
             CCIDCommand(.escape, data: command),
-            timeout: pipe.timeouts.escape + CCIDTimeouts.extra(for: command, pipe.quirks))
+            timeout: pipe.timeLimits.escape + CCIDTimeLimits.extra(for: command, pipe.quirks))
     }
 
     private func readerAnswer(_ command: CCIDCommand, timeout: Duration) async throws -> [UInt8] {

@@ -17,9 +17,9 @@ public struct USBReaders: Sendable {
 
     public init() { claims = .ofThisMachine }
 
-    package init(on bus: any USBBus) { claims = InterfaceClaims(bus, timeouts: CCIDTimeouts()) }
+    package init(on bus: any USBBus) { claims = InterfaceClaims(bus, timeLimits: CCIDTimeLimits()) }
 
-    init(on bus: any USBBus, timeouts: CCIDTimeouts) { claims = InterfaceClaims(bus, timeouts: timeouts) }
+    init(on bus: any USBBus, timeLimits: CCIDTimeLimits) { claims = InterfaceClaims(bus, timeLimits: timeLimits) }
 
     /// Returns the attached readers by bus and port, one for each slot.
     ///
@@ -137,12 +137,12 @@ struct FoundReader: Hashable, Sendable {
 
 /// The interfaces that this process has claimed, shared by all users of an interface.
 final class InterfaceClaims: Sendable {
-    static let ofThisMachine = InterfaceClaims(LibUSBBus(), timeouts: CCIDTimeouts())
+    static let ofThisMachine = InterfaceClaims(LibUSBBus(), timeLimits: CCIDTimeLimits())
 
     private static let logger = Logger(label: "SmartCardUSB")
 
     let bus: any USBBus
-    private let timeouts: CCIDTimeouts
+    private let timeLimits: CCIDTimeLimits
     private let turn = Turn()
     private let open = Lock<[Key: Entry]>([:])
     /// The attached readers that were reset in mid-session.
@@ -166,9 +166,9 @@ final class InterfaceClaims: Sendable {
         let deviceTurn: Turn
     }
 
-    init(_ bus: any USBBus, timeouts: CCIDTimeouts) {
+    init(_ bus: any USBBus, timeLimits: CCIDTimeLimits) {
         self.bus = bus
-        self.timeouts = timeouts
+        self.timeLimits = timeLimits
     }
 
     func readers() async throws(CardError) -> [FoundReader] {
@@ -219,7 +219,7 @@ final class InterfaceClaims: Sendable {
             } ?? Turn()
         func attempt(_ found: FoundReader) async throws -> CCIDInterface {
             try await CCIDInterface.open(
-                found.device, found.function, on: bus, timeouts: timeouts, deviceTurn: deviceTurn)
+                found.device, found.function, on: bus, timeLimits: timeLimits, deviceTurn: deviceTurn)
         }
         let interface: CCIDInterface
         do {

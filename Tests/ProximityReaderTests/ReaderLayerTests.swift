@@ -41,10 +41,10 @@ import USBTestSupport
     func hangs(_ hasChip: Bool) async throws {
         let device: any SoftwareReader = hasChip ? SoftwareACR122U() : SoftwareACR1252U()
         let bus = SoftwareUSBBus(device)
-        var timeouts = CCIDTimeouts()
-        (timeouts.exchange, timeouts.escape, timeouts.slotStatus) = (.seconds(1), .seconds(1), .seconds(1))
+        var timeLimits = CCIDTimeLimits()
+        (timeLimits.exchange, timeLimits.escape, timeLimits.slotStatus) = (.seconds(1), .seconds(1), .seconds(1))
         let reader = try #require(
-            try await Machine(.usb, usb: USBReaders(on: bus, timeouts: timeouts)).readers().preferred)
+            try await Machine(.usb, usb: USBReaders(on: bus, timeLimits: timeLimits)).readers().preferred)
         let bench = try await Bench { $0.reader = .reader(reader) }
         let session = try await bench.reader.prepare(using: bench.token())
         let log = await EventLog(bench.reader)

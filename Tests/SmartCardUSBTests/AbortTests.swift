@@ -8,12 +8,12 @@ import Waiting
 
 @testable import SmartCardUSB
 
-extension CCIDTimeouts {
+extension CCIDTimeLimits {
     /// Longer than a test may take, so that nothing ends by itself.
-    fileprivate static var endless: CCIDTimeouts {
-        var timeouts = CCIDTimeouts()
-        (timeouts.exchange, timeouts.escape, timeouts.abort) = (.seconds(600), .seconds(600), .seconds(600))
-        return timeouts
+    fileprivate static var endless: CCIDTimeLimits {
+        var timeLimits = CCIDTimeLimits()
+        (timeLimits.exchange, timeLimits.escape, timeLimits.abort) = (.seconds(600), .seconds(600), .seconds(600))
+        return timeLimits
     }
 }
 
@@ -28,7 +28,7 @@ extension CCIDTimeouts {
 
         init(
             functional: [UInt8] = AbortTests.extended, vendor: UInt16 = 0x076B, product: UInt16 = 0x5022,
-            knowsAbort: Bool = true, timeouts: CCIDTimeouts = .endless, atr: String = "3B 80 80 01 01",
+            knowsAbort: Bool = true, timeLimits: CCIDTimeLimits = .endless, atr: String = "3B 80 80 01 01",
             answer: @escaping ScriptedReader.Answer = { _ in [] }
         ) async throws {
             let (messages, continuation) = AsyncStream<[UInt8]>.makeStream()
@@ -46,7 +46,7 @@ extension CCIDTimeouts {
                 default: return [ScriptedReader.answer(to: message)]
                 }
             }
-            reader = try await firstReader(on: SoftwareUSBBus(device), timeouts: timeouts)
+            reader = try await firstReader(on: SoftwareUSBBus(device), timeLimits: timeLimits)
         }
 
         /// The next message of a type, when it comes.
@@ -125,7 +125,7 @@ extension CCIDTimeouts {
     }
 
     @Test func whoseTimeIsOverIsAborted() async throws {
-        let bench = try await Bench(timeouts: .short) { message in
+        let bench = try await Bench(timeLimits: .short) { message in
             message[0] == 0x72 ? [ScriptedReader.answer(to: message)] : []
         }
         #expect(await kind { try await bench.reader.escape([0x01]) } == .readerTimeout)
@@ -135,7 +135,7 @@ extension CCIDTimeouts {
     }
 
     @Test func anAbortWithoutAnswerHoldsNobodyUp() async throws {
-        let bench = try await Bench(timeouts: .short)
+        let bench = try await Bench(timeLimits: .short)
         let card = try await bench.reader.connectToCard()
         #expect(await kind { try await card.transmit(bytes: Bench.slow) } == .readerTimeout)
         #expect(try await card.transmit(bytes: bytes("00 B0 07 00")) == bytes("07 90 00"))
@@ -197,7 +197,7 @@ extension CCIDTimeouts {
     }
 
     @Test func aLateAnswerIsNotTakenForTheNextOne() async throws {
-        let bench = try await Bench(vendor: 0x072F, product: 0x2200, timeouts: .short)
+        let bench = try await Bench(vendor: 0x072F, product: 0x2200, timeLimits: .short)
         let card = try await bench.reader.connectToCard()
         #expect(await kind { try await card.transmit(bytes: Bench.slow) } == .readerTimeout)
         let command = try await bench.next(0x6F)
@@ -283,7 +283,7 @@ extension CCIDTimeouts {
                     .init(address: 0x82, attributes: 2, packetSize: 64),
                 ], extra: DescriptorTests.acr122u))
         return CCIDPipe(
-            link, try #require(function), quirks: quirks, timeouts: .endless, sequence: 0,
+            link, try #require(function), quirks: quirks, timeLimits: .endless, sequence: 0,
             deviceTurn: deviceTurn)
     }
 

@@ -29,7 +29,7 @@ import USBTestSupport
         let device = SoftwareACR122U(faults: [SoftwareReaderFault(.hung)])
         device.insert(try #require(VirtualCards.named("visa")))
         let bus = SoftwareUSBBus(device)
-        let reader = try await firstReader(on: bus, timeouts: .short)
+        let reader = try await firstReader(on: bus, timeLimits: .short)
         #expect(try await Self.read(reader) == nil)
         await reader.close()
         #expect(bus.inUse == (0, 0))
@@ -37,7 +37,7 @@ import USBTestSupport
 
     @Test func aReaderThatHangsAfterAResetIsGivenUp() async throws {
         let bus = SoftwareUSBBus(SoftwareACR122U(faults: [SoftwareReaderFault(.hung, 2)]))
-        let reader = try await firstReader(on: bus, timeouts: .short)
+        let reader = try await firstReader(on: bus, timeLimits: .short)
         let error = await #expect(throws: CardError.self) { try await reader.connect() }
         #expect(error?.kind == .readerTimeout && error?.description.contains("reset over USB") == true)
         #expect(error?.hint.contains("Pull the reader out") == true)
@@ -52,7 +52,7 @@ import USBTestSupport
         let card = ObservedCard(try #require(VirtualCards.named("visa")))
         device.insert(card)
         let bus = SoftwareUSBBus(device)
-        let reader = try await firstReader(on: bus, timeouts: .short)
+        let reader = try await firstReader(on: bus, timeLimits: .short)
         var states = reader.slotStates().makeAsyncIterator()
         let first = try await reader.connect()
         #expect(try await first.transmit(selectPPSE).status == .success)
@@ -94,7 +94,7 @@ import USBTestSupport
         let card = ObservedCard(try #require(VirtualCards.named("two-applications")))
         device.insert(card)
         let bus = SoftwareUSBBus(device)
-        let reader = try await firstReader(on: bus, timeouts: .short)
+        let reader = try await firstReader(on: bus, timeLimits: .short)
         #expect(try await Self.read(reader) == nil)
         let whole = card.exchanges.map(\.command)
         card.forget()
@@ -177,7 +177,7 @@ import USBTestSupport
         let device = SoftwareACR122U()
         device.insert(try #require(VirtualCards.named("visa")))
         let bus = SoftwareUSBBus(device)
-        let reader = try await firstReader(on: bus, timeouts: .short)
+        let reader = try await firstReader(on: bus, timeLimits: .short)
         let card = try await reader.connect()
         device.faults = [fault]
         let found = await kind { try await card.transmit(selectPPSE) }
@@ -215,7 +215,7 @@ import USBTestSupport
             let device = ScriptedReader(functional: DescriptorTests.acr122u, leftovers: stale) { message in
                 [ScriptedReader.answer(to: message, message[0] == 0x62 ? bytes("3B 80 80 01 01") : [0x90, 0x00])]
             }
-            let card = try await firstReader(on: SoftwareUSBBus(device), timeouts: .short).connect()
+            let card = try await firstReader(on: SoftwareUSBBus(device), timeLimits: .short).connect()
             #expect(card.atr.bytes == bytes("3B 80 80 01 01"))
             #expect(try await card.transmit(selectPPSE).bytes == [0x90, 0x00])
         }
@@ -241,7 +241,7 @@ import USBTestSupport
     @Test func aReaderThatSaysNothing() async throws {
         let device = ScriptedReader(functional: DescriptorTests.acr122u) { _ in [] }
         let bus = SoftwareUSBBus(device)
-        let reader = try await firstReader(on: bus, timeouts: .short)
+        let reader = try await firstReader(on: bus, timeLimits: .short)
         #expect(await kind { try await reader.connect() } == .readerTimeout)
         #expect(await eventually { bus.inUse == (0, 0) })
     }
@@ -272,12 +272,12 @@ import USBTestSupport
         let device = SoftwareACR122U()
         device.insert(try #require(VirtualCards.named("visa")))
         let bus = SoftwareUSBBus(device)
-        var timeouts = CCIDTimeouts.short
-        timeouts.exchange = .milliseconds(5)
-        timeouts.powerOn = .milliseconds(5)
-        timeouts.slotStatus = .milliseconds(5)
-        timeouts.total = .milliseconds(20)
-        let reader = try await firstReader(on: bus, timeouts: timeouts)
+        var timeLimits = CCIDTimeLimits.short
+        timeLimits.exchange = .milliseconds(5)
+        timeLimits.powerOn = .milliseconds(5)
+        timeLimits.slotStatus = .milliseconds(5)
+        timeLimits.total = .milliseconds(20)
+        let reader = try await firstReader(on: bus, timeLimits: timeLimits)
         for index in 0..<12 {
             for bits in [0x01, 0x02, 0x40, 0x80, 0xFF] as [UInt8] {
                 bus.tamper = { bytes in

@@ -29,9 +29,9 @@ import Waiting
                 return []
             }
             bus = SoftwareUSBBus(device)
-            var timeouts = CCIDTimeouts()
-            (timeouts.settling, timeouts.escape) = (settling, .seconds(600))
-            reader = try await firstReader(on: bus, timeouts: timeouts)
+            var timeLimits = CCIDTimeLimits()
+            (timeLimits.settling, timeLimits.escape) = (settling, .seconds(600))
+            reader = try await firstReader(on: bus, timeLimits: timeLimits)
         }
     }
 

@@ -50,7 +50,7 @@ struct LibUSBTests {
 
     @Test func aReaderThatHangsInMidSessionIsResetOnce() async throws {
         device.insert(try visa())
-        let reader = try #require(try await USBReaders(on: LibUSBBus(), timeouts: .short).readers().first)
+        let reader = try #require(try await USBReaders(on: LibUSBBus(), timeLimits: .short).readers().first)
         let card = try await reader.connect()
         #expect(try await card.transmit(selectPPSE).status == .success)
         device.faults = [SoftwareReaderFault(.hung)]

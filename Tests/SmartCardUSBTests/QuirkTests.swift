@@ -15,7 +15,7 @@ import USBTestSupport
     /// A reader with a card, that answers XfrBlock and Escape as `answer` says and all else properly.
     private func reader(
         vendor: UInt16 = 0x072F, product: UInt16 = 0x2200, release: UInt16 = 0x0216, hasInterrupt: Bool = false,
-        timeouts: CCIDTimeouts = CCIDTimeouts(), answer: @escaping ScriptedReader.Answer
+        timeLimits: CCIDTimeLimits = CCIDTimeLimits(), answer: @escaping ScriptedReader.Answer
     ) async throws -> (USBReader, ScriptedReader) {
         let device = ScriptedReader(
             functional: DescriptorTests.acr122u, vendor: vendor, product: product, hasInterrupt: hasInterrupt
@@ -30,7 +30,7 @@ import USBTestSupport
         }
         let bus = SoftwareUSBBus()
         bus.plug(device) { $0.release = release }
-        return (try await firstReader(on: bus, timeouts: timeouts), device)
+        return (try await firstReader(on: bus, timeLimits: timeLimits), device)
     }
 
     @Test func entriesAddUp() {
@@ -185,11 +185,11 @@ import USBTestSupport
     /// libccid gives these a second for the first slot status; the others are asked again sooner.
     @Test(arguments: [(0x04E6 as UInt16, 0x5790 as UInt16, 1), (0x076B, 0x5022, 2)])
     func slowStart(_ vendor: UInt16, _ product: UInt16, _ questions: Int) async throws {
-        var timeouts = CCIDTimeouts()
-        (timeouts.resynchronization, timeouts.slowResynchronization) = (.milliseconds(500), .seconds(600))
+        var timeLimits = CCIDTimeLimits()
+        (timeLimits.resynchronization, timeLimits.slowResynchronization) = (.milliseconds(500), .seconds(600))
         let (first, continuation) = AsyncStream<[UInt8]>.makeStream()
         let count = Mutex(0)
-        let (reader, device) = try await reader(vendor: vendor, product: product, timeouts: timeouts) { message in
+        let (reader, device) = try await reader(vendor: vendor, product: product, timeLimits: timeLimits) { message in
             let isFirst = count.withLock { count in
                 count += message[0] == 0x65 ? 1 : 0
                 return count == 1 && message[0] == 0x65
@@ -243,27 +243,27 @@ import USBTestSupport
     @Test func blockingLights() async throws {
         let quirks: Set<ReaderQuirk> = [.blockingLights]
         // T1 = 1 s, T2 = 0.5 s, three times
-        #expect(CCIDTimeouts.extra(for: bytes("FF 00 40 50 04 0A 05 03 01"), quirks) == .milliseconds(4500))
-        #expect(CCIDTimeouts.extra(for: bytes("FF 00 40 50 04 FF FF FF 01"), quirks) == .milliseconds(13_005_000))
-        #expect(CCIDTimeouts.extra(for: bytes("FF 00 40 0E 04 00 00 00 00"), quirks) == .zero)
-        #expect(CCIDTimeouts.extra(for: bytes("FF 00 40 0E"), quirks) == .zero)
-        #expect(CCIDTimeouts.extra(for: bytes("FF 00 48 00 00"), quirks) == .zero)
-        #expect(CCIDTimeouts.extra(for: bytes("FF 00 40 50 04 0A 05 03 01"), []) == .zero)
+        #expect(CCIDTimeLimits.extra(for: bytes("FF 00 40 50 04 0A 05 03 01"), quirks) == .milliseconds(4500))
+        #expect(CCIDTimeLimits.extra(for: bytes("FF 00 40 50 04 FF FF FF 01"), quirks) == .milliseconds(13_005_000))
+        #expect(CCIDTimeLimits.extra(for: bytes("FF 00 40 0E 04 00 00 00 00"), quirks) == .zero)
+        #expect(CCIDTimeLimits.extra(for: bytes("FF 00 40 0E"), quirks) == .zero)
+        #expect(CCIDTimeLimits.extra(for: bytes("FF 00 48 00 00"), quirks) == .zero)
+        #expect(CCIDTimeLimits.extra(for: bytes("FF 00 40 50 04 0A 05 03 01"), []) == .zero)
         // PC/SC part 3 allows a transparent exchange 90 s, whatever the reader.
-        #expect(CCIDTimeouts.extra(for: bytes("FF C2 01 00 00"), []) == .seconds(80))
+        #expect(CCIDTimeLimits.extra(for: bytes("FF C2 01 00 00"), []) == .seconds(80))
 
         // Two times 0.5 s and 0.5 s, where an exchange may take 1 s
-        let reader = try await firstReader(on: SoftwareUSBBus(SoftwareACR122U()), timeouts: .short)
+        let reader = try await firstReader(on: SoftwareUSBBus(SoftwareACR122U()), timeLimits: .short)
         #expect(try await reader.transmitToReader(bytes("FF 00 40 0F 04 05 05 02 00")) == [0x90, 0x03])
     }
 
     /// acsccid: firmware 2.06 is told by IccPowerOff, until it succeeds, ten times at most.
     @Test(arguments: [(0x0206 as UInt16, 3, 3), (0x0206, 20, 10), (0x0216, 3, 0)])
     func looksAfterPowerOff(_ release: UInt16, _ success: Int, _ expected: Int) async throws {
-        var timeouts = CCIDTimeouts()
-        timeouts.firstLook = .milliseconds(1)
+        var timeLimits = CCIDTimeLimits()
+        timeLimits.firstLook = .milliseconds(1)
         let count = Mutex(0)
-        let (reader, device) = try await reader(release: release, timeouts: timeouts) { message in
+        let (reader, device) = try await reader(release: release, timeLimits: timeLimits) { message in
             guard message[0] == 0x63 else { return [] }
             let isDone = count.withLock { count in
                 count += 1

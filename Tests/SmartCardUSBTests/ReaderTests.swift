@@ -26,24 +26,24 @@ func eventually(_ isTrue: () -> Bool) async -> Bool {
     return isTrue()
 }
 
-extension CCIDTimeouts {
+extension CCIDTimeLimits {
     /// For readers that do not answer.
-    static var short: CCIDTimeouts {
-        var timeouts = CCIDTimeouts()
-        timeouts.exchange = .seconds(1)
-        timeouts.slotStatus = .seconds(1)
-        timeouts.powerOn = .seconds(1)
-        timeouts.escape = .seconds(1)
-        timeouts.abort = .seconds(1)
-        timeouts.drain = .milliseconds(20)
-        timeouts.resynchronization = .milliseconds(300)
-        timeouts.slowResynchronization = .milliseconds(300)
-        return timeouts
+    static var short: CCIDTimeLimits {
+        var timeLimits = CCIDTimeLimits()
+        timeLimits.exchange = .seconds(1)
+        timeLimits.slotStatus = .seconds(1)
+        timeLimits.powerOn = .seconds(1)
+        timeLimits.escape = .seconds(1)
+        timeLimits.abort = .seconds(1)
+        timeLimits.drain = .milliseconds(20)
+        timeLimits.resynchronization = .milliseconds(300)
+        timeLimits.slowResynchronization = .milliseconds(300)
+        return timeLimits
     }
 }
 
-func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()) async throws -> USBReader {
-    try #require(try await USBReaders(on: bus, timeouts: timeouts).readers().first)
+func firstReader(on bus: SoftwareUSBBus, timeLimits: CCIDTimeLimits = CCIDTimeLimits()) async throws -> USBReader {
+    try #require(try await USBReaders(on: bus, timeLimits: timeLimits).readers().first)
 }
 
 /// The driver over software readers in this process.
@@ -108,9 +108,9 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
             return []
         }
         let bus = SoftwareUSBBus(device)
-        var timeouts = CCIDTimeouts()
-        timeouts.resynchronization = .seconds(600)
-        let readers = USBReaders(on: bus, timeouts: timeouts)
+        var timeLimits = CCIDTimeLimits()
+        timeLimits.resynchronization = .seconds(600)
+        let readers = USBReaders(on: bus, timeLimits: timeLimits)
         let one = try #require(try await readers.readers().first)
         async let opening = kind { try await one.connect() }
         for await question in questions {
@@ -131,9 +131,9 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
             return []
         }
         let bus = SoftwareUSBBus(device)
-        var timeouts = CCIDTimeouts()
-        timeouts.resynchronization = .seconds(600)
-        let one = try #require(try await USBReaders(on: bus, timeouts: timeouts).readers().first)
+        var timeLimits = CCIDTimeLimits()
+        timeLimits.resynchronization = .seconds(600)
+        let one = try #require(try await USBReaders(on: bus, timeLimits: timeLimits).readers().first)
         let opening = Task { try await one.connect() }
         for await question in questions {
             opening.cancel()
@@ -256,7 +256,7 @@ func firstReader(on bus: SoftwareUSBBus, timeouts: CCIDTimeouts = CCIDTimeouts()
         }
         slow.withLock { $0 = device }
         defer { slow.withLock { $0 = nil } }  // They hold each other.
-        let card = try await firstReader(on: SoftwareUSBBus(device), timeouts: .short).connect()
+        let card = try await firstReader(on: SoftwareUSBBus(device), timeLimits: .short).connect()
         #expect(try await card.transmit(CommandAPDU(bytes("00 A4 00 0C 02 3F 00"))).status == .success)
     }
 

@@ -1,7 +1,7 @@
 /// The time limits for a reader, by kind of command.
 ///
-/// Time extensions that the reader requests are added; ``CCIDTimeouts/total`` bounds the sum.
-struct CCIDTimeouts: Sendable {
+/// Time extensions that the reader requests are added; ``CCIDTimeLimits/total`` bounds the sum.
+struct CCIDTimeLimits: Sendable {
     var write = Duration.seconds(5)
     /// Power-on, including the wait for a mute card at each voltage.
     var powerOn = Duration.seconds(20)
