@@ -260,14 +260,17 @@ final class PN532Slot: Sendable {
             continuation.finish()
             return stream
         }
+        // In a task: a consumer that is cancelled holds its own lock here, and `show` wakes consumers with the slot's.
         continuation.onTermination = { [weak self] _ in
-            keep()
-            // The end of the last stream may release the slot, outside the lock.
-            let watch = self?.state.withLock { state in
-                state.streams[id] = nil
-                return state.streams.isEmpty ? state.watch : nil
+            Task {
+                keep()
+                // The end of the last stream may release the slot, outside the lock.
+                let watch = self?.state.withLock { state in
+                    state.streams[id] = nil
+                    return state.streams.isEmpty ? state.watch : nil
+                }
+                watch?.cancel()
             }
-            watch?.cancel()
         }
         return stream
     }

@@ -241,10 +241,13 @@ private final class VirtualSlot: Sendable {
             continuation.finish()
             return stream
         }
+        // In a task: a consumer that is cancelled holds its own lock here, and `show` wakes consumers with the slot's.
         continuation.onTermination = { [weak self] _ in
-            keep()
-            // The last stream to go may take the slot along, outside the lock.
-            _ = self?.state.withLock { $0.streams.removeValue(forKey: id) }
+            Task {
+                keep()
+                // The last stream to go may take the slot along, outside the lock.
+                _ = self?.state.withLock { $0.streams.removeValue(forKey: id) }
+            }
         }
         return stream
     }
