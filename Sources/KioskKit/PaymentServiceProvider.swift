@@ -14,8 +14,11 @@ public protocol PaymentServiceProvider: Sendable {
 
     /// Charges a card.
     ///
-    /// - Parameter amount: in the currency's major unit: 12.34.
-    /// - Parameter currency: the ISO 4217 code: `EUR`.
+    /// - Parameters:
+    ///   - cardData: sealed for the payment service: a compact JWE.
+    ///   - amount: in the currency's major unit: 12.34.
+    ///   - currency: the ISO 4217 code: `EUR`.
+    ///   - idempotencyKey: the same for each repetition of the call, and for no other call.
     /// - Returns: the decision, whether approved or declined.
     /// - Throws: ``PaymentServiceError``.
     func processPayment(
@@ -40,6 +43,7 @@ public protocol PaymentServiceProvider: Sendable {
     /// that is still on its way is declined when it arrives.
     ///
     /// - Parameters:
+    ///   - idempotencyKey: the key of the payment.
     ///   - amount: in the currency's major unit, for a service that does not know the key: it then reports this amount
     ///     as declined.  Nil if only the key is known.
     ///   - currency: the ISO 4217 code; likewise.
@@ -50,7 +54,10 @@ public protocol PaymentServiceProvider: Sendable {
     ///
     /// Within a batch each payment's `id` is its key: a payment that arrives in two batches is charged once.
     ///
-    /// - Parameter reader: the reader for which the deletion token is issued.
+    /// - Parameters:
+    ///   - batch: the encoded batch.
+    ///   - reader: the reader for which the deletion token is issued.
+    ///   - idempotencyKey: the same for each repetition of the call, and for no other batch.
     /// - Throws: ``PaymentServiceError``; `refused` for a batch of which nothing was taken, because of its contents.
     func submitBatch(_ batch: Data, from reader: String, idempotencyKey: String) async throws -> BatchResult
 }

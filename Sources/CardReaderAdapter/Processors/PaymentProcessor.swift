@@ -7,7 +7,10 @@ public import EMVContactless
 public protocol PaymentProcessor: Sendable {
     /// Creates an intent for the amount.
     ///
-    /// - Parameter amount: in the currency's minor unit.
+    /// - Parameters:
+    ///   - parameters: currency, description, and what the customer is to receive.
+    ///   - amount: in the currency's minor unit.
+    ///   - idempotencyKey: the same for each repetition of the call, and for no other intent.
     /// - Returns: an intent with the status `requiresPaymentMethod`, and with this amount and currency.
     /// - Throws: ``PaymentProcessorError``.
     func createIntent(
@@ -40,8 +43,10 @@ public protocol PaymentProcessor: Sendable {
     /// Refunds a charge.
     ///
     /// - Parameters:
+    ///   - parameters: the charge and the currency.
     ///   - amount: in the currency's minor unit.
     ///   - card: nil unless ``needsCard(for:)`` returned true.
+    ///   - idempotencyKey: the same for each repetition of the call, and for no other refund.
     /// - Throws: ``PaymentProcessorError``.
     func refund(
         _ parameters: RefundParameters, amount: UInt, card: CollectedCard?, idempotencyKey: String

@@ -27,7 +27,11 @@ public protocol CardReaderService: Sendable {
 
     /// Returns true if this machine can look for readers of this type with this method.
     ///
-    /// - Parameter minimumOperatingSystemVersionOverride: ignored.
+    /// - Parameters:
+    ///   - cardReaderType: the type of reader.
+    ///   - configProvider: the merchant's tokens and locations.
+    ///   - discoveryMethod: the way to find it.
+    ///   - minimumOperatingSystemVersionOverride: ignored.
     func checkSupport(
         for cardReaderType: CardReaderType, configProvider: any CardReaderConfigProvider,
         discoveryMethod: CardReaderDiscoveryMethod, minimumOperatingSystemVersionOverride: OperatingSystemVersion?

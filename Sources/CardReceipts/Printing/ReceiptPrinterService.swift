@@ -2,7 +2,9 @@
 public protocol PrinterService: Sendable {
     /// Prints one receipt.
     ///
-    /// - Parameter completion: called once, on any thread.
+    /// - Parameters:
+    ///   - content: the receipt.
+    ///   - completion: called once, on any thread.
     func printReceipt(content: ReceiptContent, completion: @escaping @Sendable (PrintingResult) -> Void)
 }
 

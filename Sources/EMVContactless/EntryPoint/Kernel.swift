@@ -171,7 +171,9 @@ public struct OnlineResponse: Hashable, Sendable {
 public protocol ExceptionFile: Sendable {
     /// Returns true if the list contains the account number.
     ///
-    /// - Parameter sequenceNumber: tag 5F34; nil if the card has none.
+    /// - Parameters:
+    ///   - pan: the account number, tag 5A.
+    ///   - sequenceNumber: tag 5F34; nil if the card has none.
     func contains(_ pan: PAN, sequenceNumber: UInt8?) -> Bool
 }
 

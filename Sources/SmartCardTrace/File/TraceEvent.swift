@@ -67,7 +67,7 @@ public struct TraceEvent: Hashable, Sendable {
 
     /// Why it failed.
     public struct Failure: Hashable, Sendable {
-        /// The kind, as in ``CardError``; nil if the program itself gave up waiting (cancellation).
+        /// The kind, as in `CardError`; nil if the program itself gave up waiting (cancellation).
         public var kind: CardError.Kind?
         public var detail: String?
 
