@@ -1,4 +1,5 @@
 import SmartCard
+import Synchronization
 import USBDevices
 import Waiting
 
@@ -58,9 +59,11 @@ final class CCIDPipe: Sendable {
         ) {
             (next, self.apdu, slot) = (command, apdu, command.slot)
             (self.timeout, self.owner, self.deviceTurn) = (timeout, owner, deviceTurn)
-            let now = ContinuousClock.now
-            (start, readDeadline, lastDeadline) = (now, now, now)
+            (start, readDeadline, lastDeadline) = (Self.noTime, Self.noTime, Self.noTime)
         }
+
+        /// Before the first command.
+        private static let noTime = ContinuousClock.now
 
         /// True if ``next`` can go out.
         var isDue: Bool {
@@ -83,6 +86,14 @@ final class CCIDPipe: Sendable {
         case running
         /// The reader does not support ABORT.
         case refused
+    }
+
+    private final class Sequence: Sendable {
+        private let last: Atomic<UInt8>
+
+        init(_ last: UInt8) { self.last = Atomic(last) }
+
+        func next() -> UInt8 { last.wrappingAdd(1, ordering: .relaxed).newValue }
     }
 
     private struct Outcome: Sendable {
@@ -108,7 +119,7 @@ final class CCIDPipe: Sendable {
     private let deviceTurn: Turn?
     private let readSize: Int
     /// The bSeq, which counts the messages of all slots.
-    private let sequence: Lock<UInt8>
+    private let sequence: Sequence
     private let state = Lock(State())
 
     /// - Parameters:
@@ -123,7 +134,7 @@ final class CCIDPipe: Sendable {
         (self.link, self.function, self.quirks, self.timeLimits) = (link, function, quirks, timeLimits)
         let packets = function.descriptor.maximumAnswer / function.packetSize + 1
         readSize = packets * function.packetSize
-        self.sequence = Lock(sequence)
+        self.sequence = Sequence(sequence)
     }
 
     /// Creates a pipe for one slot of several that take commands at once.
@@ -142,13 +153,6 @@ final class CCIDPipe: Sendable {
         let places = Turn(places: busySlots)
         return (0..<descriptor.slotCount).map { slot in
             CCIDPipe(self, over: endpoints.link(for: UInt8(clamping: slot)), places: places)
-        }
-    }
-
-    private func nextSequence() -> UInt8 {
-        sequence.withLock { sequence in
-            sequence &+= 1
-            return sequence
         }
     }
 
@@ -309,7 +313,7 @@ final class CCIDPipe: Sendable {
         guard var command = job.next else { return .none }
         command.slot = job.slot
         let exchange = CCIDExchange(
-            command, sequence: nextSequence(), packetSize: function.packetSize,
+            command, sequence: sequence.next(), packetSize: function.packetSize,
             maximumAnswer: function.descriptor.maximumAnswer, quirks: quirks)
         let now = ContinuousClock.now
         let timeout = job.timeout * command.waitingTimes
@@ -417,7 +421,7 @@ final class CCIDPipe: Sendable {
     /// After the first, the reader fails every command except the second (USB CCID 1.10, 5.3.1).
     private func requestAbort(_ job: Job, _ state: inout State) -> Action {
         job.abort = .requested
-        return .requestAbort(sequence: nextSequence())
+        return .requestAbort(sequence: sequence.next())
     }
 
     private func abortIsRequested(_ result: Result<[UInt8], USBStatus>, _ sequence: UInt8, _ job: Job) {
