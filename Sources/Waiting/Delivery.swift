@@ -6,8 +6,10 @@
 ///     return try await delivery.receive(within: .seconds(5), or: CardError(.readerTimeout)) {
 ///         device.read { bytes in delivery.deliver(.success(bytes)) }
 ///     }
-package final class Delivery<Value: Sendable>: Sendable {
-    @usableFromInline package enum Phase {
+///
+/// It and ``Lock`` are public, so that the modules that exchange thousands of APDUs a second get code for their own types.
+public final class Delivery<Value: Sendable>: Sendable {
+    @usableFromInline enum Phase {
         case new
         case awaited(CheckedContinuation<Value, any Error>)
         /// No task has waited for the result yet.
@@ -17,31 +19,21 @@ package final class Delivery<Value: Sendable>: Sendable {
 
     @usableFromInline let phase = Lock(Phase.new)
 
-    @inlinable package init() {}
+    @inlinable public init() {}
 
     /// Calls `start` and waits for the result.  Call it once.
     ///
     /// - Parameters:
-    ///   - limit: the longest wait; nil: no limit.
-    ///   - late: the error after that time.
     ///   - start: begins the work; not called if the result is there already or the task is canceled.
     ///   - onCancel: called after a canceled task has been resumed.
-    /// - Throws: the error that was delivered; `late`; `CancellationError`, at once, when the task is canceled.
-    @inlinable nonisolated(nonsending) package func receive(
-        within limit: Duration? = nil, or late: @autoclosure () -> any Error = TimeLimitPassed(),
+    /// - Throws: the error that was delivered; `CancellationError`, at once, when the task is canceled.
+    @inlinable nonisolated(nonsending) public func receive(
         _ start: () -> Void = {}, onCancel: @Sendable () -> Void = {}
     ) async throws -> Value {
-        guard let limit else { return try await receive(start, onCancel) }
-        let error = late()
-        let deadline = Deadlines.ofThisProcess.set(limit) { self.deliver(.failure(error)) }
-        defer { Deadlines.ofThisProcess.lift(deadline) }
-        return try await receive(start, onCancel)
-    }
-
-    @inlinable nonisolated(nonsending) func receive(
-        _ start: () -> Void, _ onCancel: @Sendable () -> Void
-    ) async throws -> Value {
-        try await withTaskCancellationHandler {
+        // The thread sanitizer does not see how a continuation that is resumed before its task waits hands over its value.
+        // It sees a lock.
+        defer { phase.withLock { _ in } }
+        return try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
                 let result: Result<Value, any Error>? = phase.withLock { phase in
                     if case .delivered(let result) = phase {
@@ -59,15 +51,34 @@ package final class Delivery<Value: Sendable>: Sendable {
         }
     }
 
+    /// Calls `start` and waits for the result, as ``receive(_:onCancel:)`` does, and no longer than `limit`.
+    ///
+    /// - Parameters:
+    ///   - limit: the longest wait; nil: no limit.
+    ///   - late: the error after that time.
+    ///   - start: begins the work; not called if the result is there already or the task is canceled.
+    ///   - onCancel: called after a canceled task has been resumed.
+    /// - Throws: the error that was delivered; `late`; `CancellationError`, at once, when the task is canceled.
+    nonisolated(nonsending) public func receive(
+        within limit: Duration?, or late: @autoclosure () -> any Error = TimeLimitPassed(),
+        _ start: () -> Void = {}, onCancel: @Sendable () -> Void = {}
+    ) async throws -> Value {
+        guard let limit else { return try await receive(start, onCancel: onCancel) }
+        let error = late()
+        let deadline = Deadlines.ofThisProcess.set(limit) { self.deliver(.failure(error)) }
+        defer { Deadlines.ofThisProcess.lift(deadline) }
+        return try await receive(start, onCancel: onCancel)
+    }
+
     /// True while a task waits.
-    @inlinable package var isAwaited: Bool {
+    @inlinable public var isAwaited: Bool {
         phase.withLock { if case .awaited = $0 { true } else { false } }
     }
 
     /// Delivers the result, now or when a task asks for it.
     ///
     /// - Returns: false if another result came first.
-    @inlinable @discardableResult package func deliver(_ result: Result<Value, any Error>) -> Bool {
+    @inlinable @discardableResult public func deliver(_ result: Result<Value, any Error>) -> Bool {
         var (isFirst, waiting) = (true, CheckedContinuation<Value, any Error>?.none)
         phase.withLock { phase in
             switch phase {
@@ -81,7 +92,7 @@ package final class Delivery<Value: Sendable>: Sendable {
     }
 
     /// Delivers the result or error of `body`.
-    package func deliver(_ body: () async throws -> Value) async {
+    public func deliver(_ body: () async throws -> Value) async {
         do { deliver(.success(try await body())) } catch { deliver(.failure(error)) }
     }
 }

@@ -1,7 +1,7 @@
 import Synchronization
 
-/// The time limit has passed.
-package struct TimeLimitPassed: Error { package init() {} }
+/// The error of a wait whose time limit has passed.
+public struct TimeLimitPassed: Error { public init() {} }
 
 /// Runs `body`, cancels it after `limit`, and waits for its end: for commands to a device that takes one at a time.
 ///
