@@ -219,7 +219,8 @@ import Testing
         let withdrawn = Set(Self.taps("withdrawn", in: lines))
         let stored = Self.taps("stored", in: lines).filter { !withdrawn.contains($0) }
         #expect(stored.count > 100)
-        #expect(Self.taps("charged", in: lines).sorted() == stored.sorted())
+        let charged = Self.taps("charged", in: lines).sorted()
+        #expect(charged == stored.sorted(), "\(lines.last { $0.hasPrefix("error") } ?? "")")
     }
 
     @Test("a disk that cannot be written refuses with what is wrong", .enabled("no mount namespaces", hasMounts))

@@ -334,7 +334,10 @@ final class StoreBook {
             try compact(at: time)
         } catch {
             // The book continues unchanged or compacted, in the same way on the disk and here.
-            logger.warning("store: not compacted: \(StoreFailure(error))")
+            let failure = StoreFailure(error)
+            logger.warning("store: not compacted: \(failure)")
+            // The log keeps the room that was written in vain, which forwarding then lacks.
+            if case .full = failure { try? log.clear(database) }
         }
     }
 
