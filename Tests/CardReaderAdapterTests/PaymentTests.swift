@@ -287,13 +287,7 @@ import Testing
     @Test("A18: a reader that cannot cancel makes the cancellation fail, and the payment goes on")
     func a18Stuck() async throws {
         let readers = StubbornReaders()
-        let processor = ScriptedProcessor([])
-        let service = ContactlessReaderService(processor: processor, backend: readers, journal: .memory)
-        let shop = Shop()
-        try service.start(shop, discoveryMethod: .usb)
-        for try await list in service.discoveredReaders {
-            if let reader = list.first { try await service.connect(reader, options: nil) }
-        }
+        let service = try await Self.service(with: readers, ScriptedProcessor([]))
         async let payment = service.capturePayment(AdapterBench.payment)
         try await wait(for: "read") { readers.link.isCollecting }
         #expect(
@@ -301,6 +295,27 @@ import Testing
                 == "paymentCancellation(underlyingError: readerCommunicationError)")
         readers.link.present()
         #expect(try await payment.status == .requiresCapture)
+    }
+
+    @Test("no intent is made with a reader that is gone, whatever says so first")
+    func goneWhileCardIsToBeRemoved() async throws {
+        let processor = ScriptedProcessor([])
+        let service = try await Self.service(with: StubbornReaders(isGone: true), processor)
+        #expect(
+            await failure { _ = try await service.capturePayment(AdapterBench.payment) }
+                == "paymentMethodCollection(underlyingError: bluetoothDisconnected)")
+        #expect(await processor.calls.isEmpty)
+    }
+
+    private static func service(
+        with readers: StubbornReaders, _ processor: ScriptedProcessor
+    ) async throws -> ContactlessReaderService {
+        let service = ContactlessReaderService(processor: processor, backend: readers, journal: .memory)
+        try service.start(Shop(), discoveryMethod: .usb)
+        for try await list in service.discoveredReaders {
+            if let reader = list.first { try await service.connect(reader, options: nil) }
+        }
+        return service
     }
 
     @Test("A19: a task that is cancelled cancels the payment, whatever it waits for; the intent can be tried again")
@@ -427,7 +442,9 @@ import Testing
 
 /// One reader that does not let its wait for a card be cancelled.
 private struct StubbornReaders: ReaderBackend {
-    let link = Link()
+    let link: Link
+    /// - Parameter isGone: true if the reader is gone and says so only to whoever waits for a card's removal.
+    init(isGone: Bool = false) { link = Link(isGone: isGone) }
 
     func supports(_ method: CardReaderDiscoveryMethod, _ type: CardReaderType) -> Bool { true }
     func attachedReaders() -> AsyncThrowingStream<[AttachedReader], any Error> {
@@ -442,6 +459,8 @@ private struct StubbornReaders: ReaderBackend {
 
     final class Link: ReaderLink {
         private let card = Mutex<CheckedContinuation<Void, Never>?>(nil)
+        private let isGone: Bool
+        init(isGone: Bool) { self.isGone = isGone }
         let events = AsyncStream<LinkEvent> { _ in }
         var isCollecting: Bool { card.withLock { $0 != nil } }
         func present() { card.withLock { $0 }?.resume() }
@@ -453,7 +472,7 @@ private struct StubbornReaders: ReaderBackend {
             return CollectedCard(id: "read-1", sealedData: "sealed")
         }
         func cancelCollection() async throws -> Bool { throw UnderlyingError.readerCommunicationError }
-        func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async -> Bool { true }
+        func waitForRemoval(_ cardIsThere: @escaping @Sendable () -> Void) async -> Bool { !isGone }
         func installUpdate(_ tell: @escaping @Sendable (CardReaderSoftwareUpdateState) -> Void) async throws {}
         func close() async {}
     }

@@ -160,28 +160,33 @@ extension ContactlessReaderService {
         }
     }
 
+    /// Waits until the reader has no card.
+    ///
+    /// - Throws: `readerDisconnected`, also before the reader's events say so; `CancellationError`.
     func waitForFreeReader() async throws {
         guard let link = connection?.link else { throw UnderlyingError.notConnectedToReader }
-        if await isRemoved(from: link) { events.send(.cardRemoved) }
+        let isFree = await removal(from: link, as: .cardRemoved)
         try Task.checkCancellation()
-        guard connection != nil else { throw UnderlyingError.readerDisconnected }
+        guard isFree, connection != nil else { throw UnderlyingError.readerDisconnected }
     }
 
     public func waitForInsertedCardToBeRemoved() async {
         guard let link = connection?.link else { return }
-        if await isRemoved(from: link) { events.send(.cardRemovedAfterClientSidePaymentCapture) }
+        _ = await removal(from: link, as: .cardRemovedAfterClientSidePaymentCapture)
     }
 
     /// Waits until the reader has no card.
     ///
-    /// - Returns: true if there was a card, which is gone now.
-    private func isRemoved(from link: any ReaderLink) async -> Bool {
+    /// - Parameter event: sent if there was a card, which is gone now.
+    /// - Returns: false if the reader is gone or the task is canceled.
+    private func removal(from link: any ReaderLink, as event: CardReaderEvent) async -> Bool {
         let events = events
         let wasThere = Mutex(false)
-        let isGone = await link.waitForRemoval {
+        let isFree = await link.waitForRemoval {
             wasThere.withLock { $0 = true }
             events.send(.displayMessage(ReaderDisplayMessage.removeCard.text))
         }
-        return isGone && wasThere.withLock { $0 }
+        if isFree, wasThere.withLock({ $0 }) { events.send(event) }
+        return isFree
     }
 }
