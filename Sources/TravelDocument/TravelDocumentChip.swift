@@ -81,7 +81,10 @@ public actor TravelDocumentChip {
         while true {
             switch step {
             case .send(let command): step = access.next(try await channel.transmit(command))
-            case .refused(let refusal): return .init(method: method, refusal: refusal)
+            case .refused(let refusal):
+                guard let first = access.startAgain() else { return .init(method: method, refusal: refusal) }
+                try await connection?.reset()
+                step = first
             case .established(let messaging):
                 // A wrong Le is repeated within the session, with the next counter.
                 session = (

@@ -6,6 +6,15 @@ protocol AccessProtocol: Sendable {
     ///
     /// - Returns: the next step.  After ``AccessStep/established(_:)`` and ``AccessStep/refused(_:)`` there is none.
     mutating func next(_ response: ResponseAPDU?) -> AccessStep
+
+    /// Begins another try with the same key, after a refusal that may be due to chance.
+    ///
+    /// - Returns: the first step; nil if the refusal stands.
+    mutating func startAgain() -> AccessStep?
+}
+
+extension AccessProtocol {
+    mutating func startAgain() -> AccessStep? { nil }
 }
 
 /// A step of an access protocol.

@@ -33,6 +33,9 @@ struct PACE: AccessProtocol {
     private var random: any RandomSource
     private var namesParameters: Bool
     private var state = State.new
+    /// True if the last secret began with a zero.
+    private var isSecretShort = false
+    private var tries = 1
     /// The chip's public key of the mapping.
     private var chipMappingKey: [UInt8] = []
     /// The chip's proof that it has the private key of EF.CardSecurity, after success with chip authentication mapping.
@@ -72,6 +75,18 @@ struct PACE: AccessProtocol {
         default: return refuse(.malformedAnswer)
         }
     }
+
+    /// Some chips drop the leading zeros of a secret in a modular group, as OpenPACE does, and then refuse the token that is
+    /// made with all of it (9.4): one time in 256.
+    mutating func startAgain() -> AccessStep? {
+        guard isSecretShort, tries < Self.mostTries else { return nil }
+        tries += 1
+        isSecretShort = false
+        state = .new
+        return next(nil)
+    }
+
+    private static let mostTries = 3
 
     private mutating func refuse(_ reason: AccessRefusal) -> AccessStep {
         state = .over
@@ -164,6 +179,7 @@ struct PACE: AccessProtocol {
             return refuse(.malformedAnswer)
         }
         let secret = group.secret(of: shared)
+        isSecretShort = group is ModularGroup && secret.first == 0
         let keys = Keys(
             secret: secret, encryption: info.cipher.deriveKey(secret, for: .encryption),
             authentication: info.cipher.deriveKey(secret, for: .authentication))
