@@ -1,5 +1,6 @@
 import OpenCombine
 import Synchronization
+import Waiting
 
 /// A publisher of a sequence's elements.  Each subscriber has its own sequence, which starts with the subscription,
 /// and receives every element of it on demand.
@@ -46,13 +47,15 @@ private final class Pump<Output: Sendable, Failure: Error>: Subscription, @unche
     private let receive: (Output) -> Subscribers.Demand
     private let complete: (Subscribers.Completion<Failure>) -> Void
     private let state = Mutex(State())
+    /// Tells that there is demand, or none any more.
+    private let changed = Signal()
 
     private struct State {
         var demand = Subscribers.Demand.none
         var isCancelled = false
         var task: Task<Void, Never>?
-        /// The continuation that waits for demand.
-        var waiter: CheckedContinuation<Void, Never>?
+
+        var isReady: Bool { demand != .none || isCancelled }
     }
 
     init(
@@ -82,14 +85,7 @@ private final class Pump<Output: Sendable, Failure: Error>: Subscription, @unche
     ///
     /// - Returns: false if there is no more demand.
     private func send(_ element: Output) async -> Bool {
-        await withCheckedContinuation { continuation in
-            let isReady = state.withLock { state in
-                guard state.demand == .none, !state.isCancelled else { return true }
-                state.waiter = continuation
-                return false
-            }
-            if isReady { continuation.resume() }
-        }
+        while !state.withLock({ $0.isReady }) { await changed.wait { state.withLock { $0.isReady } } }
         let isWanted = state.withLock { state in
             guard !state.isCancelled else { return false }
             state.demand -= 1
@@ -102,20 +98,16 @@ private final class Pump<Output: Sendable, Failure: Error>: Subscription, @unche
     }
 
     func request(_ demand: Subscribers.Demand) {
-        let waiter = state.withLock { state in
-            state.demand += demand
-            defer { if state.demand != .none { state.waiter = nil } }
-            return state.demand != .none ? state.waiter : nil
-        }
-        waiter?.resume()
+        state.withLock { $0.demand += demand }
+        changed.send()
     }
 
     func cancel() {
-        let (waiter, task) = state.withLock { state in
-            defer { (state.isCancelled, state.waiter, state.task) = (true, nil, nil) }
-            return (state.waiter, state.task)
+        let task = state.withLock { state in
+            defer { (state.isCancelled, state.task) = (true, nil) }
+            return state.task
         }
         task?.cancel()
-        waiter?.resume()
+        changed.send()
     }
 }

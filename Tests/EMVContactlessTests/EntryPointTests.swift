@@ -551,6 +551,23 @@ import Testing
         #expect(isEnd ? step.final?.outcome.kind == .endApplication : step.command == "00A4040007A000000004101000")
     }
 
+    /// 3.3.3.5: that is the end also where the card names the same application twice.
+    @Test(arguments: ["A", "C"]) func restartsWithoutTheApplicationThatIsThereTwice(_ start: String) throws {
+        var play = try Play([.visa()])
+        _ = play.next(.startA(try purchase(1)))
+        _ = play.next(.cardPresent)
+        let visa = "61 09 4F 07 A0 00 00 00 03 10 10"
+        let directory = try answer(ppse(visa + visa) + "90 00")
+        _ = play.next(directory)
+        _ = play.next(try answer(visaFCI + "90 00"))
+        _ = play.next(try answer(Obedient.onlineRequest(start)))
+        var step = play.next(.onlineResponse(OnlineResponse(issuerAuthenticationData: [1])))
+        if step.command == "field" { step = play.next(.cardPresent) }
+        if step.command == Self.selectPPSE { step = play.next(directory) }
+        #expect(step.command == Self.selectFirst)
+        #expect(play.next(try answer("6A 82")).final?.outcome.kind == .endApplication)
+    }
+
     /// The issuer's data reach no other application: neither when the kernel, activated again, wants the next one (3.5.1.4),
     /// nor when the card now answers the SELECT as one for Kernel 1 (3.3.3.6).
     @Test(arguments: [(visaFCI + "90 00", true), ("6F 09 84 07 A0 00 00 00 03 10 10 90 00", false)])

@@ -254,6 +254,7 @@ import Testing
     @Test(arguments: [("5A085413330089010434", "0000000000FF"), ("5A085413330089010442", "00060000001C")])
     func mchipAccountNumbers(_ number: String, _ error: String) throws {
         let record = Kernel2Vectors.record.replacing("5A085413330089010434", with: number)
+        #expect(record != Kernel2Vectors.record || number == "5A085413330089010434")
         let isRead = error == "0000000000FF"
         let run = try Kernel2Bench().run(
             [try ShortCard().processingOptions, try template(0x70, record)]

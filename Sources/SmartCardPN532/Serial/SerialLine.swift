@@ -3,6 +3,7 @@
 import Glibc
 import SmartCard
 import Synchronization
+import Waiting
 
 /// A serial device and its thread, which sleeps between exchanges until it is called or the device is gone.
 final class SerialLine: Sendable {
@@ -19,13 +20,13 @@ final class SerialLine: Sendable {
         var whenGone: (@Sendable () -> Void)?
         /// True if the thread has ended.
         var isOver = true
-        var waiting: [CheckedContinuation<Void, Never>] = []
     }
 
     private let descriptor: Int32
     /// A byte in this pipe wakes the thread.
     private let bell: (read: Int32, write: Int32)
     private let state = Mutex(State())
+    private let ended = Signal()
 
     /// Opens `path` exclusively.
     ///
@@ -121,13 +122,8 @@ final class SerialLine: Sendable {
 
     /// Waits until ``end()`` has finished; another program may then use the device.
     func waitForEnd() async {
-        await withCheckedContinuation { continuation in
-            let isOver = state.withLock { state in
-                if !state.isOver { state.waiting.append(continuation) }
-                return state.isOver
-            }
-            if isOver { continuation.resume() }
-        }
+        // A canceled task waits, too: the device is in use until then.
+        try? await toTheEnd { [self] in await ended.wait { state.withLock { $0.isOver } } }
     }
 
     private func ring() { _ = Glibc.write(bell.write, [0x00], 1) }
@@ -137,12 +133,8 @@ final class SerialLine: Sendable {
     private func serve() {
         defer {
             flock(descriptor, LOCK_UN)
-            let waiting = state.withLock { state in
-                state.isOver = true
-                defer { state.waiting = [] }
-                return state.waiting
-            }
-            for continuation in waiting { continuation.resume() }
+            state.withLock { $0.isOver = true }
+            ended.send()
         }
         while true {
             let (job, isCancelled, isClosed) = state.withLock { state in

@@ -351,9 +351,6 @@ private final class Inbox: Sendable {
     private struct State {
         var frames: [Frame] = []
         var isClosed = false
-        var reader: CheckedContinuation<Void, Never>?
-        /// True after an event that no task has seen.
-        var hasNews = false
     }
 
     private enum Sight {
@@ -363,18 +360,19 @@ private final class Inbox: Sendable {
     }
 
     private let state = Mutex(State())
+    private let changed = Signal()
 
     func put(_ bytes: [UInt8], after delay: Duration) {
         state.withLock { state in
             let due = ContinuousClock.now + delay
             state.frames.append((bytes, max(due, state.frames.last?.due ?? due)))
         }
-        wake()
+        changed.send()
     }
 
     func close() {
         state.withLock { $0.isClosed = true }
-        wake()
+        changed.send()
     }
 
     func drain() {
@@ -398,40 +396,11 @@ private final class Inbox: Sendable {
             case .closed: throw CardError(.readerGone)
             case .waiting(let due):
                 if let deadline, deadline <= now { return nil }
-                await wait(until: [due, deadline].compactMap { $0 }.min())
-            }
-        }
-    }
-
-    /// Returns after an event, at the given time, or when the task is cancelled.
-    private func wait(until instant: ContinuousClock.Instant?) async {
-        let timer = instant.map { instant in
-            Task {
-                try await Task.sleep(until: instant, clock: .continuous)
-                wake()
-            }
-        }
-        defer { timer?.cancel() }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let isNews = state.withLock { state in
-                    if !state.hasNews { state.reader = continuation }
-                    defer { state.hasNews = false }
-                    return state.hasNews
+                let next = [due, deadline].compactMap { $0 }.min()
+                await changed.wait(within: next.map { $0 - now }) {
+                    state.withLock { $0.isClosed || $0.frames.first?.due != due }
                 }
-                if isNews { continuation.resume() }
             }
-        } onCancel: {
-            wake()
         }
-    }
-
-    private func wake() {
-        let reader = state.withLock { state in
-            defer { state.reader = nil }
-            state.hasNews = state.reader == nil
-            return state.reader
-        }
-        reader?.resume()
     }
 }

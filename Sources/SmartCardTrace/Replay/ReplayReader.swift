@@ -1,5 +1,6 @@
 public import SmartCard
 import Synchronization
+import Waiting
 
 /// A reader that plays a trace.
 ///
@@ -182,8 +183,6 @@ private final class Player: Sendable {
         var given: [Key: Int] = [:]
         /// The sights of the slot so far; never ``Sight/wait``.
         var shown: [Sight] = []
-        var watchers: [Int: CheckedContinuation<Void, Never>] = [:]
-        var watcherCount = 0
     }
 
     private let script: ReplayScript
@@ -193,6 +192,7 @@ private final class Player: Sendable {
     private let scale: Double
     private let keyed: [Key: [ReplayScript.Exchange]]
     private let state = Mutex(State())
+    private let changed = Signal()
 
     init(
         _ script: ReplayScript, of trace: Trace, order: ReplayReader.Order, comparison: ReplayReader.Comparison,
@@ -374,7 +374,7 @@ private final class Player: Sendable {
             return nil
         }
         note(recorded: step, played: nil)
-        wakeWatchers()
+        changed.send()
         return value
     }
 
@@ -491,28 +491,13 @@ private final class Player: Sendable {
             let isOver = order == .strict && state.position >= script.steps.count
             return (isOver ? .end(.success(())) : .wait, place, isNew)
         }
-        if isNew { wakeWatchers() }
+        if isNew { changed.send() }
         return (sight, place)
     }
 
     /// Waits until something has happened, or the task is cancelled.
     func waitForChange(after index: Int) async {
-        let id = state.withLock { state in
-            state.watcherCount += 1
-            return state.watcherCount
-        }
-        await withTaskCancellationHandler {
-            await withCheckedContinuation { continuation in
-                let mustWait = state.withLock { state in
-                    let isDue = canShow(state, index)
-                    if !isDue && !Task.isCancelled { state.watchers[id] = continuation }
-                    return !isDue && !Task.isCancelled
-                }
-                if !mustWait { continuation.resume() }
-            }
-        } onCancel: {
-            state.withLock { $0.watchers.removeValue(forKey: id) }?.resume()
-        }
+        await changed.wait { state.withLock { canShow($0, index) } }
     }
 
     /// Returns true if ``look(at:)`` has a sight at `index`.
@@ -526,13 +511,6 @@ private final class Player: Sendable {
         }
     }
 
-    private func wakeWatchers() {
-        let watchers = state.withLock { state in
-            defer { state.watchers = [:] }
-            return state.watchers
-        }
-        for watcher in watchers.values { watcher.resume() }
-    }
 }
 
 private struct ReplayedStates: AsyncSequence, Sendable {

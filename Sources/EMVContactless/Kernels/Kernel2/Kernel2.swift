@@ -43,7 +43,7 @@ public struct Kernel2: ActivatableKernel {
     }
 
     let activation: KernelActivation
-    var data: Kernel2Data
+    var data: TLVDatabase
     package var state = State.idle
     /// The mode; nil until the card's AIP determines it.
     var mode: Mode?
@@ -93,7 +93,7 @@ public struct Kernel2: ActivatableKernel {
     public init(_ activation: KernelActivation) {
         self.activation = activation
         tornTransactions = activation.memory as? TornTransactionLog ?? TornTransactionLog()
-        data = Kernel2Data(activation)
+        data = TLVDatabase(activation)
     }
 
     public mutating func next(_ event: KernelEvent) -> KernelStep {

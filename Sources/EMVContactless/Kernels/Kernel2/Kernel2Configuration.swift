@@ -84,14 +84,10 @@ extension Kernel2 {
         """
 }
 
-/// The data objects of a transaction (Book C-2, 4.1, TLV Database): those of the terminal, the card and the kernel.
-///
-/// An object may be absent, empty, or have a value.
-struct Kernel2Data: Sendable {
-    private var values: [TLVTag: [UInt8]]
-
+extension TLVDatabase {
+    /// Creates the data objects of an activation of Kernel 2.
     init(_ activation: KernelActivation) {
-        values = Kernel2.defaults.merging(activation.terminalData) { $1 }
+        var values = Kernel2.defaults.merging(activation.terminalData) { $1 }
         // Kernel 2 has no TTQ: here the tag is PUNATC (Track2).
         values[.punatcTrack2] = nil
         let combination = activation.combination
@@ -110,101 +106,28 @@ struct Kernel2Data: Sendable {
             (.readerCVMRequiredLimit, limit(combination.cvmRequiredLimit, isBelow: true)),
         ]
         for (tag, value) in limits where values[tag] == nil { values[tag] = value }
-    }
-
-    /// The value of `tag`; nil if it is absent or empty.
-    subscript(tag: TLVTag) -> [UInt8]? {
-        get { values[tag].flatMap { $0.isEmpty ? nil : $0 } }
-        set { values[tag] = newValue }
-    }
-
-    var count: Int { values.count }
-
-    func isPresent(_ tag: TLVTag) -> Bool { values[tag] != nil }
-    /// Returns true if the object is present without a value.
-    func isEmpty(_ tag: TLVTag) -> Bool { values[tag]?.isEmpty == true }
-
-    /// Returns a byte of `tag`; 0 if there is none.
-    func byte(_ tag: TLVTag, at index: Int = 0) -> UInt8 {
-        let value = values[tag] ?? []
-        return value.indices.contains(index) ? value[index] : 0
-    }
-
-    /// Returns a binary number; 0 if there is none.
-    func number(_ tag: TLVTag) -> Int { (values[tag] ?? []).suffix(4).reduce(0) { $0 << 8 | Int($1) } }
-
-    /// Returns a number in format n; nil if it contains other digits.
-    func amount(_ tag: TLVTag) -> UInt64? { values[tag].flatMap { UInt64($0.hex) } }
-
-    /// Stores the primitive objects of a response, including those inside templates (Book C-2, 4.5.4,
-    /// ParseAndStoreCardResponse).
-    ///
-    /// An unknown object counts if the terminal has set it without a value; otherwise it is ignored.  An object that
-    /// the terminal or the kernel must supply makes the response malformed; one of private class is ignored.
-    mutating func store(_ objects: TLVList) throws(MalformedCardData) {
-        try store(NestedTemplates.opened.objects(of: objects))
-    }
-
-    mutating func store(_ objects: [DataRecord.Element]) throws(MalformedCardData) {
-        for object in objects { try store(object.tag, object.value) }
-    }
-
-    /// Stores a value that is encoded without its tag.
-    mutating func store(_ tag: TLVTag, _ value: [UInt8]) throws(MalformedCardData) {
-        let element = DataElement[tag, .mastercard]
-        switch element?.source {
-        case .card: break
-        case nil: guard isPresent(tag) else { return }
-        case .terminal, .issuer, .kernel:
-            guard !Self.terminals.contains(tag) else {
-                throw MalformedCardData(reason: "\(tag) is not the card's to give")
-            }
-            return
-        }
-        guard self[tag] == nil else { throw MalformedCardData(reason: "the card gives \(tag) twice") }
-        if Self.measured.contains(tag), let element, !value.isEmpty, !element.length.contains(value.count) {
-            throw MalformedCardData(reason: "\(tag) has \(value.count) bytes")
-        }
-        values[tag] = value
-    }
-
-    /// The objects of the book's data dictionary that no card supplies, except for the private class.
-    private static let terminals: Set<TLVTag> = [
-        0x5F2A, 0x5F36, 0x95, 0x9A, 0x9C, 0x9F01, 0x9F02, 0x9F03, 0x9F09, 0x9F15, 0x9F16, 0x9F1A, 0x9F1C, 0x9F1D,
-        0x9F1E, 0x9F21, 0x9F33, 0x9F34, 0x9F35, 0x9F37, 0x9F40, 0x9F4E, 0x9F53, 0x9F5C, 0x9F6A, 0x9F6D, 0x9F7C,
-        .mobileSupportIndicator,
-    ]
-
-    /// The card's objects whose contents the kernel uses.
-    private static let measured: Set<TLVTag> = [
-        0x57, 0x5A, 0x5F24, 0x5F25, 0x5F28, 0x5F34, 0x82, 0x8F, 0x9F07, 0x9F08, 0x9F0D, 0x9F0E, 0x9F0F, 0x9F10, 0x9F26,
-        0x9F27, 0x9F36, 0x9F42, 0x9F5D, 0x9F5F, 0x9F60, 0x9F61, 0x9F62, 0x9F63, 0x9F64, 0x9F65, 0x9F66, 0x9F67, 0x9F6B,
-        0x9F6F, 0x9F7D, 0x9F7F, 0xDF4B,
-    ]
-
-    /// Returns the values for a list of the card (Book C-2, 4.1.4, DOL handling).
-    func related(to list: [UInt8]) throws(MalformedCardData) -> [UInt8] {
-        do {
-            return try DataObjectList(list).value(scope: .mastercard) { self[$0] }
-        } catch {
-            throw MalformedCardData(reason: "\(error)")
-        }
-    }
-
-    /// Returns the tags of a list that are present without a value: the terminal wants to be asked for them (Data
-    /// Needed).
-    func missing(for list: [UInt8]?) -> [TLVTag] {
-        guard let list, let entries = try? DataObjectList(list).entries else { return [] }
-        return entries.map(\.tag).filter { isEmpty($0) }
+        self.init(rules: .kernel2, values: values)
     }
 }
 
-/// Contains clear account data, and prints as a number.
-extension Kernel2Data: CustomStringConvertible, CustomDebugStringConvertible, CustomReflectable {
-    /// The number as text: `12 data objects`.
-    var description: String { "\(count) data objects" }
-    var debugDescription: String { description }
-    var customMirror: Mirror { Mirror(self, children: ["masked": description]) }
+extension TLVDatabase.Rules {
+    /// The rules of Book C-2, 4.5.4 (ParseAndStoreCardResponse).
+    static let kernel2 = Self(
+        scope: .mastercard, nestedTemplates: .opened, storesUnknownObjects: false, emptyObjectsMayFollow: true,
+        // The objects of the book's data dictionary that no card supplies, except for the private class.
+        refusedObjects: [
+            0x5F2A, 0x5F36, 0x95, 0x9A, 0x9C, 0x9F01, 0x9F02, 0x9F03, 0x9F09, 0x9F15, 0x9F16, 0x9F1A, 0x9F1C, 0x9F1D,
+            0x9F1E, 0x9F21, 0x9F33, 0x9F34, 0x9F35, 0x9F37, 0x9F40, 0x9F4E, 0x9F53, 0x9F5C, 0x9F6A, 0x9F6D, 0x9F7C,
+            .mobileSupportIndicator,
+        ],
+        // The card's objects whose contents the kernel uses.
+        measuredObjects: [
+            0x57, 0x5A, 0x5F24, 0x5F25, 0x5F28, 0x5F34, 0x82, 0x8F, 0x9F07, 0x9F08, 0x9F0D, 0x9F0E, 0x9F0F, 0x9F10,
+            0x9F26,
+            0x9F27, 0x9F36, 0x9F42, 0x9F5D, 0x9F5F, 0x9F60, 0x9F61, 0x9F62, 0x9F63, 0x9F64, 0x9F65, 0x9F66, 0x9F67,
+            0x9F6B,
+            0x9F6F, 0x9F7D, 0x9F7F, 0xDF4B,
+        ])
 }
 
 /// The data objects whose contents the kernel uses, with their types.

@@ -95,7 +95,8 @@ extension Kernel2 {
         _ response: ResponseAPDU, to command: String, format1: ResponseFormat1? = nil
     ) throws(Termination) {
         do throws(MalformedCardData) {
-            try data.store(ResponseParser(format1: format1, nestedTemplates: .opened).objects(of: response))
+            try data.store(
+                ResponseParser(format1: format1, nestedTemplates: data.rules.nestedTemplates).objects(of: response))
         } catch {
             throw notThisCard(.parsingError, "\(command): \(error.reason)")
         }

@@ -12,7 +12,7 @@ struct CardDecision: Sendable {
 }
 
 extension CardDecision {
-    init(_ card: CardData) throws(Kernel3.Termination) {
+    init(_ card: TLVDatabase) throws(Kernel3.Termination) {
         /// Returns the value of a mandatory object (Book C-3, 5.4.2.1) with its required length.
         func mandatory(_ tag: TLVTag, _ length: ClosedRange<Int>) throws(Kernel3.Termination) -> [UInt8] {
             guard let value = try optional(tag, length) else { throw .missing(tag) }
@@ -48,7 +48,13 @@ extension CardDecision {
     }
 }
 
-extension CardData {
+extension TLVDatabase.Rules {
+    /// The rules of Book C-3 for the card's objects; it checks their lengths when they are used (5.4.2).
+    static let kernel3 = Self(
+        scope: .visa, nestedTemplates: .ignored, storesUnknownObjects: true, emptyObjectsMayFollow: false)
+}
+
+extension TLVDatabase {
     /// Tag 5F34; nil if the card supplies none of one byte.
     var panSequenceNumber: UInt8? { self[.panSequenceNumber].flatMap { $0.count == 1 ? $0[0] : nil } }
 

@@ -73,10 +73,11 @@ extension Kernel3 {
 
         let objects: [DataRecord.Element]
         do throws(MalformedCardData) {
-            objects = try ResponseParser(format1: .processingOptions, nestedTemplates: .ignored).objects(of: response)
+            objects = try ResponseParser(format1: .processingOptions, nestedTemplates: card.rules.nestedTemplates)
+                .objects(of: response)
         } catch {
             throw .endApplication("GET PROCESSING OPTIONS: \(error.reason)")
         }
-        do throws(RedundantData) { try card.add(objects) } catch { throw .redundant(error) }
+        do throws(MalformedCardData) { try card.store(objects) } catch { throw .endApplication(error.reason) }
     }
 }

@@ -14,7 +14,7 @@ public struct Kernel3: ActivatableKernel {
     var terminalTransactionQualifiers: TerminalTransactionQualifiers = []
     /// The ISO 639-1 codes from the FCI.
     private let languagePreference: [String]
-    var card = CardData(scope: .visa)
+    var card = TLVDatabase(rules: .kernel3)
     var signedRecords = StaticDataToBeAuthenticated()
     private var state = State.idle
 
@@ -93,9 +93,7 @@ public struct Kernel3: ActivatableKernel {
             throw .endApplication("\(error)")
         }
         guard let objects else { return }
-        do throws(RedundantData) { try card.add(NestedTemplates.ignored.objects(of: objects)) } catch {
-            throw .redundant(error)
-        }
+        do throws(MalformedCardData) { try card.store(objects) } catch { throw .endApplication(error.reason) }
     }
 
     private mutating func proceed(_ reader: RecordReader) -> KernelStep {

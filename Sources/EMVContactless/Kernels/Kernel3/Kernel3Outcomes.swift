@@ -121,8 +121,6 @@ extension Kernel3.Termination {
 
     static func missing(_ tag: TLVTag) -> Self { endApplication("the card does not give \(tag)") }
 
-    static func redundant(_ error: RedundantData) -> Self { endApplication("the card gives \(error.tag) twice") }
-
     /// Book C-3, 5.2.2.2, 5.5.1.3, 5.5.1.4 and 5.9.1.3.
     static func tryAnotherInterface(_ message: UserInterfaceRequest.Message, _ reason: String) -> Self {
         Self(
