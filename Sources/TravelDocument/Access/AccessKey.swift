@@ -21,7 +21,8 @@ public struct AccessKey: Hashable, Sendable {
     /// Makes a key of a zone.
     public init(_ zone: MachineReadableZone) {
         self.init(
-            checkedDocumentNumber: zone.documentNumber, dateOfBirth: zone.dateOfBirth, dateOfExpiry: zone.dateOfExpiry)
+            checkedDocumentNumber: zone.documentNumber, dateOfBirth: zone.dateOfBirth.characters,
+            dateOfExpiry: zone.dateOfExpiry.characters)
     }
 
     /// Makes a key of the fields of a zone, for which its check digits are computed.
