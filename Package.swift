@@ -159,7 +159,8 @@ let package = Package(
             name: "reader-probe",
             dependencies: [
                 "ToolReaders", "ToolSupport", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
-                "SmartCardPN532", "EMVContactless", "CWipedHeap", argumentParser, logging,
+                "SmartCardPN532", "EMVContactless", "TravelDocument", "CWipedHeap", argumentParser,
+                logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"]),
         .executableTarget(

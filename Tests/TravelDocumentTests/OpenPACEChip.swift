@@ -92,6 +92,7 @@ final class OpenPACEChip: CardChannel, @unchecked Sendable {
             guard PACE_STEP3A_map_generator(context, value) == 1 else { return ResponseAPDU(status: 0x6A80) }
             return answer(0x82, data)
         case 3:
+            for buffer in [publicKey, readerKey] { BUF_MEM_clear_free(buffer) }
             publicKey = PACE_STEP3B_generate_ephemeral_key(context)
             readerKey = buffer(bytes(value))
             guard PACE_STEP3B_compute_shared_secret(context, readerKey) == 1, PACE_STEP3C_derive_keys(context) == 1
@@ -100,6 +101,7 @@ final class OpenPACEChip: CardChannel, @unchecked Sendable {
         case 4:
             let token = PACE_STEP3D_compute_authentication_token(context, readerKey)
             guard PACE_STEP3D_verify_authentication_token(context, value) == 1 else {
+                BUF_MEM_clear_free(token)
                 return ResponseAPDU(status: 0x6300)
             }
             guard EAC_CTX_set_encryption_ctx(context, EAC_ID_PACE) == 1, EAC_reset_ssc(context) == 1 else {

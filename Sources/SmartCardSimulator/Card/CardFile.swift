@@ -23,6 +23,7 @@ public struct CardFile: Sendable {
         case ntag213(NTAG213Memory)
         case ndefType4(Type4TagCard.Configuration)
         case felica([FeliCaCard.System])
+        case passport(PassportCard.Configuration)
     }
 
     /// Reads the text of a card file.
@@ -52,6 +53,7 @@ public struct CardFile: Sendable {
         case .ntag213(let memory): NTAG213Card(radio: radio, memory: memory)
         case .ndefType4(let configuration): Type4TagCard(radio: radio, configuration: configuration)
         case .felica(let systems): FeliCaCard(radio: radio, systems: systems)
+        case .passport(let configuration): PassportCard(configuration, radio: radio)
         }
     }
 }

@@ -12,6 +12,7 @@ enum CardFileReader {
         ("ntag213", ["ndef", "page", "lock"]),
         ("ndef-type4", ["ndef", "size", "read-only", "mle", "mlc"]),
         ("felica", ["system"]),
+        ("passport", ["mrz", "data-group", "security-object", "most-read", "no-short-identifiers"]),
     ]
 
     /// - Parameter summary: a description of the card that replaces the file's own.
@@ -40,6 +41,9 @@ enum CardFileReader {
             content = .ndefType4(try ndefType4(&body))
         case "felica":
             content = .felica(try felica(&body, &radio))
+        case "passport":
+            try requireISODEP(radio, card)
+            content = .passport(try passport(&body))
         default:
             try requireISODEP(radio, card)
             content = .isoDEP

@@ -83,6 +83,7 @@ public enum VirtualCards {
             ("felica", PackageResources.felica_card),
             ("iso-dep", PackageResources.iso_dep_card),
             ("type-b", PackageResources.type_b_card),
+            ("passport-bac", PackageResources.passport_bac_card),
         ]
     }
 }

@@ -39,6 +39,8 @@ public enum AccessRefusal: Hashable, Sendable {
     case malformedAnswer
     /// The chip offers a variant that this reader does not have, such as domain parameters of its own.
     case unsupported
+    /// Basic Access Control takes the machine readable zone, and no number.
+    case needsMachineReadableZone
 }
 
 extension AccessRefusal: CustomStringConvertible {
@@ -49,6 +51,7 @@ extension AccessRefusal: CustomStringConvertible {
         case .chipNotAuthenticated: "the chip does not know the key of this document"
         case .status(let status): "the chip refused access control: \(status)"
         case .malformedAnswer: "the chip's answer breaks the rules of access control"
+        case .needsMachineReadableZone: "the chip opens with the machine readable zone only"
         case .unsupported: "the chip asks for a variant of access control that this reader does not have"
         }
     }

@@ -1,0 +1,167 @@
+import ArgumentParser
+import Foundation
+import SmartCard
+import ToolReaders
+import ToolSupport
+import TravelDocument
+
+struct PassportCommand: AsyncParsableCommand {
+    static let configuration = CommandConfiguration(
+        commandName: "passport", abstract: "Reads the chip of a passport or an identity card.",
+        discussion: """
+            The chip opens with the lines that are printed below the photo (machine readable zone), or with the card access \
+            number on the front. They are read from --mrz-file, from --can, or from standard input: type or scan them there.
+
+            Nothing in the document is verified yet, so the exit status is 7, not 0: read and not believed.
+
+            reader-probe passport --card passport-bac --mrz-file zone.txt
+            """)
+
+    @Option(
+        help: .init(
+            "Open the chip with the machine readable zone in this file, two or three lines; - for standard input.",
+            valueName: "file"))
+    var mrzFile: String?
+
+    @Option(help: .init("Open the chip with this card access number.", valueName: "digits"))
+    var can: String?
+
+    @Option(
+        help: .init(
+            "Read the photo, too, and write it to this new file, as the chip has it: JPEG or JPEG 2000.",
+            valueName: "file"))
+    var photo: String?
+
+    @Flag(
+        help: """
+            Open the chip by Basic Access Control even if it offers PACE and that fails. Whoever listens can then find \
+            out the key.
+            """)
+    var allowDowngrade = false
+
+    @Flag(help: "Show names, numbers and dates. By default, they are masked.")
+    var reveal = false
+
+    @OptionGroup var readerOptions: ReaderOptions
+    @OptionGroup var format: JSONOption
+
+    func run() async throws {
+        let key = try accessKey()
+        if let photo, FileManager.default.fileExists(atPath: photo) {
+            throw ToolError.usage("\(photo) is there already", "Name a new file for the photo.")
+        }
+        let (reader, document) = try await readerOptions.withCard { reader, connection, channel in
+            Terminal.progress("opening the chip")
+            defer { Terminal.endProgress() }
+            let chip = TravelDocumentChip(over: channel, connection: connection)
+            return (reader.identity, try await PassportReading(chip, key, allowDowngrade, readsPhoto: photo != nil))
+        }
+        if let photo, let face = document.faces?.faces.first {
+            do {
+                try Data(face.image.bytes).write(to: URL(filePath: photo), options: .withoutOverwriting)
+            } catch {
+                throw ToolError.usage("\(photo) cannot be written", "Check that its folder is there, and yours.")
+            }
+        }
+        let report = Report.TravelDocument(document, reader: reader, isRevealed: reveal)
+        if format.json { try Report.print(report) } else { Terminal.print(PassportText(report).text) }
+        throw ExitCode(7)
+    }
+
+    /// The key from the options; else what standard input has.
+    private func accessKey() throws -> AccessKey {
+        if mrzFile != nil, can != nil {
+            throw ToolError.usage("two keys", "Give the machine readable zone or the card access number.")
+        }
+        if let can { return try key(can, isNumber: true) }
+        if let mrzFile, mrzFile != "-" {
+            guard let text = try? String(contentsOfFile: mrzFile, encoding: .utf8) else {
+                throw ToolError.usage("\(mrzFile) cannot be read", "Give a text file with two or three lines.")
+            }
+            return try key(text, isNumber: false)
+        }
+        let text = Self.typed()
+        return try key(text, isNumber: mrzFile == nil && text.allSatisfy { $0.isNumber || $0.isWhitespace })
+    }
+
+    private func key(_ text: String, isNumber: Bool) throws -> AccessKey {
+        do {
+            guard isNumber else { return AccessKey(try MachineReadableZone(text)) }
+            return try AccessKey(text.trimmingCharacters(in: .whitespacesAndNewlines), kind: .cardAccessNumber)
+        } catch {
+            throw ToolError.usage(
+                "no key to the chip: \(error)",
+                "Give the lines of the machine readable zone as they are printed, < included.")
+        }
+    }
+
+    /// The lines on standard input, up to an empty one or as long as the longest zone.
+    private static func typed() -> String {
+        if isatty(STDIN_FILENO) == 1 {
+            Terminal.remark("the machine readable zone, line by line, or the card access number; an empty line ends it")
+        }
+        var text = ""
+        while let line = readLine(), !line.allSatisfy(\.isWhitespace), text.utf8.count < 200 { text += line + "\n" }
+        return text
+    }
+}
+
+/// The files of a document that were read, parsed.
+struct PassportReading {
+    /// A file, and the reason why it was not read.
+    struct Failure {
+        let file: ElementaryFile
+        let reason: String
+    }
+
+    let access: ChipAccess
+    private(set) var lengths: [(file: ElementaryFile, length: Int)] = []
+    private(set) var failures: [Failure] = []
+    private(set) var dataGroups: [ElementaryFile] = []
+    private(set) var zone: MachineReadableZone?
+    private(set) var faces: EncodedFaces?
+
+    /// Opens the chip and reads its files: the list of data groups, DG1, and DG2 last.
+    ///
+    /// - Throws: `ToolError` if the chip cannot be opened; `CardError`.
+    init(
+        _ chip: TravelDocumentChip, _ key: AccessKey, _ allowsDowngrade: Bool, readsPhoto: Bool
+    ) async throws {
+        do { access = try await chip.open(with: key, allowingDowngrade: allowsDowngrade) } catch let error
+            as AccessError
+        {
+            throw ToolError(
+                status: 5, summary: "the chip does not open: \(error)",
+                hint: "Compare the \(key) with the document, and keep the document on the reader.")
+        } catch let error as ChipError {
+            throw ToolError(
+                status: 5, summary: "\(error)", hint: "“reader-probe card” shows the kind of this card.")
+        }
+        try await read(.com, of: chip)
+        try await read(.dataGroup(1), of: chip)
+        try await read(.sod, of: chip)
+        if readsPhoto { try await read(.dataGroup(2), of: chip) }
+    }
+
+    private mutating func read(_ file: ElementaryFile, of chip: TravelDocumentChip) async throws {
+        do {
+            let bytes = try await chip.read(file) {
+                Terminal.progress("reading \(file): \($0.bytes) of \($0.length) bytes")
+            }
+            lengths.append((file, bytes.count))
+            switch try ParsedFile(parsing: bytes, of: file) {
+            case .commonDataElements(let elements)?: dataGroups = elements.dataGroups
+            case .machineReadableZone(let zone)?: self.zone = zone
+            case .encodedFaces(let faces)?: self.faces = faces
+            default: break
+            }
+        } catch let error as FileError {
+            failures.append(Failure(file: file, reason: "\(error)"))
+        } catch let error as TravelDocumentFormatError {
+            failures.append(Failure(file: file, reason: "\(error)"))
+        } catch let error as SecureMessagingError {
+            throw ToolError(
+                status: 5, summary: "\(file): \(error)", hint: "Keep the document on the reader, and begin again.")
+        }
+    }
+}
