@@ -53,9 +53,10 @@ import Testing
         "apdu-trace replay --junit": "the name that CI systems have for it; what is shown is shown all the same",
         "virtual-reader --pcscd-log": "another program's log", "psp-sandbox --books": "read and written",
         "psp-sandbox --card-data-key": "read and written",
+        "reader-probe passport --photo": "a picture beside what is shown",
     ]
     /// Files that are read.
-    private static let input: Set = ["config", "ca-keys", "exception-file", "key-file"]
+    private static let input: Set = ["config", "ca-keys", "exception-file", "key-file", "mrz-file"]
     /// What means something else in an example, where the reader is there or is not.
     private static let ofItsOwn: Set = ["kiosk --reader"]
 

@@ -12,7 +12,8 @@ import Testing
 
     private let tool = Program.built("reader-probe")
 
-    private func run(_ arguments: String..., input: String = zone) async throws -> Program.Outcome {
+    /// On the virtual passport, unless another card is named; without hardware and without a service.
+    private func run(_ arguments: [String], input: String = zone) async throws -> Program.Outcome {
         try await Program.run(
             [tool, "passport"] + (arguments.contains("--card") ? [] : ["--card", "passport-bac"]) + arguments,
             environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"], input: input)
@@ -41,16 +42,14 @@ import Testing
         """
 
     @Test("the zone of the specimen is shown where that is asked for") func revealed() async throws {
-        let outcome = try await run("--reveal")
+        let outcome = try await run(["--reveal"])
         #expect(outcome.output == Self.known)
         #expect(outcome.status == 7)
     }
 
     @Test("nothing personal is printed otherwise", arguments: [[], ["--json"], ["--verbose"]])
     func masked(_ options: [String]) async throws {
-        let outcome = try await Program.run(
-            [tool, "passport", "--card", "passport-bac"] + options,
-            environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"], input: Self.zone)
+        let outcome = try await run(options)
         #expect(outcome.status == 7)
         let words = ["ERIKSSON", "ANNA", "MARIA", "L898902C", "740812", "1974", "120415", "2012", "ZE184226B"]
         for text in [outcome.output, outcome.error] {
@@ -62,9 +61,11 @@ import Testing
     }
 
     @Test("the JSON object has each documented key") func json() async throws {
-        let folder = try TemporaryDirectory()
-        let photo = folder.url.appending(path: "face")
-        let outcome = try await run("--json", "--reveal", "--photo", photo.path)
+        let folder = FileManager.default.temporaryDirectory.appending(path: "passport-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let photo = folder.appending(path: "face")
+        let outcome = try await run(["--json", "--reveal", "--photo", photo.path])
         let object = try JSONSerialization.jsonObject(with: Data(outcome.output.utf8)) as? [String: Any]
         let document = try #require(object)
         #expect(
@@ -83,15 +84,17 @@ import Testing
         let bytes = [UInt8](try Data(contentsOf: photo))
         #expect(bytes.starts(with: [0xFF, 0xD8, 0xFF]) && bytes.suffix(2) == [0xFF, 0xD9])
         #expect(bytes.count == portrait["bytes"] as? Int)
-        #expect(try await run("--photo", photo.path).status == 2, "the file is there already")
+        #expect(try await run(["--photo", photo.path]).status == 2, "the file is there already")
     }
 
     @Test("the zone comes from a file, and from standard input by name") func files() async throws {
-        let folder = try TemporaryDirectory()
-        let file = folder.url.appending(path: "zone")
+        let folder = FileManager.default.temporaryDirectory.appending(path: "passport-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let file = folder.appending(path: "zone")
         try Self.zone.write(to: file, atomically: true, encoding: .utf8)
-        #expect(try await run("--reveal", "--mrz-file", file.path, input: "").output == Self.known)
-        #expect(try await run("--reveal", "--mrz-file", "-").output == Self.known)
+        #expect(try await run(["--reveal", "--mrz-file", file.path], input: "").output == Self.known)
+        #expect(try await run(["--reveal", "--mrz-file", "-"]).output == Self.known)
     }
 
     @Test(
@@ -112,9 +115,7 @@ import Testing
             (zone, ["--card", "visa"], 5, "not that of a travel document"),
         ])
     func refused(_ input: String, _ options: [String], _ status: Int32, _ reason: String) async throws {
-        let card = options.contains("--card") ? [] : ["--card", "passport-bac"]
-        let outcome = try await Program.run(
-            [tool, "passport"] + card + options, environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"], input: input)
+        let outcome = try await run(options, input: input)
         #expect(outcome.status == status && outcome.error.contains(reason), "\(outcome)")
         #expect(outcome.output.isEmpty)
     }

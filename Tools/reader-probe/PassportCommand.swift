@@ -81,7 +81,7 @@ struct PassportCommand: AsyncParsableCommand {
             return try key(text, isNumber: false)
         }
         let text = Self.typed()
-        return try key(text, isNumber: mrzFile == nil && text.allSatisfy { $0.isNumber || $0.isWhitespace })
+        return try key(text, isNumber: mrzFile == nil && text.first?.isNumber == true && !text.contains("<"))
     }
 
     private func key(_ text: String, isNumber: Bool) throws -> AccessKey {
