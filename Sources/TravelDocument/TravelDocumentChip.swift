@@ -63,7 +63,8 @@ public actor TravelDocumentChip {
         guard infos.isEmpty || allowsDowngrade else { throw AccessError(failures: failures) }
         var random = random
         guard let basic = BasicAccessControl(key, random: &random) else {
-            throw AccessError(failures: failures + [.init(method: .basicAccessControl, refusal: .needsMachineReadableZone)])
+            throw AccessError(
+                failures: failures + [.init(method: .basicAccessControl, refusal: .needsMachineReadableZone)])
         }
         try await selectApplication()
         if let failure = try await run(basic, .basicAccessControl) { throw AccessError(failures: failures + [failure]) }

@@ -25,7 +25,9 @@ struct ReaderProbe: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             OverviewCommand.self, ListCommand.self, WatchCommand.self, CardCommand.self, EMVCommand.self,
-            PayCommand.self, PassportCommand.self, APDUCommand.self, DecodeCommand.self, ReaderCommand.self, BeepCommand.self,
+            PayCommand.self, PassportCommand.self, APDUCommand.self,
+            DecodeCommand.self, ReaderCommand.self,
+            BeepCommand.self,
             LEDCommand.self, ResetCommand.self, DoctorCommand.self,
         ],
         defaultSubcommand: OverviewCommand.self)
