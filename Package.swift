@@ -222,7 +222,9 @@ let package = Package(
         .testTarget(name: "WaitingTests", dependencies: ["Waiting"]),
         .testTarget(
             name: "TravelDocumentTests",
-            dependencies: ["CLibEAC", "CardReaders", "SmartCard", "SmartCardSimulator", "TravelDocument"]),
+            dependencies: [
+                "CLibEAC", "CardReaders", "SmartCard", "SmartCardSimulator", "TestSupport", "TravelDocument",
+            ]),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging]),
         .testTarget(

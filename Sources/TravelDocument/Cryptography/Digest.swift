@@ -4,7 +4,7 @@ import CCryptoLegacy
 enum Digest: Sendable {
     case sha1, sha224, sha256, sha384, sha512
 
-    private var function: OpaquePointer? {
+    var function: OpaquePointer? {
         switch self {
         case .sha1: EVP_sha1()
         case .sha224: EVP_sha224()

@@ -1,0 +1,115 @@
+public import Foundation
+
+/// Passive authentication: whether the issuing state signed what was read (ICAO 9303-11, 5.1).
+///
+/// It says nothing of the chip, which may be a copy: that is what ``ActiveAuthentication`` is for.
+///
+///     let object = try SecurityObject(file)
+///     let passive = PassiveAuthentication.verify(object, files: [1: dg1, 2: dg2], trust: trust, at: .now)
+///     guard case .believed = passive.verdict else { return }
+public struct PassiveAuthentication: Sendable {
+    /// What was found, in the order in which it was checked.
+    public let findings: [Finding]
+    /// The certificate of the document signer, if it was found.
+    public let signer: Certificate?
+    /// The authorities behind the signer: its issuer first, one that the trust list contains as such last.
+    public let path: [Certificate]
+
+    /// Whether to believe what was read.
+    public enum Verdict: Hashable, Sendable {
+        /// The issuing state signed the data groups that passed.
+        ///
+        /// - Parameter flagged: findings that somebody may not want to accept.
+        case believed(flagged: [Finding])
+        /// Something that it takes was not checked.
+        case undecided([Finding])
+        /// Something is not as the issuing state made it.
+        case refuted([Finding])
+    }
+
+    /// Checks all that can be checked.
+    ///
+    /// - Parameters:
+    ///   - files: the data groups that were read, by number, complete with tag and length.
+    ///   - trust: the authorities to believe.  Its revocation lists are used, too.
+    ///   - revocationLists: more of them.
+    ///   - date: today.
+    ///   - documentType: the first two characters of the machine readable zone in DG1.
+    ///   - issuingState: the three characters after them.
+    ///   - issued: the date of issue, where the document tells it.  An expired signer is accepted if it was valid then.
+    public static func verify(
+        _ securityObject: SecurityObject, files: [Int: [UInt8]], trust: TrustList,
+        revocationLists: [RevocationList] = [], at date: Date, documentType: String? = nil,
+        issuingState: String? = nil, issued: Date? = nil
+    ) -> PassiveAuthentication {
+        let circumstances = SignerVerification.Circumstances(
+            trust: trust, revocationLists: revocationLists, date: date, issued: issued)
+        let verification = SignerVerification(
+            securityObject.signedData, circumstances, contentType: SecurityObject.outcome(ofContentType:))
+        var findings = verification.findings
+        if let signer = verification.signer {
+            let certificates = [signer] + verification.path
+            findings.append(Finding(.country, Country.outcome(certificates, issuingState: issuingState)))
+            findings.append(Finding(.documentType, outcome(of: documentType, signer)))
+        }
+        var weakUses = verification.weakUses
+        if Digest(securityObject.digestAlgorithm) == .sha1 { weakUses.append("the data groups") }
+        findings.append(Finding(.digestAlgorithms, weakUses.isEmpty ? .passed : .flagged(.sha1(weakUses))))
+        for number in Set(securityObject.dataGroupDigests.keys).union(files.keys).sorted() {
+            findings.append(Finding(.dataGroup(number), outcome(of: files[number], number, securityObject)))
+        }
+        return PassiveAuthentication(findings: findings, signer: verification.signer, path: verification.path)
+    }
+
+    private static func outcome(
+        of file: [UInt8]?, _ number: Int, _ securityObject: SecurityObject
+    ) -> Finding.Outcome {
+        guard let signed = securityObject.dataGroupDigests[number] else { return .failed(.notSigned) }
+        guard let file else { return .notChecked(.notRead) }
+        guard file.count <= SecurityObject.maximumLength else { return .failed(.tooLong) }
+        guard let digest = Digest(securityObject.digestAlgorithm) else {
+            return .notChecked(.unsupportedAlgorithm(securityObject.digestAlgorithm.oid))
+        }
+        return digest.hash(file) == signed ? .passed : .failed(.digestDiffers)
+    }
+
+    private static func outcome(of documentType: String?, _ signer: Certificate) -> Finding.Outcome {
+        guard let types = signer.extensions.documentTypes else { return .notChecked(.noDocumentTypes) }
+        guard let type = documentType.map({ String($0.prefix { $0 != "<" }) }), let letter = type.first else {
+            return .notChecked(.documentTypeNotGiven)
+        }
+        let signed = types.map { String($0.prefix { $0 != "<" }) }
+        if signed.contains(type) { return .passed }
+        return signed.contains(String(letter))
+            ? .flagged(.documentTypeByFirstLetter) : .failed(.otherDocumentTypes(types))
+    }
+
+    /// The checks without which nothing is believed.
+    private static let essential: Set<Finding.Check> = [
+        .contentType, .messageDigest, .signerCertificate, .signature, .path, .validity(.signer), .validity(.issuer(0)),
+        .keyUsage(.signer), .keyUsage(.issuer(0)),
+    ]
+
+    /// What the findings come to.
+    public var verdict: Verdict {
+        let failures = findings.filter(\.isFailure)
+        guard failures.isEmpty else { return .refuted(failures) }
+        let held = Set(findings.filter { !$0.isOpen }.map(\.check))
+        let hasDataGroup = held.contains { if case .dataGroup = $0 { true } else { false } }
+        guard hasDataGroup, Self.essential.isSubset(of: held) else { return .undecided(findings.filter(\.isOpen)) }
+        return .believed(flagged: findings.filter(\.isFlagged))
+    }
+}
+
+/// The country that certificates and a document have in common.
+enum Country {
+    static func outcome(_ certificates: [Certificate], issuingState: String?) -> Finding.Outcome {
+        let countries = certificates.flatMap { [$0.subject.country, $0.issuer.country] }
+        let known = Set(countries.compactMap(\.self))
+        guard !countries.contains(nil), let country = known.first else { return .failed(.noCountry) }
+        guard known.count == 1 else { return .failed(.countriesDiffer(known.sorted())) }
+        guard let issuingState else { return .notChecked(.issuingStateNotGiven) }
+        guard let ofState = IssuingStates.countries(of: issuingState) else { return .notChecked(.unknownIssuingState) }
+        return ofState.contains(country) ? .passed : .failed(.countriesDiffer([country] + ofState.sorted()))
+    }
+}
