@@ -19,7 +19,7 @@ import Testing
         "mastercard-stripe-wide", "mastercard-stripe-phone", "mastercard-storage", "mastercard-storage-rrp",
         "mastercard-phone", "mastercard-phone-ready", "maestro",
         "mifare-classic-1k", "ntag213", "ndef-type4", "felica", "iso-dep", "type-b",
-        "passport-bac",
+        "passport-bac", "passport-altered", "passport-expired-signer",
     ]
 
     @Test func builtIn() throws {

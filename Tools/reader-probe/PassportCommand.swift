@@ -12,7 +12,7 @@ struct PassportCommand: AsyncParsableCommand {
             The chip opens with the lines that are printed below the photo (machine readable zone), or with the card access \
             number on the front. They are read from --mrz-file, from --can, or from standard input: type or scan them there.
 
-            Nothing in the document is verified yet, so the exit status is 7, not 0: read and not believed.
+            The exit status is 0 if an authority of --trust stands behind the signature over all that was read, and 7 if not.
 
             reader-probe passport --card passport-bac --mrz-file zone.txt
             """)
@@ -25,6 +25,14 @@ struct PassportCommand: AsyncParsableCommand {
 
     @Option(help: .init("Open the chip with this card access number.", valueName: "digits"))
     var can: String?
+
+    @Option(
+        help: .init(
+            """
+            Believe the country signing authorities in this file, or in all files of this folder: certificates, master lists, \
+            LDIF, with revocation lists. Repeatable. Nobody is believed by default.
+            """, valueName: "file|folder"))
+    var trust: [String] = []
 
     @Option(
         help: .init(
@@ -47,6 +55,7 @@ struct PassportCommand: AsyncParsableCommand {
 
     func run() async throws {
         let key = try accessKey()
+        let trust = try trustList()
         if let photo, FileManager.default.fileExists(atPath: photo) {
             throw ToolError.usage("\(photo) is there already", "Name a new file for the photo.")
         }
@@ -63,9 +72,28 @@ struct PassportCommand: AsyncParsableCommand {
                 throw ToolError.usage("\(photo) cannot be written", "Check that its folder is there, and yours.")
             }
         }
-        let report = Report.TravelDocument(document, reader: reader, isRevealed: reveal)
+        let authentication = document.authentication(trust)
+        let report = Report.TravelDocument(document, authentication, reader: reader, isRevealed: reveal)
         if format.json { try Report.print(report) } else { Terminal.print(PassportText(report).text) }
-        throw ExitCode(7)
+        if !report.isBelieved { throw ExitCode(7) }
+    }
+
+    private func trustList() throws -> TrustList {
+        var list = TrustList()
+        for path in trust {
+            var isFolder: ObjCBool = false
+            let isThere = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
+            let names = isFolder.boolValue ? try? FileManager.default.contentsOfDirectory(atPath: path).sorted() : nil
+            for file in names.map({ $0.map { path + "/" + $0 } }) ?? [path] {
+                guard isThere, let data = FileManager.default.contents(atPath: file) else {
+                    throw ToolError.usage("\(file) cannot be read", "Give certificates, a master list or LDIF.")
+                }
+                do { try list.add(Array(data), source: file, at: .now) } catch {
+                    throw ToolError.usage("\(file): \(error)", "Give certificates, a master list or LDIF.")
+                }
+            }
+        }
+        return list
     }
 
     /// The key from the options; else what standard input has.
@@ -120,6 +148,8 @@ struct PassportReading {
     private(set) var dataGroups: [ElementaryFile] = []
     private(set) var zone: MachineReadableZone?
     private(set) var faces: EncodedFaces?
+    private var securityObject: SecurityObject?
+    private var groups: [Int: [UInt8]] = [:]
 
     /// Opens the chip and reads its files: the list of data groups, DG1, and DG2 last.
     ///
@@ -143,12 +173,29 @@ struct PassportReading {
         if readsPhoto { try await read(.dataGroup(2), of: chip) }
     }
 
+    /// - Returns: nil for a document without a security object.
+    func authentication(_ trust: TrustList) -> PassiveAuthentication? {
+        securityObject.map { object in
+            PassiveAuthentication.verify(
+                object, files: groups, trust: trust, at: .now, documentType: zone?.documentCode,
+                issuingState: zone?.issuingState)
+        }
+    }
+
+    /// True if the chip has a key with which it can prove that it is the original (DG14, DG15).
+    var canProveOriginality: Bool {
+        let signed = securityObject.map { Set($0.dataGroupDigests.keys) } ?? []
+        return !signed.isDisjoint(with: [14, 15])
+    }
+
     private mutating func read(_ file: ElementaryFile, of chip: TravelDocumentChip) async throws {
         do {
             let bytes = try await chip.read(file) {
                 Terminal.progress("reading \(file): \($0.bytes) of \($0.length) bytes")
             }
             lengths.append((file, bytes.count))
+            if case .dataGroup(let number) = file { groups[number] = bytes }
+            if file == .sod { securityObject = try SecurityObject(bytes) }
             switch try ParsedFile(parsing: bytes, of: file) {
             case .commonDataElements(let elements)?: dataGroups = elements.dataGroups
             case .machineReadableZone(let zone)?: self.zone = zone
@@ -158,6 +205,8 @@ struct PassportReading {
         } catch let error as FileError {
             failures.append(Failure(file: file, reason: "\(error)"))
         } catch let error as TravelDocumentFormatError {
+            failures.append(Failure(file: file, reason: "\(error)"))
+        } catch let error as MalformedObject {
             failures.append(Failure(file: file, reason: "\(error)"))
         } catch let error as SecureMessagingError {
             throw ToolError(

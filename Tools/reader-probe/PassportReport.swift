@@ -51,14 +51,28 @@ extension Report {
         let files: [File]
         @OrNull var zone: Zone?
         @OrNull var portrait: Portrait?
-        /// False: nothing is verified yet.
+        struct Check: Encodable {
+            let name: String
+            /// `passed`, `flagged`, `failed` or `notChecked`
+            let result: String
+            /// Why it did not simply pass.
+            @OrNull var reason: String?
+        }
+
+        /// What was checked of the signature over the data groups.
+        let checks: [Check]
+        /// True if a trusted authority stands behind the signature over all that was read.
         let isBelieved: Bool
+        /// Why not.
         let doubts: [String]
     }
 }
 
 extension Report.TravelDocument {
-    init(_ reading: PassportReading, reader: ReaderIdentity, isRevealed: Bool) {
+    /// - Parameter authentication: nil for a document without a security object.
+    init(
+        _ reading: PassportReading, _ authentication: PassiveAuthentication?, reader: ReaderIdentity, isRevealed: Bool
+    ) {
         self.reader = Report.Reader(reader)
         access = "\(reading.access.method)"
         isDowngraded = reading.access.isDowngraded
@@ -79,8 +93,35 @@ extension Report.TravelDocument {
                     format: face.image.format?.rawValue, width: face.width, height: face.height,
                     bytes: face.image.bytes.count)
             })
-        isBelieved = false
-        doubts = ["the signature over the data groups was not checked"]
+        checks = authentication?.findings.map(Check.init) ?? []
+        var doubts = authentication?.doubts ?? ["nobody has signed the document"]
+        if reading.canProveOriginality {
+            doubts.append("the chip could prove that it is no copy, and was not asked")
+        }
+        (self.doubts, isBelieved) = (doubts, doubts.isEmpty)
+    }
+}
+
+extension Report.TravelDocument.Check {
+    init(_ finding: Finding) {
+        let (result, reason): (String, Finding.Reason?) =
+            switch finding.outcome {
+            case .passed: ("passed", nil)
+            case .flagged(let reason): ("flagged", reason)
+            case .failed(let reason): ("failed", reason)
+            case .notChecked(let reason): ("notChecked", reason)
+            }
+        self.init(name: "\(finding.check)", result: result, reason: reason.map { "\($0)" })
+    }
+}
+
+extension PassiveAuthentication {
+    /// The reasons not to believe the document; none if there are none.
+    fileprivate var doubts: [String] {
+        switch verdict {
+        case .believed: []
+        case .undecided(let findings), .refuted(let findings): findings.map { "\($0)" }
+        }
     }
 }
 
@@ -134,7 +175,14 @@ struct PassportText {
             let parts = [portrait.format ?? "unknown format", size, "\(portrait.bytes) bytes"]
             lines.append(CardText.field("Photo", parts.compactMap(\.self).joined(separator: ", ")))
         }
-        lines += ["", Terminal.styled("Read and not believed", .bold)] + report.doubts.map(finding)
+        if !report.checks.isEmpty { lines.append("") }
+        for check in report.checks where check.result == "passed" { lines.append(CardText.field("passed", check.name)) }
+        for check in report.checks where check.result != "passed" {
+            let text = "\(check.name): \(check.reason ?? "")"
+            lines.append(CardText.field(check.result == "notChecked" ? "not checked" : check.result, text))
+        }
+        lines += ["", Terminal.styled(report.isBelieved ? "Read and believed" : "Read and not believed", .bold)]
+        lines += report.doubts.map(finding)
         return lines.joined(separator: "\n")
     }
 

@@ -1,4 +1,5 @@
 import ArgumentParser
+import Foundation
 import Glibc
 import SmartCardSimulator
 import SmartCardSimulatorHosts
@@ -114,6 +115,9 @@ struct VirtualReaderTool: ParsableCommand {
     @Flag(help: "Print the faults and exit.")
     var listFaults = false
 
+    @Flag(help: "Print the certificate of the test authority behind the virtual passports, in PEM, and exit.")
+    var passportAuthority = false
+
     @Flag(help: "With --list-cards or --list-faults: print one JSON object instead of text.")
     var json = false
 
@@ -151,6 +155,12 @@ struct VirtualReaderTool: ParsableCommand {
                 : SoftwareReaderFault.Kind.allCases.map { ($0.rawValue, $0.argument?.name, $0.summary) }
             try Listing.print(
                 "faults", faults.map { Listing(name: $0.0, argument: $0.1, summary: $0.2) }, width: 26, json: json)
+            return 0
+        }
+        if passportAuthority {
+            let lines = Data(TestIssuingState.authorityCertificate)
+                .base64EncodedString(options: [.lineLength64Characters, .endLineWithLineFeed])
+            print("-----BEGIN CERTIFICATE-----\n\(lines)\n-----END CERTIFICATE-----")
             return 0
         }
         guard !json else {

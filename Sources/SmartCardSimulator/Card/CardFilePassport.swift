@@ -19,7 +19,16 @@ extension CardFileReader {
         }
         var files: [UInt16: [UInt8]] = [0x011E: commonDataElements(of: groups.keys.sorted())]
         for (number, content) in groups { files[0x0100 | UInt16(number)] = content }
-        if let statement = try body.one("security-object") { files[0x011D] = try statement.content() }
+        if let statement = try body.one("security-object") { files[0x011D] = try securityObject(statement, of: groups) }
+        if let statement = try body.one("alter"), statement.arguments.first?.text != "nothing" {
+            try statement.arguments(count: 1...1, "alter NUMBER, or alter nothing")
+            let number = UInt16(try statement.number(0, "a data group", 1...16))
+            guard var content = files[0x0100 | number], let last = content.popLast() else {
+                throw statement.error("the card does not have the data group")
+            }
+            content.append(last ^ 0x01)
+            files[0x0100 | number] = content
+        }
         var configuration = PassportCard.Configuration(keyInformation: zone.key, files: files)
         configuration.knowsShortIdentifiers = try !body.flag("no-short-identifiers")
         if let statement = try body.one("most-read") {
@@ -28,6 +37,21 @@ extension CardFileReader {
             configuration.mostRead = Int(try statement.number(0, "a number of bytes", 16...65_536))
         }
         return configuration
+    }
+
+    /// `signed` or `signed-before-2020`, by the test issuing state; or bytes.
+    private static func securityObject(
+        _ statement: Statement, of groups: [UInt8: [UInt8]]
+    ) throws(CardFileError) -> [UInt8] {
+        let words = ["signed": false, "signed-before-2020": true]
+        guard statement.block == nil, statement.arguments.count == 1,
+            let signerHasExpired = words[statement.arguments[0].text]
+        else { return try statement.content() }
+        guard groups.count >= 2 else { throw statement.error("a signature is over two data groups at least") }
+        guard let file = TestIssuingState.securityObject(of: groups, signerHasExpired: signerHasExpired) else {
+            throw statement.error("libcrypto does not sign")
+        }
+        return file
     }
 
     /// The tags of DG1 to DG16 (ICAO 9303-10, 4.6.1).

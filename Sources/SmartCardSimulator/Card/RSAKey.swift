@@ -49,6 +49,25 @@ struct RSAKey: Hashable, Sendable {
         return EVP_Digest(message, message.count, &hash, nil, EVP_sha1(), nil) == 1 ? hash : nil
     }
 
+    /// - Returns: 32 bytes; nil if libcrypto refuses.
+    static func sha256(_ message: [UInt8]) -> [UInt8]? {
+        var hash = [UInt8](repeating: 0, count: 32)
+        return EVP_Digest(message, message.count, &hash, nil, EVP_sha256(), nil) == 1 ? hash : nil
+    }
+
+    /// Returns a signature RSASSA-PKCS1-v1_5 with SHA-256 (RFC 8017, 8.2.1 and 9.2).
+    func signature(over message: [UInt8]) -> [UInt8]? {
+        guard let hash = Self.sha256(message) else { return nil }
+        // DigestInfo of SHA-256 (RFC 8017, 9.2, note 1).
+        let info: [UInt8] =
+            [
+                0x30, 0x31, 0x30, 0x0D, 0x06, 0x09, 0x60, 0x86, 0x48, 0x01, 0x65, 0x03, 0x04, 0x02, 0x01, 0x05, 0x00,
+                0x04, 0x20,
+            ] + hash
+        let padding = [UInt8](repeating: 0xFF, count: max(8, modulus.count - info.count - 3))
+        return sign([0x00, 0x01] + padding + [0x00] + info)
+    }
+
     private static func power(_ base: [UInt8], _ exponent: [UInt8], _ modulus: [UInt8]) -> [UInt8]? {
         guard base.count <= modulus.count, let context = BN_CTX_new() else { return nil }
         defer { BN_CTX_free(context) }

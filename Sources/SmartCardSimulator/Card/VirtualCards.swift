@@ -84,6 +84,8 @@ public enum VirtualCards {
             ("iso-dep", PackageResources.iso_dep_card),
             ("type-b", PackageResources.type_b_card),
             ("passport-bac", PackageResources.passport_bac_card),
+            ("passport-altered", PackageResources.passport_altered_card),
+            ("passport-expired-signer", PackageResources.passport_expired_signer_card),
         ]
     }
 }

@@ -21,7 +21,7 @@ public struct PassiveAuthentication: Sendable {
         ///
         /// - Parameter flagged: findings that somebody may not want to accept.
         case believed(flagged: [Finding])
-        /// Something that it takes was not checked.
+        /// Something that it takes was not checked: these.
         case undecided([Finding])
         /// Something is not as the issuing state made it.
         case refuted([Finding])
@@ -95,8 +95,14 @@ public struct PassiveAuthentication: Sendable {
         let failures = findings.filter(\.isFailure)
         guard failures.isEmpty else { return .refuted(failures) }
         let held = Set(findings.filter { !$0.isOpen }.map(\.check))
-        let hasDataGroup = held.contains { if case .dataGroup = $0 { true } else { false } }
-        guard hasDataGroup, Self.essential.isSubset(of: held) else { return .undecided(findings.filter(\.isOpen)) }
+        func isDataGroup(_ check: Finding.Check) -> Bool { if case .dataGroup = check { true } else { false } }
+        let hasDataGroup = held.contains(where: isDataGroup)
+        guard hasDataGroup, Self.essential.isSubset(of: held) else {
+            return .undecided(
+                findings.filter {
+                    $0.isOpen && (Self.essential.contains($0.check) || !hasDataGroup && isDataGroup($0.check))
+                })
+        }
         return .believed(flagged: findings.filter(\.isFlagged))
     }
 }
