@@ -27,7 +27,9 @@ import Testing
         #expect(portraits.images[0].bytes.hex == "FF4FFF51002F0000")
         let signatures = try DisplayedSignatures(parsing: listing(ParsingFixtures.dg7))
         #expect(signatures.images.map(\.format) == [.jpeg, .jp2])
-        #expect(EncodedImage([0xFF, 0xD8]).format == nil && EncodedImage([0x89, 0x50, 0x4E, 0x47]).format == nil)
+        for other in ["FFD8", "89504E470D0A1A0A", "FF4FFF52", "0000000C6A502021", ""] {
+            #expect(try EncodedImage(hex(other)).format == nil)
+        }
     }
 
     @Test("DG11 of A.5")
