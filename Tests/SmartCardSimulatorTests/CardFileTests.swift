@@ -19,7 +19,7 @@ import Testing
         "mastercard-stripe-wide", "mastercard-stripe-phone", "mastercard-storage", "mastercard-storage-rrp",
         "mastercard-phone", "mastercard-phone-ready", "maestro",
         "mifare-classic-1k", "ntag213", "ndef-type4", "felica", "iso-dep", "type-b",
-        "passport-bac", "passport-altered", "passport-expired-signer",
+        "passport", "passport-bac", "identity-card", "passport-altered", "passport-expired-signer",
     ]
 
     @Test func builtIn() throws {
@@ -87,6 +87,8 @@ import Testing
 
     private static let radio = "type-a {\n uid 01020304\n atqa 0004\n sak 20\n ats 01\n }"  // six lines
 
+    private static let zone =
+        "mrz \"P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<\" \"L898902C36UTO7408122F1204159ZE184226B<<<<<10\""
     private static let typeF = "type-f {\n idm 0102030405060708\n pmm FFFFFFFFFFFFFFFF\n }"  // four lines
     private static let block = String(repeating: "00", count: 16)
     private static let seventeenSystems = (1...17).map { "system 00\($0 + 10) {\n}" }.joined(separator: "\n")
@@ -122,6 +124,13 @@ import Testing
         ("card iso-dep {\ntype-a {\nuid 01020304\natqa 0004\nsak 20\nats 02\n}\n}", 6, "TL"),
         ("card iso-dep {\ntype-a {\nuid 01020304\natqa 0004\nsak 08\n}\n}", 1, "14443-4"),
         ("card iso-dep {\ntype-b {\natqb 40 12 23 45 56 12 53 54 4E 33 81 C3\n}\n}", 3, "begins with 50"),
+        ("card passport {\n\(radio)\n}", 1, "lacks “mrz”"),
+        ("card passport {\n\(radio)\nmrz \"P<UTO\"\n}", 8, "two of 44"),
+        ("card passport {\n\(radio)\n\(zone)\ndata-group 1 {\n61 00\n}\n}", 9, "in 2...16"),
+        ("card passport {\n\(radio)\n\(zone)\ndata-group 2 {\n61 00\n}\n}", 9, "one object 75"),
+        ("card passport {\n\(radio)\n\(zone)\nsecurity-object signed\n}", 9, "two data groups"),
+        ("card passport {\n\(radio)\n\(zone)\nalter 2\n}", 9, "does not have"),
+        ("card passport {\n\(radio)\n\(zone)\nmost-read 15\n}", 9, "in 16...65536"),
         ("card ntag213 {\n\(radio)\n}", 1, "without ATS"),
         ("card iso-dep {\n\(radio)\ntype-b {\natqb 501223455612535 44E3381C3\n}\n}", 8, "one type"),
         ("card felica {\n\(radio)\nsystem 12FC {\n}\n}", 1, "type F"),

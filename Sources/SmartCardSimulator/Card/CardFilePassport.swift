@@ -30,6 +30,27 @@ extension CardFileReader {
             files[0x0100 | number] = content
         }
         var configuration = PassportCard.Configuration(keyInformation: zone.key, files: files)
+        if let statement = try body.one("pace"), let offer = try pace(statement) {
+            configuration.pace = offer
+            configuration.freeFiles[0x011C] = offer.cardAccess
+        }
+        if let statement = try body.one("can") {
+            try statement.withoutBlock()
+            try statement.arguments(count: 1...1, "can DIGITS")
+            let digits = statement.arguments[0].text
+            guard (1...32).contains(digits.utf8.count), digits.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else {
+                throw statement.error("a card access number has 1 to 32 digits")
+            }
+            configuration.cardAccessNumber = digits
+        }
+        if let statement = try body.one("bac") {
+            try statement.withoutBlock()
+            let words = ["yes": true, "no": false]
+            guard statement.arguments.count == 1, let isThere = words[statement.arguments[0].text] else {
+                throw statement.error("“bac” is written: bac yes, or bac no")
+            }
+            configuration.hasBasicAccessControl = isThere
+        }
         configuration.knowsShortIdentifiers = try !body.flag("no-short-identifiers")
         if let statement = try body.one("most-read") {
             try statement.withoutBlock()
@@ -37,6 +58,18 @@ extension CardFileReader {
             configuration.mostRead = Int(try statement.number(0, "a number of bytes", 16...65_536))
         }
         return configuration
+    }
+
+    /// `pace ecdh-gm CIPHER CURVE`; nil for `pace none`.
+    private static func pace(_ statement: Statement) throws(CardFileError) -> PassportPACE.Offer? {
+        try statement.withoutBlock()
+        if statement.arguments.map(\.text) == ["none"] { return nil }
+        let ciphers = PassportCipher.allCases.map(\.rawValue).joined(separator: ", ")
+        try statement.arguments(count: 3...3, "pace ecdh-gm CIPHER CURVE, or pace none")
+        guard statement.arguments[0].text == "ecdh-gm",
+            let cipher = PassportCipher(rawValue: statement.arguments[1].text)
+        else { throw statement.error("“pace” is written: pace ecdh-gm CIPHER CURVE, CIPHER one of \(ciphers)") }
+        return PassportPACE.Offer(cipher: cipher, parameters: Int(try statement.number(2, "a curve", 8...18)))
     }
 
     /// `signed` or `signed-before-2020`, by the test issuing state; or bytes.

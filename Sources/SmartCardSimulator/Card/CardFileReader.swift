@@ -12,7 +12,13 @@ enum CardFileReader {
         ("ntag213", ["ndef", "page", "lock"]),
         ("ndef-type4", ["ndef", "size", "read-only", "mle", "mlc"]),
         ("felica", ["system"]),
-        ("passport", ["mrz", "data-group", "security-object", "alter", "most-read", "no-short-identifiers"]),
+        (
+            "passport",
+            [
+                "mrz", "pace", "can", "bac", "data-group", "security-object", "alter", "most-read",
+                "no-short-identifiers",
+            ]
+        ),
     ]
 
     /// - Parameter summary: a description of the card that replaces the file's own.

@@ -1,8 +1,8 @@
 public import SmartCard
 import Synchronization
 
-/// The chip of a travel document (ICAO 9303-10 and 9303-11): files behind Basic Access Control and secure messaging with
-/// triple DES.
+/// The chip of a travel document (ICAO 9303-10 and 9303-11): files behind Basic Access Control or PACE, and secure
+/// messaging.
 ///
 /// It is written from the specification, apart from the reader's side.
 public final class PassportCard: VirtualCard {
@@ -19,6 +19,11 @@ public final class PassportCard: VirtualCard {
         /// False for a chip that answers 6A86 to a short identifier.
         public var knowsShortIdentifiers = true
         public var fault: Fault?
+        /// What the chip offers for PACE; nil: it has no PACE.
+        var pace: PassportPACE.Offer?
+        /// The digits that PACE takes instead of the zone.
+        var cardAccessNumber: String?
+        var hasBasicAccessControl = true
 
         public init(keyInformation: String, files: [UInt16: [UInt8]], freeFiles: [UInt16: [UInt8]] = [:]) {
             (self.keyInformation, self.files, self.freeFiles) = (keyInformation, files, freeFiles)
@@ -39,19 +44,12 @@ public final class PassportCard: VirtualCard {
         case refusesBeyondEnd
     }
 
-    private struct Session {
-        let encryption: TripleDES
-        let authentication: TripleDES
-        var counter: UInt64
-        var responses = 0
-        var last: [UInt8] = []
-    }
-
     private struct State {
         var isApplicationSelected = false
         var file: [UInt8]?
         var challenge: [UInt8]?
-        var session: Session?
+        var session: PassportSession?
+        var pace: PassportPACE?
     }
 
     public let radio: VirtualCardRadio
@@ -73,8 +71,7 @@ public final class PassportCard: VirtualCard {
         return state.withLock { state in
             guard command.cla & 0x0C == 0x0C else {
                 // A command without protection ends the session (9303-11, 9.8.8).
-                let isOver = state.session != nil
-                if isOver { (state.session, state.file) = (nil, nil) }
+                if state.session != nil { (state.session, state.file) = (nil, nil) }
                 return respond(to: command, &state, isProtected: false).bytes
             }
             return respondProtected(to: command, &state).bytes
@@ -89,6 +86,8 @@ public final class PassportCard: VirtualCard {
         case (0xA4, 0x02): ResponseAPDU(status: selectFile(command, &state, isProtected))
         case (0x84, _): challenge(&state)
         case (0x82, _): authenticate(command, &state)
+        case (0x22, 0xC1) where command.p2 == 0xA4: ResponseAPDU(status: selectPACE(command, &state))
+        case (0x86, _): proceedWithPACE(command, &state)
         case (0xB0, _): readBinary(command, &state, isProtected)
         case (0xB1, _): readOdd(command, &state)
         default: ResponseAPDU(status: 0x6D00)
@@ -164,7 +163,9 @@ public final class PassportCard: VirtualCard {
     // MARK: Basic Access Control
 
     private func challenge(_ state: inout State) -> ResponseAPDU {
-        guard state.isApplicationSelected else { return ResponseAPDU(status: 0x6985) }
+        guard state.isApplicationSelected, configuration.hasBasicAccessControl else {
+            return ResponseAPDU(status: 0x6985)
+        }
         let challenge = (0..<8).map { _ in UInt8.random(in: 0...255) }
         state.challenge = challenge
         return ResponseAPDU(data: challenge, status: .success)
@@ -175,30 +176,53 @@ public final class PassportCard: VirtualCard {
         guard let challenge = state.challenge, command.data.count == 40 else { return ResponseAPDU(status: 0x6985) }
         state.challenge = nil
         let seed = RSAKey.sha1(Array(configuration.keyInformation.utf8))?.prefix(16) ?? []
-        guard let encryption = Self.key(Array(seed), 1), let authentication = Self.key(Array(seed), 2),
-            let clear = encryption.decryptChained(Array(command.data.prefix(32))),
-            authentication.mac(Array(command.data.prefix(32)), padding: .marker) == Array(command.data.suffix(8)),
-            Array(clear[8..<16]) == challenge
+        let cipher = PassportCipher.tripleDES
+        guard let encryption = cipher.key(Array(seed), 1), let authentication = cipher.key(Array(seed), 2),
+            let clear = cipher.crypt(Array(command.data.prefix(32)), key: encryption, encrypting: false),
+            cipher.mac(cipher.padded(Array(command.data.prefix(32))), key: authentication)
+                == Array(command.data.suffix(8)), Array(clear[8..<16]) == challenge
         else { return ResponseAPDU(status: 0x6300) }
         let half = (0..<16).map { _ in UInt8.random(in: 0...255) }
         var answer = challenge + clear[0..<8] + half
         if configuration.fault == .doesNotKnowKey { answer.reverse() }
-        guard let cryptogram = encryption.encryptChained(answer),
-            let mac = authentication.mac(cryptogram, padding: .marker)
+        guard let cryptogram = cipher.crypt(answer, key: encryption, encrypting: true),
+            let mac = cipher.mac(cipher.padded(cryptogram), key: authentication)
         else { return ResponseAPDU(status: 0x6F00) }
-        let common = zip(clear[16...], half).map { $0 ^ $1 }
-        guard let sessionEncryption = Self.key(common, 1), let sessionAuthentication = Self.key(common, 2) else {
-            return ResponseAPDU(status: 0x6F00)
-        }
-        let counter = (challenge.suffix(4) + clear[4..<8]).reduce(UInt64(0)) { $0 << 8 | UInt64($1) }
-        state.session = Session(
-            encryption: sessionEncryption, authentication: sessionAuthentication, counter: counter)
+        // 9303-11, 9.8.6.3: the counter begins with the ends of both challenges.
+        state.session = PassportSession(
+            cipher, secret: zip(clear[16...], half).map { $0 ^ $1 }, counter: challenge.suffix(4) + clear[4..<8])
         return ResponseAPDU(data: cryptogram + mac, status: .success)
     }
 
-    /// 9303-11, 9.7.1.1.
-    private static func key(_ seed: [UInt8], _ use: UInt8) -> TripleDES? {
-        RSAKey.sha1(seed + [0, 0, 0, use]).flatMap { TripleDES(Array($0.prefix(16))) }
+    // MARK: PACE
+
+    /// MSE:Set AT (9303-11, 4.4.4.1).
+    private func selectPACE(_ command: CommandAPDU, _ state: inout State) -> StatusWord {
+        state.pace = nil
+        guard let offer = configuration.pace, let objects = try? TLVList(command.data, padding: []),
+            objects[0x80].map({ Array($0.value) }) == offer.identifier,
+            objects[0x84].map({ $0.value.elementsEqual([UInt8(truncatingIfNeeded: offer.parameters)]) }) ?? true
+        else { return 0x6A80 }
+        let password: [UInt8]? =
+            switch objects[0x83].map({ Array($0.value) }) {
+            case [1]: RSAKey.sha1(Array(configuration.keyInformation.utf8))
+            case [2]: configuration.cardAccessNumber.map { Array($0.utf8) }
+            default: nil
+            }
+        guard let password, let pace = PassportPACE(offer, password: password) else { return 0x6A88 }
+        state.pace = pace
+        return .success
+    }
+
+    /// GENERAL AUTHENTICATE (9303-11, 4.4.4.2), the last one without chaining.
+    private func proceedWithPACE(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
+        guard var pace = state.pace, let offer = configuration.pace else { return ResponseAPDU(status: 0x6985) }
+        let response = pace.respond(to: command)
+        state.pace = response.status == .success ? pace : nil
+        if let secret = pace.secret {
+            (state.pace, state.session) = (nil, PassportSession(offer.cipher, secret: secret))
+        }
+        return response
     }
 
     // MARK: Secure messaging
@@ -206,13 +230,13 @@ public final class PassportCard: VirtualCard {
     /// 9303-11, 9.8.
     private func respondProtected(to command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
         guard var session = state.session else { return ResponseAPDU(status: 0x6982) }
-        session.counter &+= 1
+        session.count()
         guard let plain = Self.unprotect(command, session) else {
             (state.session, state.file) = (nil, nil)
             return ResponseAPDU(status: 0x6988)
         }
         let response = respond(to: plain, &state, isProtected: true)
-        session.counter &+= 1
+        session.count()
         session.responses += 1
         var bytes = Self.protect(response, session, isOdd: !command.ins.isMultiple(of: 2))
         switch configuration.fault {
@@ -226,17 +250,17 @@ public final class PassportCard: VirtualCard {
         return (try? ResponseAPDU(bytes)) ?? response
     }
 
-    private static func unprotect(_ command: CommandAPDU, _ session: Session) -> CommandAPDU? {
+    private static func unprotect(_ command: CommandAPDU, _ session: PassportSession) -> CommandAPDU? {
         guard let list = try? TLVList(command.data, padding: []), let mac = list[0x8E] else { return nil }
-        let header = [command.cla, command.ins, command.p1, command.p2, 0x80, 0, 0, 0]
+        let cipher = session.cipher
         let objects = Array(command.data[..<mac.offset])
-        let padded = objects.isEmpty ? [] : objects + [0x80] + [UInt8](repeating: 0, count: 7 - objects.count % 8)
-        let message = bytes(session.counter) + header + padded
-        guard session.authentication.mac(message) == Array(mac.value) else { return nil }
+        let message =
+            cipher.padded([command.cla, command.ins, command.p1, command.p2])
+            + (objects.isEmpty ? [] : cipher.padded(objects))
+        guard session.mac(message) == Array(mac.value) else { return nil }
         var data: [UInt8] = []
         if let cryptogram = list[0x87]?.value.dropFirst() ?? list[0x85]?.value {
-            guard let clear = session.encryption.decryptChained(Array(cryptogram)),
-                let end = clear.lastIndex(of: 0x80)
+            guard let clear = session.crypt(Array(cryptogram), encrypting: false), let end = clear.lastIndex(of: 0x80)
             else { return nil }
             data = Array(clear[..<end])
         }
@@ -246,19 +270,14 @@ public final class PassportCard: VirtualCard {
             ne: le == 0 ? (list[0x97]?.value.count == 1 ? 256 : 65_536) : le, lengthCoding: command.lengthCoding)
     }
 
-    private static func protect(_ response: ResponseAPDU, _ session: Session, isOdd: Bool) -> [UInt8] {
+    private static func protect(_ response: ResponseAPDU, _ session: PassportSession, isOdd: Bool) -> [UInt8] {
         var objects: [UInt8] = []
         if !response.data.isEmpty {
-            let padded = response.data + [0x80] + [UInt8](repeating: 0, count: 7 - response.data.count % 8)
-            let cryptogram = session.encryption.encryptChained(padded) ?? []
+            let cryptogram = session.crypt(session.cipher.padded(response.data), encrypting: true) ?? []
             objects = isOdd ? TLVTag(0x85).encode(cryptogram) : TLVTag(0x87).encode([0x01] + cryptogram)
         }
         objects += TLVTag(0x99).encode([response.status.sw1, response.status.sw2])
-        let mac = session.authentication.mac(bytes(session.counter) + objects, padding: .marker) ?? []
+        let mac = session.mac(session.cipher.padded(objects)) ?? []
         return objects + TLVTag(0x8E).encode(mac) + [response.status.sw1, response.status.sw2]
-    }
-
-    private static func bytes(_ counter: UInt64) -> [UInt8] {
-        (0..<8).reversed().map { UInt8(truncatingIfNeeded: counter >> (8 * $0)) }
     }
 }

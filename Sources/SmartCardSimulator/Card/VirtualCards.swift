@@ -83,7 +83,9 @@ public enum VirtualCards {
             ("felica", PackageResources.felica_card),
             ("iso-dep", PackageResources.iso_dep_card),
             ("type-b", PackageResources.type_b_card),
+            ("passport", PackageResources.passport_card),
             ("passport-bac", PackageResources.passport_bac_card),
+            ("identity-card", PackageResources.identity_card_card),
             ("passport-altered", PackageResources.passport_altered_card),
             ("passport-expired-signer", PackageResources.passport_expired_signer_card),
         ]

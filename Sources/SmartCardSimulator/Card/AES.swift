@@ -1,0 +1,44 @@
+import CCryptoLegacy
+
+/// AES with a key of 16, 24 or 32 bytes (FIPS 197), in the modes that a travel document uses.
+struct AES: Hashable, Sendable {
+    let key: [UInt8]
+
+    /// - Returns: nil for a key of another length.
+    init?(_ key: some Sequence<UInt8>) {
+        self.key = Array(key)
+        guard [16, 24, 32].contains(self.key.count) else { return nil }
+    }
+
+    /// Encrypts or decrypts whole blocks by CBC.
+    func cbc(_ blocks: [UInt8], iv: [UInt8] = [UInt8](repeating: 0, count: 16), encrypting: Bool) -> [UInt8]? {
+        let ciphers = [16: EVP_aes_128_cbc(), 24: EVP_aes_192_cbc(), 32: EVP_aes_256_cbc()]
+        guard blocks.count.isMultiple(of: 16), blocks.count <= 1 << 20, iv.count == 16, let cipher = ciphers[key.count],
+            let context = EVP_CIPHER_CTX_new()
+        else { return nil }
+        defer { EVP_CIPHER_CTX_free(context) }
+        var out = [UInt8](repeating: 0, count: blocks.count + 16)
+        var count: Int32 = 0
+        guard EVP_CipherInit_ex(context, cipher, nil, key, iv, encrypting ? 1 : 0) == 1,
+            EVP_CIPHER_CTX_set_padding(context, 0) == 1,
+            EVP_CipherUpdate(context, &out, &count, blocks, Int32(blocks.count)) == 1, Int(count) == blocks.count
+        else { return nil }
+        return Array(out.prefix(blocks.count))
+    }
+
+    /// Returns the CMAC over a message of any length (NIST SP 800-38B, 6.2): 16 bytes.
+    func cmac(_ message: [UInt8]) -> [UInt8]? {
+        func doubled(_ block: [UInt8]) -> [UInt8] {
+            var result = zip(block, block.dropFirst() + [0]).map { $0 << 1 | $1 >> 7 }
+            if block[0] & 0x80 != 0 { result[15] ^= 0x87 }
+            return result
+        }
+        guard let zero = cbc([UInt8](repeating: 0, count: 16), encrypting: true) else { return nil }
+        let isWhole = !message.isEmpty && message.count.isMultiple(of: 16)
+        let subkey = isWhole ? doubled(zero) : doubled(doubled(zero))
+        let padding = isWhole ? [] : [0x80] + [UInt8](repeating: 0, count: 15 - message.count % 16)
+        var blocks = message + padding
+        for index in 0..<16 { blocks[blocks.count - 16 + index] ^= subkey[index] }
+        return cbc(blocks, encrypting: true).map { Array($0.suffix(16)) }
+    }
+}

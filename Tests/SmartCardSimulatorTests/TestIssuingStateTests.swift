@@ -1,0 +1,47 @@
+import Foundation
+import SmartCard
+import TestSupport
+import Testing
+
+@testable import SmartCardSimulator
+
+/// What the test issuing state signs, before OpenSSL.
+@Suite(.enabled(if: Program.isInstalled("openssl"), "openssl is not installed")) struct TestIssuingStateTests {
+    /// OpenSSL's answer to EF.SOD of a built-in card, at a time in seconds since 1970.
+    private static func verify(_ card: String, at time: String) async throws -> Program.Outcome {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "state-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let text = try #require(VirtualCards.all.first { $0.name == card }).text
+        guard case .passport(let configuration) = try CardFile(parsing: text).kind else {
+            throw CardFileError(line: 1, reason: "")
+        }
+        let object = try TLVList(try #require(configuration.files[0x011D]), padding: [])
+        let content = try #require(object[0x77]?.value)
+        try Data(content).write(to: folder.appending(path: "sod.der"))
+        try Data(TestIssuingState.authorityCertificate).write(to: folder.appending(path: "csca.der"))
+        let certificate = try await Program.run([
+            "openssl", "x509", "-inform", "DER", "-in", folder.path + "/csca.der", "-out", folder.path + "/csca.pem",
+        ])
+        try #require(certificate.status == 0, "\(certificate)")
+        // RFC 5652; the content is written to a file, since it is not text.
+        return try await Program.run([
+            "openssl", "cms", "-verify", "-inform", "DER", "-in", folder.path + "/sod.der", "-CAfile",
+            folder.path + "/csca.pem", "-purpose", "any", "-attime", time, "-out", folder.path + "/content",
+        ])
+    }
+
+    @Test("OpenSSL verifies the signature and its path", arguments: ["passport-bac", "passport-altered"])
+    func verified(_ card: String) async throws {
+        // 2026-01-01.
+        let outcome = try await Self.verify(card, at: "1767225600")
+        #expect(outcome.status == 0, "\(outcome)")
+    }
+
+    @Test("the signer that has expired was valid in 2019, and no longer")
+    func expired() async throws {
+        #expect(try await Self.verify("passport-expired-signer", at: "1550000000").status == 0)
+        let late = try await Self.verify("passport-expired-signer", at: "1767225600")
+        #expect(late.status != 0 && late.error.contains("expired"), "\(late)")
+    }
+}
