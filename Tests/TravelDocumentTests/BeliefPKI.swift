@@ -34,7 +34,8 @@ final class BeliefPKI: Sendable {
             return Key(
                 testDescription: "\(curve) \(encoding) \(digest)",
                 generation: [
-                    "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:\(curve)", "-pkeyopt", "ec_param_enc:\(encoding)",
+                    "-algorithm", "EC", "-pkeyopt", "ec_paramgen_curve:\(curve)", "-pkeyopt",
+                    "ec_param_enc:\(encoding)",
                 ], digest: digest)
         }
 
@@ -85,6 +86,15 @@ final class BeliefPKI: Sendable {
         crlnumber = number.txt
         default_md = sha256
         default_crl_days = 30
+        [issuing]
+        database = index.txt
+        serial = number.txt
+        default_md = sha256
+        policy = anything
+        [anything]
+        countryName = supplied
+        organizationName = optional
+        commonName = supplied
         """
 
     let directory: URL
@@ -139,7 +149,10 @@ final class BeliefPKI: Sendable {
         try await openssl(["req", "-new", "-key", "\(name).key", "-subj", subject, "-out", "\(name).csr"])
         try await openssl(
             ["x509", "-req", "-in", "\(name).csr", "-CA", "\(issuer).pem", "-CAkey", "\(issuer).key"]
-                + ["-set_serial", "\(serial)", "-days", "\(days)", "-extfile", "openssl.cnf", "-extensions", extensions]
+                + [
+                    "-set_serial", "\(serial)", "-days", "\(days)", "-extfile", "openssl.cnf", "-extensions",
+                    extensions,
+                ]
                 + ["-out", "\(name).pem"] + issuerKey.options("-sigopt"))
         return try await certificate(name)
     }
@@ -151,7 +164,7 @@ final class BeliefPKI: Sendable {
 
     /// Makes a list that revokes these serial numbers.
     func makeRevocationList(by issuer: String = "csca", revoking serials: [Int]) async throws -> [UInt8] {
-        let rows = serials.map { "R\t400101000000Z\t250101000000Z\t\(String(format: "%02X", $0))\tunknown\t/CN=x\n" }
+        let rows = serials.map { "R\t400101000000Z\t250101000000Z\t\(String(format: "%04X", $0))\tunknown\t/CN=x\n" }
         try write(Array(rows.joined().utf8), to: "index.txt")
         try write(Array("01\n".utf8), to: "number.txt")
         try await openssl(

@@ -65,6 +65,12 @@ struct SignatureAlgorithm: Hashable, Sendable {
 
     init(_ scheme: Scheme, _ digest: Digest) { (self.scheme, self.digest) = (scheme, digest) }
 
+    /// - Returns: nil for an identifier that does not name a digest, too.
+    init?(_ oid: OID) {
+        guard let known = Self.identifiers[oid] else { return nil }
+        self = known
+    }
+
     /// - Parameter digest: the one beside the signature, for identifiers that name none.
     /// - Returns: nil for an algorithm that is not of ICAO 9303-12, 4.4.
     init?(_ identifier: AlgorithmIdentifier, digest: Digest? = nil) {

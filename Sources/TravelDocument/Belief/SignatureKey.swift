@@ -4,8 +4,8 @@ import SmartCard
 /// A public key that verifies signatures (RFC 5280, 4.1.2.7).
 struct SignatureKey: Sendable {
     enum Kind: Hashable, Sendable {
-        /// RSA, with the bytes of its modulus.
-        case rsa(length: Int)
+        /// RSA, with its modulus, which has no leading zeros.
+        case rsa(modulus: [UInt8])
         case elliptic(NamedCurve)
     }
 
@@ -74,7 +74,7 @@ struct SignatureKey: Sendable {
         guard modulusLengths.contains(modulus.count), (1...8).contains(exponent.count),
             (exponent.last ?? 0) & 1 == 1, exponent != [1], let key = Key(Array(info.encoded))
         else { throw info.fault("an RSA key of 1,024 to 8,192 bits") }
-        return (.rsa(length: modulus.count), key)
+        return (.rsa(modulus: modulus), key)
     }
 
     /// The key that libcrypto gets has the curve's name, and nothing else of the parameters.
@@ -140,20 +140,20 @@ struct SignatureKey: Sendable {
     /// - Returns: as many bytes as the modulus; nil for another kind of key, and for a signature that is no number
     ///   below it.
     func recover(_ signature: [UInt8]) -> [UInt8]? {
-        guard case .rsa(let length) = kind, signature.count == length,
+        guard case .rsa(let modulus) = kind, signature.count == modulus.count,
             let context = EVP_PKEY_CTX_new(key.pointer, nil)
         else { return nil }
         defer {
             EVP_PKEY_CTX_free(context)
             ERR_clear_error()
         }
-        var message = [UInt8](repeating: 0, count: length)
-        var count = length
+        var message = [UInt8](repeating: 0, count: modulus.count)
+        var count = message.count
         let isRecovered = withExtendedLifetime(key) {
             EVP_PKEY_verify_recover_init(context) == 1
                 && EVP_PKEY_CTX_set_rsa_padding(context, RSA_NO_PADDING) == 1
                 && EVP_PKEY_verify_recover(context, &message, &count, signature, signature.count) == 1
         }
-        return isRecovered && count == length ? message : nil
+        return isRecovered && count == modulus.count ? message : nil
     }
 }

@@ -1,0 +1,35 @@
+public import Foundation
+
+/// EF.CardSecurity: the protocols of the chip with its public keys, signed (ICAO 9303-10, 3.11.4; BSI TR-03110-3,
+/// A.1.2.5).
+public struct CardSecurity: Sendable {
+    /// What ``PACEInfo`` and chip authentication are offered with.
+    let securityInfos: SecurityInfos
+    private let signedData: SignedData
+
+    /// Parses the file, all of it.
+    ///
+    /// - Throws: ``MalformedObject``.
+    public init(_ file: [UInt8]) throws(MalformedObject) {
+        let due = "EF.CardSecurity"
+        guard file.count <= SecurityObject.maximumLength else { throw MalformedObject(due: due, offset: 0) }
+        signedData = try SignedData(file[...])
+        let set = try ASN1(signedData.content, ASN1.Tag.set, "SecurityInfos")
+        guard let infos = SecurityInfos(signedData.content) else { throw set.fault("SecurityInfos") }
+        securityInfos = infos
+    }
+
+    /// Checks the signature, as passive authentication does that of EF.SOD.
+    ///
+    /// - Returns: what was found.  The file is to be believed if nothing failed, and path and signature passed.
+    public func verify(
+        trust: TrustList, revocationLists: [RevocationList] = [], at date: Date
+    ) -> [Finding] {
+        let verification = SignerVerification(
+            signedData, .init(trust: trust, revocationLists: revocationLists, date: date),
+            contentType: { $0 == OID("0.4.0.127.0.7.3.2.1") ? .passed : .failed(.otherContentType($0)) })
+        guard let signer = verification.signer else { return verification.findings }
+        let country = Country.outcome([signer] + verification.path, issuingState: nil)
+        return verification.findings + [Finding(.country, country)]
+    }
+}
