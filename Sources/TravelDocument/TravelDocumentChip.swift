@@ -87,14 +87,17 @@ public actor TravelDocumentChip {
                 try await connection?.reset()
                 step = first
             case .established(let messaging):
-                // A wrong Le is repeated within the session, with the next counter.
-                session = (
-                    WrongLeLayer(SecureChannel(channel, messaging)),
-                    messaging.mostData(inResponseOf: Self.shortResponse)
-                )
+                begin(messaging)
                 return nil
             }
         }
+    }
+
+    private func begin(_ messaging: SecureMessaging) {
+        // A wrong Le is repeated within the session, with the next counter.
+        session = (
+            WrongLeLayer(SecureChannel(channel, messaging)), messaging.mostData(inResponseOf: Self.shortResponse)
+        )
     }
 
     /// EF.CardAccess, which a chip without PACE does not have.
@@ -112,6 +115,53 @@ public actor TravelDocumentChip {
             unchecked: (0x00, 0xA4, 0x04, 0x0C), data: [0xA0, 0x00, 0x00, 0x02, 0x47, 0x10, 0x01])
         let response = try await (session?.channel ?? channel).transmit(command)
         guard response.status == .success else { throw ChipError.notATravelDocument(response.status) }
+    }
+
+    // MARK: Authenticity
+
+    /// Asks the chip to prove that it has the private key of DG15.
+    ///
+    /// - Parameters:
+    ///   - publicKey: DG15.  Check with ``PassiveAuthentication`` that it is signed.
+    ///   - securityInfos: DG14, where the chip has one.
+    /// - Throws: ``MalformedObject``; ``SecureMessagingError``; ``ChipError``; `CardError`.
+    public func authenticateActively(
+        publicKey: [UInt8], securityInfos: [UInt8]? = nil
+    ) async throws -> ActiveAuthentication.Verdict {
+        guard let session else { throw ChipError.notOpen }
+        var random = random
+        var active = try ActiveAuthentication(
+            publicKey: publicKey, securityInfos: securityInfos, longestResponse: session.chunk, random: &random)
+        var step = active.next(nil)
+        while true {
+            switch step {
+            case .send(let command): step = active.next(try await session.channel.transmit(command))
+            case .finished(let verdict): return verdict
+            }
+        }
+    }
+
+    /// Agrees on new keys with the chip's key in DG14, and has the chip prove that it has them.
+    ///
+    /// - Parameter securityInfos: DG14.  Check with ``PassiveAuthentication`` that it is signed.
+    /// - Throws: ``MalformedObject``; ``SecureMessagingError`` of the old session; ``ChipError``; `CardError`.
+    public func authenticateChip(securityInfos: [UInt8]) async throws -> ChipAuthentication.Verdict {
+        guard let session else { throw ChipError.notOpen }
+        guard var authentication = ChipAuthentication(try SecurityInfos(dataGroup14: securityInfos), random: random)
+        else { return .notOffered }
+        var step = authentication.next(nil)
+        while true {
+            switch step {
+            case .send(let command): step = authentication.next(try await session.channel.transmit(command))
+            case .refused(let refusal): return .refused(refusal)
+            case .established(let messaging):
+                begin(messaging)
+                // Whatever the chip says of the file, it says it with the new keys.
+                do { _ = try await read(.com) } catch is FileError {
+                } catch is SecureMessagingError { return .notGenuine }
+                return .genuine
+            }
+        }
     }
 
     // MARK: Files

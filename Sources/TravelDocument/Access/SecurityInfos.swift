@@ -24,6 +24,15 @@ struct SecurityInfos: Sendable {
         }
     }
 
+    /// Parses DG14 (ICAO 9303-10, 4.7.14).
+    ///
+    /// - Throws: ``MalformedObject``.
+    init(dataGroup14 file: [UInt8]) throws(MalformedObject) {
+        let set = try ASN1(file, 0x6E, "DG14").inner(ASN1.Tag.set, "SecurityInfos")
+        guard let infos = SecurityInfos(Array(set.encoded)) else { throw set.fault("SecurityInfos") }
+        self = infos
+    }
+
     /// The variants of PACE, in the order in which to try them: with chip authentication, then generic mapping, then
     /// integrated mapping, each first with elliptic curves; the chip's order between equals.
     var paceInfos: [PACEInfo] {

@@ -51,16 +51,15 @@ public struct ActiveAuthentication: Sendable {
         guard file.count <= SecurityObject.maximumLength else { throw MalformedObject(due: due, offset: 0) }
         let info = try ASN1(file, 0x6F, "DG15").inner(ASN1.Tag.sequence, due)
         do throws(SignatureKey.Fault) { key = .success(try SignatureKey(info)) } catch { key = .failure(error) }
-        digest = try securityInfos.map(Self.digest)?.flatMap(\.self)
+        digest = try securityInfos.flatMap(Self.digest)
         challenge = random.bytes(8)
         self.longestResponse = longestResponse
     }
 
     /// ActiveAuthenticationInfo (ICAO 9303-11, 9.2.5).
     private static func digest(in file: [UInt8]) throws(MalformedObject) -> Digest? {
-        let set = try ASN1(file, 0x6E, "DG14").inner(ASN1.Tag.set, "SecurityInfos")
         let identifier = OID("2.23.136.1.1.5").content
-        guard let info = SecurityInfos(Array(set.encoded))?.infos.first(where: { $0.identifier == identifier }),
+        guard let info = try SecurityInfos(dataGroup14: file).infos.first(where: { $0.identifier == identifier }),
             info.parameters.count == 2, info.parameters[1].tag == 0x06,
             let oid = OID(content: info.parameters[1].value)
         else { return nil }

@@ -7,6 +7,9 @@ enum RFC5114 {
         let order: String
     }
 
+    /// By the number of the domain parameters.
+    static let all = [modp1024Order160, modp2048Order224, modp2048Order256]
+
     static let modp1024Order160 = Group(
         prime: """
             B10B8F96A080E01DDE92DE5EAE5D54EC52C99FBCFB06A3C69A6A9DCA52D23B616073E28675A23D189838EF1E2EE652C013EC\
