@@ -40,6 +40,17 @@ import Testing
         #expect(passive[.revocation] == .notChecked(.noRevocationList))
     }
 
+    @Test("A certificate signed in one way, and a file signed in another by its key, go together")
+    func mixture() async throws {
+        let pki = try BeliefPKI()
+        let csca = try await pki.makeAuthority("csca", .pss(salt: 20))
+        try await pki.makeSigner("dsc", .rsa(), by: "csca", .pss(salt: 20))
+        for key in [BeliefPKI.Key.pss(salt: 64, digest: "sha512"), .rsa(digest: "sha224"), .pss(salt: 0)] {
+            let file = try await pki.makeSecurityObject(digest: .sha384, by: "dsc", key)
+            #expect(try Self.verify(file, TrustList(csca)).flags == [])
+        }
+    }
+
     @Test("SHA-1 is accepted, and each of its uses is told")
     func sha1() async throws {
         let pki = try BeliefPKI()

@@ -176,7 +176,7 @@ import Testing
     func revocation() async throws {
         let pki = try BeliefPKI()
         let csca = try await pki.makeAuthority()
-        try await pki.makeAuthority("forger")
+        let forger = try await pki.makeAuthority("forger")
         try await pki.makeSigner()
         let file = try await pki.makeSecurityObject()
         let trust = TrustList(csca)
@@ -195,6 +195,9 @@ import Testing
         #expect(try outcome(try await pki.makeRevocationList(revoking: [1])) == .failed(.revoked(revoked)))
         let forged = try await pki.makeRevocationList(by: "forger", revoking: [77])
         #expect(try outcome(forged) == .notChecked(.revocationListNotAuthentic))
+        // The same list by a key that is believed, the newest of the state: it is for all of its signers.
+        let newer = try Self.verify(file, TrustList(csca, forger), lists: [RevocationList(forged)])
+        #expect(newer[.revocation] == .failed(.revoked(revoked)))
         var changed = revoking
         changed[changed.count - 1] ^= 1
         #expect(try outcome(changed) == .notChecked(.revocationListNotAuthentic))

@@ -16,7 +16,8 @@ extension ASN1 {
         }
         let year = isGeneralized ? pairs[0] * 100 + pairs[1] : pairs[0] + (pairs[0] < 50 ? 2000 : 1900)
         let parts = Array(pairs.dropFirst(isGeneralized ? 2 : 1)) + [0]
-        guard (1...12).contains(parts[0]), (1...31).contains(parts[1]), parts[2] < 24, parts[3] < 60, parts[4] <= 60
+        guard year > 0, (1...12).contains(parts[0]), (1...31).contains(parts[1]), parts[2] < 24, parts[3] < 60,
+            parts[4] <= 60
         else { throw fault(due) }
         let days = Self.days(year, parts[0], parts[1])
         return Date(timeIntervalSince1970: Double(days * 86_400 + parts[2] * 3600 + parts[3] * 60 + parts[4]))

@@ -6,7 +6,7 @@ public import SmartCard
 /// It is worth as much as DG15 is: the key counts if ``PassiveAuthentication`` found that the issuing state signed the
 /// group.
 public struct ActiveAuthentication: Sendable {
-    /// How it ended.
+    /// The end of active authentication.
     public enum Verdict: Hashable, Sendable {
         /// The chip has the private key.
         case genuine

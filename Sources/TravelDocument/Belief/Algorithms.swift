@@ -47,7 +47,7 @@ struct AlgorithmIdentifier: Hashable, Sendable {
     }
 }
 
-/// How a signature is made.
+/// An algorithm of signatures, with its parameters.
 struct SignatureAlgorithm: Hashable, Sendable {
     enum Scheme: Hashable, Sendable {
         /// RSASSA-PKCS1-v1_5.

@@ -3,7 +3,7 @@ public import Foundation
 /// EF.CardSecurity: the protocols of the chip with its public keys, signed (ICAO 9303-10, 3.11.4; BSI TR-03110-3,
 /// A.1.2.5).
 public struct CardSecurity: Sendable {
-    /// What ``PACEInfo`` and chip authentication are offered with.
+    /// The protocols, with the keys of chip authentication.
     let securityInfos: SecurityInfos
     private let signedData: SignedData
 

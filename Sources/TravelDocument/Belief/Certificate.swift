@@ -109,7 +109,7 @@ public struct Certificate: Hashable, Sendable {
     func isValid(at date: Date) -> Bool { notBefore <= date && date <= notAfter }
 }
 
-/// What is signed, the algorithm and the signature: the form of certificates and revocation lists (RFC 5280, 4.1.1 and
+/// The signed part, the algorithm and the signature: the form of certificates and revocation lists (RFC 5280, 4.1.1 and
 /// 5.1.1).
 struct SignedObject {
     let content: ASN1

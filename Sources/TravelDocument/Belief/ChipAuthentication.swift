@@ -6,7 +6,7 @@ import SmartCard
 /// It is worth as much as DG14 is: the key counts if ``PassiveAuthentication`` found that the issuing state signed the
 /// group.
 public struct ChipAuthentication: AccessProtocol {
-    /// How it ended.
+    /// The end of chip authentication.
     public enum Verdict: Hashable, Sendable {
         /// The chip answered within the new session, which only the owner of the private key can.
         case genuine

@@ -7,7 +7,7 @@ public struct Finding: Hashable, Sendable, CustomStringConvertible {
 
     init(_ check: Check, _ outcome: Outcome) { (self.check, self.outcome) = (check, outcome) }
 
-    /// What is checked.
+    /// A check of a signature, of a certificate or of a file.
     public enum Check: Hashable, Sendable {
         /// The content is what the file should contain, and the signature is over its type (RFC 5652, 11.1).
         case contentType
@@ -35,7 +35,7 @@ public struct Finding: Hashable, Sendable, CustomStringConvertible {
         case dataGroup(Int)
     }
 
-    /// Whose certificate it is.
+    /// The owner of a certificate.
     public enum Role: Hashable, Sendable {
         case signer
         /// A country signing authority, the one that issued the signer's certificate first, those behind links after
@@ -43,7 +43,7 @@ public struct Finding: Hashable, Sendable, CustomStringConvertible {
         case issuer(Int)
     }
 
-    /// How a check ended.
+    /// The end of a check.
     public enum Outcome: Hashable, Sendable {
         case passed
         /// It passed by a rule that somebody may not want to follow.
@@ -53,7 +53,7 @@ public struct Finding: Hashable, Sendable, CustomStringConvertible {
     }
 
     /// Why a check did not simply pass.
-    public indirect enum Reason: Hashable, Sendable {
+    public enum Reason: Hashable, Sendable {
         // Content and signature.
         /// The type is not of ICAO 9303, and some states use it.
         case unusualContentType(OID)

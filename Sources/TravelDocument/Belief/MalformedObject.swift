@@ -1,6 +1,6 @@
 /// Bytes that are not the object that they should be.
 public struct MalformedObject: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What was due there, in the standard's words.
+    /// The object that was due, in the standard's words.
     public let due: String
     /// The position, from zero, after indefinite lengths were made definite.
     public let offset: Int

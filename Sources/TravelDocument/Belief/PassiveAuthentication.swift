@@ -8,14 +8,14 @@ public import Foundation
 ///     let passive = PassiveAuthentication.verify(object, files: [1: dg1, 2: dg2], trust: trust, at: .now)
 ///     guard case .believed = passive.verdict else { return }
 public struct PassiveAuthentication: Sendable {
-    /// What was found, in the order in which it was checked.
+    /// The findings, in the order in which they were made.
     public let findings: [Finding]
     /// The certificate of the document signer, if it was found.
     public let signer: Certificate?
     /// The authorities behind the signer: its issuer first, one that the trust list contains as such last.
     public let path: [Certificate]
 
-    /// Whether to believe what was read.
+    /// The answer whether to believe the files that were read.
     public enum Verdict: Hashable, Sendable {
         /// The issuing state signed the data groups that passed.
         ///
@@ -90,7 +90,7 @@ public struct PassiveAuthentication: Sendable {
         .keyUsage(.signer), .keyUsage(.issuer(0)),
     ]
 
-    /// What the findings come to.
+    /// The sum of the findings.
     public var verdict: Verdict {
         let failures = findings.filter(\.isFailure)
         guard failures.isEmpty else { return .refuted(failures) }

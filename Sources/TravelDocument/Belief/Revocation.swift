@@ -1,6 +1,6 @@
 import Foundation
 
-/// Whether certificates were revoked, by lists that a trusted authority of their issuer signed (ICAO 9303-12, 7.4).
+/// The answer of revocation lists that a trusted authority of the certificates' issuer signed (ICAO 9303-12, 7.4).
 ///
 /// A state's newest authority signs one list for all of its certificates, so the list's key may be another than theirs.
 struct Revocation: Sendable {

@@ -1,6 +1,6 @@
 import Foundation
 
-/// What is found of signed data, its signer, and the authorities behind it: the part that EF.SOD, EF.CardSecurity and
+/// The findings of signed data, its signer, and the authorities behind it: the part that EF.SOD, EF.CardSecurity and
 /// master lists have in common.
 struct SignerVerification: Sendable {
     private(set) var findings: [Finding] = []
@@ -10,7 +10,7 @@ struct SignerVerification: Sendable {
     /// The uses of SHA-1.
     private(set) var weakUses: [String] = []
 
-    /// What the signature is judged by.
+    /// The means by which a signature is judged.
     struct Circumstances: Sendable {
         var trust: TrustList
         var revocationLists: [RevocationList] = []
@@ -99,7 +99,7 @@ struct SignerVerification: Sendable {
         findings.append(Finding(.signature, Self.outcome(of: fault)))
     }
 
-    /// What this reader does not have was not checked; all else failed.
+    /// A fault fails, unless this reader does not have the algorithm.
     private static func outcome(of fault: Finding.Reason?) -> Finding.Outcome {
         switch fault {
         case nil: .passed

@@ -5,7 +5,7 @@ public import Foundation
 /// None is shipped: whoever runs the reader decides whom to believe, and imports master lists, LDIF files or single
 /// certificates with ``add(_:source:at:)``.
 public struct TrustList: Sendable {
-    /// Where an entry comes from.
+    /// The origin of an entry.
     public struct Origin: Hashable, Sendable, Codable {
         /// The name of a file, or whatever tells the source.
         public let source: String
@@ -41,7 +41,7 @@ public struct TrustList: Sendable {
         entries.compactMap { if case .authority(let certificate) = $0.object { certificate } else { nil } }
     }
 
-    /// Where a certificate of the list comes from.
+    /// The origin of a certificate of the list.
     public func origin(of certificate: Certificate) -> Origin? {
         entries.first { $0.object == .authority(certificate) || $0.object == .signer(certificate) }?.origin
     }

@@ -1,7 +1,7 @@
 public import Foundation
 
 extension TrustList {
-    /// What an import brought.
+    /// The result of an import.
     public struct Import: Hashable, Sendable {
         public fileprivate(set) var authorities = 0
         public fileprivate(set) var signers = 0
@@ -27,7 +27,7 @@ extension TrustList {
     public struct MasterListImport: Hashable, Sendable {
         /// False if its signature did not hold; nothing of it was added then.
         public let isAdded: Bool
-        /// What was found of its signature.
+        /// The findings of its signature.
         public let findings: [Finding]
     }
 
@@ -59,7 +59,7 @@ extension TrustList {
         return result
     }
 
-    /// What an attribute or a block contains.
+    /// The contents of an attribute or a block.
     enum PartKind: Hashable, Sendable {
         case authority, signer, revocationList, masterList, any
     }
