@@ -19,7 +19,7 @@ import Testing
         "mastercard-stripe-wide", "mastercard-stripe-phone", "mastercard-storage", "mastercard-storage-rrp",
         "mastercard-phone", "mastercard-phone-ready", "maestro",
         "mifare-classic-1k", "ntag213", "ndef-type4", "felica", "iso-dep", "type-b",
-        "passport", "passport-bac", "identity-card", "passport-altered", "passport-expired-signer",
+        "passport", "passport-bac", "identity-card", "passport-cloned", "passport-altered", "passport-expired-signer",
     ]
 
     @Test func builtIn() throws {
@@ -127,7 +127,7 @@ import Testing
         ("card passport {\n\(radio)\n}", 1, "lacks “mrz”"),
         ("card passport {\n\(radio)\nmrz \"P<UTO\"\n}", 8, "two of 44"),
         ("card passport {\n\(radio)\n\(zone)\ndata-group 1 {\n61 00\n}\n}", 9, "in 2...16"),
-        ("card passport {\n\(radio)\n\(zone)\ndata-group 2 {\n61 00\n}\n}", 9, "one object 75"),
+        ("card passport {\n\(radio)\n\(zone)\ndata-group 2 {\n61 00\n}\n}", 9, "begins with the tag 75"),
         ("card passport {\n\(radio)\n\(zone)\nsecurity-object signed\n}", 9, "two data groups"),
         ("card passport {\n\(radio)\n\(zone)\nalter 2\n}", 9, "does not have"),
         ("card passport {\n\(radio)\n\(zone)\nmost-read 15\n}", 9, "in 16...65536"),

@@ -50,7 +50,7 @@ import Testing
         #expect(second.masterLists.first?.findings.first { $0.check == .path }?.outcome == .passed)
 
         let (streamed, _) = try await Self.make(BeliefPKI(), options: ["-stream"])
-        #expect(try trust.add(streamed, source: "streamed", at: date).authorities == 2)
+        #expect(try trust.add(streamed, source: "streamed", at: .now).authorities == 2)
         trust.remove(source: "streamed")
         #expect(trust.authorities == authorities)
     }

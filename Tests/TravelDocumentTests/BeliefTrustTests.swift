@@ -158,7 +158,7 @@ import Testing
         #expect(try Self.verify(file, trust, issuingState: "FRA")[.country] == .failed(.countriesDiffer(["DE", "FR"])))
         #expect(try Self.verify(file, trust, issuingState: "FRA").isRefuted)
         #expect(try Self.verify(file, trust, issuingState: "DEU")[.country] == .passed)
-        #expect(try Self.verify(file, trust, issuingState: "UTO")[.country] == .notChecked(.unknownIssuingState))
+        #expect(try Self.verify(file, trust, issuingState: "QQQ")[.country] == .notChecked(.unknownIssuingState))
         #expect(try Self.verify(file, trust, issuingState: nil)[.country] == .notChecked(.issuingStateNotGiven))
         for (type, outcome) in [
             ("P<", Finding.Outcome.passed), ("ID", .passed), ("PO", .flagged(.documentTypeByFirstLetter)),

@@ -44,9 +44,10 @@ import TravelDocument
         "each cipher with each curve opens the chip, with the zone and with the number",
         arguments: ["3des", "aes-128", "aes-192", "aes-256"], 8...18)
     func opens(_ cipher: String, _ curve: Int) async throws {
-        let chip = TravelDocumentChip(
-            over: Channel(card: try Self.card("can 123456\npace ecdh-gm \(cipher) \(curve)\nbac no")))
+        let card = try Self.card("can 123456\npace ecdh-gm \(cipher) \(curve)\nbac no")
+        let chip = TravelDocumentChip(over: Channel(card: card))
         for key in [AccessKey(try MachineReadableZone(Self.zone)), try AccessKey("123456", kind: .cardAccessNumber)] {
+            card.reset()
             let access = try await chip.open(with: key)
             #expect("\(access.method)".contains(cipher.uppercased()) && !access.isDowngraded)
             #expect(try await chip.read(.dataGroup(13)) == [0x6D, 0x03, 0x01, 0x02, 0x03])

@@ -12,9 +12,10 @@ struct PassportCommand: AsyncParsableCommand {
             The chip opens with the lines that are printed below the photo (machine readable zone), or with the card access \
             number on the front. They are read from --mrz-file, from --can, or from standard input: type or scan them there.
 
-            The exit status is 0 if an authority of --trust stands behind the signature over all that was read, and 7 if not.
+            The exit status is 0 if an authority of --trust stands behind the signature over all that was read, and the chip proves \
+            that it is no copy where it can; else it is 7.
 
-            reader-probe passport --card passport-bac --mrz-file zone.txt
+            reader-probe passport --card passport --can 123456
             """)
 
     @Option(
@@ -150,6 +151,8 @@ struct PassportReading {
     private(set) var faces: EncodedFaces?
     private var securityObject: SecurityObject?
     private var groups: [Int: [UInt8]] = [:]
+    private(set) var chipAuthentication: ChipAuthentication.Verdict?
+    private(set) var activeAuthentication: ActiveAuthentication.Verdict?
 
     /// Opens the chip and reads its files: the list of data groups, DG1, and DG2 last.
     ///
@@ -170,6 +173,7 @@ struct PassportReading {
         try await read(.com, of: chip)
         try await read(.dataGroup(1), of: chip)
         try await read(.sod, of: chip)
+        try await proveOriginality(of: chip)
         if readsPhoto { try await read(.dataGroup(2), of: chip) }
     }
 
@@ -182,10 +186,18 @@ struct PassportReading {
         }
     }
 
-    /// True if the chip has a key with which it can prove that it is the original (DG14, DG15).
-    var canProveOriginality: Bool {
+    /// Has the chip prove that it is the original, where it has a key for that (DG14, DG15).
+    private mutating func proveOriginality(of chip: TravelDocumentChip) async throws {
         let signed = securityObject.map { Set($0.dataGroupDigests.keys) } ?? []
-        return !signed.isDisjoint(with: [14, 15])
+        for number in [14, 15] where signed.contains(number) { try await read(.dataGroup(number), of: chip) }
+        do {
+            if let infos = groups[14] { chipAuthentication = try await chip.authenticateChip(securityInfos: infos) }
+            if let key = groups[15] {
+                activeAuthentication = try await chip.authenticateActively(publicKey: key, securityInfos: groups[14])
+            }
+        } catch let error as MalformedObject {
+            failures.append(Failure(file: .dataGroup(15), reason: "\(error)"))
+        }
     }
 
     private mutating func read(_ file: ElementaryFile, of chip: TravelDocumentChip) async throws {

@@ -59,7 +59,7 @@ extension Report {
             @OrNull var reason: String?
         }
 
-        /// What was checked of the signature over the data groups.
+        /// The checks of the signature over the data groups and of the chip, each with its result.
         let checks: [Check]
         /// True if a trusted authority stands behind the signature over all that was read.
         let isBelieved: Bool
@@ -93,10 +93,15 @@ extension Report.TravelDocument {
                     format: face.image.format?.rawValue, width: face.width, height: face.height,
                     bytes: face.image.bytes.count)
             })
-        checks = authentication?.findings.map(Check.init) ?? []
+        let proofs = [
+            reading.chipAuthentication.flatMap { Check("chip authentication", $0) },
+            reading.activeAuthentication.map { Check("active authentication", $0) },
+        ].compactMap(\.self)
+        checks = (authentication?.findings.map(Check.init) ?? []) + proofs
         var doubts = authentication?.doubts ?? ["nobody has signed the document"]
-        if reading.canProveOriginality {
-            doubts.append("the chip could prove that it is no copy, and was not asked")
+        // One proof is enough; whatever contradicts it is not.
+        for proof in proofs where proof.result == "failed" || !proofs.contains(where: { $0.result == "passed" }) {
+            doubts.append("\(proof.name): \(proof.reason ?? "")")
         }
         (self.doubts, isBelieved) = (doubts, doubts.isEmpty)
     }
@@ -112,6 +117,26 @@ extension Report.TravelDocument.Check {
             case .notChecked(let reason): ("notChecked", reason)
             }
         self.init(name: "\(finding.check)", result: result, reason: reason.map { "\($0)" })
+    }
+}
+
+extension Report.TravelDocument.Check {
+    init(_ name: String, _ verdict: ActiveAuthentication.Verdict) {
+        switch verdict {
+        case .genuine: self.init(name: name, result: "passed", reason: nil)
+        case .wrongSignature: self.init(name: name, result: "failed", reason: "\(verdict)")
+        default: self.init(name: name, result: "notChecked", reason: "\(verdict)")
+        }
+    }
+
+    /// - Returns: nil if the chip does not have it.
+    init?(_ name: String, _ verdict: ChipAuthentication.Verdict) {
+        switch verdict {
+        case .genuine: self.init(name: name, result: "passed", reason: nil)
+        case .notGenuine: self.init(name: name, result: "failed", reason: "the chip does not have the key of DG14")
+        case .refused(let refusal): self.init(name: name, result: "notChecked", reason: "\(refusal)")
+        case .notOffered: return nil
+        }
     }
 }
 

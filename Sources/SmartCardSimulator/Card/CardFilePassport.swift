@@ -10,13 +10,13 @@ extension CardFileReader {
             let number = UInt8(truncatingIfNeeded: try statement.number(0, "a data group", 2...16))
             guard groups[number] == nil else { throw statement.error("the data group stands here twice") }
             let content = try statement.content(from: 1)
-            guard let list = try? TLVList(content, padding: []), list.count == 1,
-                list.first?.tag.rawValue == UInt32(dataGroupTags[Int(number) - 1])
-            else {
-                throw statement.error("data group \(number) is one object \([dataGroupTags[Int(number) - 1]].hex)")
+            guard content.first == dataGroupTags[Int(number) - 1] else {
+                throw statement.error(
+                    "data group \(number) begins with the tag \([dataGroupTags[Int(number) - 1]].hex)")
             }
             groups[number] = content
         }
+        let activeAuthenticationKey = try activeAuthentication(&body, &groups)
         var files: [UInt16: [UInt8]] = [0x011E: commonDataElements(of: groups.keys.sorted())]
         for (number, content) in groups { files[0x0100 | UInt16(number)] = content }
         if let statement = try body.one("security-object") { files[0x011D] = try securityObject(statement, of: groups) }
@@ -30,6 +30,7 @@ extension CardFileReader {
             files[0x0100 | number] = content
         }
         var configuration = PassportCard.Configuration(keyInformation: zone.key, files: files)
+        configuration.activeAuthenticationKey = activeAuthenticationKey
         if let statement = try body.one("pace"), let offer = try pace(statement) {
             configuration.pace = offer
             configuration.freeFiles[0x011C] = offer.cardAccess
@@ -58,6 +59,24 @@ extension CardFileReader {
             configuration.mostRead = Int(try statement.number(0, "a number of bytes", 16...65_536))
         }
         return configuration
+    }
+
+    /// `active-authentication original`, or `copied`: DG15, and the key of the chip.
+    private static func activeAuthentication(
+        _ body: inout Section, _ groups: inout [UInt8: [UInt8]]
+    ) throws(CardFileError) -> RSAKey? {
+        guard let statement = try body.one("active-authentication") else { return nil }
+        try statement.withoutBlock()
+        let words = ["original": false, "copied": true]
+        let usage = "active-authentication original, copied or none"
+        try statement.arguments(count: 1...1, usage)
+        if statement.arguments[0].text == "none" { return nil }
+        guard let isCopy = words[statement.arguments[0].text] else {
+            throw statement.error("“\(statement.keyword)” is written: \(usage)")
+        }
+        guard groups[15] == nil else { throw statement.error("DG15 stands here, too") }
+        groups[15] = TestIssuingState.dataGroup15
+        return TestIssuingState.activeAuthenticationKey(isCopy: isCopy)
     }
 
     /// `pace ecdh-gm CIPHER CURVE`; nil for `pace none`.

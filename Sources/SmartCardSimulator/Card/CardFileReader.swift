@@ -15,7 +15,8 @@ enum CardFileReader {
         (
             "passport",
             [
-                "mrz", "pace", "can", "bac", "data-group", "security-object", "alter", "most-read",
+                "mrz", "pace", "can", "bac", "data-group", "security-object", "active-authentication", "alter",
+                "most-read",
                 "no-short-identifiers",
             ]
         ),

@@ -19,11 +19,13 @@ public final class PassportCard: VirtualCard {
         /// False for a chip that answers 6A86 to a short identifier.
         public var knowsShortIdentifiers = true
         public var fault: Fault?
-        /// What the chip offers for PACE; nil: it has no PACE.
+        /// The variant of PACE that the chip offers; nil: it has none.
         var pace: PassportPACE.Offer?
         /// The digits that PACE takes instead of the zone.
         var cardAccessNumber: String?
         var hasBasicAccessControl = true
+        /// The private key that INTERNAL AUTHENTICATE proves; nil: the chip does not have the command.
+        var activeAuthenticationKey: RSAKey?
 
         public init(keyInformation: String, files: [UInt16: [UInt8]], freeFiles: [UInt16: [UInt8]] = [:]) {
             (self.keyInformation, self.files, self.freeFiles) = (keyInformation, files, freeFiles)
@@ -86,6 +88,7 @@ public final class PassportCard: VirtualCard {
         case (0xA4, 0x02): ResponseAPDU(status: selectFile(command, &state, isProtected))
         case (0x84, _): challenge(&state)
         case (0x82, _): authenticate(command, &state)
+        case (0x88, _): authenticateActively(command, isProtected: isProtected)
         case (0x22, 0xC1) where command.p2 == 0xA4: ResponseAPDU(status: selectPACE(command, &state))
         case (0x86, _): proceedWithPACE(command, &state)
         case (0xB0, _): readBinary(command, &state, isProtected)
@@ -194,12 +197,28 @@ public final class PassportCard: VirtualCard {
         return ResponseAPDU(data: cryptogram + mac, status: .success)
     }
 
+    // MARK: Active authentication
+
+    /// INTERNAL AUTHENTICATE with a challenge of 8 bytes: a signature with message recovery over a nonce of the chip and the
+    /// challenge (9303-11, 6.1.2; ISO/IEC 9796-2, scheme 1, with SHA-1).
+    private func authenticateActively(_ command: CommandAPDU, isProtected: Bool) -> ResponseAPDU {
+        guard let key = configuration.activeAuthenticationKey else { return ResponseAPDU(status: 0x6D00) }
+        guard isProtected else { return ResponseAPDU(status: 0x6982) }
+        guard command.data.count == 8 else { return ResponseAPDU(status: 0x6700) }
+        let nonce = (0..<key.modulus.count - 22).map { _ in UInt8.random(in: 0...255) }
+        guard let signature = key.sign(recoverable: nonce, rest: command.data) else {
+            return ResponseAPDU(status: 0x6F00)
+        }
+        return ResponseAPDU(data: signature, status: .success)
+    }
+
     // MARK: PACE
 
     /// MSE:Set AT (9303-11, 4.4.4.1).
     private func selectPACE(_ command: CommandAPDU, _ state: inout State) -> StatusWord {
         state.pace = nil
-        guard let offer = configuration.pace, let objects = try? TLVList(command.data, padding: []),
+        guard let offer = configuration.pace else { return 0x6D00 }
+        guard let objects = try? TLVList(command.data, padding: []),
             objects[0x80].map({ Array($0.value) }) == offer.identifier,
             objects[0x84].map({ $0.value.elementsEqual([UInt8(truncatingIfNeeded: offer.parameters)]) }) ?? true
         else { return 0x6A80 }
@@ -216,7 +235,8 @@ public final class PassportCard: VirtualCard {
 
     /// GENERAL AUTHENTICATE (9303-11, 4.4.4.2), the last one without chaining.
     private func proceedWithPACE(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
-        guard var pace = state.pace, let offer = configuration.pace else { return ResponseAPDU(status: 0x6985) }
+        guard let offer = configuration.pace else { return ResponseAPDU(status: 0x6D00) }
+        guard var pace = state.pace else { return ResponseAPDU(status: 0x6985) }
         let response = pace.respond(to: command)
         state.pace = response.status == .success ? pace : nil
         if let secret = pace.secret {

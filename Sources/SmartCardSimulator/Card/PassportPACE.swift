@@ -2,7 +2,7 @@ import SmartCard
 
 /// The chip's side of PACE with generic mapping on a curve (ICAO 9303-11, 4.4), from MSE:Set AT to the session's secret.
 struct PassportPACE: Sendable {
-    /// What EF.CardAccess offers.
+    /// A variant of PACE, as EF.CardAccess offers it.
     struct Offer: Hashable, Sendable {
         let cipher: PassportCipher
         /// The number of the curve (ICAO 9303-11, 9.5.1, table 6).

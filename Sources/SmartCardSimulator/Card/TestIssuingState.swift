@@ -37,6 +37,19 @@ public enum TestIssuingState {
         return TLVTag(0x77).encode(DER.sequence(DER.oid(.signedData), DER.tagged(0xA0, signed)))
     }
 
+    /// A key with which a chip proves that it is the original: 1536 bits, so that a signature fits a short response under
+    /// secure messaging.
+    ///
+    /// - Parameter isCopy: true for the key of a chip that has only the files of another.
+    static func activeAuthenticationKey(isCopy: Bool) -> RSAKey? {
+        RSAKey.minted(isCopy ? "copied passport chip" : "passport chip", length: 192, exponentLength: 3)
+    }
+
+    /// DG15 with the public key of the original (ICAO 9303-10, 4.7.15).
+    static var dataGroup15: [UInt8]? {
+        activeAuthenticationKey(isCopy: false).map { TLVTag(0x6F).encode(DER.publicKeyInfo($0)) }
+    }
+
     // MARK: Certificates
 
     private static let authority = makeAuthority()
@@ -82,11 +95,10 @@ public enum TestIssuingState {
         signedBy issuerKey: RSAKey?, extensions: [[UInt8]]
     ) -> [UInt8]? {
         guard let key, let issuerKey else { return nil }
-        let publicKey = DER.sequence(DER.integer(key.modulus), DER.integer(key.exponent))
         let contents = DER.sequence(
             DER.tagged(0xA0, DER.integer(2)), DER.integer(serial), DER.algorithm(.sha256WithRSAEncryption), issuer,
             DER.sequence(DER.time(validity.from), DER.time(validity.to)), subject,
-            DER.sequence(DER.algorithm(.rsaEncryption), DER.bits(publicKey)),
+            DER.publicKeyInfo(key),
             DER.tagged(0xA3, DER.sequence(extensions)))
         guard let signature = issuerKey.signature(over: contents) else { return nil }
         return DER.sequence(contents, DER.algorithm(.sha256WithRSAEncryption), DER.bits(signature))
@@ -138,6 +150,11 @@ private enum DER {
     }
 
     static func algorithm(_ identifier: Identifier) -> [UInt8] { sequence(oid(identifier), [0x05, 0x00]) }
+
+    /// RFC 8017, A.1.1, in RFC 5280, 4.1.2.7.
+    static func publicKeyInfo(_ key: RSAKey) -> [UInt8] {
+        sequence(algorithm(.rsaEncryption), bits(sequence(integer(key.modulus), integer(key.exponent))))
+    }
 
     static func name(country: String, _ common: String) -> [UInt8] {
         sequence(

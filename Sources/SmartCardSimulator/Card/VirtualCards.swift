@@ -86,6 +86,7 @@ public enum VirtualCards {
             ("passport", PackageResources.passport_card),
             ("passport-bac", PackageResources.passport_bac_card),
             ("identity-card", PackageResources.identity_card_card),
+            ("passport-cloned", PackageResources.passport_cloned_card),
             ("passport-altered", PackageResources.passport_altered_card),
             ("passport-expired-signer", PackageResources.passport_expired_signer_card),
         ]
