@@ -176,6 +176,14 @@ import Testing
         let generator = try #require(curve.firstRange(of: hex("6B17D1F2E12C4247F8BCE6E563A440F2")))
         curve[generator.lowerBound] ^= 1
         #expect(try Self.verdict(curve, []) == .unusableKey(.unknownCurve))
+        curve = chip.publicKey
+        let cofactor = try #require(curve.ranges(of: [0x02, 0x01, 0x01]).last)
+        curve[cofactor.upperBound - 1] = 0x02
+        guard case .unusableKey(.malformedKey(let error)) = try Self.verdict(curve, []) else {
+            Issue.record("another cofactor was accepted")
+            return
+        }
+        #expect(error.due == "cofactor 1")
         let other = try hex("6F0F 300D 3005 06032B6570 0304 00010203")
         #expect(try Self.verdict(other, []) == .unusableKey(.unsupportedAlgorithm(OID("1.3.101.112"))))
         #expect(throws: MalformedObject.self) { try Self.verdict(hex("6F00"), []) }

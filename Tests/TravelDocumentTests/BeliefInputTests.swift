@@ -54,11 +54,26 @@ import Testing
         var changed = csca.encoded
         changed[try #require(identifiers.last).upperBound - 1] = 0x03
         #expect(throws: MalformedObject.self) { try Certificate(changed) }
-        // The identifier of the subject's key becomes that of its issuer's.
-        let subjectKey = try #require(csca.encoded.firstRange(of: try hex("0603551D0E")))
-        changed = csca.encoded
-        changed[subjectKey.upperBound - 1] = 0x23
-        #expect(throws: MalformedObject.self) { try Certificate(changed) }
+        // 1.2.3.4 becomes a second key usage.
+        var twice = try await pki.makeSigner(extensions: "critical").encoded
+        let other = try #require(twice.firstRange(of: try hex("06032A0304")))
+        twice.replaceSubrange(other, with: try hex("0603551D0F"))
+        let error = #expect(throws: MalformedObject.self) { try Certificate(twice) }
+        #expect(error?.due == "an extension that is there once")
+    }
+
+    @Test("Lengths become definite and octet strings whole, and nothing else changes")
+    func definite() throws {
+        for (basic, definite) in [
+            ("2406 0401AA 0401BB", "0402AABB"), ("2480 0401AA 0401BB 0000", "0402AABB"),
+            ("3080 2406 0401AA 0401BB 0000", "3004 0402AABB"), ("3008 2406 0401AA 0401BB", "3004 0402AABB"),
+            ("2480 2480 0401AA 0000 0401BB 0000", "0402AABB"), ("3080 020105 0000", "3003020105"),
+            ("308103 020105", "308103020105"), ("040100", "040100"), ("3000", "3000"), ("3080 0000", "3000"),
+        ] { #expect(try BasicEncoding.definite(hex(basic), "test") == hex(definite), "\(basic)") }
+        for basic in [
+            "2403 020101", "0480 0000", "3080", "3080 0000 00", "3080 0201", "1F8101 00", "3003 0202",
+            String(repeating: "3080", count: 33) + String(repeating: "0000", count: 33),
+        ] { #expect(throws: MalformedObject.self, "\(basic)") { try BasicEncoding.definite(hex(basic), "test") } }
     }
 
     @Test(

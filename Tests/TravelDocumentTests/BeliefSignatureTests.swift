@@ -107,6 +107,12 @@ import Testing
         }
         let other = try Self.verify(try await pki.makeSecurityObject(type: "2.23.136.1.1.2"), trust)
         #expect(other[.contentType] == .failed(.otherContentType(OID("2.23.136.1.1.2"))) && other.isRefuted)
+        // Contents of one type are not those of another, though the digest is the same.
+        var moved = try await pki.makeSecurityObject(type: "2.23.136.1.1.2")
+        let place = try #require(moved.firstRange(of: try hex("0606678108010102")))
+        moved[place.upperBound - 1] = 0x01
+        let passive = try Self.verify(moved, trust)
+        #expect(passive[.contentType] == .failed(.contentTypeDiffers) && passive.isRefuted)
         // Plain data may be signed as it is; other contents may not.
         let bare = try await pki.makeSecurityObject(type: "1.2.840.113549.1.7.1", options: ["-noattr"])
         #expect(try Self.verify(bare, trust)[.messageDigest] == .flagged(.noSignedAttributes))
@@ -201,6 +207,29 @@ import Testing
             }
             #expect(malformed > 0 && refuted > file.count && believed < file.count / 2)
         }
+    }
+
+    @Test("Each data group is there once, by its number, and there are two at least")
+    func numbers() async throws {
+        let pki = try BeliefPKI()
+        try await pki.makeAuthority()
+        try await pki.makeSigner()
+        let content = BeliefPKI.securityObject(BeliefPKI.files, .sha256)
+        let second = try #require(content.firstRange(of: [0x02, 0x01, 0x02, 0x04, 0x20]))
+        for number: UInt8 in [0, 1, 16, 17] {
+            var changed = content
+            changed[second.lowerBound + 2] = number
+            let file = TLVTag(0x77).encode(try await pki.sign(changed))
+            if number == 16 {
+                #expect(try SecurityObject(file).dataGroupDigests.keys.sorted() == [1, 14, 16])
+            } else {
+                let error = #expect(throws: MalformedObject.self) { try SecurityObject(file) }
+                #expect(error?.due == "the number of a data group, once")
+            }
+        }
+        let one = BeliefPKI.securityObject([1: [0x61, 0x00]], .sha256)
+        let file = TLVTag(0x77).encode(try await pki.sign(one))
+        #expect(throws: MalformedObject.self) { try SecurityObject(file) }
     }
 
     @Test("Files that are no signed data objects are told what was due")

@@ -49,6 +49,10 @@ import Testing
         let file = try await pki.makeSecurityObject()
         #expect(try Self.verify(file, TrustList(other))[.path] == .notChecked(.unknownIssuer(csca.subject)))
         #expect(try Self.verify(file, TrustList(other, csca)).path == [csca])
+        // One that does not tell its key's identifier is tried.
+        try FileManager.default.copyItem(atPath: pki.path("csca.key"), toPath: pki.path("silent.key"))
+        let silent = try await pki.makeAuthority("silent", extensions: "without")
+        #expect(try Self.verify(file, TrustList(other, silent)).path == [silent])
     }
 
     @Test("A name is the same in capitals, and with more blanks")

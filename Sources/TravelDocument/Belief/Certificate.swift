@@ -76,7 +76,9 @@ public struct Certificate: Hashable, Sendable {
     /// True if the issuer that a certificate or a list names may be this one: by name, and by key where it says which.
     func mayIssue(for issuer: DistinguishedName, keyIdentifier: [UInt8]?) -> Bool {
         guard subject == issuer else { return false }
-        return keyIdentifier.map { $0 == self.keyIdentifier } ?? true
+        // An authority that does not tell its key's identifier may have computed it in any way.
+        guard let keyIdentifier, let own = extensions.subjectKeyIdentifier else { return true }
+        return keyIdentifier == own
     }
 
     /// Verifies that this certificate's key made a signature.
