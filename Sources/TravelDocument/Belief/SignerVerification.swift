@@ -99,12 +99,15 @@ struct SignerVerification: Sendable {
         findings.append(Finding(.signature, Self.outcome(of: fault)))
     }
 
-    /// A fault fails, unless this reader does not have the algorithm.
+    /// A fault fails, unless this reader or its trust list lacks what it takes to find one.
     private static func outcome(of fault: Finding.Reason?) -> Finding.Outcome {
         switch fault {
         case nil: .passed
-        case .unsupportedAlgorithm?: fault.map { .notChecked($0) } ?? .passed
-        case let fault?: .failed(fault)
+        case let fault?:
+            switch fault {
+            case .unknownIssuer, .tooManyCertificates, .unsupportedAlgorithm: .notChecked(fault)
+            default: .failed(fault)
+            }
         }
     }
 
@@ -118,14 +121,7 @@ struct SignerVerification: Sendable {
         case .found(let authorities):
             path = authorities
             findings.append(Finding(.path, .passed))
-        case .notFound(let reason): findings.append(Finding(.path, Self.outcome(ofPath: reason)))
-        }
-    }
-
-    private static func outcome(ofPath reason: Finding.Reason) -> Finding.Outcome {
-        switch reason {
-        case .unknownIssuer, .tooManyCertificates, .unsupportedAlgorithm: .notChecked(reason)
-        default: .failed(reason)
+        case .notFound(let reason): findings.append(Finding(.path, Self.outcome(of: reason)))
         }
     }
 
