@@ -8,25 +8,48 @@ public import SmartCard
 ///
 /// Use it from one task at a time.  It blocks no thread: each exchange waits for the channel.
 public actor TravelDocumentChip {
-    /// The data bytes of a short response.
-    static let shortResponse = 256
+    /// A session of secure messaging.
+    private struct Session {
+        let channel: any CardChannel
+        /// The most data bytes of a response, in the clear.
+        let chunk: Int
+    }
 
-    private let channel: any CardChannel
-    private let connection: (any CardConnection)?
+    private var channel: any CardChannel
+    private var connection: (any CardConnection)?
+    private let longestAPDU: Int
     private let random: any RandomSource
-    /// The channel of the session; nil before ``open(with:allowingDowngrade:)``.
-    private var session: (channel: any CardChannel, chunk: Int)?
+    /// Nil before ``open(with:allowingDowngrade:)``.
+    private var session: Session?
+    /// The most bytes of a response in this session, without its status word.
+    private var longestResponse = ChipBuffers.shortResponse
+    private var key: AccessKey?
+    /// The files whose reading ended with a lost card.
+    private var interrupted: [ElementaryFile: FileReader] = [:]
 
     /// - Parameters:
     ///   - channel: with layers that fetch the rest of a response (61xx).
     ///   - connection: resets the chip after a failed variant of access control, which leaves it in a state that ICAO 9303
     ///     does not say; nil: the next variant is tried as it is.
-    public init(over channel: any CardChannel, connection: (any CardConnection)? = nil) {
-        self.init(over: channel, connection: connection, random: SystemRandomSource())
+    ///   - longestAPDU: the longest command or response in bytes that the reader passes on, as `Model.longestCommand` tells
+    ///     it; nil: the chip alone limits it.  Extended lengths are used only beyond 261.
+    public init(over channel: any CardChannel, connection: (any CardConnection)? = nil, longestAPDU: Int? = 261) {
+        self.init(over: channel, connection: connection, longestAPDU: longestAPDU, random: SystemRandomSource())
     }
 
-    init(over channel: any CardChannel, connection: (any CardConnection)?, random: any RandomSource) {
+    init(
+        over channel: any CardChannel, connection: (any CardConnection)?, longestAPDU: Int? = 261,
+        random: any RandomSource
+    ) {
         (self.channel, self.connection, self.random) = (channel, connection, random)
+        self.longestAPDU = longestAPDU ?? .max
+    }
+
+    /// Goes on with another connection to the same document, after its chip was lost and put back.
+    ///
+    /// Open the chip again.  With the same key, a file whose reading was interrupted is then read from where it stopped.
+    public func resume(over channel: any CardChannel, connection: (any CardConnection)? = nil) {
+        (self.channel, self.connection, session) = (channel, connection, nil)
     }
 
     // MARK: Access
@@ -42,6 +65,8 @@ public actor TravelDocumentChip {
         with key: AccessKey, allowingDowngrade allowsDowngrade: Bool = false
     ) async throws -> ChipAccess {
         session = nil
+        if key != self.key { (self.key, interrupted) = (key, [:]) }
+        longestResponse = try await readBuffers()?.longestResponse(longestAPDU) ?? ChipBuffers.shortResponse
         var failures: [AccessError.Failure] = []
         let infos = try await readCardAccess()?.paceInfos ?? []
         for info in infos {
@@ -50,14 +75,19 @@ public actor TravelDocumentChip {
                 failures.append(.init(method: .pace(info), refusal: .unsupported))
                 continue
             }
-            if let failure = try await run(pace, .pace(info)) {
-                failures.append(failure)
+            let (ended, refusal) = try await run(pace)
+            if let refusal {
+                failures.append(.init(method: .pace(info), refusal: refusal))
                 // The key is wrong for every variant, and there may be few tries.
-                if case .wrongKey = failure.refusal { throw AccessError(failures: failures) }
+                if case .wrongKey = refusal { throw AccessError(failures: failures) }
                 try await connection?.reset()
             } else {
+                let mapping = ended.chipAuthentication
+                let cardSecurity = mapping == nil ? nil : try await readCardSecurity()
                 try await selectApplication()
-                return ChipAccess(method: .pace(info), failures: failures, isDowngraded: false)
+                return ChipAccess(
+                    method: .pace(info), failures: failures, isDowngraded: false, chipAuthenticationMapping: mapping,
+                    cardSecurity: cardSecurity)
             }
         }
         guard infos.isEmpty || allowsDowngrade else { throw AccessError(failures: failures) }
@@ -67,46 +97,83 @@ public actor TravelDocumentChip {
                 failures: failures + [.init(method: .basicAccessControl, refusal: .needsMachineReadableZone)])
         }
         try await selectApplication()
-        if let failure = try await run(basic, .basicAccessControl) { throw AccessError(failures: failures + [failure]) }
-        return ChipAccess(method: .basicAccessControl, failures: failures, isDowngraded: !infos.isEmpty)
+        if let refusal = try await run(basic).refusal {
+            throw AccessError(failures: failures + [.init(method: .basicAccessControl, refusal: refusal)])
+        }
+        return ChipAccess(
+            method: .basicAccessControl, failures: failures, isDowngraded: !infos.isEmpty,
+            chipAuthenticationMapping: nil, cardSecurity: nil)
     }
 
     /// Runs a protocol to its end, and begins the session.
     ///
-    /// - Returns: the failure; nil after success.
-    private func run(
-        _ access: some AccessProtocol, _ method: ChipAccess.Method
-    ) async throws -> AccessError.Failure? {
+    /// - Returns: the protocol at its end, and the refusal; nil after success.
+    private func run<Access: AccessProtocol>(_ access: Access) async throws -> (ended: Access, refusal: AccessRefusal?)
+    {
         var access = access
         var step = access.next(nil)
         while true {
             switch step {
-            case .send(let command): step = access.next(try await channel.transmit(command))
+            case .send(let command):
+                guard command.bytes.count <= longestAPDU else { return (access, .readerLimit) }
+                step = access.next(try await channel.transmit(command))
             case .refused(let refusal):
-                guard let first = access.startAgain() else { return .init(method: method, refusal: refusal) }
+                guard let first = access.startAgain() else { return (access, refusal) }
                 try await connection?.reset()
                 step = first
             case .established(let messaging):
                 begin(messaging)
-                return nil
+                return (access, nil)
             }
         }
     }
 
     private func begin(_ messaging: SecureMessaging) {
         // A wrong Le is repeated within the session, with the next counter.
-        session = (
-            WrongLeLayer(SecureChannel(channel, messaging)), messaging.mostData(inResponseOf: Self.shortResponse)
-        )
+        session = Session(
+            channel: WrongLeLayer(SecureChannel(channel, messaging, longestCommand: longestAPDU)),
+            chunk: messaging.mostData(inResponseOf: longestResponse))
+    }
+
+    // MARK: The master file
+
+    /// EF.ATR/INFO, which tells how long APDUs may be.  A reader of short ones does not ask.
+    private func readBuffers() async throws -> ChipBuffers? {
+        guard longestAPDU > 261 else { return nil }
+        let response = try await channel.transmit(ChipBuffers.command)
+        return response.status == .success || response.status == 0x6282 ? ChipBuffers(response.data) : nil
     }
 
     /// EF.CardAccess, which a chip without PACE does not have.
+    ///
+    /// A chip that does not give it at once is asked to select the master file first, in both forms.
     private func readCardAccess() async throws -> SecurityInfos? {
         do {
-            return SecurityInfos(try await read(.cardAccess, over: channel, chunk: Self.shortResponse) { _ in })
+            return SecurityInfos(
+                try await read(FileReader(.cardAccess, chunk: ChipBuffers.shortResponse), over: channel))
         } catch is FileError {
-            return nil
+            guard try await selectMasterFile(over: channel) else { return nil }
         }
+        let reader = FileReader(.cardAccess, chunk: ChipBuffers.shortResponse, usesShortIdentifier: false)
+        do { return SecurityInfos(try await read(reader, over: channel)) } catch is FileError { return nil }
+    }
+
+    /// EF.CardSecurity, where PACE leaves the master file selected.
+    private func readCardSecurity() async throws -> [UInt8]? {
+        guard let session else { return nil }
+        do {
+            return try await read(FileReader(.cardSecurity, chunk: session.chunk), over: session.channel)
+        } catch is FileError { return nil }
+    }
+
+    /// SELECT of the master file, without data and with its identifier: chips know the one, the other, or both
+    /// (ISO/IEC 7816-4, 11.2.2).
+    private func selectMasterFile(over channel: any CardChannel) async throws -> Bool {
+        for identifier in [[], [0x3F, 0x00]] as [[UInt8]] {
+            let command = CommandAPDU(unchecked: (0x00, 0xA4, 0x00, 0x0C), data: identifier)
+            if try await channel.transmit(command).status == .success { return true }
+        }
+        return false
     }
 
     /// SELECT of the application by its name (ICAO 9303-10, 3.5.1), without Le.
@@ -152,7 +219,10 @@ public actor TravelDocumentChip {
         var step = authentication.next(nil)
         while true {
             switch step {
-            case .send(let command): step = authentication.next(try await session.channel.transmit(command))
+            case .send(let command):
+                do {
+                    step = authentication.next(try await session.channel.transmit(command))
+                } catch SecureMessagingError.tooLong { return .readerLimit }
             case .refused(let refusal): return .refused(refusal)
             case .established(let messaging):
                 begin(messaging)
@@ -173,29 +243,48 @@ public actor TravelDocumentChip {
     ///   - progress: called after each response, with the bytes that are there and those that there will be.
     /// - Returns: the data object that the file contains.  Nobody has checked it against the signature yet.
     /// - Throws: ``FileError``; ``SecureMessagingError``, with which the session is over; ``ChipError``; `CardError`.
+    ///   After the last one, see ``resume(over:connection:)``.
     public func read(
         _ file: ElementaryFile, progress: @Sendable (_ progress: ReadingProgress) -> Void = { _ in }
     ) async throws -> [UInt8] {
         guard file != .dataGroup(3), file != .dataGroup(4) else { throw ChipError.needsTerminalAuthentication(file) }
         guard let session else { throw ChipError.notOpen }
-        return try await read(file, over: session.channel, chunk: session.chunk, progress: progress)
+        guard file.isInMasterFile else {
+            let reader = FileReader(file, chunk: session.chunk, resuming: interrupted[file])
+            return try await read(reader, over: session.channel, progress: progress)
+        }
+        guard try await selectMasterFile(over: session.channel) else { throw FileError.absent }
+        let result: Result<[UInt8], FileError>
+        do {
+            let reader = FileReader(file, chunk: session.chunk, usesShortIdentifier: false)
+            result = .success(try await read(reader, over: session.channel, progress: progress))
+        } catch let error as FileError { result = .failure(error) }
+        try await selectApplication()
+        return try result.get()
     }
 
     private func read(
-        _ file: ElementaryFile, over channel: any CardChannel, chunk: Int,
-        progress: (_ progress: ReadingProgress) -> Void
+        _ reader: FileReader, over channel: any CardChannel,
+        progress: (_ progress: ReadingProgress) -> Void = { _ in }
     ) async throws -> [UInt8] {
-        var reader = FileReader(file, chunk: chunk)
+        var reader = reader
         var step = reader.next(nil)
         while true {
             switch step {
             case .send(let command):
-                step = reader.next(try await channel.transmit(command))
+                do { step = reader.next(try await channel.transmit(command)) } catch {
+                    if error is CardError, reader.length != nil { interrupted[reader.file] = reader }
+                    throw error
+                }
                 if let length = reader.length {
                     progress(ReadingProgress(bytes: min(reader.bytes.count, length), length: length))
                 }
-            case .done(let bytes): return bytes
-            case .failed(let error): throw error
+            case .done(let bytes):
+                interrupted[reader.file] = nil
+                return bytes
+            case .failed(let error):
+                interrupted[reader.file] = nil
+                throw error
             }
         }
     }
@@ -206,62 +295,4 @@ public struct ReadingProgress: Hashable, Sendable {
     public let bytes: Int
     /// All bytes of the file, as it declares them.
     public let length: Int
-}
-
-/// The way in which a chip was opened.
-public struct ChipAccess: Hashable, Sendable {
-    /// A protocol of access control.
-    public enum Method: Hashable, Sendable, CustomStringConvertible {
-        case basicAccessControl
-        /// PACE in a variant that the chip offered.
-        case pace(PACEInfo)
-
-        public var description: String {
-            switch self {
-            case .basicAccessControl: "BAC"
-            case .pace(let info): "PACE-\(info)"
-            }
-        }
-    }
-
-    public let method: Method
-    /// The variants that failed before.
-    public let failures: [AccessError.Failure]
-    /// True if the chip offers PACE and was opened by Basic Access Control.
-    public let isDowngraded: Bool
-}
-
-/// A chip that no protocol opened.
-public struct AccessError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// A variant, and why it failed.
-    public struct Failure: Hashable, Sendable {
-        public let method: ChipAccess.Method
-        public let refusal: AccessRefusal
-    }
-
-    /// In the order in which they were tried.
-    public let failures: [Failure]
-
-    public var description: String {
-        failures.map { "\($0.method): \($0.refusal)" }.joined(separator: "; ")
-    }
-}
-
-/// A chip that cannot be used as asked.
-public enum ChipError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// The chip does not have the application of travel documents.
-    case notATravelDocument(StatusWord)
-    /// Nobody has opened the chip.
-    case notOpen
-    /// The file contains fingerprints or irises, and opens with the issuing state's certificate only.
-    case needsTerminalAuthentication(ElementaryFile)
-
-    public var description: String {
-        switch self {
-        case .notATravelDocument(let status): "the chip is not that of a travel document: \(status)"
-        case .notOpen: "the chip is not open. Open it with an access key first."
-        case .needsTerminalAuthentication(let file):
-            "\(file) opens for readers with a certificate of the issuing state only (terminal authentication)"
-        }
-    }
 }

@@ -92,4 +92,44 @@ import Testing
         dump(AccessKey(zone), to: &dumped)
         #expect(!dumped.contains("L898902C") && !dumped.contains("secret"))
     }
+
+    @Test(
+        "What a camera takes for something else is proposed",
+        arguments: [
+            // O for 0 and I for 1 among digits; 0 for O and 5 for S among letters; 8 for B in a number.
+            (td3, ["L898902C36UTO7408122F": "L898902C36UTO74O8I22F"]), (td3, ["ERIKSSON": "ERIK5S0N", "<<10": "<<1O"]),
+            (td3, ["ZE184226B": "ZE1842268"]), (td2, ["D231458907": "02314589O7"]), (td1, ["D231458907": "D23I4S8907"]),
+        ])
+    func misread(_ lines: String, _ mistakes: [String: String]) throws {
+        let read = mistakes.reduce(lines) { $0.replacing($1.key, with: $1.value) }
+        #expect(read != lines)
+        let proposals = MachineReadableZone.proposals(for: read)
+        let zone = try MachineReadableZone(lines)
+        let proposal = try #require(proposals.first { $0.zone == zone })
+        let (before, after) = (Array(lines.filter { $0 != "\n" }), Array(read.filter { $0 != "\n" }))
+        #expect(proposal.changes == before.indices.filter { before[$0] != after[$0] })
+        #expect(proposals.count <= 8 && proposals.map(\.changes.count) == proposals.map(\.changes.count).sorted())
+        // Each is a zone whose check digits are right, and none prints.
+        for proposal in proposals { #expect(proposal.zone.checkDigits.filter { !$0.isRight } == []) }
+        #expect("\(proposals)".contains("ERIKSSON") == false && "\(proposals)".contains("D23") == false)
+    }
+
+    @Test("A zone whose check digits are right has proposals where they cannot tell, and is not among them")
+    func undetected() throws {
+        // The values of 6 and G differ by 10, and those of 1 and L by 20.
+        let proposals = MachineReadableZone.proposals(for: Self.td2)
+        let zone = try MachineReadableZone(Self.td2)
+        #expect(!proposals.contains { $0.zone == zone })
+        #expect(proposals.first?.changes == [39] && proposals.first?.zone.documentNumber == "D23L45890")
+    }
+
+    @Test(
+        "Nothing is proposed for what is no zone, however long it takes to say so", arguments: ["", "P<UTO", "ÄÖ", "8"])
+    func noProposals(_ text: String) {
+        #expect(MachineReadableZone.proposals(for: text).isEmpty)
+        for count in [72, 88, 90] {
+            let worst = String(repeating: "8", count: count)
+            #expect(MachineReadableZone.proposals(for: worst).count <= 8)
+        }
+    }
 }

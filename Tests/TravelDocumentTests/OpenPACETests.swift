@@ -29,10 +29,22 @@ import Testing
     private func open(_ info: PACEInfo, length: Int) async throws {
         let file = Self.file(length)
         let card = try #require(OpenPACEChip(info, can: "123456", files: [0x0102: file]))
-        let chip = TravelDocumentChip(over: card)
+        let chip = TravelDocumentChip(over: card, longestAPDU: nil)
         let access = try await chip.open(with: AccessKey("123456", kind: .cardAccessNumber))
         #expect(access.method == .pace(info))
         #expect(try await chip.read(.dataGroup(2)) == file)
+    }
+
+    @Test(
+        "A group of 2048 bits is the limit of a reader of short commands, and nothing that the chip did",
+        arguments: 1...2)
+    func readerLimit(_ parameters: Int) async throws {
+        let info = PACEInfo(.dhGenericMapping, .aes128, domainParameters: parameters)
+        let card = try #require(OpenPACEChip(info, can: "123456", files: [:]))
+        let error = await #expect(throws: AccessError.self) {
+            try await TravelDocumentChip(over: card).open(with: AccessKey("123456", kind: .cardAccessNumber))
+        }
+        #expect(error?.failures == [.init(method: .pace(info), refusal: .readerLimit)])
     }
 
     @Test("A wrong number opens nothing")

@@ -135,6 +135,8 @@ extension Report.TravelDocument.Check {
         case .genuine: self.init(name: name, result: "passed", reason: nil)
         case .notGenuine: self.init(name: name, result: "failed", reason: "the chip does not have the key of DG14")
         case .refused(let refusal): self.init(name: name, result: "notChecked", reason: "\(refusal)")
+        case .readerLimit:
+            self.init(name: name, result: "notChecked", reason: "this reader does not pass on commands of that length")
         case .notOffered: return nil
         }
     }

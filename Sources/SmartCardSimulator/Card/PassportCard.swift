@@ -56,14 +56,32 @@ public final class PassportCard: VirtualCard {
 
     public let radio: VirtualCardRadio
     private let configuration: Configuration
+    private let lie: (@Sendable (_ command: CommandAPDU, _ answer: ResponseAPDU) -> ResponseAPDU)?
     private let state = Mutex(State())
 
-    public init(
+    public convenience init(
         _ configuration: Configuration,
         radio: VirtualCardRadio = .typeA(
             uid: [0x08, 0x4A, 0x5B, 0x6C], atqa: [0x00, 0x08], sak: 0x20, ats: [0x05, 0x78, 0x77, 0x80, 0x02])
     ) {
-        (self.configuration, self.radio) = (configuration, radio)
+        self.init(configuration, radio: radio, lie: nil)
+    }
+
+    private init(
+        _ configuration: Configuration, radio: VirtualCardRadio,
+        lie: (@Sendable (_ command: CommandAPDU, _ answer: ResponseAPDU) -> ResponseAPDU)?
+    ) {
+        (self.configuration, self.radio, self.lie) = (configuration, radio, lie)
+    }
+
+    /// Returns a chip that opens as this one does, and then answers something else.
+    ///
+    /// - Parameter lie: takes a command of a session, and the answer to it, both in the clear.  The chip protects what it
+    ///   returns.
+    public func lying(
+        _ lie: @escaping @Sendable (_ command: CommandAPDU, _ answer: ResponseAPDU) -> ResponseAPDU
+    ) -> PassportCard {
+        PassportCard(configuration, radio: radio, lie: lie)
     }
 
     public func reset() { state.withLock { $0 = State() } }
@@ -255,7 +273,8 @@ public final class PassportCard: VirtualCard {
             (state.session, state.file) = (nil, nil)
             return ResponseAPDU(status: 0x6988)
         }
-        let response = respond(to: plain, &state, isProtected: true)
+        let truth = respond(to: plain, &state, isProtected: true)
+        let response = lie?(plain, truth) ?? truth
         session.count()
         session.responses += 1
         var bytes = Self.protect(response, session, isOdd: !command.ins.isMultiple(of: 2))

@@ -41,6 +41,8 @@ public enum AccessRefusal: Hashable, Sendable {
     case unsupported
     /// Basic Access Control takes the machine readable zone, and no number.
     case needsMachineReadableZone
+    /// A command of the protocol is longer than the reader passes on.  It says nothing of the chip.
+    case readerLimit
 }
 
 extension AccessRefusal: CustomStringConvertible {
@@ -52,6 +54,7 @@ extension AccessRefusal: CustomStringConvertible {
         case .status(let status): "the chip refused access control: \(status)"
         case .malformedAnswer: "the chip's answer breaks the rules of access control"
         case .needsMachineReadableZone: "the chip opens with the machine readable zone only"
+        case .readerLimit: "the chip asks for commands that are longer than this reader passes on"
         case .unsupported: "the chip asks for a variant of access control that this reader does not have"
         }
     }

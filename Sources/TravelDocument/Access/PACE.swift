@@ -212,7 +212,7 @@ struct PACE: AccessProtocol {
         if info.variant == .ecdhChipAuthenticationMapping {
             guard
                 let proof = ChipAuthenticationMapping(
-                    template[0x8A].map { Array($0.value) } ?? [], info, encryptionKey: keys.encryption,
+                    encrypted: template[0x8A].map { Array($0.value) } ?? [], info, encryptionKey: keys.encryption,
                     mappingKey: chipMappingKey)
             else { return refuse(.malformedAnswer) }
             chipAuthentication = proof
@@ -262,34 +262,6 @@ extension PACE {
             0x6C, 0xBF, 0x06, 0x66, 0x77, 0xD0, 0xFA, 0xAE, 0x5A, 0xAD, 0xD9, 0x9D, 0xF8, 0xE5, 0x35, 0x17,
         ] as [UInt8]
     )
-}
-
-// MARK: - Chip authentication mapping
-
-/// The chip's statement that it knows the private key of EF.CardSecurity (ICAO 9303-11, 4.4.3.5.2).
-///
-/// It is worth as much as the public key that it is held against: EF.CardSecurity is signed.
-struct ChipAuthenticationMapping: Sendable {
-    private let info: PACEInfo
-    private let data: [UInt8]
-    private let mappingKey: [UInt8]
-
-    /// - Parameter encrypted: A_IC, data object 8A.
-    fileprivate init?(_ encrypted: [UInt8], _ info: PACEInfo, encryptionKey: [UInt8], mappingKey: [UInt8]) {
-        let cipher = info.cipher
-        let ones = [UInt8](repeating: 0xFF, count: cipher.blockLength)
-        guard !encrypted.isEmpty, let iv = cipher.encrypt(block: ones, key: encryptionKey),
-            let clear = cipher.cbc(encrypted, key: encryptionKey, iv: iv, encrypting: false),
-            let data = cipher.unpadded(clear)
-        else { return nil }
-        (self.info, self.data, self.mappingKey) = (info, data, mappingKey)
-    }
-
-    /// Returns true if the chip knows the private key to `publicKey`, an uncompressed point.
-    func holds(for publicKey: [UInt8]) -> Bool {
-        guard let curve = info.group as? EllipticCurve else { return false }
-        return curve.isProduct(mappingKey, of: publicKey, data)
-    }
 }
 
 extension CommandAPDU {

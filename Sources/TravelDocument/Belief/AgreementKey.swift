@@ -5,6 +5,8 @@ import SmartCard
 /// The group is a standardized one, by number, by name, or with all of its parameters spelled out.
 struct AgreementKey: Sendable {
     let group: any KeyAgreement
+    /// The number of the group.
+    let domainParameters: Int
     let value: [UInt8]
     let isElliptic: Bool
 
@@ -20,7 +22,7 @@ struct AgreementKey: Sendable {
         guard let parameters = algorithm.parameters, let number = try Self.number(algorithm.oid, parameters),
             let group = StandardizedDomainParameters.group(number)
         else { return nil }
-        (self.group, isElliptic) = (group, number > 2)
+        (self.group, domainParameters, isElliptic) = (group, number, number > 2)
         value = isElliptic ? bits : try ASN1(bits, ASN1.Tag.integer, "DHPublicKey").natural("DHPublicKey")
     }
 

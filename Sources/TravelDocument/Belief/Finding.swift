@@ -33,6 +33,16 @@ public struct Finding: Hashable, Sendable, CustomStringConvertible {
         case digestAlgorithms
         /// The data group has the digest that is signed (ICAO 9303-11, 5.1).
         case dataGroup(Int)
+        /// The document has not expired.
+        case documentExpiry
+        /// The chip is no copy: it has the private key of EF.CardSecurity (ICAO 9303-11, 4.4.3.5.2).
+        case chipAuthenticationMapping
+        /// A check of EF.CardSecurity, which is signed like EF.SOD.
+        indirect case cardSecurity(Check)
+        /// The chip is no copy: it has the private key of DG14 (ICAO 9303-11, 6.2).
+        case chipAuthentication
+        /// The chip is no copy: it has the private key of DG15 (ICAO 9303-11, 6.1).
+        case activeAuthentication
     }
 
     /// The owner of a certificate.
@@ -118,6 +128,25 @@ public struct Finding: Hashable, Sendable, CustomStringConvertible {
         /// The data group was read, and is not signed.
         case notSigned
         case tooLong
+        // The chip.
+        /// The document has expired.  Its signature is none the worse for it.
+        case documentExpired
+        /// The chip does not have the private key.
+        case copy
+        /// The commands or the responses are longer than the reader passes on.
+        case readerLimit
+        /// The chip refused the protocol.
+        case refused(String)
+        /// EF.CardSecurity has no key for the curve on which the chip was opened.
+        case noKey
+        /// EF.CardSecurity was not read.
+        case noCardSecurity
+        /// The file with the key is not as its standard has it.
+        case malformed(MalformedObject)
+        /// Nobody has shown that the issuing state signed the file with the key.
+        case keyNotBelieved
+        /// The document has no EF.SOD, or one that cannot be parsed.
+        case noSecurityObject
     }
 
     public var isFailure: Bool { if case .failed = outcome { true } else { false } }
@@ -142,6 +171,11 @@ extension Finding.Check: CustomStringConvertible {
         case .documentType: "document type"
         case .digestAlgorithms: "hash functions"
         case .dataGroup(let number): "DG\(number)"
+        case .documentExpiry: "date of expiry"
+        case .chipAuthenticationMapping: "chip authentication mapping"
+        case .cardSecurity(let check): "EF.CardSecurity, \(check)"
+        case .chipAuthentication: "chip authentication"
+        case .activeAuthentication: "active authentication"
         }
     }
 }

@@ -47,6 +47,15 @@ extension Finding.Reason: CustomStringConvertible {
         case .notRead: "the data group was not read"
         case .notSigned: "the data group is not among those that are signed"
         case .tooLong: "the file is longer than a mebibyte"
+        case .documentExpired: "the document has expired"
+        case .copy: "the chip does not have the private key of the document: it is a copy"
+        case .readerLimit: "this reader does not pass on messages of that length. Use one of extended lengths."
+        case .refused(let answer): "the chip refused: \(answer)"
+        case .noKey: "EF.CardSecurity has no key for this curve"
+        case .noCardSecurity: "EF.CardSecurity was not read"
+        case .malformed(let error): "\(error)"
+        case .keyNotBelieved: "nothing shows that the issuing state signed the chip's key"
+        case .noSecurityObject: "nobody has signed the document"
         }
     }
 }

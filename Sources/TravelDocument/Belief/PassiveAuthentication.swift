@@ -37,13 +37,15 @@ public struct PassiveAuthentication: Sendable {
     ///   - documentType: the first two characters of the machine readable zone in DG1.
     ///   - issuingState: the three characters after them.
     ///   - issued: the date of issue, where the document tells it.  An expired signer is accepted if it was valid then.
+    ///   - expires: the date of expiry.  Where nothing tells when an expired signer was used, it is accepted if its
+    ///     certificate was valid for as long as the document.
     public static func verify(
         _ securityObject: SecurityObject, files: [Int: [UInt8]], trust: TrustList,
         revocationLists: [RevocationList] = [], at date: Date, documentType: String? = nil,
-        issuingState: String? = nil, issued: Date? = nil
+        issuingState: String? = nil, issued: Date? = nil, expires: Date? = nil
     ) -> PassiveAuthentication {
         let circumstances = SignerVerification.Circumstances(
-            trust: trust, revocationLists: revocationLists, date: date, issued: issued)
+            trust: trust, revocationLists: revocationLists, date: date, issued: issued, expires: expires)
         let verification = SignerVerification(
             securityObject.signedData, circumstances, contentType: SecurityObject.outcome(ofContentType:))
         var findings = verification.findings
@@ -85,25 +87,37 @@ public struct PassiveAuthentication: Sendable {
     }
 
     /// The checks without which nothing is believed.
-    private static let essential: Set<Finding.Check> = [
+    static let essential: Set<Finding.Check> = [
         .contentType, .messageDigest, .signerCertificate, .signature, .path, .validity(.signer), .validity(.issuer(0)),
         .keyUsage(.signer), .keyUsage(.issuer(0)),
     ]
 
     /// The sum of the findings.
-    public var verdict: Verdict {
+    public var verdict: Verdict { Verdict(findings) }
+}
+
+extension PassiveAuthentication.Verdict {
+    /// Sums up findings: any failure refutes, and what is essential has to be known.
+    ///
+    /// - Parameter essential: checks beside those that each document takes.
+    init(_ findings: [Finding], essential: Set<Finding.Check> = []) {
         let failures = findings.filter(\.isFailure)
-        guard failures.isEmpty else { return .refuted(failures) }
+        guard failures.isEmpty else {
+            self = .refuted(failures)
+            return
+        }
+        let essential = essential.union(PassiveAuthentication.essential)
         let held = Set(findings.filter { !$0.isOpen }.map(\.check))
         func isDataGroup(_ check: Finding.Check) -> Bool { if case .dataGroup = check { true } else { false } }
         let hasDataGroup = held.contains(where: isDataGroup)
-        guard hasDataGroup, Self.essential.isSubset(of: held) else {
-            return .undecided(
+        guard hasDataGroup, essential.isSubset(of: held) else {
+            self = .undecided(
                 findings.filter {
-                    $0.isOpen && (Self.essential.contains($0.check) || !hasDataGroup && isDataGroup($0.check))
+                    $0.isOpen && (essential.contains($0.check) || !hasDataGroup && isDataGroup($0.check))
                 })
+            return
         }
-        return .believed(flagged: findings.filter(\.isFlagged))
+        self = .believed(flagged: findings.filter(\.isFlagged))
     }
 }
 

@@ -17,6 +17,8 @@ struct SignerVerification: Sendable {
         var date: Date
         /// A date on which the document was there; nil: not known.
         var issued: Date?
+        /// The document's date of expiry; nil: not known.
+        var expires: Date?
     }
 
     /// - Parameter contentType: judges the type of the content.
@@ -33,7 +35,7 @@ struct SignerVerification: Sendable {
         }
         findPath(signer, circumstances.trust)
         let used = data.attributes?.signingTime ?? circumstances.issued
-        checkValidity(signer, circumstances.date, used: used)
+        checkValidity(signer, circumstances, used: used)
         findings.append(Finding(.keyUsage(.signer), keyUsage(signer)))
         for (index, authority) in path.enumerated() {
             findings.append(Finding(.keyUsage(.issuer(index)), Self.keyUsage(ofAuthority: authority)))
@@ -127,8 +129,12 @@ struct SignerVerification: Sendable {
 
     /// Each certificate was used when the one before it was made: the signer's with the document, an issuer's with the
     /// certificate that it issued.
-    private mutating func checkValidity(_ signer: Certificate, _ date: Date, used: Date?) {
-        findings.append(Finding(.validity(.signer), Self.validity(signer, date, used: used)))
+    private mutating func checkValidity(_ signer: Certificate, _ circumstances: Circumstances, used: Date?) {
+        let date = circumstances.date
+        // ICAO 9303-12, 4: a signer's certificate outlives the documents that it signed.  One that did was valid when it
+        // signed, though nobody says when that was.
+        let outlived = circumstances.expires.flatMap { $0 <= signer.notAfter && $0 > signer.notBefore ? $0 : nil }
+        findings.append(Finding(.validity(.signer), Self.validity(signer, date, used: used ?? outlived)))
         var certified = signer
         for (index, authority) in path.enumerated() {
             findings.append(

@@ -24,6 +24,9 @@ public enum ElementaryFile: Hashable, Sendable {
     /// The short identifier, in P1 of READ BINARY.
     var shortIdentifier: UInt8 { identifier[1] & 0x1F }
 
+    /// True for a file of the master file, beside the application of travel documents.
+    var isInMasterFile: Bool { self == .cardAccess || self == .cardSecurity }
+
     /// The tag that the file begins with.
     var tag: UInt8 {
         switch self {

@@ -16,6 +16,8 @@ struct FileReader: Sendable {
     private enum State {
         case new
         case selecting
+        /// Waiting for the first bytes once more, before going on behind them.
+        case comparing(ReadBefore)
         /// Waiting for bytes from the end of ``bytes`` on.
         case reading(count: Int)
         case over
@@ -30,10 +32,16 @@ struct FileReader: Sendable {
     /// The longest header of object 53.
     private static let oddOverhead = 4
 
-    private let file: ElementaryFile
+    /// The part of a file that was read before its card was lost.
+    private struct ReadBefore {
+        let bytes: [UInt8]
+        let length: Int
+    }
+
+    let file: ElementaryFile
     /// The most data bytes of a response.
     private var chunk: Int
-    private var usesShortIdentifier = true
+    private var usesShortIdentifier: Bool
     /// True if the chip refuses to be asked for more than there is.
     private var isCautious = false
     private var state = State.new
@@ -41,15 +49,31 @@ struct FileReader: Sendable {
     /// The length of the data object, once its header is known.
     private(set) var length: Int?
 
-    /// - Parameter chunk: the most data bytes of a response, 16 to 65,536.
-    init(_ file: ElementaryFile, chunk: Int) {
+    private var before: ReadBefore?
+
+    /// - Parameters:
+    ///   - chunk: the most data bytes of a response, 16 to 65,536.
+    ///   - usesShortIdentifier: false to select the file by its identifier at once.
+    ///   - interrupted: a reader of the same file, which goes on where that one stopped if the file begins as it did then.
+    init(
+        _ file: ElementaryFile, chunk: Int, usesShortIdentifier: Bool = true, resuming interrupted: FileReader? = nil
+    ) {
         (self.file, self.chunk) = (file, min(max(chunk, 16), 65_536))
+        self.usesShortIdentifier = usesShortIdentifier
+        guard let interrupted, let length = interrupted.length, interrupted.bytes.count >= Self.headerLength else {
+            return
+        }
+        before = ReadBefore(bytes: interrupted.bytes, length: length)
     }
 
     /// Takes the response to the last command; nil at the start.
     mutating func next(_ response: ResponseAPDU?) -> Step {
         switch (state, response) {
-        case (.new, nil): return read()
+        case (.new, nil): return before.map { compare($0) } ?? (usesShortIdentifier ? read() : select())
+        case (.comparing(let before), let response?):
+            let isSame = response.status == .success && response.data == Array(before.bytes.prefix(response.data.count))
+            if isSame, response.data.count >= Self.headerLength { (bytes, length) = (before.bytes, before.length) }
+            return read()
         case (.selecting, let response?):
             // A warning is an answer: some chips call a file deactivated that they let nobody read.
             guard response.status == .success else { return fail(response.status) }
@@ -90,6 +114,12 @@ struct FileReader: Sendable {
             return send(0xB1, 0x00, 0x00, ne, TLVTag(0x54).encode(bytes.drop { $0 == 0 }))
         }
         return send(0xB0, UInt8(truncatingIfNeeded: offset >> 8), UInt8(truncatingIfNeeded: offset), count)
+    }
+
+    /// Asks for bytes that are known: they select the file, and show that it is the same.
+    private mutating func compare(_ before: ReadBefore) -> Step {
+        state = .comparing(before)
+        return send(0xB0, 0x80 | file.shortIdentifier, 0x00, min(before.bytes.count, 32))
     }
 
     private func send(_ ins: UInt8, _ p1: UInt8, _ p2: UInt8, _ ne: Int, _ data: [UInt8] = []) -> Step {
