@@ -12,8 +12,12 @@ let package = Package(
     targets: [
         .target(
             name: "Fuzzing",
-            dependencies: ["EMVContactless", "SmartCard", "SmartCardSimulator", "SmartCardTrace"].map(product))
+            dependencies: ["EMVContactless", "SmartCard", "SmartCardSimulator", "SmartCardTrace", "TravelDocument"].map(
+                product))
     ]
-        + ["transaction", "card-inspector", "tlv", "card-file", "import", "trace", "redaction"].map {
+        + [
+            "transaction", "card-inspector", "tlv", "card-file", "import", "trace", "redaction", "travel-document",
+            "travel-document-chip",
+        ].map {
             .executableTarget(name: $0, dependencies: ["Fuzzing"])
         })

@@ -1,0 +1,1 @@
+../../../Tests/TravelDocumentTests/TravelDocumentFuzzTargets.swift
