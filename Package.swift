@@ -197,7 +197,7 @@ let package = Package(
                 "CBaseline", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB",
                 "SmartCardTrace", "USBDevices",
                 "SmartCardSimulator", "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader",
-                "KioskKit", "CWipedHeap", crypto,
+                "KioskKit", "TravelDocument", "CWipedHeap", crypto,
                 .product(name: "JWTKit", package: "jwt-kit"),
             ],
             path: "Benchmarks/benchmarks"),

@@ -16,7 +16,7 @@ struct Benchmarks {
         let all: [(String, () async throws -> Void)] = [
             ("tlv", tlv), ("kernel", kernel), ("rrp", rrp), ("layers", layers), ("terminal", terminal),
             ("trace", trace), ("import", importing), ("store", store), ("usb", usb), ("pcsc", pcsc), ("link", link),
-            ("start", start),
+            ("start", start), ("passport", passport),
         ]
         for (name, run) in all where part.isEmpty || name.contains(part) { try await run() }
         if !Limit.areKept { exit(1) }
