@@ -66,8 +66,11 @@ import Testing
         let command = try JSONDecoder().decode(GrammarTests.Help.self, from: Data(outcome.output.utf8)).command
         // Without a subcommand, reader-probe gives an overview, which is not one that a person names.
         let subcommands = (command.subcommands ?? []).filter { !["help", "overview"].contains($0.commandName) }
-        #expect(subcommands.allSatisfy { $0.subcommands == nil })
-        return Dictionary(uniqueKeysWithValues: ([command] + subcommands).map { ($0.commandName, $0.shown) })
+        let verbs = subcommands.flatMap { command in
+            guard let parts = command.subcommands else { return [(command.commandName, command.shown)] }
+            return parts.map { ("\(command.commandName) \($0.commandName)", $0.shown) }
+        }
+        return Dictionary(uniqueKeysWithValues: [(command.commandName, command.shown)] + verbs)
     }
 }
 

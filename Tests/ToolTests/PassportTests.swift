@@ -16,16 +16,15 @@ import Testing
     private func run(_ arguments: [String], input: String = zone) async throws -> Program.Outcome {
         try await Program.run(
             [tool, "passport"] + (arguments.contains("--card") ? [] : ["--card", "passport-bac"]) + arguments,
-            environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"], input: input)
+            environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent", "XDG_DATA_HOME": "/nonexistent"], input: input)
     }
 
     private static let known = """
            Reader       ACS ACR122U PICC Interface 00 00  (virtual)
            Access       BAC
            Data groups  DG1 DG2
-           EF.COM       22 bytes
-           DG1          93 bytes
            EF.SOD       1330 bytes
+           DG1          93 bytes
 
            Document     P, TD3, issued by UTO
            Number       L898902C3
@@ -51,6 +50,7 @@ import Testing
            passed       DG1
            not checked  revocation: there is no revocation list of the issuer. Import one.
            not checked  DG2: the data group was not read
+           flagged      date of expiry: the document has expired
 
         Read and believed
 
@@ -75,7 +75,7 @@ import Testing
         arguments: [
             ("passport-bac", false, "path to a country signing authority"), ("passport-altered", true, "DG1: failed"),
             ("passport-expired-signer", true, "validity of the signer: failed"),
-            ("passport-cloned", true, "active authentication: the chip does not have the private key"),
+            ("passport-cloned", true, "active authentication: failed: the chip does not have the private key"),
         ])
     func notBelieved(_ card: String, _ hasAuthority: Bool, _ reason: String) async throws {
         let trust = hasAuthority ? ["--trust", try await Self.authority.value] : []
@@ -101,6 +101,121 @@ import Testing
     func opens(_ card: String, _ key: String, _ access: String) async throws {
         let outcome = try await run(["--card", card, "--trust", Self.authority.value], input: key)
         #expect(outcome.status == 0 && outcome.output.contains("Access       \(access)\n"), "\(outcome)")
+    }
+
+    @Test("further details are shown where they are asked for, and masked") func details() async throws {
+        let folder = try Self.folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let lines = Self.zone.split(separator: "\n")
+        // Of ICAO 9303-10, appendix A.  // TEST
+        try """
+        card passport {
+            type-a {
+                uid  08 4A 5B 6C
+                atqa 0008
+                sak  20
+                ats  05 78 77 80 02
+            }
+            mrz "\(lines[0])" "\(lines[1])"
+            security-object signed
+            data-group 11 {
+                6B 23 5C 04 5F0E 5F11 5F0E 0D 53 4D 49 54 48 3C 3C 4A 4F 48 4E 3C 4A
+                5F11 0A 41 4E 59 54 4F 57 4E 3C 4D 4E
+            }
+        }
+        """.write(to: folder.appending(path: "details.card"), atomically: true, encoding: .utf8)
+        let card = ["--card", folder.appending(path: "details.card").path]
+        let shown = try await run(card + ["--details", "--reveal"]).output
+        #expect(shown.contains("   full name                JOHN J SMITH\n"), "\(shown)")
+        #expect(shown.contains("   place of birth           ANYTOWN, MN\n"))
+        let masked = try await run(card + ["--details"]).output
+        #expect(masked.contains("   full name                **** * *****\n"), "\(masked)")
+        #expect(try await run(card + ["--reveal"]).output.contains("not checked  DG11: the data group was not read"))
+    }
+
+    @Test("an authority that was imported is believed until it is removed") func trust() async throws {
+        let folder = try Self.folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        func trust(_ arguments: String...) async throws -> Program.Outcome {
+            try await Program.run([tool, "trust"] + arguments, environment: ["XDG_DATA_HOME": folder.path])
+        }
+        func read() async throws -> Int32? {
+            try await Program.run(
+                [tool, "passport", "--card", "passport-bac"],
+                environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent", "XDG_DATA_HOME": folder.path], input: Self.zone
+            ).status
+        }
+        let file = folder.appending(path: "utopia.pem").path
+        try FileManager.default.copyItem(atPath: await Self.authority.value, toPath: file)
+        #expect(try await trust("list").output == "Nobody is believed.\n")
+        #expect(try await read() == 7)
+        #expect(try await trust("import", file).output == "utopia.pem: 1 authority\n")
+        #expect(try await trust("list").output.hasSuffix("  utopia.pem: 1 authority  UT\n"))
+        #expect(try await read() == 0)
+        // The next edition of a file takes the place of the one before; one that is no list takes nobody's.
+        #expect(try await trust("import", file).output == "utopia.pem: 1 authority\n")
+        try Data("nothing".utf8).write(to: URL(filePath: file))
+        #expect(try await trust("import", file).status == 2)
+        #expect(try await read() == 0)
+        #expect(try await trust("remove", "other.pem").status == 2)
+        #expect(try await trust("remove", "utopia.pem").status == 0)
+        #expect(try await read() == 7)
+        try Data("{".utf8).write(to: folder.appending(path: "reader-probe/trust.json"))
+        #expect(try await trust("list").error.contains("no trust list"))
+    }
+
+    @Test("a master list is taken for its signature, and one that was changed is refused")
+    func masterList() async throws {
+        let folder = try Self.folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        // ICAO 9303-12, 8: version 0 and a set of certificates, here of one.
+        func shell(_ script: String) async throws {
+            let outcome = try await Program.run(["sh", "-ec", "cd '\(folder.path)'\n" + script])
+            try #require(outcome.status == 0, "\(outcome)")
+        }
+        try await shell(
+            """
+            new='-newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes'
+            openssl req -x509 $new -keyout a.key -out a.pem -days 9 -subj /C=UT/CN=a -addext keyUsage=critical,keyCertSign
+            openssl req $new -keyout b.key -out b.csr -subj /C=UT/CN=b
+            echo keyUsage=critical,digitalSignature >ext
+            echo extendedKeyUsage=critical,2.23.136.1.1.3 >>ext
+            echo authorityKeyIdentifier=keyid >>ext
+            openssl x509 -req -in b.csr -CA a.pem -CAkey a.key -set_serial 2 -days 9 -extfile ext -out b.pem
+            openssl x509 -in a.pem -outform DER -out a.der
+            """)
+        func object(_ tag: UInt8, _ value: Data) -> Data {
+            Data([tag, 0x82, UInt8(value.count >> 8), UInt8(value.count & 0xFF)]) + value
+        }
+        let certificate = try Data(contentsOf: folder.appending(path: "a.der"))
+        try object(0x30, Data([0x02, 0x01, 0x00]) + object(0x31, certificate))
+            .write(to: folder.appending(path: "content"))
+        try await shell(
+            """
+            openssl cms -sign -binary -nodetach -in content -econtent_type 2.23.136.1.1.2 -md sha256 -signer b.pem \
+                -inkey b.key -certfile a.pem -outform DER -out list.ml
+            """)
+        func trust(_ arguments: String...) async throws -> Program.Outcome {
+            try await Program.run([tool, "trust"] + arguments, environment: ["XDG_DATA_HOME": folder.path])
+        }
+        let file = folder.appending(path: "list.ml")
+        let good = try await trust("import", file.path)
+        #expect(good.status == 0 && good.output.hasPrefix("list.ml: 1 authority\n"), "\(good)")
+        var bytes = try Data(contentsOf: file)
+        bytes[bytes.count - 1] ^= 0x01
+        try bytes.write(to: file)
+        let bad = try await trust("import", "--json", file.path)
+        let object = try JSONSerialization.jsonObject(with: Data(bad.output.utf8)) as? [String: [[String: Any]]]
+        let entry = try #require(object?["files"]?.first)
+        #expect(bad.status == 2 && entry["isImported"] as? Bool == false)
+        #expect((entry["remarks"] as? [String])?.contains { $0.contains("signature: failed") } == true, "\(entry)")
+        #expect(try await trust("list").output.contains("list.ml: 1 authority"), "the edition before stays")
+    }
+
+    private static func folder() throws -> URL {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "passport-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        return folder
     }
 
     @Test("a photo that was read is signed, too") func photoIsSigned() async throws {
@@ -134,7 +249,7 @@ import Testing
         #expect(
             Set(document.keys) == [
                 "reader", "access", "isDowngraded", "accessFailures", "dataGroups", "files", "zone", "portrait",
-                "checks", "isBelieved", "doubts",
+                "checks", "isBelieved", "doubts", "details",
             ])
         let zone = try #require(document["zone"] as? [String: Any])
         #expect(zone["documentNumber"] as? String == "L898902C3" && zone["dateOfBirth"] as? String == "1974-08-12")
@@ -175,6 +290,7 @@ import Testing
             ("", ["--can", "12E456"], 2, "digits"), ("", [], 2, "88 characters"),
             ("P<UTO", [], 2, "88 characters"),
             (zone.replacing("C36UTO", with: "C35UTO"), [], 2, "check digit of the document number"),
+            (zone.replacing("L898902C3", with: "L8989O2C3"), [], 2, "Compare character 6 of line 2 with the document"),
             ("", ["--can", "123456", "--mrz-file", "-"], 2, "two keys"),
             ("", ["--mrz-file", "/nonexistent"], 2, "cannot be read"),
             (zone, ["--trust", "/nonexistent"], 2, "cannot be read"),
@@ -195,7 +311,7 @@ import Testing
             [
                 Program.built("virtual-reader"), "--card", "passport-bac", "--", tool, "passport", "--reveal",
                 "--trust", Self.authority.value,
-            ], input: Self.zone)
+            ], environment: ["XDG_DATA_HOME": "/nonexistent"], input: Self.zone)
         #expect(outcome.status == 0, "\(outcome)")
         let lines = outcome.output.split(separator: "\n").dropFirst()
         #expect(lines == Self.known.split(separator: "\n").dropFirst())

@@ -1,4 +1,5 @@
 import ArgumentParser
+import CardReaders
 import Foundation
 import SmartCard
 import ToolReaders
@@ -12,8 +13,8 @@ struct PassportCommand: AsyncParsableCommand {
             The chip opens with the lines that are printed below the photo (machine readable zone), or with the card access \
             number on the front. They are read from --mrz-file, from --can, or from standard input: type or scan them there.
 
-            The exit status is 0 if an authority of --trust stands behind the signature over all that was read, and the chip proves \
-            that it is no copy where it can; else it is 7.
+            The exit status is 0 if a believed authority stands behind the signature over all that was read, and the chip proves \
+            that it is no copy where it can; else it is 7. "reader-probe trust" says whom to believe.
 
             reader-probe passport --card passport --can 123456
             """)
@@ -30,8 +31,8 @@ struct PassportCommand: AsyncParsableCommand {
     @Option(
         help: .init(
             """
-            Believe the country signing authorities in this file, or in all files of this folder: certificates, master lists, \
-            LDIF, with revocation lists. Repeatable. Nobody is believed by default.
+            For this once, believe the country signing authorities in this file, or in all files of this folder, too: \
+            certificates, master lists, LDIF, with revocation lists. Repeatable.
             """, valueName: "file|folder"))
     var trust: [String] = []
 
@@ -40,6 +41,9 @@ struct PassportCommand: AsyncParsableCommand {
             "Read the photo, too, and write it to this new file, as the chip has it: JPEG or JPEG 2000.",
             valueName: "file"))
     var photo: String?
+
+    @Flag(help: "Read and show the further details of holder and document, too (DG11 and DG12).")
+    var details = false
 
     @Flag(
         help: """
@@ -60,39 +64,59 @@ struct PassportCommand: AsyncParsableCommand {
         if let photo, FileManager.default.fileExists(atPath: photo) {
             throw ToolError.usage("\(photo) is there already", "Name a new file for the photo.")
         }
-        let (reader, document) = try await readerOptions.withCard { reader, connection, channel in
+        let wanted = Set([1] + (details ? [11, 12] : []) + (photo == nil ? [] : [2]))
+        let (reader, reading) = try await readerOptions.withCard { reader, connection, channel in
             Terminal.progress("opening the chip")
             defer { Terminal.endProgress() }
-            let chip = TravelDocumentChip(over: channel, connection: connection)
-            return (reader.identity, try await PassportReading(chip, key, allowDowngrade, readsPhoto: photo != nil))
+            let chip = TravelDocumentChip(
+                over: channel, connection: connection, longestAPDU: Self.longestAPDU(of: reader))
+            return (reader.identity, try await read(wanted, of: chip, with: key))
         }
-        if let photo, let face = document.faces?.faces.first {
+        if let photo, let face = reading.faces?.faces.first {
             do {
                 try Data(face.image.bytes).write(to: URL(filePath: photo), options: .withoutOverwriting)
             } catch {
                 throw ToolError.usage("\(photo) cannot be written", "Check that its folder is there, and yours.")
             }
         }
-        let authentication = document.authentication(trust)
-        let report = Report.TravelDocument(document, authentication, reader: reader, isRevealed: reveal)
+        let report = Report.TravelDocument(
+            reading, reading.belief(trust: trust, at: .now), reader: reader, isRevealed: reveal)
         if format.json { try Report.print(report) } else { Terminal.print(PassportText(report).text) }
         if !report.isBelieved { throw ExitCode(7) }
     }
 
-    private func trustList() throws -> TrustList {
-        var list = TrustList()
-        for path in trust {
-            var isFolder: ObjCBool = false
-            let isThere = FileManager.default.fileExists(atPath: path, isDirectory: &isFolder)
-            let names = isFolder.boolValue ? try? FileManager.default.contentsOfDirectory(atPath: path).sorted() : nil
-            for file in names.map({ $0.map { path + "/" + $0 } }) ?? [path] {
-                guard isThere, let data = FileManager.default.contents(atPath: file) else {
-                    throw ToolError.usage("\(file) cannot be read", "Give certificates, a master list or LDIF.")
-                }
-                do { try list.add(Array(data), source: file, at: .now) } catch {
-                    throw ToolError.usage("\(file): \(error)", "Give certificates, a master list or LDIF.")
+    /// An unknown reader passes on what all readers do: header, Lc, 255 bytes and Le.
+    private static func longestAPDU(of reader: any CardReader) -> Int? {
+        guard let model = reader.model else { return 261 }
+        return model.longestCommand
+    }
+
+    private func read(
+        _ dataGroups: Set<Int>, of chip: TravelDocumentChip, with key: AccessKey
+    ) async throws -> DocumentReading {
+        do {
+            return try await chip.read(dataGroups: dataGroups, with: key, allowingDowngrade: allowDowngrade) { event in
+                if case .progress(let file, let progress) = event {
+                    Terminal.progress("reading \(file): \(progress.bytes) of \(progress.length) bytes")
                 }
             }
+        } catch let error as AccessError {
+            throw ToolError(
+                status: 5, summary: "the chip does not open: \(error)",
+                hint: "Compare the \(key) with the document, and keep the document on the reader.")
+        } catch let error as ChipError {
+            throw ToolError(
+                status: 5, summary: "\(error)", hint: "“reader-probe card” shows the kind of this card.")
+        } catch let error as SecureMessagingError {
+            throw ToolError(
+                status: 5, summary: "\(error)", hint: "Keep the document on the reader, and begin again.")
+        }
+    }
+
+    private func trustList() throws -> TrustList {
+        var list = try TrustStore.user.read()
+        for path in trust {
+            for file in try TrustFile.all(in: path) { try file.add(to: &list) }
         }
         return list
     }
@@ -120,8 +144,20 @@ struct PassportCommand: AsyncParsableCommand {
         } catch {
             throw ToolError.usage(
                 "no key to the chip: \(error)",
-                "Give the lines of the machine readable zone as they are printed, < included.")
+                isNumber ? Self.asPrinted : Self.proposal(for: text) ?? Self.asPrinted)
         }
+    }
+
+    private static let asPrinted = "Give the lines of the machine readable zone as they are printed, < included."
+
+    /// Names the characters to look at, for lines that a camera or a person misread.  The lines themselves are personal.
+    private static func proposal(for text: String) -> String? {
+        let lines = text.split(whereSeparator: \.isWhitespace)
+        guard let first = lines.first, lines.allSatisfy({ $0.count == first.count }),
+            let proposal = MachineReadableZone.proposals(for: text).first
+        else { return nil }
+        let places = proposal.changes.map { "character \($0 % first.count + 1) of line \($0 / first.count + 1)" }
+        return "Compare \(places.joined(separator: " and ")) with the document, as O with 0: another one would fit."
     }
 
     /// The lines on standard input, up to an empty one or as long as the longest zone.
@@ -132,97 +168,5 @@ struct PassportCommand: AsyncParsableCommand {
         var text = ""
         while let line = readLine(), !line.allSatisfy(\.isWhitespace), text.utf8.count < 200 { text += line + "\n" }
         return text
-    }
-}
-
-/// The files of a document that were read, parsed.
-struct PassportReading {
-    /// A file, and the reason why it was not read.
-    struct Failure {
-        let file: ElementaryFile
-        let reason: String
-    }
-
-    let access: ChipAccess
-    private(set) var lengths: [(file: ElementaryFile, length: Int)] = []
-    private(set) var failures: [Failure] = []
-    private(set) var dataGroups: [ElementaryFile] = []
-    private(set) var zone: MachineReadableZone?
-    private(set) var faces: EncodedFaces?
-    private var securityObject: SecurityObject?
-    private var groups: [Int: [UInt8]] = [:]
-    private(set) var chipAuthentication: ChipAuthentication.Verdict?
-    private(set) var activeAuthentication: ActiveAuthentication.Verdict?
-
-    /// Opens the chip and reads its files: the list of data groups, DG1, and DG2 last.
-    ///
-    /// - Throws: `ToolError` if the chip cannot be opened; `CardError`.
-    init(
-        _ chip: TravelDocumentChip, _ key: AccessKey, _ allowsDowngrade: Bool, readsPhoto: Bool
-    ) async throws {
-        do { access = try await chip.open(with: key, allowingDowngrade: allowsDowngrade) } catch let error
-            as AccessError
-        {
-            throw ToolError(
-                status: 5, summary: "the chip does not open: \(error)",
-                hint: "Compare the \(key) with the document, and keep the document on the reader.")
-        } catch let error as ChipError {
-            throw ToolError(
-                status: 5, summary: "\(error)", hint: "“reader-probe card” shows the kind of this card.")
-        }
-        try await read(.com, of: chip)
-        try await read(.dataGroup(1), of: chip)
-        try await read(.sod, of: chip)
-        try await proveOriginality(of: chip)
-        if readsPhoto { try await read(.dataGroup(2), of: chip) }
-    }
-
-    /// - Returns: nil for a document without a security object.
-    func authentication(_ trust: TrustList) -> PassiveAuthentication? {
-        securityObject.map { object in
-            PassiveAuthentication.verify(
-                object, files: groups, trust: trust, at: .now, documentType: zone?.documentCode,
-                issuingState: zone?.issuingState)
-        }
-    }
-
-    /// Has the chip prove that it is the original, where it has a key for that (DG14, DG15).
-    private mutating func proveOriginality(of chip: TravelDocumentChip) async throws {
-        let signed = securityObject.map { Set($0.dataGroupDigests.keys) } ?? []
-        for number in [14, 15] where signed.contains(number) { try await read(.dataGroup(number), of: chip) }
-        do {
-            if let infos = groups[14] { chipAuthentication = try await chip.authenticateChip(securityInfos: infos) }
-            if let key = groups[15] {
-                activeAuthentication = try await chip.authenticateActively(publicKey: key, securityInfos: groups[14])
-            }
-        } catch let error as MalformedObject {
-            failures.append(Failure(file: .dataGroup(15), reason: "\(error)"))
-        }
-    }
-
-    private mutating func read(_ file: ElementaryFile, of chip: TravelDocumentChip) async throws {
-        do {
-            let bytes = try await chip.read(file) {
-                Terminal.progress("reading \(file): \($0.bytes) of \($0.length) bytes")
-            }
-            lengths.append((file, bytes.count))
-            if case .dataGroup(let number) = file { groups[number] = bytes }
-            if file == .sod { securityObject = try SecurityObject(bytes) }
-            switch try ParsedFile(parsing: bytes, of: file) {
-            case .commonDataElements(let elements)?: dataGroups = elements.dataGroups
-            case .machineReadableZone(let zone)?: self.zone = zone
-            case .encodedFaces(let faces)?: self.faces = faces
-            default: break
-            }
-        } catch let error as FileError {
-            failures.append(Failure(file: file, reason: "\(error)"))
-        } catch let error as TravelDocumentFormatError {
-            failures.append(Failure(file: file, reason: "\(error)"))
-        } catch let error as MalformedObject {
-            failures.append(Failure(file: file, reason: "\(error)"))
-        } catch let error as SecureMessagingError {
-            throw ToolError(
-                status: 5, summary: "\(file): \(error)", hint: "Keep the document on the reader, and begin again.")
-        }
     }
 }

@@ -51,6 +51,14 @@ extension Report {
         let files: [File]
         @OrNull var zone: Zone?
         @OrNull var portrait: Portrait?
+        struct Detail: Encodable {
+            /// `fullName`, `placeOfBirth`, `issuingAuthority` and so on.  A name may come more than once.
+            let name: String
+            let value: String
+        }
+
+        /// The fields of DG11 and DG12, if they were asked for.
+        let details: [Detail]
         struct Check: Encodable {
             let name: String
             /// `passed`, `flagged`, `failed` or `notChecked`
@@ -61,7 +69,8 @@ extension Report {
 
         /// The checks of the signature over the data groups and of the chip, each with its result.
         let checks: [Check]
-        /// True if a trusted authority stands behind the signature over all that was read.
+        /// True if a believed authority stands behind the signature over all that was read, and the chip is no copy as far as
+        /// it can show.
         let isBelieved: Bool
         /// Why not.
         let doubts: [String]
@@ -69,41 +78,114 @@ extension Report {
 }
 
 extension Report.TravelDocument {
-    /// - Parameter authentication: nil for a document without a security object.
-    init(
-        _ reading: PassportReading, _ authentication: PassiveAuthentication?, reader: ReaderIdentity, isRevealed: Bool
-    ) {
+    init(_ reading: DocumentReading, _ belief: DocumentBelief, reader: ReaderIdentity, isRevealed: Bool) {
+        let mask = PersonalMask(isRevealed: isRevealed)
         self.reader = Report.Reader(reader)
         access = "\(reading.access.method)"
         isDowngraded = reading.access.isDowngraded
         accessFailures = reading.access.failures.map { "\($0.method): \($0.refusal)" }
-        dataGroups = reading.dataGroups.map(\.description)
+        dataGroups = reading.dataGroups.map { "\(ElementaryFile.dataGroup($0))" }
+        let failures = Dictionary(reading.failures.map { ($0.file, $0) }) { first, _ in first }
         files =
-            reading.lengths.map { read in
-                File(
-                    name: "\(read.file)", length: read.length,
-                    error: reading.failures.first { $0.file == read.file }?.reason)
+            reading.files.map { read in
+                File(name: "\(read.file)", length: read.bytes.count, error: failures[read.file]?.reasonText)
             }
-            + reading.failures.filter { failure in !reading.lengths.contains { $0.file == failure.file } }
-            .map { File(name: "\($0.file)", length: nil, error: $0.reason) }
-        _zone = OrNull(wrappedValue: reading.zone.map { Zone($0, isRevealed: isRevealed) })
+            + reading.failures.filter { reading.bytes(of: $0.file) == nil }
+            .map { File(name: "\($0.file)", length: nil, error: $0.reasonText) }
+        _zone = OrNull(wrappedValue: reading.zone.map { Zone($0, mask) })
         _portrait = OrNull(
             wrappedValue: reading.faces?.faces.first.map { face in
                 Portrait(
                     format: face.image.format?.rawValue, width: face.width, height: face.height,
                     bytes: face.image.bytes.count)
             })
-        let proofs = [
-            reading.chipAuthentication.flatMap { Check("chip authentication", $0) },
-            reading.activeAuthentication.map { Check("active authentication", $0) },
-        ].compactMap(\.self)
-        checks = (authentication?.findings.map(Check.init) ?? []) + proofs
-        var doubts = authentication?.doubts ?? ["nobody has signed the document"]
-        // One proof is enough; whatever contradicts it is not.
-        for proof in proofs where proof.result == "failed" || !proofs.contains(where: { $0.result == "passed" }) {
-            doubts.append("\(proof.name): \(proof.reason ?? "")")
+        details = reading.details(mask)
+        checks = belief.findings.map(Check.init)
+        let unread = reading.failures.filter { if case .dataGroup = $0.file { true } else { false } }
+        doubts = belief.doubts + unread.map { "\($0)" }
+        isBelieved = doubts.isEmpty
+    }
+}
+
+extension DocumentReading.Failure {
+    /// The reason without the name of the file.
+    fileprivate var reasonText: String {
+        let prefix = "\(file): "
+        return description.hasPrefix(prefix) ? String(description.dropFirst(prefix.count)) : description
+    }
+}
+
+extension DocumentReading {
+    /// DG2.
+    var faces: EncodedFaces? {
+        if case .encodedFaces(let faces)? = contents[.dataGroup(2)] { faces } else { nil }
+    }
+
+    /// DG11 and DG12, field by field; no more than they have.
+    fileprivate func details(_ mask: PersonalMask) -> [Report.TravelDocument.Detail] {
+        var fields: [(name: String, value: String?)] = []
+        if case .additionalPersonalDetails(let person)? = contents[.dataGroup(11)] {
+            fields += [("fullName", person.fullName.map(Self.text))]
+            fields += person.otherNames.map { ("otherName", Self.text($0)) }
+            fields += [
+                ("personalNumber", person.personalNumber),
+                ("dateOfBirth", person.fullDateOfBirth.map(PersonalMask.text)),
+                ("placeOfBirth", Self.text(person.placeOfBirth)), ("address", Self.text(person.permanentAddress)),
+                ("telephone", person.telephone), ("profession", person.profession), ("title", person.title),
+                ("summary", person.personalSummary),
+            ]
+            fields += person.otherTravelDocumentNumbers.map { ("otherDocument", $0) }
+            fields += [("custody", person.custodyInformation)]
         }
-        (self.doubts, isBelieved) = (doubts, doubts.isEmpty)
+        if case .additionalDocumentDetails(let document)? = contents[.dataGroup(12)] {
+            fields += [
+                ("issuingAuthority", document.issuingAuthority),
+                ("dateOfIssue", document.dateOfIssue.map(PersonalMask.text)),
+            ]
+            fields += document.otherPersons.map { ("otherPerson", Self.text($0)) }
+            fields += [
+                ("observations", document.endorsementsAndObservations),
+                ("taxOrExitRequirements", document.taxOrExitRequirements),
+                ("dateOfPersonalization", document.timeOfPersonalization.map { PersonalMask.text($0.date) }),
+                ("personalizationSystem", document.personalizationSystemSerialNumber),
+            ]
+        }
+        return fields.compactMap { name, value in
+            value.map { Report.TravelDocument.Detail(name: name, value: mask.shown($0)) }
+        }
+    }
+
+    private static func text(_ name: DocumentName) -> String {
+        [name.secondaryIdentifier, name.primaryIdentifier].filter { !$0.isEmpty }.joined(separator: " ")
+    }
+
+    private static func text(_ lines: [String]) -> String? { lines.isEmpty ? nil : lines.joined(separator: ", ") }
+}
+
+extension DocumentBelief {
+    /// The reasons not to believe the document; none if there are none.
+    fileprivate var doubts: [String] {
+        switch verdict {
+        case .believed: []
+        case .undecided(let findings), .refuted(let findings): findings.map { "\($0)" }
+        }
+    }
+}
+
+/// A mask for personal data: character by character, unless they are to be shown.
+private struct PersonalMask {
+    let isRevealed: Bool
+
+    func shown(_ text: String) -> String { isRevealed ? text : String(text.map { " -".contains($0) ? $0 : "*" }) }
+    func shown(_ date: DocumentDate?) -> String? { date.map { shown(Self.text($0)) } }
+
+    /// `1974-08-12`, with `?` for digits that are unknown
+    static func text(_ date: DocumentDate) -> String {
+        func digits(_ number: Int?, _ count: Int) -> String {
+            let text = number.map(String.init) ?? String(repeating: "?", count: count)
+            return String(repeating: "0", count: max(0, count - text.count)) + text
+        }
+        return [digits(date.year, 4), digits(date.month, 2), digits(date.day, 2)].joined(separator: "-")
     }
 }
 
@@ -120,60 +202,17 @@ extension Report.TravelDocument.Check {
     }
 }
 
-extension Report.TravelDocument.Check {
-    init(_ name: String, _ verdict: ActiveAuthentication.Verdict) {
-        switch verdict {
-        case .genuine: self.init(name: name, result: "passed", reason: nil)
-        case .wrongSignature: self.init(name: name, result: "failed", reason: "\(verdict)")
-        default: self.init(name: name, result: "notChecked", reason: "\(verdict)")
-        }
-    }
-
-    /// - Returns: nil if the chip does not have it.
-    init?(_ name: String, _ verdict: ChipAuthentication.Verdict) {
-        switch verdict {
-        case .genuine: self.init(name: name, result: "passed", reason: nil)
-        case .notGenuine: self.init(name: name, result: "failed", reason: "the chip does not have the key of DG14")
-        case .refused(let refusal): self.init(name: name, result: "notChecked", reason: "\(refusal)")
-        case .readerLimit:
-            self.init(name: name, result: "notChecked", reason: "this reader does not pass on commands of that length")
-        case .notOffered: return nil
-        }
-    }
-}
-
-extension PassiveAuthentication {
-    /// The reasons not to believe the document; none if there are none.
-    fileprivate var doubts: [String] {
-        switch verdict {
-        case .believed: []
-        case .undecided(let findings), .refuted(let findings): findings.map { "\($0)" }
-        }
-    }
-}
-
 extension Report.TravelDocument.Zone {
-    init(_ zone: MachineReadableZone, isRevealed: Bool) {
-        func shown(_ text: String) -> String { isRevealed ? text : String(text.map { $0 == " " ? $0 : "*" }) }
-        func shown(_ date: DocumentDate?) -> String? {
-            date.map { date in
-                func digits(_ number: Int?, _ count: Int) -> String {
-                    let text = number.map(String.init) ?? String(repeating: "?", count: count)
-                    return String(repeating: "0", count: max(0, count - text.count)) + text
-                }
-                let text = [digits(date.year, 4), digits(date.month, 2), digits(date.day, 2)].joined(separator: "-")
-                return isRevealed ? text : String(text.map { $0 == "-" ? $0 : "*" })
-            }
-        }
+    fileprivate init(_ zone: MachineReadableZone, _ mask: PersonalMask) {
         let now = TerminalTime.now.date
         let today = DocumentDate(year: now.year, month: now.month, day: now.day)
         self.init(
             format: zone.format.rawValue, documentCode: zone.documentCode, issuingState: zone.issuingState,
-            documentNumber: shown(zone.documentNumber), primaryIdentifier: shown(zone.name.primaryIdentifier),
-            secondaryIdentifier: shown(zone.name.secondaryIdentifier), nationality: shown(zone.nationality),
-            dateOfBirth: shown(today.flatMap { zone.dateOfBirth.birth(notAfter: $0) }),
-            dateOfExpiry: shown(today.flatMap { zone.dateOfExpiry.expiry(near: $0) }),
-            sex: zone.sex.map { isRevealed ? String($0.rawValue) : "*" },
+            documentNumber: mask.shown(zone.documentNumber), primaryIdentifier: mask.shown(zone.name.primaryIdentifier),
+            secondaryIdentifier: mask.shown(zone.name.secondaryIdentifier), nationality: mask.shown(zone.nationality),
+            dateOfBirth: mask.shown(today.flatMap { zone.dateOfBirth.birth(notAfter: $0) }),
+            dateOfExpiry: mask.shown(today.flatMap { zone.dateOfExpiry.expiry(near: $0) }),
+            sex: zone.sex.map { mask.shown(String($0.rawValue)) },
             wrongCheckDigits: zone.checkDigits.filter { !$0.isRight }.map(\.field.rawValue))
     }
 }
@@ -197,6 +236,8 @@ struct PassportText {
             if let error = file.error { lines.append(finding("\(file.name): \(error)")) }
         }
         if let zone = report.zone { lines += [""] + self.lines(zone) }
+        lines += (report.details.isEmpty ? [] : [""])
+        lines += report.details.map { "   \($0.name.words.padding(to: 24)) \($0.value)" }
         if let portrait = report.portrait {
             let size = portrait.width.flatMap { width in portrait.height.map { "\(width) by \($0)" } }
             let parts = [portrait.format ?? "unknown format", size, "\(portrait.bytes) bytes"]
