@@ -220,11 +220,17 @@ let package = Package(
         // The sources themselves: folders, imports, the picture of targets.
         .testTarget(name: "ArchitectureTests"),
         .testTarget(name: "WaitingTests", dependencies: ["Waiting"]),
+        // The program whose memory DocumentTaintTests search for the holder of a document.
+        .executableTarget(
+            name: "tainted-document", dependencies: ["CWipedHeap", "CardReaders", "SmartCard", "TravelDocument"],
+            path: "Tests/TravelDocumentTests/tainted-document"),
         .testTarget(
             name: "TravelDocumentTests",
             dependencies: [
                 "CLibEAC", "CardReaders", "SmartCard", "SmartCardSimulator", "TestSupport", "TravelDocument",
-            ]),
+                "tainted-document", "virtual-reader",
+            ],
+            exclude: ["tainted-document"]),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging]),
         .testTarget(

@@ -26,6 +26,8 @@ public enum Taint {
     public struct Form: Sendable {
         public let name: String
         public let bytes: [UInt8]
+
+        public init(name: String, bytes: [UInt8]) { (self.name, self.bytes) = (name, bytes) }
     }
 
     public static let forms: [Form] = secrets.flatMap(forms(of:))
