@@ -55,6 +55,19 @@ import Testing
         #expect(trust.authorities == authorities)
     }
 
+    private static let published = ProcessInfo.processInfo.environment["MASTER_LIST"]
+
+    @Test(
+        "A published master list, which MASTER_LIST names, is taken whole",
+        .enabled(if: published != nil, "MASTER_LIST names no file"))
+    func publishedMasterList() throws {
+        let file = Array(try Data(contentsOf: URL(filePath: try #require(Self.published))))
+        var trust = TrustList()
+        let result = try trust.add(file, source: "published", at: .now)
+        #expect(!result.masterLists.isEmpty && result.masterLists.allSatisfy(\.isAdded), "\(result.masterLists)")
+        #expect(result.faults.isEmpty && result.authorities > 10 && result.signers == 0, "\(result)")
+    }
+
     @Test("A master list that is changed, signed by another signer, or of another type adds nothing and is told")
     func refusedMasterLists() async throws {
         let (list, _) = try await Self.make(BeliefPKI())
