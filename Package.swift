@@ -22,6 +22,7 @@ let package = Package(
         .library(name: "SmartCardSimulatorHosts", targets: ["SmartCardSimulatorHosts"]),
         .library(name: "EMVContactless", targets: ["EMVContactless"]),
         .library(name: "TravelDocument", targets: ["TravelDocument"]),
+        .library(name: "WalletPasses", targets: ["WalletPasses"]),
         .library(name: "CardEncryption", targets: ["CardEncryption"]),
         .library(name: "CWipedHeap", targets: ["CWipedHeap"]),
         .library(name: "ProximityReader", targets: ["ProximityReader"]),
@@ -84,6 +85,7 @@ let package = Package(
             name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
             resources: [.embedInCode("OfflineAuthentication/Published")]),
         .target(name: "TravelDocument", dependencies: ["CCryptoLegacy", "SmartCard", "Waiting"]),
+        .target(name: "WalletPasses", dependencies: ["SmartCard", crypto]),
         .target(
             name: "CardEncryption", dependencies: ["Waiting", "CCryptoLegacy", crypto, cryptoExtras]),
 
@@ -231,6 +233,9 @@ let package = Package(
                 "tainted-document", "virtual-reader",
             ],
             exclude: ["tainted-document"]),
+        .testTarget(
+            name: "WalletPassesTests",
+            dependencies: ["SmartCard", "TestSupport", "WalletPasses", crypto]),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging]),
         .testTarget(

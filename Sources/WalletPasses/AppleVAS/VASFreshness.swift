@@ -1,0 +1,57 @@
+import Crypto
+public import Foundation
+
+/// Remembers cryptograms, so that none counts twice: a phone's answer does not depend on anything that the reader chose, and
+/// whoever recorded it could play it back.
+///
+/// It takes a bounded room: what is older than the tolerance is refused by its date, and needs not be remembered.  Where
+/// there are more, the oldest are forgotten, and from then on nothing as old as they are is taken.
+public struct VASFreshness: Sendable, Codable {
+    public enum Verdict: Hashable, Sendable {
+        case fresh
+        /// Seen before, or as old as something that was forgotten.
+        case replayed
+        /// The phone's clock and this machine's differ by more than the tolerance: seconds, positive if the phone's is ahead.
+        case clockDiffers(seconds: Int)
+    }
+
+    private struct Seen: Codable, Hashable {
+        let date: Date
+        /// SHA-256 of the cryptogram.
+        let digest: Data
+    }
+
+    /// The greatest difference of the clocks, in seconds.
+    public let tolerance: TimeInterval
+    /// The most cryptograms that are remembered.
+    public let capacity: Int
+    /// Nothing at or before this date is taken.
+    private var floor = Date.distantPast
+    private var seen: [Seen] = []
+
+    public init(tolerance: TimeInterval = 300, capacity: Int = 10_000) {
+        (self.tolerance, self.capacity) = (max(0, tolerance), max(1, capacity))
+    }
+
+    /// The number of cryptograms that are remembered.
+    public var count: Int { seen.count }
+
+    /// Judges a decrypted cryptogram, and remembers a fresh one.
+    ///
+    /// - Parameter now: this machine's clock.
+    public mutating func judge(
+        _ cryptogram: VASCryptogram, _ message: VASCryptogram.Message, at now: Date
+    ) -> Verdict {
+        let difference = message.date.timeIntervalSince(now)
+        guard abs(difference) <= tolerance else { return .clockDiffers(seconds: Int(difference.rounded())) }
+        seen.removeAll { now.timeIntervalSince($0.date) > tolerance }
+        let entry = Seen(date: message.date, digest: Data(SHA256.hash(data: cryptogram.ephemeralX + cryptogram.sealed)))
+        guard message.date > floor, !seen.contains(entry) else { return .replayed }
+        seen.append(entry)
+        if seen.count > capacity, let oldest = seen.min(by: { $0.date < $1.date }) {
+            floor = oldest.date
+            seen.removeAll { $0.date <= floor }
+        }
+        return .fresh
+    }
+}
