@@ -22,6 +22,7 @@ let package = Package(
         .library(name: "SmartCardSimulatorHosts", targets: ["SmartCardSimulatorHosts"]),
         .library(name: "EMVContactless", targets: ["EMVContactless"]),
         .library(name: "TravelDocument", targets: ["TravelDocument"]),
+        .library(name: "TravelDocumentImages", targets: ["TravelDocumentImages"]),
         .library(name: "CardEncryption", targets: ["CardEncryption"]),
         .library(name: "CWipedHeap", targets: ["CWipedHeap"]),
         .library(name: "ProximityReader", targets: ["ProximityReader"]),
@@ -84,6 +85,9 @@ let package = Package(
             name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
             resources: [.embedInCode("OfflineAuthentication/Published")]),
         .target(name: "TravelDocument", dependencies: ["CCryptoLegacy", "SmartCard", "Waiting"]),
+        .systemLibrary(name: "COpenJPEG", pkgConfig: "libopenjp2", providers: [.apt(["libopenjp2-7-dev"])]),
+        .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
+        .target(name: "TravelDocumentImages", dependencies: ["COpenJPEG", "CTurboJPEG", "TravelDocument"]),
         .target(
             name: "CardEncryption", dependencies: ["Waiting", "CCryptoLegacy", crypto, cryptoExtras]),
 
@@ -225,6 +229,8 @@ let package = Package(
             dependencies: [
                 "CLibEAC", "CardReaders", "SmartCard", "SmartCardSimulator", "TestSupport", "TravelDocument",
             ]),
+        .testTarget(
+            name: "TravelDocumentImagesTests", dependencies: ["TestSupport", "TravelDocument", "TravelDocumentImages"]),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging]),
         .testTarget(
