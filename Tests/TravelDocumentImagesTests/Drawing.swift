@@ -17,13 +17,12 @@ struct Drawing: Sendable, CustomTestStringConvertible {
     var samples: [Int] {
         (0..<height).flatMap { y in
             (0..<width).flatMap { x in
-                (0..<components).map { ((x * 5 + y * ($0 + 1) * 3 + $0 * 40) << depth - 8 | x & 1) & (1 << depth - 1) }
+                (0..<components).map {
+                    ((x * 5 + y * ($0 + 1) * 3 + $0 * 40) << (depth - 8) | x & 1) & (1 << depth - 1)
+                }
             }
         }
     }
-
-    /// The samples with 8 bits, and gray three times: the picture that a decoder shows.
-    var pixels: [UInt8] { Netpbm(width: width, height: height, maximum: 1 << depth - 1, samples: samples).pixels }
 
     /// A file in one of Netpbm's formats: P5, P6, or P7 with opacity.
     var netpbm: Data {
@@ -43,10 +42,14 @@ struct Drawing: Sendable, CustomTestStringConvertible {
     /// The picture as another program encodes it.
     ///
     /// - Parameter encoder: the program and its arguments, among them `IN` and `OUT`.
-    func encoded(_ encoder: String, in folder: TemporaryFolder, as name: String, from input: Data? = nil) async throws
+    func encoded(
+        _ encoder: String, in folder: TemporaryFolder, as name: String, from input: Data? = nil,
+        named inputName: String? = nil
+    ) async throws
         -> EncodedImage
     {
-        let source = folder.url.appending(path: components == 1 ? "in.pgm" : components == 3 ? "in.ppm" : "in.pam")
+        let source = folder.url.appending(
+            path: inputName ?? (components == 1 ? "in.pgm" : components == 3 ? "in.ppm" : "in.pam"))
         try (input ?? netpbm).write(to: source)
         let image = folder.url.appending(path: name)
         try await folder.run(encoder, in: source, out: image)

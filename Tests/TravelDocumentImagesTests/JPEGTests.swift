@@ -22,4 +22,17 @@ import TravelDocument
         #expect(decoded.width == judged.width && decoded.height == judged.height)
         #expect(decoded.pixels == judged.pixels)
     }
+
+    @Test(
+        "CMYK is refused by its name", .enabled(if: Program.isInstalled("gs"), "ghostscript is not installed"))
+    func cmyk() async throws {
+        let folder = try TemporaryFolder()
+        let page = folder.url.appending(path: "page.ps")
+        try Data("0.5 0.2 0.1 0 setcmykcolor 0 0 400 400 rectfill showpage".utf8).write(to: page)
+        let image = folder.url.appending(path: "image.jpg")
+        try await folder.run("gs -q -dBATCH -dNOPAUSE -sDEVICE=jpegcmyk -r10 -o OUT IN", in: page, out: image)
+        let encoded = EncodedImage(Array(try Data(contentsOf: image)))
+        #expect(encoded.format == .jpeg)
+        #expect(throws: ImageError.unsupported(.cmyk)) { try encoded.decoded() }
+    }
 }
