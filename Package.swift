@@ -230,7 +230,8 @@ let package = Package(
                 "CLibEAC", "CardReaders", "SmartCard", "SmartCardSimulator", "TestSupport", "TravelDocument",
             ]),
         .testTarget(
-            name: "TravelDocumentImagesTests", dependencies: ["TestSupport", "TravelDocument", "TravelDocumentImages"]),
+            name: "TravelDocumentImagesTests",
+            dependencies: ["TestSupport", "ToolSupport", "TravelDocument", "TravelDocumentImages"]),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging]),
         .testTarget(
