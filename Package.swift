@@ -23,6 +23,7 @@ let package = Package(
         .library(name: "EMVContactless", targets: ["EMVContactless"]),
         .library(name: "TravelDocument", targets: ["TravelDocument"]),
         .library(name: "WalletPasses", targets: ["WalletPasses"]),
+        .library(name: "TravelDocumentImages", targets: ["TravelDocumentImages"]),
         .library(name: "CardEncryption", targets: ["CardEncryption"]),
         .library(name: "CWipedHeap", targets: ["CWipedHeap"]),
         .library(name: "ProximityReader", targets: ["ProximityReader"]),
@@ -86,6 +87,9 @@ let package = Package(
             resources: [.embedInCode("OfflineAuthentication/Published")]),
         .target(name: "TravelDocument", dependencies: ["CCryptoLegacy", "SmartCard", "Waiting"]),
         .target(name: "WalletPasses", dependencies: ["SmartCard", crypto]),
+        .systemLibrary(name: "COpenJPEG", pkgConfig: "libopenjp2", providers: [.apt(["libopenjp2-7-dev"])]),
+        .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
+        .target(name: "TravelDocumentImages", dependencies: ["COpenJPEG", "CTurboJPEG", "TravelDocument"]),
         .target(
             name: "CardEncryption", dependencies: ["Waiting", "CCryptoLegacy", crypto, cryptoExtras]),
 
@@ -161,7 +165,8 @@ let package = Package(
             name: "reader-probe",
             dependencies: [
                 "ToolReaders", "ToolSupport", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
-                "SmartCardPN532", "EMVContactless", "TravelDocument", "CWipedHeap", argumentParser,
+                "SmartCardPN532", "EMVContactless", "TravelDocument", "TravelDocumentImages", "CWipedHeap",
+                argumentParser,
                 logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"]),
@@ -236,6 +241,9 @@ let package = Package(
         .testTarget(
             name: "WalletPassesTests",
             dependencies: ["SmartCard", "TestSupport", "WalletPasses", crypto]),
+        .testTarget(
+            name: "TravelDocumentImagesTests",
+            dependencies: ["TestSupport", "ToolSupport", "TravelDocument", "TravelDocumentImages"]),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging]),
         .testTarget(

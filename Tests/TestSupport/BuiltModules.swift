@@ -23,7 +23,7 @@ public enum BuiltModules {
                 .drop { $0 != "module" }.dropFirst().first.map(String.init) ?? path
         }
         let headers = try await Program.run(
-            ["pkg-config", "--cflags-only-I", "libpcsclite", "libusb-1.0", "umockdev-1.0", "libsystemd"])
+            ["pkg-config", "--cflags-only-I", "libpcsclite", "libusb-1.0", "umockdev-1.0", "libsystemd", "libopenjp2"])
         let flags =
             byName.values.compactMap { $0.min() }.sorted().map { "-fmodule-map-file=\($0)" }
             + headers.output.split(whereSeparator: \.isWhitespace).map(String.init)

@@ -225,6 +225,27 @@ import Testing
         #expect(outcome.status == 0 && outcome.output.contains("passed       DG2\n"), "\(outcome)")
     }
 
+    @Test(
+        "the photo is shown on a terminal that shows pictures, and nowhere else",
+        .enabled(if: Program.isInstalled("script"), "script (bsdutils) is not installed"))
+    func showsPhoto() async throws {
+        let folder = try Self.folder()
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let zone = folder.appending(path: "zone").path
+        try Self.zone.write(toFile: zone, atomically: true, encoding: .utf8)
+        let command = "'\(tool)' passport --card passport-bac --show-photo --mrz-file '\(zone)'"
+        func run(_ terminal: String) async throws -> String {
+            try await Program.run(
+                ["env", "-u", "TMUX", "-u", "STY", "script", "-qec", command, "/dev/null"],
+                environment: ["TERM": terminal, "XDG_DATA_HOME": "/nonexistent"]
+            ).output
+        }
+        // The terminal graphics protocol of kitty: red, green and blue, 60 by 80.
+        #expect(try await run("xterm-kitty").contains("\u{1B}_Ga=T,f=24,s=60,v=80"))
+        let plain = try await run("dumb")
+        #expect(!plain.contains("\u{1B}_G") && plain.contains("this terminal shows no pictures"))
+    }
+
     @Test("nothing personal is printed otherwise", arguments: [[], ["--json"], ["--verbose"]])
     func masked(_ options: [String]) async throws {
         let outcome = try await run(options)

@@ -5,6 +5,7 @@ import SmartCard
 import ToolReaders
 import ToolSupport
 import TravelDocument
+import TravelDocumentImages
 
 struct PassportCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -42,6 +43,9 @@ struct PassportCommand: AsyncParsableCommand {
             valueName: "file"))
     var photo: String?
 
+    @Flag(help: "Read the photo, too, and show it, if the terminal shows pictures (kitty, sixel).")
+    var showPhoto = false
+
     @Flag(help: "Read and show the further details of holder and document, too (DG11 and DG12).")
     var details = false
 
@@ -64,7 +68,7 @@ struct PassportCommand: AsyncParsableCommand {
         if let photo, FileManager.default.fileExists(atPath: photo) {
             throw ToolError.usage("\(photo) is there already", "Name a new file for the photo.")
         }
-        let wanted = Set([1] + (details ? [11, 12] : []) + (photo == nil ? [] : [2]))
+        let wanted = Set([1] + (details ? [11, 12] : []) + (photo == nil && !showPhoto ? [] : [2]))
         let (reader, reading) = try await readerOptions.withCard { reader, connection, channel in
             Terminal.progress("opening the chip")
             defer { Terminal.endProgress() }
@@ -79,10 +83,28 @@ struct PassportCommand: AsyncParsableCommand {
                 throw ToolError.usage("\(photo) cannot be written", "Check that its folder is there, and yours.")
             }
         }
+        let picture = showPhoto && !format.json ? picture(of: reading.faces?.faces.first) : nil
         let report = Report.TravelDocument(
             reading, reading.belief(trust: trust, at: .now), reader: reader, isRevealed: reveal)
         if format.json { try Report.print(report) } else { Terminal.print(PassportText(report).text) }
+        if let picture { Terminal.write(Array((picture + "\n").utf8)) }
         if !report.isBelieved { throw ExitCode(7) }
+    }
+
+    /// - Returns: nil, with a remark, if the terminal shows no pictures or the photo cannot be decoded.
+    private func picture(of face: FaceImage?) -> String? {
+        guard let face else { return nil }
+        guard let form = Terminal.pictureProtocol else {
+            Terminal.remark("this terminal shows no pictures; --photo writes the photo to a file")
+            return nil
+        }
+        do throws(ImageError) {
+            let image = try face.image.decoded().scaled(toFit: 240, by: 320)
+            return TerminalPicture(width: image.width, height: image.height, pixels: image.pixels).text(form)
+        } catch {
+            Terminal.remark("the photo cannot be shown: \(error)")
+            return nil
+        }
     }
 
     /// An unknown reader passes on what all readers do: header, Lc, 255 bytes and Le.

@@ -23,7 +23,8 @@ public struct EncodedImage: Hashable, Sendable {
     public let format: Format?
     public let bytes: [UInt8]
 
-    init(_ bytes: [UInt8]) {
+    /// - Parameter bytes: the image alone, from the first byte of its format on.
+    public init(_ bytes: [UInt8]) {
         self.bytes = bytes
         format = Format.allCases.first { bytes.starts(with: $0.beginning) }
     }

@@ -1,0 +1,3 @@
+// OpenJPEG, as a decoder of JPEG 2000.
+#pragma once
+#include <openjpeg.h>
