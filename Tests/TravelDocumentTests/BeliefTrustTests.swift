@@ -40,6 +40,24 @@ import Testing
         #expect(try Self.verify(file, trust).isUndecided)
     }
 
+    @Test("The search for an authority ends: of those with one name, the first 64 are tried")
+    func sameNames() async throws {
+        let pki = try BeliefPKI()
+        let csca = try await pki.makeAuthority(extensions: "without")
+        try await pki.makeSigner("dsc", extensions: "plain")
+        let file = try await pki.makeSecurityObject()
+        var others: [Certificate] = []
+        for number in 0..<64 { others.append(try await pki.makeAuthority("other-\(number)", extensions: "without")) }
+        func trust(_ authorities: [Certificate]) -> TrustList {
+            var trust = TrustList()
+            for authority in authorities { trust.add(authority: authority, source: "test", at: .now) }
+            return trust
+        }
+        #expect(try Self.verify(file, trust(others.dropLast() + [csca])).path == [csca])
+        let passive = try Self.verify(file, trust(others + [csca]))
+        #expect(passive[.path] == .notChecked(.tooManyCertificates) && passive.isUndecided)
+    }
+
     @Test("An authority with the name and the key identifier of another is not taken for it")
     func keyIdentifiers() async throws {
         let pki = try BeliefPKI()
