@@ -240,7 +240,7 @@ let package = Package(
             exclude: ["tainted-document"]),
         .testTarget(
             name: "WalletPassesTests",
-            dependencies: ["SmartCard", "TestSupport", "WalletPasses", crypto]),
+            dependencies: ["SmartCard", "SmartCardSimulator", "TestSupport", "WalletPasses", crypto]),
         .testTarget(
             name: "TravelDocumentImagesTests",
             dependencies: ["TestSupport", "ToolSupport", "TravelDocument", "TravelDocumentImages"]),

@@ -6,7 +6,7 @@ enum CardFileReader {
 
     /// The kinds of card, and the statements that each accepts in addition to its radio identity.
     private static let kinds: [(name: String, keywords: [String])] = [
-        ("emv", ["ppse", "application", "delay", "truncate", "torn"]),
+        ("emv", ["ppse", "application", "delay", "truncate", "torn", "pass", "locked-taps", "clock-ahead"]),
         ("iso-dep", []),
         ("mifare-classic-1k", ["sector"]),
         ("ntag213", ["ndef", "page", "lock"]),
@@ -38,7 +38,8 @@ enum CardFileReader {
         switch kind.name {
         case "emv":
             try requireISODEP(radio, card)
-            content = .emv(try emv(&body))
+            let wallet = try wallet(&body)
+            content = .emv(try emv(&body), wallet: wallet)
         case "mifare-classic-1k":
             content = .mifareClassic(try mifareClassic(&body, radio))
         case "ntag213":
