@@ -56,6 +56,10 @@ final class BeliefPKI: Sendable {
         basicConstraints = critical, CA:true
         keyUsage = critical, keyCertSign, cRLSign
         subjectKeyIdentifier = none
+        [certificates]
+        basicConstraints = critical, CA:true
+        keyUsage = critical, keyCertSign
+        subjectKeyIdentifier = none
         [dsc]
         keyUsage = critical, digitalSignature
         subjectKeyIdentifier = hash

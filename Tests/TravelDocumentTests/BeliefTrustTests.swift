@@ -220,6 +220,12 @@ import Testing
         // The same list by a key that is believed, the newest of the state: it is for all of its signers.
         let newer = try Self.verify(file, TrustList(csca, forger), lists: [RevocationList(forged)])
         #expect(newer[.revocation] == .failed(.revoked(revoked)))
+        // One whose certificate says that it signs no lists.
+        let other = try await pki.makeAuthority("certifier", extensions: "certificates")
+        let unfit = try RevocationList(try await pki.makeRevocationList(by: "certifier", revoking: [77]))
+        #expect(
+            try Self.verify(file, TrustList(csca, other), lists: [unfit])[.revocation]
+                == .notChecked(.revocationListNotAuthentic))
         var changed = revoking
         changed[changed.count - 1] ^= 1
         #expect(try outcome(changed) == .notChecked(.revocationListNotAuthentic))
