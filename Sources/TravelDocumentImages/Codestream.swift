@@ -40,10 +40,10 @@ struct Codestream {
         self.bytes = bytes[..<reader.offset]
     }
 
-    /// The most tiles, and the most packets; a face has one tile and some hundred packets.  A decoder has memory for each,
-    /// though no byte of the image stands for it.
+    /// The most tiles; a face has one.  A decoder has memory for each, though no byte of the image stands for it.
     private static let maximumTiles = 1 << 12
-    private static let maximumPackets = 1 << 18
+    /// The most packets, and the most code-blocks; a face has some hundred.
+    private static let maximumParts = Double(1 << 18)
 
     /// SIZ: Lsiz, Rsiz, Xsiz, Ysiz, XOsiz, YOsiz, XTsiz, YTsiz, XTOsiz, YTOsiz, Csiz; Ssiz, XRsiz and YRsiz of each component.
     private mutating func takeSize(_ reader: inout ByteReader, maximumPixels: Int) throws(ImageError) {
@@ -134,24 +134,28 @@ struct Codestream {
         return ByteReader(try reader.take(length - 2), shortage: .malformed(offset: start))
     }
 
-    /// SPcod or SPcoc (table A.15): decomposition levels, code-blocks, transformation, and with bit 0 of the style a precinct
-    /// size for each resolution level.
+    /// SPcod or SPcoc (table A.15): decomposition levels, the exponents of a code-block's sides less 2, its style, the
+    /// transformation, and with bit 0 of the style the exponents of a precinct's sides for each resolution level.
     private mutating func takeParameters(_ segment: inout ByteReader, _ style: Int) throws(ImageError) {
         levels = max(levels, try segment.number(1))
-        _ = try segment.take(4)
+        let (blockWidth, blockHeight) = (try segment.number(1) & 0x0F + 2, try segment.number(1) & 0x0F + 2)
+        _ = try segment.take(2)
         if style & 1 != 0 {
             for exponents in segment.rest {
                 widthExponent = min(widthExponent, Int(exponents & 0x0F))
                 heightExponent = min(heightExponent, Int(exponents >> 4))
             }
         }
-        // An upper bound: as if every resolution level were as large as the last.
-        let precincts =
-            ((min(tileWidth, columns.count) >> widthExponent) + 2)
-            * ((min(tileHeight, rows.count) >> heightExponent) + 2)
-        guard precincts <= Self.maximumPackets / (tileCount * components.count * (levels + 1) * max(1, layers)) else {
-            throw .unsupported(.divisions)
-        }
+        let packets = parts(widthExponent, heightExponent) * Double(levels + 1) * Double(max(1, layers))
+        guard max(packets, parts(blockWidth, blockHeight)) <= Self.maximumParts else { throw .unsupported(.divisions) }
+    }
+
+    /// An upper bound of the parts of all components and tiles that have 2^exponent samples a side: as if every resolution
+    /// level were as large as the last.
+    private func parts(_ widthExponent: Int, _ heightExponent: Int) -> Double {
+        Double(min(tileWidth, columns.count) >> widthExponent + 2)
+            * Double(min(tileHeight, rows.count) >> heightExponent + 2)
+            * Double(tileCount * components.count)
     }
 }
 

@@ -7,7 +7,7 @@ public enum ImageError: Error, Hashable, Sendable {
         case colorSpace = "a color space other than gray, sRGB and sYCC"
         case components = "more than 4 components"
         case depth = "samples of more than 16 bits"
-        case divisions = "thousands of divisions, as tiles, precincts and layers"
+        case divisions = "too many tiles, precincts, code-blocks or layers"
     }
 
     /// The first bytes are of none of the formats.

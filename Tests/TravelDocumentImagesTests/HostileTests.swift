@@ -104,11 +104,15 @@ import TravelDocument
         #expect(throws: ImageError.self) { try image.decoded(maximumPixels: -1) }
     }
 
-    /// SOC, SIZ of a gray image, COD and EOC.
-    private static func codestream(_ side: Int, tile: Int, coding: [UInt8]) -> [UInt8] {
+    /// SOC, SIZ, COD and EOC.
+    private static func codestream(_ side: Int, tile: Int, components: UInt8 = 1, depth: UInt8 = 8, coding: [UInt8])
+        -> [UInt8]
+    {
         func number(_ number: Int) -> [UInt8] { (0..<4).map { UInt8(number >> (24 - 8 * $0) & 0xFF) } }
-        return [0xFF, 0x4F, 0xFF, 0x51, 0x00, 0x29, 0x00, 0x00] + number(side) + number(side) + number(0) + number(0)
-            + number(tile) + number(tile) + number(0) + number(0) + [0x00, 0x01, 0x07, 0x01, 0x01]
+        return [0xFF, 0x4F, 0xFF, 0x51, 0x00, 0x26 + 3 * components, 0x00, 0x00] + number(side) + number(side)
+            + number(0)
+            + number(0) + number(tile) + number(tile) + number(0) + number(0) + [0x00, components]
+            + (0..<components).flatMap { _ in [depth - 1, 0x01, 0x01] }
             + [0xFF, 0x52, 0x00, UInt8(coding.count + 2)] + coding + [0xFF, 0xD9]
     }
 
@@ -119,17 +123,43 @@ import TravelDocument
             (2_000, 2_000, [0, 0, 0, 1, 0, 5, 4, 4, 0, 1], true),
             (2_000, 256, [0, 0, 0, 20, 0, 5, 4, 4, 0, 1], true),
             (2_000, 2_000, [1, 0, 0, 12, 0, 1, 4, 4, 0, 1, 0x77, 0x88], true),
-            // Tiles of one pixel; all layers; precincts of one sample.
+            // Ten thousand tiles; tiles of one pixel; all layers; precincts of one sample; code-blocks of 4 × 4.
+            (2_000, 20, [0, 0, 0, 1, 0, 0, 4, 4, 0, 1], false),
             (2_000, 1, [0, 0, 0, 1, 0, 0, 4, 4, 0, 1], false),
             (2_000, 2_000, [0, 0, 0xFF, 0xFF, 0, 5, 4, 4, 0, 1], false),
             (2_000, 2_000, [1, 0, 0, 1, 0, 1, 4, 4, 0, 1, 0x77, 0x00], false),
+            (2_100, 2_100, [0, 0, 0, 1, 0, 5, 0, 0, 0, 1], false), (500, 500, [0, 0, 0, 1, 0, 5, 0, 0, 0, 1], true),
         ] as [(Int, Int, [UInt8], Bool)])
     func divisions(_ side: Int, _ tile: Int, _ coding: [UInt8], _ isTaken: Bool) {
         let bytes = Self.codestream(side, tile: tile, coding: coding)
-        let result = Result { () throws(ImageError) in try Codestream(parsing: bytes[...], maximumPixels: 4_000_000) }
+        let result = Result { () throws(ImageError) in try Codestream(parsing: bytes[...], maximumPixels: 5_000_000) }
         switch result {
         case .success(let codestream): #expect(isTaken && codestream.columns == 0..<side)
         case .failure(let error): #expect(!isTaken && error == .unsupported(.divisions))
+        }
+    }
+
+    @Test("More than 4 components, and more than 16 bits, are refused by name")
+    func forms() {
+        let coding: [UInt8] = [0, 0, 0, 1, 0, 5, 4, 4, 0, 1]
+        for (components, depth, error) in [
+            (5, 8, ImageError.Feature.components), (70, 8, .components), (1, 17, .depth), (3, 38, .depth),
+        ] as [(UInt8, UInt8, ImageError.Feature)] {
+            let bytes = Self.codestream(16, tile: 16, components: components, depth: depth, coding: coding)
+            #expect(throws: ImageError.unsupported(error)) { try EncodedImage(bytes).decoded() }
+        }
+    }
+
+    @Test("A last tile-part of unknown length ends with the codestream")
+    func unknownLength() async throws {
+        let bytes = try await Self.image("opj_compress -i IN -o OUT -I -n 2 -r 3 -SOP -EPH -c [8,8]").bytes
+        let start = try #require(bytes.indices.first { bytes[$0...].starts(with: [0xFF, 0x90]) })
+        // SOT: Lsot, Isot, Psot.
+        var open = bytes
+        open.replaceSubrange(start + 6..<start + 10, with: [0, 0, 0, 0])
+        #expect(try EncodedImage(open).decoded() == EncodedImage(bytes).decoded())
+        for count in start + 14..<open.count {
+            #expect(throws: ImageError.truncated) { try EncodedImage(Array(open.prefix(count))).decoded() }
         }
     }
 

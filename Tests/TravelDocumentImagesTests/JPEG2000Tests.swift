@@ -123,6 +123,7 @@ import TravelDocument
         arguments: [
             // N, then Cn, Typ and Asoc: blue, green, red; opacity first.
             (3, [0, 3, 0, 0, 0, 0, 0, 3, 0, 1, 0, 0, 0, 2, 0, 2, 0, 0, 0, 1]),
+            (4, [0, 4, 0, 0, 0, 1, 0, 1, 0, 1, 0, 0, 0, 1, 0, 2, 0, 0, 0, 2, 0, 3, 0, 0, 0, 3]),
             (4, [0, 4, 0, 0, 0, 1, 0, 0, 0, 1, 0, 0, 0, 1, 0, 2, 0, 0, 0, 2, 0, 3, 0, 0, 0, 3]),
         ] as [(UInt8, [UInt8])])
     func channels(_ components: UInt8, _ definitions: [UInt8]) async throws {
