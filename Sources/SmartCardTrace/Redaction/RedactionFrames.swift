@@ -58,7 +58,7 @@ extension RedactionWork {
         case .note(let text): return .note(redacted(text))
         case .meta(CardDataMark.key, CardDataMark.clear):
             return .meta(key: CardDataMark.key, value: CardDataMark.redacted)
-        case .meta(let key, let value): return .meta(key: redacted(key), value: redacted(value))
+        case .meta(let key, let value): return .meta(key: redacted(key).lowercased(), value: redacted(value))
         case .slot(.card(let atr, let isHeld)): return .slot(.card(redacted(atr), exclusivelyHeld: isHeld))
         case .connected(let atr, let transmissionProtocol): return .connected(redacted(atr), transmissionProtocol)
         case .failed(let operation, var failure):
@@ -125,7 +125,7 @@ extension RedactionWork {
     mutating func redacted(_ text: String) -> String {
         var bytes = Array(text.utf8)
         replaceNumbers(in: &bytes, guessing: .text, isText: true)
-        coverNames(in: &bytes)
+        coverNames(in: &bytes, isText: true)
         replaceEncodedNumbers(in: &bytes)
         guard bytes != Array(text.utf8) else { return text }
         // What has been changed are characters of ASCII, and whole words of others.

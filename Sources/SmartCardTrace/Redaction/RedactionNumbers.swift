@@ -26,12 +26,15 @@ extension RedactionWork {
         }
     }
 
-    /// Covers the names that are known.
-    mutating func coverNames(in bytes: inout [UInt8]) {
+    /// Covers the names that are known, and the values of travel documents.
+    mutating func coverNames(in bytes: inout [UInt8], isText: Bool = false) {
         let letters = names.letters(in: bytes)
-        guard !letters.isEmpty else { return }
-        for letter in letters { letter.cover(in: &bytes) }
-        items.insert(.name)
+        let characters = values.characters(in: bytes, isText: isText)
+        let old = bytes
+        for letter in letters + characters { letter.cover(in: &bytes) }
+        guard bytes != old else { return }
+        if !letters.isEmpty { items.insert(.name) }
+        if !characters.isEmpty { items.insert(.document) }
     }
 
     /// Replaces the numbers in the base64 text of `bytes`.
@@ -42,7 +45,7 @@ extension RedactionWork {
             let old = text.decoded
             var new = old
             replaceNumbers(in: &new, guessing: .text)
-            coverNames(in: &new)
+            coverNames(in: &new, isText: true)
             guard new != old else { continue }
             text.decoded = new
             text.put(into: &bytes)
