@@ -6,25 +6,26 @@ extension RedactionWork {
     /// The registered application provider of ICAO, with which the names of all its applications begin (ICAO 9303-10,
     /// 3.5.1).
     private static let application: [UInt8] = [0xA0, 0x00, 0x00, 0x02, 0x47]
-    /// The object of MSE:Set AT with the protocol: the beginning of those of PACE, 0.4.0.127.0.7.2.2.4 (ICAO 9303-11,
-    /// 4.4.4.1).
-    private static let pace: [UInt8] = [0x80, 0x0A, 0x04, 0x00, 0x7F, 0x00, 0x07, 0x02, 0x02, 0x04]
+    /// The protocols of travel documents, 0.4.0.127.0.7.2.2, and among them PACE, 4 (ICAO 9303-11, 9.2).
+    private static let protocols: [UInt8] = [0x04, 0x00, 0x7F, 0x00, 0x07, 0x02, 0x02]
+    private static let pace = protocols + [0x04]
     /// The cryptogram of Basic Access Control and its checksum, in either direction (ICAO 9303-11, 4.3.1).
     private static let mutualAuthentication = 40
     /// The objects of secure messaging that are no secret: Le and status word (ICAO 9303-11, 9.8.4).
     private static let openObjects: Set<TLVTag> = [0x97, 0x99]
 
     /// Notes whether a travel document is on `layer`: one whose application has been selected, that is opened by PACE or
-    /// Basic Access Control, or of which the machine readable zone is read.
+    /// Basic Access Control, or of which the protocols or the machine readable zone are read.
     mutating func follow(_ message: TraceMessage, on layer: TraceEvent.Layer?) {
         let data = message.bytes[message.data]
         switch message.kind {
         case .command(let command?) where command.cla == 0x00 && command.ins == 0xA4 && command.p1 == 0x04:
             if data.starts(with: Self.application) { documents.insert(layer) } else { documents.remove(layer) }
-        case .command(let command?) where command.ins == 0x22 && data.starts(with: Self.pace),
+        // MSE:Set AT (ICAO 9303-11, 4.4.4.1).
+        case .command(let command?) where command.ins == 0x22 && data.dropFirst(2).starts(with: Self.pace),
             .command(let command?) where Self.authenticates(command):
             documents.insert(layer)
-        case .response(let command?, _) where Self.reads(command) && Self.holdsZone(message): documents.insert(layer)
+        case .response(let command?, _) where Self.reads(command) && Self.tellsDocument(message): documents.insert(layer)
         default: break
         }
     }
@@ -124,8 +125,12 @@ extension RedactionWork {
     /// Secure messaging with a header that is authenticated (ISO/IEC 7816-4, 5.4.1).
     private static func isProtected(_ command: CommandAPDU) -> Bool { command.cla & 0xEC == 0x0C }
 
-    private static func holdsZone(_ message: TraceMessage) -> Bool {
-        DocumentFile(Array(message.bytes.prefix(message.contiguousCount))).objects
-            .contains { $0.file == 0x61 && $0.tag == 0x5F1F }
+    /// EF.CardAccess, or DG1.
+    private static func tellsDocument(_ message: TraceMessage) -> Bool {
+        let bytes = Array(message.bytes.prefix(message.contiguousCount))
+        if let infos = (try? TLVList(bytes))?[0x31] {
+            return infos.children.contains { $0.children[0x06]?.value.starts(with: protocols) ?? false }
+        }
+        return DocumentFile(bytes).objects.contains { $0.file == 0x61 && $0.tag == 0x5F1F }
     }
 }
