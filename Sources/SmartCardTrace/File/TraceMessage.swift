@@ -59,7 +59,7 @@ package struct TraceMessage: Sendable {
 
     /// The number of bytes that READ BINARY has read in a row from the beginning of a file.
     var contiguousCount: Int {
-        answered.first { Succession.position(of: $0.command) != $0.start }?.start ?? bytes.count
+        answered.first { $0.command.position != $0.start }?.start ?? bytes.count
     }
 
     /// Writes `bytes`, as many as this message has, back to where it came from.
@@ -129,7 +129,7 @@ package struct TraceMessage: Sendable {
             if let lastCommand, Self.isContinued(lastCommand) { return true }
             guard let lastResponse else { return false }
             return Self.hasMore(lastResponse.status, lastResponse.command)
-                || lastResponse.command.map { Self.position(of: $0) != nil } ?? false
+                || lastResponse.command.map { $0.position != nil } ?? false
         }
 
         private func continuesCommand(_ next: CommandAPDU?) -> Bool {
@@ -142,7 +142,7 @@ package struct TraceMessage: Sendable {
         private func continuesResponse(_ next: CommandAPDU?) -> Bool {
             guard let (command, status) = lastResponse, let next else { return false }
             if Self.hasMore(status, command) { return next.ins == 0xC0 }
-            guard let place = command.flatMap(Self.position), let nextPlace = Self.position(of: next) else {
+            guard let place = command?.position, let nextPlace = next.position else {
                 return false
             }
             return nextPlace > place
@@ -157,28 +157,7 @@ package struct TraceMessage: Sendable {
         /// Returns true if `next` accesses the bytes after those of `command`.  A program that reads the same place
         /// repeatedly starts over each time.
         private static func isBehind(_ command: CommandAPDU, _ next: CommandAPDU) -> Bool {
-            place(next) > place(command)
-        }
-
-        /// The place that READ BINARY reads from, with an offset in P1 and P2 or in an object 54 (ISO/IEC 7816-4, 11.3.3);
-        /// nil for other commands, and where the offset is encrypted.
-        static func position(of command: CommandAPDU) -> Int? {
-            switch command.ins {
-            case 0xB0: return place(command)
-            case 0xB1:
-                guard command.data.first == 0x54, (3...6).contains(command.data.count),
-                    Int(command.data[1]) == command.data.count - 2
-                else { return nil }
-                return command.data.dropFirst(2).reduce(0) { $0 << 8 | Int($1) }
-            default: return nil
-            }
-        }
-
-        /// An offset, or the number of a block (ISO/IEC 7816-4, 11.3.2; PC/SC part 3, 3.2.2.1.8).
-        private static func place(_ command: CommandAPDU) -> Int {
-            // With bit 8 P1 names the file.
-            let high = command.cla != 0xFF && command.p1 & 0x80 != 0 ? 0 : Int(command.p1)
-            return high << 8 | Int(command.p2)
+            next.place > command.place
         }
 
         private static func isContinued(_ command: CommandAPDU) -> Bool {
@@ -246,7 +225,7 @@ package struct TraceMessage: Sendable {
         /// The beginning of the data in an answer: READ BINARY with an offset in an object gives them in an object 53
         /// (ISO/IEC 7816-4, 11.3.3).
         private static func start(of bytes: [UInt8], answering command: CommandAPDU?) -> Int {
-            guard command?.ins == 0xB1, command.flatMap(Succession.position) != nil, bytes.count > 1, bytes[0] == 0x53
+            guard command?.ins == 0xB1, command?.position != nil, bytes.count > 1, bytes[0] == 0x53
             else { return 0 }
             return (0x81...0x84).contains(bytes[1]) ? 2 + Int(bytes[1] & 0x0F) : 2
         }
@@ -340,5 +319,26 @@ extension TraceEvent.What {
             return .failed(operation, failure)
         default: return self
         }
+    }
+}
+
+extension CommandAPDU {
+    /// The place that READ BINARY reads from, with an offset in P1 and P2 or in an object 54 (ISO/IEC 7816-4, 11.3.3);
+    /// nil for other commands, and where the offset is encrypted.
+    var position: Int? {
+        switch ins {
+        case 0xB0: return place
+        case 0xB1:
+            guard data.first == 0x54, (3...6).contains(data.count), Int(data[1]) == data.count - 2 else { return nil }
+            return data.dropFirst(2).reduce(0) { $0 << 8 | Int($1) }
+        default: return nil
+        }
+    }
+
+    /// An offset in P1 and P2, or the number of a block (ISO/IEC 7816-4, 11.3.2; PC/SC part 3, 3.2.2.1.8).
+    fileprivate var place: Int {
+        // With bit 8 P1 names the file.
+        let high = cla != 0xFF && p1 & 0x80 != 0 ? 0 : Int(p1)
+        return high << 8 | Int(p2)
     }
 }

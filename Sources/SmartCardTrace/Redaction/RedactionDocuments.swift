@@ -25,7 +25,8 @@ extension RedactionWork {
         case .command(let command?) where command.ins == 0x22 && data.dropFirst(2).starts(with: Self.pace),
             .command(let command?) where Self.authenticates(command):
             documents.insert(layer)
-        case .response(let command?, _) where Self.reads(command) && Self.tellsDocument(message): documents.insert(layer)
+        case .response(let command?, _) where Self.reads(command) && Self.tellsDocument(message):
+            documents.insert(layer)
         default: break
         }
     }
@@ -43,7 +44,7 @@ extension RedactionWork {
     ) -> Bool {
         let isDocument = documents.contains(layer)
         switch command.ins {
-        case _ where Self.isProtected(command): blankProtected(&bytes, data)
+        case _ where command.isProtected: blankProtected(&bytes, data)
         case 0x82 where isDocument || Self.authenticates(command): blank(&bytes, data, .session)
         case 0x86 where isDocument: blankAuthentication(&bytes, data)
         // UPDATE BINARY.
@@ -59,10 +60,10 @@ extension RedactionWork {
     ) -> Bool {
         guard case .response(let command?, _) = message.kind else { return false }
         let isDocument = documents.contains(layer)
-        let protected = message.answers.filter { Self.isProtected($0.command) }
+        let protected = message.answers.filter(\.command.isProtected)
         guard protected.isEmpty else {
             for answer in message.answers {
-                if Self.isProtected(answer.command) {
+                if answer.command.isProtected {
                     blankProtected(&bytes, answer.place)
                 } else {
                     blank(&bytes, answer.place, .document)
@@ -122,9 +123,6 @@ extension RedactionWork {
         command.cla == 0x00 && (command.ins == 0xB0 || command.ins == 0xB1)
     }
 
-    /// Secure messaging with a header that is authenticated (ISO/IEC 7816-4, 5.4.1).
-    private static func isProtected(_ command: CommandAPDU) -> Bool { command.cla & 0xEC == 0x0C }
-
     /// EF.CardAccess, or DG1.
     private static func tellsDocument(_ message: TraceMessage) -> Bool {
         let bytes = Array(message.bytes.prefix(message.contiguousCount))
@@ -133,4 +131,9 @@ extension RedactionWork {
         }
         return DocumentFile(bytes).objects.contains { $0.file == 0x61 && $0.tag == 0x5F1F }
     }
+}
+
+extension CommandAPDU {
+    /// True for secure messaging with a header that is authenticated (ISO/IEC 7816-4, 5.4.1).
+    var isProtected: Bool { cla & 0xEC == 0x0C }
 }

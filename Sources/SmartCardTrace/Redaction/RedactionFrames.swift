@@ -30,6 +30,7 @@ extension RedactionWork {
             return FrameSeal.sealed(bytes, as: old, layer, data: data)
         }
         if !layered.control.contains(event) { bytes = frame(layer == .apdu ? .escape : layer, bytes) }
+        coverValues(in: &bytes)
         replaceNumbers(in: &bytes, guessing: layer == .apdu ? .everything : .nothing)
         coverNames(in: &bytes)
         return bytes
@@ -38,6 +39,7 @@ extension RedactionWork {
     /// - Parameter isControl: true if the bytes are understood, such as the card numbers that a PN532 lists.
     mutating func redacted(escape bytes: [UInt8], isControl: Bool) -> [UInt8] {
         var bytes = isControl ? bytes : frame(.escape, bytes)
+        coverValues(in: &bytes)
         replaceNumbers(in: &bytes, guessing: isControl ? .nothing : .everything)
         coverNames(in: &bytes)
         return bytes
@@ -124,8 +126,9 @@ extension RedactionWork {
 
     mutating func redacted(_ text: String) -> String {
         var bytes = Array(text.utf8)
+        coverValues(in: &bytes, isText: true)
         replaceNumbers(in: &bytes, guessing: .text, isText: true)
-        coverNames(in: &bytes, isText: true)
+        coverNames(in: &bytes)
         replaceEncodedNumbers(in: &bytes)
         guard bytes != Array(text.utf8) else { return text }
         // What has been changed are characters of ASCII, and whole words of others.

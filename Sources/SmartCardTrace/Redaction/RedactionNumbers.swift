@@ -26,15 +26,20 @@ extension RedactionWork {
         }
     }
 
-    /// Covers the names that are known, and the values of travel documents.
-    mutating func coverNames(in bytes: inout [UInt8], isText: Bool = false) {
+    /// Covers the names that are known.
+    mutating func coverNames(in bytes: inout [UInt8]) {
         let letters = names.letters(in: bytes)
+        guard !letters.isEmpty else { return }
+        for letter in letters { letter.cover(in: &bytes) }
+        items.insert(.name)
+    }
+
+    /// Covers the values of travel documents that are known, before digits in them are taken for account numbers.
+    mutating func coverValues(in bytes: inout [UInt8], isText: Bool = false) {
         let characters = values.characters(in: bytes, isText: isText)
-        let old = bytes
-        for letter in letters + characters { letter.cover(in: &bytes) }
-        guard bytes != old else { return }
-        if !letters.isEmpty { items.insert(.name) }
-        if !characters.isEmpty { items.insert(.document) }
+        guard !characters.isEmpty else { return }
+        for character in characters { character.cover(in: &bytes) }
+        items.insert(.document)
     }
 
     /// Replaces the numbers in the base64 text of `bytes`.
@@ -44,8 +49,9 @@ extension RedactionWork {
             text.read(bytes)
             let old = text.decoded
             var new = old
+            coverValues(in: &new, isText: true)
             replaceNumbers(in: &new, guessing: .text)
-            coverNames(in: &new, isText: true)
+            coverNames(in: &new)
             guard new != old else { continue }
             text.decoded = new
             text.put(into: &bytes)

@@ -108,6 +108,7 @@ struct RedactionWork {
                 places[layer, default: DataObjectPlaces()].learn(message.bytes, answering: command)
             }
         }
+        coverValues(in: &bytes)
         replaceNumbers(in: &bytes, guessing: .nothing)
         coverNames(in: &bytes)
         return bytes
@@ -177,7 +178,7 @@ struct RedactionWork {
     /// Returns the part of a command's data in which unknown numbers are looked for; nil for the terminal's own data, whose
     /// amounts, dates and random numbers make account numbers by chance.
     private static func guessed(_ data: Range<Int>, of command: CommandAPDU, _ bytes: [UInt8]) -> Range<Int>? {
-        guard SensitiveData.showsData(of: command) else { return data }
+        guard SensitiveData.showsData(of: command) else { return command.position == nil ? data : nil }
         switch command.ins {
         case 0x88: return data
         // A name begins with an application provider's identifier unless its first digit is that of an issuer's
