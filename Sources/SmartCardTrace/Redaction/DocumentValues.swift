@@ -3,15 +3,19 @@ import SmartCard
 /// Values that tell of a travel document or its holder, and their repetitions: numbers, dates, lines of the machine
 /// readable zone; names in text, each word for itself.
 struct DocumentValues: Sendable {
-    /// The letters and digits of each value, in capitals, by the first ``shortest`` of them.
-    private var values: [ArraySlice<UInt8>: Set<[UInt8]>] = [:]
+    /// The letters and digits of each value, in capitals.
+    private var values: Set<ArraySlice<UInt8>> = []
+    /// Their lengths, by the first ``shortest`` characters.
+    private var lengths: [ArraySlice<UInt8>: Set<Int>] = [:]
     private var words: Set<[UInt8]> = []
 
-    var count: Int { words.count + values.reduce(0) { $0 + $1.value.count } }
+    var count: Int { words.count + values.count }
 
     /// Shorter values stand anywhere by chance …
     private static let shortest = 6
-    /// … and so do shorter words.
+    /// … and no more is looked for of longer ones.
+    private static let longest = 64
+    /// Shorter words may be anything.
     private static let shortestWord = 4
     /// So many signs may stand between two characters of a value, and any number of fillers.
     private static let widestGap = 3
@@ -42,11 +46,12 @@ struct DocumentValues: Sendable {
     }
 
     private mutating func learn(_ value: [UInt8]) {
-        let characters = value.map(Self.capital).filter(Self.isCharacter)
+        let characters = value.map(Self.capital).filter(Self.isCharacter).prefix(Self.longest)
         guard characters.count >= Self.shortest, characters.contains(where: { DocumentText.masked($0) != $0 }) else {
             return
         }
-        values[characters.prefix(Self.shortest), default: []].insert(characters)
+        values.insert(characters)
+        lengths[characters.prefix(Self.shortest), default: []].insert(characters.count)
     }
 
     /// Returns the characters of all values in `bytes`, as characters or as hexadecimal text; of names only in text.
@@ -68,9 +73,9 @@ struct DocumentValues: Sendable {
         for run in Self.runs(in: bytes) where run.count >= Self.shortest {
             let characters = run.map { Self.capital(bytes[$0]) }
             for start in 0...characters.count - Self.shortest {
-                let found = values[characters[start..<start + Self.shortest]] ?? []
-                for value in found where characters[start...].starts(with: value) {
-                    places.formUnion(run[start..<start + value.count])
+                for length in lengths[characters[start..<start + Self.shortest]] ?? []
+                where length <= characters.count - start && values.contains(characters[start..<start + length]) {
+                    places.formUnion(run[start..<start + length])
                 }
             }
         }

@@ -58,8 +58,11 @@ extension RedactionWork {
     mutating func redactDocument(
         response bytes: inout [UInt8], _ message: TraceMessage, _ layer: TraceEvent.Layer?
     ) -> Bool {
-        guard case .response(let command?, _) = message.kind else { return false }
         let isDocument = documents.contains(layer)
+        guard case .response(let command?, _) = message.kind else {
+            if isDocument { blank(&bytes, bytes.indices, .document) }
+            return isDocument
+        }
         let protected = message.answers.filter(\.command.isProtected)
         guard protected.isEmpty else {
             for answer in message.answers {

@@ -137,7 +137,8 @@ struct RedactionWork {
             switch (bytes[0], bytes[1]) {
             case (0xFF, 0xD6): blank(&bytes, 4..<bytes.count, .key)
             case (0xFF, 0xC2): blank(&bytes, 4..<bytes.count, .track)
-            case (0x0C...0x0F, _), (0x1C...0x1F, _): blank(&bytes, 4..<bytes.count, .session)
+            case _ where documents.contains(layer), (0x0C...0x0F, _), (0x1C...0x1F, _):
+                blank(&bytes, 4..<bytes.count, .session)
             default: replaceNumbers(in: &bytes, guessing: .everything)
             }
             return

@@ -25,6 +25,10 @@ import SmartCard
 /// their parts.  Personalization data (STORE DATA, PUT KEY, imported keys) are removed entirely, as are the keys that a
 /// SIM returns.
 ///
+/// Of travel documents, the holder's data, faces and keys are removed from files that were read in the clear, and the
+/// contents of encrypted sessions become zeros, as from the cryptograms of Basic Access Control a guess of the machine
+/// readable zone can be confirmed.
+///
 /// CCID messages, PN532 frames and ISO/IEC 14443-4 blocks that carry APDUs (``LayerRaiser``) are redacted like the
 /// APDUs, across frames and with corrected checksums.  So are the bytes that a PN532 sends to the card directly.
 /// Frames that select a card or only maintain the protocol stay, as do commands that concern the PN532 alone; any other
