@@ -254,6 +254,93 @@ import TravelDocument
         #expect(items(redacted) == [])
     }
 
+    /// Tag, length and value in hexadecimal, with objects inside already encoded.
+    private static func object(_ tag: String, _ parts: String...) -> String { object(tag, parts) }
+
+    private static func object(_ tag: String, _ parts: [String]) -> String {
+        let value = parts.joined()
+        return tag + [UInt8(value.count / 2)].hex + value
+    }
+
+    /// A file of each kind: what it is made of, with the part that goes, and what is in its place.
+    private static let kinds: [(file: @Sendable (String) -> String, secret: String, instead: String)] = [
+        // DG2 of ISO/IEC 39794-5, with JPEG 2000; the date in a biometric header (ICAO 9303-10, 4.7.2).
+        (
+            {
+                object("75", object("7F61", object("7F60", object("A1", "88020008"), object("7F2E", object("A1", $0)))))
+            },
+            "8010" + "0000000C6A5020200D0A870A" + "4B53534F", "8010" + "0000000C6A5020200D0A870A" + "00000000"
+        ),
+        (
+            { object("75", object("7F61", object("7F60", object("A1", "810102", object("83", $0), "88020008")))) },
+            "20200102030405", "00000000000000"
+        ),
+        // A face record with one point (ISO/IEC 19794-5:2005, 5): 20 bytes, sex to pose, the point, the image's format.
+        (
+            { "7540" + "7F613D" + "7F603A" + "5F2E37" + "46414300303130000000003700010000" + "00290001" + $0 },
+            "0201020304050607080910111213" + "0102030405060708" + "0101003C0050000000000000" + "FF4B",
+            "0000000000000000000000000000" + "0000000000000000" + "0101003C0050000000000000" + "0000"
+        ),
+        // DG3, a finger; DG5, DG7.
+        ({ object("63", object("7F61", object("7F60", object("5F2E", "464952003031302000" + $0)))) }, "4B53", "0000"),
+        ({ object("65", "020101", object("5F40", "FFD8FF" + $0)) }, "E04B53534F", "0000000000"),
+        ({ object("67", "020101", object("5F43", $0)) }, "4B53534F", "00000000"),
+        // Dates in digits and in halves of bytes (ICAO 9303-10, 4.7.11); letters that are not of ASCII; bytes that are none.
+        ({ object("6B", "5C025F2B", object("5F2B", $0)) }, "19740812", "19700101"),
+        ({ object("6C", object("5F55", $0)) }, "3230323630313032313233343536", "3139373030313031303030303030"),
+        ({ object("6B", object("5F0E", $0)) }, "C396737472C3B66D3C31", "58585858585858583C30"),
+        ({ object("6B", object("5F10", $0)) }, "4B53010203", "0000000000"),
+        // DG14: the algorithm and the key (RFC 5280, 4.1).
+        (
+            {
+                object(
+                    "6E", object("31", object("30", object("06", "04007F000702020102"), object("30", "300306012A", $0)))
+                )
+            },
+            "0304" + "004B5353", "0304" + "00000000"
+        ),
+        // EF.CardSecurity (RFC 5652, 5.1): the key inside, the certificate, the signature.
+        (
+            { key in
+                object(
+                    "30", object("06", "2A864886F70D010702"),
+                    object(
+                        "A0",
+                        object(
+                            "30", "0201033100",
+                            object("30", "06012A", object("A0", object("04", object("31", object("30", key))))),
+                            object("A0", object("30", "0303004B53")), object("31", object("30", "0402" + "0000")))))
+            }, "0303" + "004B53", "0303" + "000000"
+        ),
+    ]
+
+    @Test("of each object goes what tells of a person, and what tells its form stays", arguments: kinds.indices)
+    func objects(_ index: Int) throws {
+        let (file, secret, instead) = Self.kinds[index]
+        #expect(try redacted(file: [UInt8](hex: file(secret))).hex == file(instead))
+    }
+
+    @Test("signed data lose digests and signature, whatever the signature looks like, and keep certificates")
+    func signedData() throws {
+        func file(_ digest: String, _ attribute: String, _ signature: String) -> String {
+            func object(_ tag: String, _ parts: [String]) -> String { Self.object(tag, parts) }
+            let content = object("30", ["020100", object("30", [object("30", ["020101", object("04", [digest])])])])
+            let signer = object(
+                "30", ["020101", object("A0", [object("31", [object("04", [attribute])])]), object("04", [signature])])
+            let signed = object(
+                "30",
+                [
+                    "0201033100", object("30", ["06012A", object("A0", [object("04", [content])])]),
+                    object("A0", [object("30", ["04024B53", "0303004B53"])]), object("31", [signer]),
+                ])
+            return object("77", [object("30", [object("06", ["2A864886F70D010702"]), object("A0", [signed])])])
+        }
+        // An ECDSA signature is a sequence of two numbers (RFC 3279, 2.2.3).
+        #expect(
+            try redacted(file: [UInt8](hex: file("4B53534F", "4B53", "30060201020201" + "03"))).hex
+                == file("00000000", "0000", "0000000000000000"))
+    }
+
     // MARK: Text
 
     @Test(
@@ -297,6 +384,21 @@ import TravelDocument
         #expect(TraceRedaction().findings(in: redacted).isEmpty)
         let raised = redacted.raised().trace.exchanges(on: [.apdu]).filter { !$0.command.starts(with: [0xFF, 0x00]) }
         #expect(raised.map(\.answer) == self.redacted(DocumentReadings.trace(exchanges)).exchanges().map(\.answer))
+    }
+
+    @Test("a session in frames loses the same", arguments: [FrameRedactionTests.Carrier.ccidT1, .air, .chip])
+    func sessionInFrames(_ carrier: FrameRedactionTests.Carrier) async throws {
+        let trace = try await DocumentReadings.encrypted("passport-bac", [1]).trace
+        let exchanges = trace.exchanges(on: [.apdu]).compactMap { exchange in
+            if case .bytes(let response)? = exchange.answer { (exchange.command, response) } else { nil }
+        }
+        let redacted = redaction.redacted(carrier.trace(exchanges, count: 30))
+        #expect(items(redacted).contains(.session))
+        let raised = redacted.raised().trace
+        for (command, response) in exchanges where command[0] == 0x0C || command[1] == 0x82 {
+            #expect(survivors(of: Array(command.dropFirst(5)), in: raised) == 0)
+            #expect(survivors(of: response.dropLast(2), in: raised) == 0)
+        }
     }
 
     @Test("a file longer than a piece of the trace is redacted as a whole")
