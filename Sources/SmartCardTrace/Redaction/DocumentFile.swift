@@ -123,7 +123,8 @@ struct DocumentFile {
                 continue
             }
             let file = path.first
-            guard path.count < TLVList.maximumDepth, let (tag, value) = header(at: next, before: place.upperBound),
+            guard path.count < TLVList.maximumDepth, objects.count < TLVList.maximumCount,
+                let (tag, value) = header(at: next, before: place.upperBound),
                 let row = Self.files[file ?? tag]
             else {
                 add(file ?? 0, 0, next..<place.upperBound, .zeros(.document))

@@ -42,7 +42,7 @@ extension RedactionWork {
     mutating func redactDocument(
         command bytes: inout [UInt8], _ command: CommandAPDU, _ data: Range<Int>, _ layer: TraceEvent.Layer?
     ) -> Bool {
-        let isDocument = documents.contains(layer)
+        let isDocument = documents.contains(layer) && command.cla != 0xFF
         switch command.ins {
         case _ where command.isProtected: blankProtected(&bytes, data)
         case 0x82 where isDocument || Self.authenticates(command): blank(&bytes, data, .session)
@@ -58,11 +58,13 @@ extension RedactionWork {
     mutating func redactDocument(
         response bytes: inout [UInt8], _ message: TraceMessage, _ layer: TraceEvent.Layer?
     ) -> Bool {
-        let isDocument = documents.contains(layer)
         guard case .response(let command?, _) = message.kind else {
-            if isDocument { blank(&bytes, bytes.indices, .document) }
-            return isDocument
+            guard documents.contains(layer) else { return false }
+            blank(&bytes, bytes.indices, .document)
+            return true
         }
+        // A command to the reader is none to the document.
+        let isDocument = documents.contains(layer) && command.cla != 0xFF
         let protected = message.answers.filter(\.command.isProtected)
         guard protected.isEmpty else {
             for answer in message.answers {
@@ -102,8 +104,8 @@ extension RedactionWork {
     private mutating func blankProtected(_ bytes: inout [UInt8], _ place: Range<Int>) {
         guard let list = try? TLVList(bytes[place], padding: []) else { return blank(&bytes, place, .session) }
         for object in list where !Self.openObjects.contains(object.tag) {
-            let start = place.lowerBound + object.value.startIndex + (object.tag == 0x87 ? 1 : 0)
-            blank(&bytes, start..<max(start, place.lowerBound + object.value.endIndex), .session)
+            let value = object.value.dropFirst(object.tag == 0x87 ? 1 : 0)
+            blank(&bytes, place.lowerBound + value.startIndex..<place.lowerBound + value.endIndex, .session)
         }
     }
 

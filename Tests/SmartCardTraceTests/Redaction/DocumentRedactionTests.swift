@@ -225,6 +225,8 @@ import TravelDocument
         #expect(try answers("> apdu 00B0002004", "< apdu 4B53534F9000") == ["000000009000"])
         #expect(try answers("> apdu 00B10000045402002000", "< apdu 53044B53534F9000") == ["530400000000" + "9000"])
         #expect(try answers("> apdu 00B0000006", "< apdu 5A044B53534F9000") == ["000000000000" + "9000"])
+        // A cryptogram without anything, at the end.
+        #expect(try answers("> apdu 0CB0000000", "< apdu 990290008E024B5387009000") == ["990290008E02000087009000"])
         // A command that is none, and the answer to it.
         #expect(try answers("> apdu 0CB0000005970104", "< apdu 4B53534F9000") == ["000000009000"])
         // The proof of the key, and a challenge.
@@ -247,10 +249,17 @@ import TravelDocument
                 0.000000000 < apdu D1010451656E49009000
                 0.000000000 > apdu 0084000008
                 0.000000000 < apdu 4B53534F4B53534F9000
+                0.000000000 > apdu 00A4040C07A0000002471001
+                0.000000000 < apdu 9000
+                0.000000000 > apdu FFD60004044B53534F
+                0.000000000 < apdu 9000
+                0.000000000 > apdu FFB0000404
+                0.000000000 < apdu 4B53534F9000
 
                 """)
         let redacted = redacted(trace)
         #expect(redacted.exchanges().map(\.answer) == trace.exchanges().map(\.answer))
+        #expect(redacted.exchanges().map(\.command) == trace.exchanges().map(\.command))
         #expect(items(redacted) == [])
     }
 
