@@ -270,7 +270,9 @@ let package = Package(
             ]),
         .testTarget(
             name: "SmartCardTraceTests",
-            dependencies: ["SmartCardTrace", "SmartCard", "SmartCardSimulator", "EMVContactless", "TestSupport"]),
+            dependencies: [
+                "SmartCardTrace", "SmartCard", "SmartCardSimulator", "EMVContactless", "TestSupport", "TravelDocument",
+            ]),
         .testTarget(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
             exclude: ["mint-test-keys"]),

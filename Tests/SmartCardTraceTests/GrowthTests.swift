@@ -1,4 +1,5 @@
 import Glibc
+import SmartCard
 import TestSupport
 import Testing
 
@@ -13,6 +14,7 @@ import Testing
         ("trace", "apdu-trace 1\n", "0.000000000 connect T=1 3B80800101\n", 100),
         ("redaction", knownNumbers, "476173900101001^4761739001010010^", 220),
         ("redaction", knownNumbers, "4761739001010010=", 400),
+        ("redaction", knownDocument, "L898902C36", 400), ("redaction", knownDocument, "L8 ", 400),
     ]
 
     /// The published test number 4761739001010010 and nine more lengths and numbers, in records; then a note begins.
@@ -21,6 +23,13 @@ import Testing
             "0.000000000 > apdu 00B2010C00\n0.000000000 < apdu 700A5A0847617390010100\(10 + index)9000\n"
         }
         return "apdu-trace 1\n" + records.joined() + "0.000000000 note \""
+    }()
+
+    /// The zone of ICAO 9303-4, appendix B, in the clear; then a note begins.  // TEST
+    private static let knownDocument: String = {
+        let zone = "P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<L898902C36UTO7408122F1204159ZE184226B<<<<<10"
+        return "apdu-trace 1\n0.000000000 > apdu 00B0810000\n0.000000000 < apdu 615B5F1F58\(Array(zone.utf8).hex)9000\n"
+            + "0.000000000 note \""
     }()
 
     @Test("keep hostile inputs from taking more time than their length is worth", arguments: inputs.indices)

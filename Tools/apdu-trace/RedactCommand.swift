@@ -12,7 +12,8 @@ struct RedactCommand: ParsableCommand {
         discussion: """
             Each account number becomes another with the same length, the same first digits and a correct check digit, \
             the same one everywhere. Certificates that reveal it become zeros, so offline data authentication of the \
-            redacted trace fails, unless --reissue replaces them.
+            redacted trace fails, unless --reissue replaces them. Of a travel document, the holder's data, the face and the \
+            keys are removed, and what is encrypted becomes zeros.
             """)
 
     @OptionGroup var trace: TraceArgument

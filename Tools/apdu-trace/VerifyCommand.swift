@@ -115,6 +115,7 @@ struct VerifyCommand: AsyncParsableCommand {
             .accountNumber: "an account number", .track: "track data, or what may hold it", .name: "a name",
             .pin: "a PIN", .key: "a key", .certificate: "a certificate of an account number",
             .cryptogram: "a cryptogram", .log: "a log of transactions",
+            .document: "data of a travel document", .session: "messages of an encrypted session",
         ]
         return TraceEvent.RedactedItem.allCases.filter(items.contains).compactMap { words[$0] }
             .joined(separator: ", ")

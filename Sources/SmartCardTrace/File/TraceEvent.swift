@@ -87,6 +87,10 @@ public struct TraceEvent: Hashable, Sendable {
         case certificate
         case cryptogram
         case log
+        /// The data of a travel document and its holder, and public keys that identify it.
+        case document
+        /// The messages of an encrypted session, which nobody can continue without them.
+        case session
     }
 }
 

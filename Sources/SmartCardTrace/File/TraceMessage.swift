@@ -22,6 +22,10 @@ package struct TraceMessage: Sendable {
     /// not a command.
     package private(set) var data: Range<Int>
 
+    /// The commands that a response answers, and the place of each answer.  One that is fetched by GET RESPONSE belongs to
+    /// the command before that.
+    private var answered: [(command: CommandAPDU, start: Int)] = []
+
     package var events: [Int] { parts.map(\.event) }
 
     /// Returns all commands and responses on the layer `apdu`, in the order in which they begin.
@@ -43,6 +47,19 @@ package struct TraceMessage: Sendable {
             }
         }
         return assembly.messages
+    }
+
+    /// The answers that a response joins.
+    var answers: [(command: CommandAPDU, place: Range<Int>)] {
+        answered.indices.map { index in
+            let end = index + 1 < answered.count ? answered[index + 1].start : bytes.count
+            return (answered[index].command, answered[index].start..<end)
+        }
+    }
+
+    /// The number of bytes that READ BINARY has read in a row from the beginning of a file.
+    var contiguousCount: Int {
+        answered.first { $0.command.position != $0.start }?.start ?? bytes.count
     }
 
     /// Writes `bytes`, as many as this message has, back to where it came from.
@@ -75,10 +92,12 @@ package struct TraceMessage: Sendable {
         /// - Returns: the command that is answered, and true if this response continues the one before it.
         mutating func add(_ status: StatusWord?) -> (command: CommandAPDU?, continues: Bool) {
             let command = open.popFirst() ?? nil
-            guard !Self.opensBlocks(command) else { return (command, false) }
+            guard !Self.opensBlocks(command), !Self.isRefused(status) else { return (command, false) }
+            let continues = continuesResponse(command)
             // GET RESPONSE continues the request before it.
-            defer { lastResponse = status.map { (command, $0) } }
-            return (command, continuesResponse(command))
+            let request = continues && command?.ins == 0xC0 ? lastResponse?.command : command
+            lastResponse = status.map { (request, $0) }
+            return (command, continues)
         }
 
         mutating func addFailure() {
@@ -102,11 +121,15 @@ package struct TraceMessage: Sendable {
             return [0x82, 0x86, 0x88].contains(command.ins)
         }
 
+        /// The answer to a command with a wrong Le, which is sent again (ISO/IEC 7816-4, 5.6).
+        static func isRefused(_ status: StatusWord?) -> Bool { status?.sw1 == 0x6C }
+
         /// True if some command would continue an earlier message.
         var mayGoOn: Bool {
             if let lastCommand, Self.isContinued(lastCommand) { return true }
             guard let lastResponse else { return false }
-            return Self.hasMore(lastResponse.status, lastResponse.command) || lastResponse.command?.ins == 0xB0
+            return Self.hasMore(lastResponse.status, lastResponse.command)
+                || lastResponse.command.map { $0.position != nil } ?? false
         }
 
         private func continuesCommand(_ next: CommandAPDU?) -> Bool {
@@ -119,8 +142,10 @@ package struct TraceMessage: Sendable {
         private func continuesResponse(_ next: CommandAPDU?) -> Bool {
             guard let (command, status) = lastResponse, let next else { return false }
             if Self.hasMore(status, command) { return next.ins == 0xC0 }
-            guard let command else { return false }
-            return command.ins == 0xB0 && next.ins == 0xB0 && Self.isBehind(command, next)
+            guard let place = command?.position, let nextPlace = next.position else {
+                return false
+            }
+            return nextPlace > place
         }
 
         /// 61XX; 9FXX of a SIM (GSM 11.11, 9.4.1).
@@ -132,14 +157,7 @@ package struct TraceMessage: Sendable {
         /// Returns true if `next` accesses the bytes after those of `command`.  A program that reads the same place
         /// repeatedly starts over each time.
         private static func isBehind(_ command: CommandAPDU, _ next: CommandAPDU) -> Bool {
-            place(next) > place(command)
-        }
-
-        /// An offset, or the number of a block (ISO/IEC 7816-4, 11.3.2; PC/SC part 3, 3.2.2.1.8).
-        private static func place(_ command: CommandAPDU) -> Int {
-            // With bit 8 P1 names the file.
-            let high = command.cla != 0xFF && command.p1 & 0x80 != 0 ? 0 : Int(command.p1)
-            return high << 8 | Int(command.p2)
+            next.place > command.place
         }
 
         private static func isContinued(_ command: CommandAPDU) -> Bool {
@@ -185,7 +203,8 @@ package struct TraceMessage: Sendable {
         mutating func add(response bytes: [UInt8], event: Int) {
             let status = (try? ResponseAPDU(bytes))?.status
             let (command, continues) = succession.add(status)
-            let data = 0..<(status == nil ? bytes.count : bytes.count - 2)
+            let end = status == nil ? bytes.count : bytes.count - 2
+            let data = min(Self.start(of: bytes, answering: command), end)..<end
             var message = messages.count
             if continues {
                 message = lastResponse
@@ -195,9 +214,20 @@ package struct TraceMessage: Sendable {
                 messages.append(
                     TraceMessage(
                         kind: .response(to: command, status), parts: [Part(event: event, place: data)],
-                        bytes: Array(bytes[data]), data: data))
+                        bytes: Array(bytes[data]), data: 0..<data.count))
             }
-            if !Succession.opensBlocks(command) { lastResponse = message }
+            if let command, !continues || command.ins != 0xC0 {
+                messages[message].answered.append((command, messages[message].bytes.count - data.count))
+            }
+            if !Succession.opensBlocks(command), !Succession.isRefused(status) { lastResponse = message }
+        }
+
+        /// The beginning of the data in an answer: READ BINARY with an offset in an object gives them in an object 53
+        /// (ISO/IEC 7816-4, 11.3.3).
+        private static func start(of bytes: [UInt8], answering command: CommandAPDU?) -> Int {
+            guard command?.ins == 0xB1, command?.position != nil, bytes.count > 1, bytes[0] == 0x53
+            else { return 0 }
+            return (0x81...0x84).contains(bytes[1]) ? 2 + Int(bytes[1] & 0x0F) : 2
         }
 
         mutating func addFailure() { succession.addFailure() }
@@ -289,5 +319,26 @@ extension TraceEvent.What {
             return .failed(operation, failure)
         default: return self
         }
+    }
+}
+
+extension CommandAPDU {
+    /// The place that READ BINARY reads from, with an offset in P1 and P2 or in an object 54 (ISO/IEC 7816-4, 11.3.3);
+    /// nil for other commands, and where the offset is encrypted.
+    var position: Int? {
+        switch ins {
+        case 0xB0: return place
+        case 0xB1:
+            guard data.first == 0x54, (3...6).contains(data.count), Int(data[1]) == data.count - 2 else { return nil }
+            return data.dropFirst(2).reduce(0) { $0 << 8 | Int($1) }
+        default: return nil
+        }
+    }
+
+    /// An offset in P1 and P2, or the number of a block (ISO/IEC 7816-4, 11.3.2; PC/SC part 3, 3.2.2.1.8).
+    fileprivate var place: Int {
+        // With bit 8 P1 names the file.
+        let high = cla != 0xFF && p1 & 0x80 != 0 ? 0 : Int(p1)
+        return high << 8 | Int(p2)
     }
 }

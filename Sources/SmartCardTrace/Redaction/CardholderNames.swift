@@ -58,11 +58,15 @@ struct CardholderNames: Sendable {
     struct Letter {
         let first: Int
         let second: Int?
+        /// True if the two hexadecimal digits are those of a digit.
+        var isDigit = false
 
-        /// Makes it an X.
+        /// Makes it an X, or 0 of a digit.
         func cover(in bytes: inout [UInt8]) {
-            guard let second else { return bytes[first] = UInt8(ascii: "X") }
-            (bytes[first], bytes[second]) = (UInt8(ascii: "5"), UInt8(ascii: "8"))
+            guard let second else { return bytes[first] = DocumentText.masked(bytes[first]) }
+            (bytes[first], bytes[second]) =
+                isDigit
+                ? (UInt8(ascii: "3"), UInt8(ascii: "0")) : (UInt8(ascii: "5"), UInt8(ascii: "8"))
         }
     }
 
@@ -142,11 +146,11 @@ struct CardholderNames: Sendable {
         return false
     }
 
-    private typealias Pair = (value: UInt8, first: Int, second: Int)
+    typealias Pair = (value: UInt8, first: Int, second: Int)
 
     /// Returns the bytes of each run of four or more pairs of hexadecimal digits, from an even or an odd place on.  A
     /// space, a hyphen, a period or a colon may stand between two pairs.
-    private static func hexTexts(in bytes: [UInt8]) -> [[Pair]] {
+    static func hexTexts(in bytes: [UInt8]) -> [[Pair]] {
         var texts: [[Pair]] = []
         var start = 0
         while let first = bytes[start...].firstIndex(where: { digit($0) != nil }) {

@@ -117,9 +117,10 @@ struct NumberSeams: Sendable {
         case .response(let sent?, _): (command, isCommand) = (sent, false)
         default: return nil
         }
-        guard !isCommand || !SensitiveData.showsData(of: command) && SecretCommands.item(of: command) == nil else {
-            return nil
-        }
+        guard !command.isProtected else { return nil }
+        guard !isCommand || !SensitiveData.showsData(of: command) && SecretCommands.item(of: command) == nil,
+            !isCommand || command.position == nil
+        else { return nil }
         return (
             Stream(layer: layer, isCommand: isCommand, isStorage: command.cla == 0xFF, ins: command.ins),
             Int(command.p1) << 8 | Int(command.p2)

@@ -30,6 +30,7 @@ extension RedactionWork {
             return FrameSeal.sealed(bytes, as: old, layer, data: data)
         }
         if !layered.control.contains(event) { bytes = frame(layer == .apdu ? .escape : layer, bytes) }
+        coverValues(in: &bytes)
         replaceNumbers(in: &bytes, guessing: layer == .apdu ? .everything : .nothing)
         coverNames(in: &bytes)
         return bytes
@@ -38,6 +39,7 @@ extension RedactionWork {
     /// - Parameter isControl: true if the bytes are understood, such as the card numbers that a PN532 lists.
     mutating func redacted(escape bytes: [UInt8], isControl: Bool) -> [UInt8] {
         var bytes = isControl ? bytes : frame(.escape, bytes)
+        coverValues(in: &bytes)
         replaceNumbers(in: &bytes, guessing: isControl ? .nothing : .everything)
         coverNames(in: &bytes)
         return bytes
@@ -58,7 +60,7 @@ extension RedactionWork {
         case .note(let text): return .note(redacted(text))
         case .meta(CardDataMark.key, CardDataMark.clear):
             return .meta(key: CardDataMark.key, value: CardDataMark.redacted)
-        case .meta(let key, let value): return .meta(key: redacted(key), value: redacted(value))
+        case .meta(let key, let value): return .meta(key: redacted(key).lowercased(), value: redacted(value))
         case .slot(.card(let atr, let isHeld)): return .slot(.card(redacted(atr), exclusivelyHeld: isHeld))
         case .connected(let atr, let transmissionProtocol): return .connected(redacted(atr), transmissionProtocol)
         case .failed(let operation, var failure):
@@ -124,6 +126,7 @@ extension RedactionWork {
 
     mutating func redacted(_ text: String) -> String {
         var bytes = Array(text.utf8)
+        coverValues(in: &bytes, isText: true)
         replaceNumbers(in: &bytes, guessing: .text, isText: true)
         coverNames(in: &bytes)
         replaceEncodedNumbers(in: &bytes)

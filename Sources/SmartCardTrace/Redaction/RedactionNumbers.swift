@@ -34,6 +34,14 @@ extension RedactionWork {
         items.insert(.name)
     }
 
+    /// Covers the values of travel documents that are known, before digits in them are taken for account numbers.
+    mutating func coverValues(in bytes: inout [UInt8], isText: Bool = false) {
+        let characters = values.characters(in: bytes, isText: isText)
+        guard !characters.isEmpty else { return }
+        for character in characters { character.cover(in: &bytes) }
+        items.insert(.document)
+    }
+
     /// Replaces the numbers in the base64 text of `bytes`.
     mutating func replaceEncodedNumbers(in bytes: inout [UInt8]) {
         for text in Base64Text.all(in: bytes) {
@@ -41,6 +49,7 @@ extension RedactionWork {
             text.read(bytes)
             let old = text.decoded
             var new = old
+            coverValues(in: &new, isText: true)
             replaceNumbers(in: &new, guessing: .text)
             coverNames(in: &new)
             guard new != old else { continue }

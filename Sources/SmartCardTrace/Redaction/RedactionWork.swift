@@ -5,10 +5,13 @@ struct RedactionWork {
     let key: SipHash
     let includingCryptograms: Bool
     private(set) var search: AccountNumbers.Search
-    private(set) var names: CardholderNames
+    var names: CardholderNames
+    var values: DocumentValues
     private(set) var logFiles: Set<UInt8>
     private let authenticated: Set<[UInt8]>
     private var places: [TraceEvent.Layer?: DataObjectPlaces]
+    /// The layers with a travel document.
+    var documents: Set<TraceEvent.Layer?>
     /// The items taken out since the last request.
     var items: Set<TraceEvent.RedactedItem> = []
     private var allItems: Set<TraceEvent.RedactedItem>
@@ -40,6 +43,7 @@ struct RedactionWork {
         self.includingCryptograms = includingCryptograms
         (search, names, logFiles) = (secrets.search, secrets.names, secrets.logFiles)
         (authenticated, places, allItems) = (secrets.authenticated, secrets.places, secrets.items)
+        (values, documents) = (secrets.values, secrets.documents)
     }
 
     /// Returns the items taken out since the last call.
@@ -52,12 +56,13 @@ struct RedactionWork {
     /// Adds the items taken out and the secrets learned to `secrets`.
     func finish(_ secrets: inout TraceSecrets) {
         secrets.items = allItems.union(items)
-        secrets.places = places
+        (secrets.places, secrets.documents) = (places, documents)
     }
 
     // MARK: What there is
 
     mutating func collect(_ message: TraceMessage) {
+        collectDocument(message)
         let data = message.bytes[message.data]
         let list = (try? TLVList(Array(data)))?.flattened ?? []
         for object in list where !object.tag.isConstructed { collect(object.value, of: object.tag) }
@@ -96,11 +101,14 @@ struct RedactionWork {
         switch message.kind {
         case .command(let command): redact(command: &bytes, command, message.data, message.parts, layer)
         case .response(let command, _):
-            redact(response: &bytes, to: command, message.parts)
+            if !redactDocument(response: &bytes, message, layer) {
+                redact(response: &bytes, to: command, message.parts)
+            }
             if includingCryptograms, let command {
                 places[layer, default: DataObjectPlaces()].learn(message.bytes, answering: command)
             }
         }
+        coverValues(in: &bytes)
         replaceNumbers(in: &bytes, guessing: .nothing)
         coverNames(in: &bytes)
         return bytes
@@ -129,6 +137,8 @@ struct RedactionWork {
             switch (bytes[0], bytes[1]) {
             case (0xFF, 0xD6): blank(&bytes, 4..<bytes.count, .key)
             case (0xFF, 0xC2): blank(&bytes, 4..<bytes.count, .track)
+            case _ where documents.contains(layer), (0x0C...0x0F, _), (0x1C...0x1F, _):
+                blank(&bytes, 4..<bytes.count, .session)
             default: replaceNumbers(in: &bytes, guessing: .everything)
             }
             return
@@ -139,6 +149,7 @@ struct RedactionWork {
             if start < bytes.count { blank(&bytes, start..<bytes.count, secret) }
             return
         }
+        if redactDocument(command: &bytes, command, data, layer) { return }
         if command.cla == 0xFF, command.ins == 0xD6 { blankKeys(&bytes, from: data.lowerBound, parts) }
         switch (command.cla, command.ins) {
         case (0xFF, 0xC2): blankTransceived(&bytes, data)
@@ -168,7 +179,7 @@ struct RedactionWork {
     /// Returns the part of a command's data in which unknown numbers are looked for; nil for the terminal's own data, whose
     /// amounts, dates and random numbers make account numbers by chance.
     private static func guessed(_ data: Range<Int>, of command: CommandAPDU, _ bytes: [UInt8]) -> Range<Int>? {
-        guard SensitiveData.showsData(of: command) else { return data }
+        guard SensitiveData.showsData(of: command) else { return command.position == nil ? data : nil }
         switch command.ins {
         case 0x88: return data
         // A name begins with an application provider's identifier unless its first digit is that of an issuer's
@@ -226,7 +237,7 @@ struct RedactionWork {
         }
         if isCard, let command, command.ins == 0xCA { return redactObjects(&bytes, of: Self.named(by: command)) }
         // Digits that a storage card holds look like data objects by chance.
-        guard !redactObjects(&bytes) || command?.ins == 0xB0 else { return }
+        guard !redactObjects(&bytes) || command?.ins == 0xB0 || command?.ins == 0xB1 else { return }
         // A record outside data objects belongs to a log or is unknown.  A piece of a payment card's template may
         // contain anything, too.
         if isRecord {
@@ -347,10 +358,10 @@ struct RedactionWork {
 
     // MARK: What is left
 
-    func hasAccountNumber(_ message: TraceMessage) -> Bool {
+    func hasAccountNumber(_ message: TraceMessage, on layer: TraceEvent.Layer?) -> Bool {
         var left = self
         left.items = []
-        _ = left.redacted(message, on: nil)
+        _ = left.redacted(message, on: layer)
         return left.items.contains(.accountNumber)
     }
 

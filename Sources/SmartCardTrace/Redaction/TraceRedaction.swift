@@ -25,6 +25,10 @@ import SmartCard
 /// their parts.  Personalization data (STORE DATA, PUT KEY, imported keys) are removed entirely, as are the keys that a
 /// SIM returns.
 ///
+/// Of travel documents, the holder's data, faces and keys are removed from files that were read in the clear, and the
+/// contents of encrypted sessions become zeros, as from the cryptograms of Basic Access Control a guess of the machine
+/// readable zone can be confirmed.
+///
 /// CCID messages, PN532 frames and ISO/IEC 14443-4 blocks that carry APDUs (``LayerRaiser``) are redacted like the
 /// APDUs, across frames and with corrected checksums.  So are the bytes that a PN532 sends to the card directly.
 /// Frames that select a card or only maintain the protocol stay, as do commands that concern the PN532 alone; any other
@@ -120,7 +124,9 @@ public struct TraceRedaction: Sendable {
             for event in places { found[event, default: []].formUnion(items) }
         }
         for message in layered.messages {
-            message.put(work.redacted(message, on: piece.layer(of: message)), into: &events)
+            let layer = piece.layer(of: message)
+            work.follow(message, on: layer)
+            message.put(work.redacted(message, on: layer), into: &events)
             note(message.events)
         }
         for other in layered.others {
@@ -200,10 +206,14 @@ public struct TraceRedaction: Sendable {
     private static func eventsWithAccountNumbers(
         in trace: Trace, on lines: [Int]? = nil, behind open: [[UInt8]], knowing secrets: TraceSecrets
     ) -> [Int] {
-        let work = RedactionWork(key: SipHash(key: []), includingCryptograms: false, secrets)
+        var work = RedactionWork(key: SipHash(key: []), includingCryptograms: false, secrets)
         let layered = LayeredMessages(trace, behind: open)
         var found: Set<Int> = []
-        let messages = layered.messages.filter { work.hasAccountNumber($0) }
+        let messages = layered.messages.filter { message in
+            let layer = trace.layer(of: message)
+            work.follow(message, on: layer)
+            return work.hasAccountNumber(message, on: layer)
+        }
         if !messages.isEmpty {
             var known = secrets
             let events = TraceRedaction(key: []).redacted(trace, on: lines, behind: open, knowing: &known).events
@@ -242,6 +252,7 @@ package enum CardDataMark {
 public struct TraceSecrets: Sendable {
     var search = AccountNumbers.Search()
     var names = CardholderNames()
+    var values = DocumentValues()
     /// Files that hold the transaction log (EMV Book 3, Annex D): their short identifiers.
     var logFiles: Set<UInt8> = []
     /// The items taken out so far.
@@ -249,11 +260,13 @@ public struct TraceSecrets: Sendable {
     /// The number of account numbers found.
     public var count: Int { search.known.count }
     /// The number of remembered items of all kinds.
-    package var size: Int { count + names.count + acrossPieces.count + authenticated.count }
+    package var size: Int { count + names.count + values.count + acrossPieces.count + authenticated.count }
     /// Values of certificates and signatures that hold no account number but a replacement, and may stay.
     package var authenticated: Set<[UInt8]> = []
     /// The places of requested data objects, as far as the pieces have been redacted.
     var places: [TraceEvent.Layer?: DataObjectPlaces] = [:]
+    /// The layers with a travel document, as far as the pieces have been redacted.
+    var documents: Set<TraceEvent.Layer?> = []
     /// Places where a number may stand that begins in one piece and ends in another, by the lines of the file.
     private var acrossPieces: [NumberSeams.Window] = []
     private var windowsByLine: [Int: [Int]] = [:]
@@ -309,7 +322,7 @@ public struct TraceSecrets: Sendable {
             else { continue }
             remember(window)
         }
-        (search, names, logFiles) = (work.search, work.names, work.logFiles)
+        (search, names, logFiles, values) = (work.search, work.names, work.logFiles, work.values)
     }
 
     private mutating func remember(_ window: NumberSeams.Window) {

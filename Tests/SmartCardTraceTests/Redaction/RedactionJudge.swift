@@ -44,6 +44,8 @@ enum RedactionJudge {
     /// A number of which one frame ends with the first half, but for a few bytes, and a later one begins with the second.
     private static func halves(of number: String, in frames: [Letters]) -> [String] {
         var found: [String] = []
+        // Shorter halves stand anywhere by chance.
+        guard number.count >= 8 else { return [] }
         for (index, frame) in frames.enumerated() {
             for count in 4...number.count - 4 {
                 let (first, second) = (String(number.prefix(count)), String(number.dropFirst(count)))
