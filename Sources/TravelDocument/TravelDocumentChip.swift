@@ -13,6 +13,8 @@ public actor TravelDocumentChip {
         let channel: any CardChannel
         /// The most data bytes of a response, in the clear.
         let chunk: Int
+        /// The same for a short command.
+        let shortChunk: Int
     }
 
     private var channel: any CardChannel
@@ -87,7 +89,7 @@ public actor TravelDocumentChip {
                 try await selectApplication()
                 return ChipAccess(
                     method: .pace(info), failures: failures, isDowngraded: false, chipAuthenticationMapping: mapping,
-                    cardSecurity: cardSecurity)
+                    cardSecurity: cardSecurity, offered: infos)
             }
         }
         guard infos.isEmpty || allowsDowngrade else { throw AccessError(failures: failures) }
@@ -102,7 +104,7 @@ public actor TravelDocumentChip {
         }
         return ChipAccess(
             method: .basicAccessControl, failures: failures, isDowngraded: !infos.isEmpty,
-            chipAuthenticationMapping: nil, cardSecurity: nil)
+            chipAuthenticationMapping: nil, cardSecurity: nil, offered: infos)
     }
 
     /// Runs a protocol to its end, and begins the session.
@@ -132,7 +134,8 @@ public actor TravelDocumentChip {
         // A wrong Le is repeated within the session, with the next counter.
         session = Session(
             channel: WrongLeLayer(SecureChannel(channel, messaging, longestCommand: longestAPDU)),
-            chunk: messaging.mostData(inResponseOf: longestResponse))
+            chunk: messaging.mostData(inResponseOf: longestResponse),
+            shortChunk: messaging.mostData(inResponseOf: ChipBuffers.shortResponse))
     }
 
     // MARK: The master file
@@ -162,7 +165,8 @@ public actor TravelDocumentChip {
     private func readCardSecurity() async throws -> [UInt8]? {
         guard let session else { return nil }
         do {
-            return try await read(FileReader(.cardSecurity, chunk: session.chunk), over: session.channel)
+            return try await read(
+                FileReader(.cardSecurity, chunk: session.chunk, shortChunk: session.shortChunk), over: session.channel)
         } catch is FileError { return nil }
     }
 
@@ -214,8 +218,10 @@ public actor TravelDocumentChip {
     /// - Throws: ``MalformedObject``; ``SecureMessagingError`` of the old session; ``ChipError``; `CardError`.
     public func authenticateChip(securityInfos: [UInt8]) async throws -> ChipAuthentication.Verdict {
         guard let session else { throw ChipError.notOpen }
-        guard var authentication = ChipAuthentication(try SecurityInfos(dataGroup14: securityInfos), random: random)
-        else { return .notOffered }
+        let infos = try SecurityInfos(dataGroup14: securityInfos)
+        guard var authentication = ChipAuthentication(infos, random: random) else {
+            return infos.hasChipAuthenticationKey ? .unusableKey : .notOffered
+        }
         var step = authentication.next(nil)
         while true {
             switch step {
@@ -247,16 +253,19 @@ public actor TravelDocumentChip {
     public func read(
         _ file: ElementaryFile, progress: @Sendable (_ progress: ReadingProgress) -> Void = { _ in }
     ) async throws -> [UInt8] {
+        if case .dataGroup(let number) = file, ElementaryFile.group(number) == nil { throw FileError.absent }
         guard file != .dataGroup(3), file != .dataGroup(4) else { throw ChipError.needsTerminalAuthentication(file) }
         guard let session else { throw ChipError.notOpen }
         guard file.isInMasterFile else {
-            let reader = FileReader(file, chunk: session.chunk, resuming: interrupted[file])
+            let reader = FileReader(
+                file, chunk: session.chunk, shortChunk: session.shortChunk, resuming: interrupted[file])
             return try await read(reader, over: session.channel, progress: progress)
         }
         guard try await selectMasterFile(over: session.channel) else { throw FileError.absent }
         let result: Result<[UInt8], FileError>
         do {
-            let reader = FileReader(file, chunk: session.chunk, usesShortIdentifier: false)
+            let reader = FileReader(
+                file, chunk: session.chunk, shortChunk: session.shortChunk, usesShortIdentifier: false)
             result = .success(try await read(reader, over: session.channel, progress: progress))
         } catch let error as FileError { result = .failure(error) }
         try await selectApplication()

@@ -201,6 +201,27 @@ import Testing
         let file = folder.appending(path: "list.ml")
         let good = try await trust("import", file.path)
         #expect(good.status == 0 && good.output.hasPrefix("list.ml: 1 authority\n"), "\(good)")
+        // Somebody else's list of the same name.
+        try await shell(
+            """
+            openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:P-256 -nodes -keyout c.key -out c.pem -days 9 \\
+                -subj /C=UT/CN=c -addext keyUsage=critical,keyCertSign
+            openssl x509 -req -in b.csr -CA c.pem -CAkey c.key -set_serial 2 -days 9 -extfile ext -out d.pem
+            openssl x509 -in c.pem -outform DER -out c.der
+            cp list.ml genuine.ml
+            """)
+        let strange = try Data(contentsOf: folder.appending(path: "c.der"))
+        try object(0x30, Data([0x02, 0x01, 0x00]) + object(0x31, strange)).write(to: folder.appending(path: "content"))
+        try await shell(
+            """
+            openssl cms -sign -binary -nodetach -in content -econtent_type 2.23.136.1.1.2 -md sha256 -signer d.pem \\
+                -inkey b.key -certfile c.pem -outform DER -out list.ml
+            """)
+        let forged = try await trust("import", file.path)
+        #expect(forged.status == 2 && forged.output.contains("nobody who is trusted signed this edition"), "\(forged)")
+        try await shell("cp genuine.ml list.ml; mkdir -p other; cp list.ml other")
+        #expect(try await trust("import", file.path, folder.appending(path: "other").path).status == 2, "one name")
+        #expect(try await trust("import", file.path).status == 0, "the same edition once more")
         var bytes = try Data(contentsOf: file)
         bytes[bytes.count - 1] ^= 0x01
         try bytes.write(to: file)

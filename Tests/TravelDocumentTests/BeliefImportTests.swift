@@ -55,6 +55,23 @@ import Testing
         #expect(trust.authorities == authorities)
     }
 
+    @Test("What two sources contain stays until both are removed")
+    func twoSources() async throws {
+        let (list, authorities) = try await Self.make(BeliefPKI())
+        var trust = TrustList()
+        try trust.add(list, source: "a", at: .now)
+        #expect(try trust.add(list, source: "b", at: .now).known == 2)
+        #expect(trust.entries.count == 4 && trust.authorities == authorities)
+        trust.remove(source: "a")
+        #expect(trust.authorities == authorities)
+        let file = FileManager.default.temporaryDirectory.appending(path: "trust-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try trust.write(to: file)
+        trust = try TrustList(contentsOf: file)
+        trust.remove(source: "b")
+        #expect(trust.authorities.isEmpty && trust.entries.isEmpty)
+    }
+
     private static let published = ProcessInfo.processInfo.environment["MASTER_LIST"]
 
     @Test(

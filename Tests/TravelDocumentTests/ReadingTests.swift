@@ -205,6 +205,53 @@ import Testing
         #expect(!bare.isOriginal)
     }
 
+    /// The zone of the specimen, of another state.
+    private static func zone(of state: String) -> String {
+        zone.replacing("P<UTO", with: "P<\(state)")
+    }
+
+    @Test("A chip that keeps what the signature promises to itself is not believed", arguments: [14, 15])
+    func withheld(_ number: Int) async throws {
+        var reading = DocumentReading(
+            ChipAccess(
+                method: .basicAccessControl, failures: [], isDowngraded: false, chipAuthenticationMapping: nil,
+                cardSecurity: nil))
+        let pki = try BeliefPKI()
+        try await pki.makeAuthority()
+        try await pki.makeSigner()
+        let groups = [1: ChipTests.group(1, 93), number: ChipTests.group(number, 40)]
+        reading.securityObject = try SecurityObject(try await pki.makeSecurityObject(groups))
+        let check = number == 14 ? Finding.Check.chipAuthentication : .activeAuthentication
+        #expect(reading.belief(trust: TrustList(), at: .now).findings.contains(Finding(check, .notChecked(.notRead))))
+        reading.failures.append(
+            .init(file: .dataGroup(number), reason: .malformedObject(MalformedObject(due: "x", offset: 0))))
+        let belief = reading.belief(trust: TrustList(), at: .now)
+        #expect(
+            belief.findings.contains(Finding(check, .notChecked(.malformed(MalformedObject(due: "x", offset: 0))))))
+    }
+
+    @Test("A chip from which the better variants were taken away is refuted by its own DG14")
+    func paceWithheld() throws {
+        // PACEInfo of ECDH-GM with AES-128 on parameters 13, and with CAM.
+        let gm = try hex("3012 060A04007F00070202040202 020102 02010D")
+        let cam = try hex("3012 060A04007F00070202040602 020102 02010D")
+        let infos = try #require(SecurityInfos(TLVTag(0x31).encode(objects: gm, cam))).paceInfos
+        for (offered, isRefuted) in [(infos, false), ([infos[1]], true), ([], true)] {
+            var access = ChipAccess(
+                method: .basicAccessControl, failures: [], isDowngraded: false, chipAuthenticationMapping: nil,
+                cardSecurity: nil)
+            access.offered = offered
+            var reading = DocumentReading(access)
+            reading.files = [
+                (.dataGroup(14), TLVTag(0x6E).encode(TLVTag(0x31).encode(objects: gm, cam)))
+            ]
+            let belief = reading.belief(trust: TrustList(), at: .now)
+            let finding = try #require(belief.findings.first { $0.check == .cardAccess })
+            #expect(finding.isFailure == isRefuted && finding.isFailure == !offered.contains(infos[0]), "\(finding)")
+            if case .refuted = belief.verdict { #expect(isRefuted) } else { #expect(!isRefuted) }
+        }
+    }
+
     @Test("A document without a signature, and a proof that the chip refuses, leave the question open")
     func undecided() {
         let unsigned = DocumentBelief(nil, [Finding(.activeAuthentication, .passed)])
@@ -256,16 +303,27 @@ import Testing
         let pki = try BeliefPKI()
         let trust = TrustList(try await pki.makeAuthority())
         try await pki.makeSigner()
-        func outcome(_ infos: [UInt8]?, _ trust: TrustList) async throws -> [Finding] {
+        func outcome(_ infos: [UInt8]?, _ trust: TrustList, state: String? = "D<<") async throws -> [Finding] {
             let type = "0.4.0.127.0.7.3.2.1"
             let file: [UInt8]? = if let infos { try await pki.sign(infos, type: type) } else { nil }
             let access = ChipAccess(
                 method: .basicAccessControl, failures: [], isDowngraded: false, chipAuthenticationMapping: proof,
                 cardSecurity: file)
-            return DocumentReading(access).belief(trust: trust, at: .now).findings
+            var reading = DocumentReading(access)
+            if let state {
+                let zone = try MachineReadableZone(Self.zone(of: state))
+                reading.contents[.dataGroup(1)] = .machineReadableZone(zone)
+            }
+            return reading.belief(trust: trust, at: .now).findings
         }
         let genuine = try Self.securityInfos(13, Self.publicKey)
         #expect(try await outcome(genuine, trust).contains(Finding(.chipAuthenticationMapping, .passed)))
+        // Another state's file proves nothing, nor does one where nobody knows the state.
+        let foreign = try await outcome(genuine, trust, state: "FRA")
+        #expect(foreign.contains(Finding(.chipAuthenticationMapping, .notChecked(.keyNotBelieved))))
+        #expect(foreign.contains { $0.check == .cardSecurity(.country) && $0.isFailure })
+        let stateless = try await outcome(genuine, trust, state: nil)
+        #expect(stateless.contains(Finding(.chipAuthenticationMapping, .notChecked(.keyNotBelieved))))
         let unknown = try await outcome(genuine, TrustList())
         #expect(unknown.contains(Finding(.chipAuthenticationMapping, .notChecked(.keyNotBelieved))))
         #expect(unknown.contains { $0.check == .cardSecurity(.path) && $0.isOpen })

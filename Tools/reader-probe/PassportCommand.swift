@@ -76,14 +76,16 @@ struct PassportCommand: AsyncParsableCommand {
                 over: channel, connection: connection, longestAPDU: Self.longestAPDU(of: reader))
             return (reader.identity, try await read(wanted, of: chip, with: key))
         }
-        if let photo, let face = reading.faces?.faces.first {
+        let face = reading.faces?.faces.first
+        if face == nil, photo != nil || showPhoto { Terminal.remark("the document has no photo that can be read") }
+        if let photo, let face {
             do {
                 try Data(face.image.bytes).write(to: URL(filePath: photo), options: .withoutOverwriting)
             } catch {
                 throw ToolError.usage("\(photo) cannot be written", "Check that its folder is there, and yours.")
             }
         }
-        let picture = showPhoto && !format.json ? picture(of: reading.faces?.faces.first) : nil
+        let picture = showPhoto && !format.json ? picture(of: face) : nil
         let report = Report.TravelDocument(
             reading, reading.belief(trust: trust, at: .now), reader: reader, isRevealed: reveal)
         if format.json { try Report.print(report) } else { Terminal.print(PassportText(report).text) }
@@ -138,7 +140,13 @@ struct PassportCommand: AsyncParsableCommand {
     private func trustList() throws -> TrustList {
         var list = try TrustStore.user.read()
         for path in trust {
-            for file in try TrustFile.all(in: path) { try file.add(to: &list) }
+            for file in try TrustFile.all(in: path) {
+                let result = try file.add(to: &list)
+                for master in result.masterLists where !master.isAdded {
+                    let reasons = master.findings.filter { $0.isFailure || $0.isOpen }.map { "\($0)" }
+                    Terminal.remark("\(file.path) is not trusted: \(reasons.joined(separator: "; "))")
+                }
+            }
         }
         return list
     }

@@ -103,7 +103,7 @@ extension Report.TravelDocument {
         checks = belief.findings.map(Check.init)
         let unread = reading.failures.filter { if case .dataGroup = $0.file { true } else { false } }
         doubts = belief.doubts + unread.map { "\($0)" }
-        isBelieved = doubts.isEmpty
+        isBelieved = if case .believed = belief.verdict { unread.isEmpty } else { false }
     }
 }
 
@@ -224,30 +224,30 @@ struct PassportText {
     init(_ report: Report.TravelDocument) { self.report = report }
 
     var text: String {
-        var lines = [CardText.field("Reader", "\(report.reader.name)  (\(report.reader.backend))")]
+        var lines = [Self.field("Reader", "\(report.reader.name)  (\(report.reader.backend))")]
         lines.append(
-            CardText.field("Access", report.access + (report.isDowngraded ? ", although the chip offers PACE" : "")))
+            Self.field("Access", report.access + (report.isDowngraded ? ", although the chip offers PACE" : "")))
         lines += report.accessFailures.map(finding)
         if !report.dataGroups.isEmpty {
-            lines.append(CardText.field("Data groups", report.dataGroups.joined(separator: " ")))
+            lines.append(Self.field("Data groups", report.dataGroups.joined(separator: " ")))
         }
         for file in report.files {
-            if let length = file.length { lines.append(CardText.field(file.name, "\(length) bytes")) }
+            if let length = file.length { lines.append(Self.field(file.name, "\(length) bytes")) }
             if let error = file.error { lines.append(finding("\(file.name): \(error)")) }
         }
         if let zone = report.zone { lines += [""] + self.lines(zone) }
         lines += (report.details.isEmpty ? [] : [""])
-        lines += report.details.map { "   \($0.name.words.padding(to: 24)) \($0.value)" }
+        lines += report.details.map { "   \($0.name.words.padding(to: 24)) \($0.value.withoutControls)" }
         if let portrait = report.portrait {
             let size = portrait.width.flatMap { width in portrait.height.map { "\(width) by \($0)" } }
             let parts = [portrait.format ?? "unknown format", size, "\(portrait.bytes) bytes"]
-            lines.append(CardText.field("Photo", parts.compactMap(\.self).joined(separator: ", ")))
+            lines.append(Self.field("Photo", parts.compactMap(\.self).joined(separator: ", ")))
         }
         if !report.checks.isEmpty { lines.append("") }
-        for check in report.checks where check.result == "passed" { lines.append(CardText.field("passed", check.name)) }
+        for check in report.checks where check.result == "passed" { lines.append(Self.field("passed", check.name)) }
         for check in report.checks where check.result != "passed" {
             let text = "\(check.name): \(check.reason ?? "")"
-            lines.append(CardText.field(check.result == "notChecked" ? "not checked" : check.result, text))
+            lines.append(Self.field(check.result == "notChecked" ? "not checked" : check.result, text))
         }
         lines += ["", Terminal.styled(report.isBelieved ? "Read and believed" : "Read and not believed", .bold)]
         lines += report.doubts.map(finding)
@@ -261,9 +261,23 @@ struct PassportText {
             ("Nationality", zone.nationality), ("Born", zone.dateOfBirth), ("Sex", zone.sex),
             ("Expires", zone.dateOfExpiry),
         ]
-        return fields.compactMap { name, value in value.map { CardText.field(name, $0) } }
+        return fields.compactMap { name, value in value.map { Self.field(name, $0) } }
             + zone.wrongCheckDigits.map { finding("the check digit of the \($0) is wrong") }
     }
 
-    private func finding(_ text: String) -> String { "   " + Terminal.styled("! \(text)", .warning) }
+    private func finding(_ text: String) -> String {
+        "   " + Terminal.styled("! \(text.withoutControls)", .warning)
+    }
+
+    /// A field of one line: no text of a chip looks like a line of this report.
+    private static func field(_ name: String, _ value: String) -> String { CardText.field(name, value.withoutControls) }
+}
+
+extension String {
+    /// The text in one line, without escape sequences.
+    var withoutControls: String {
+        String(
+            String.UnicodeScalarView(unicodeScalars.map { $0.properties.generalCategory == .control ? "\u{FFFD}" : $0 })
+        )
+    }
 }

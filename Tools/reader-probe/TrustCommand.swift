@@ -30,17 +30,12 @@ struct TrustCommand: ParsableCommand {
         func run() throws {
             var list = try TrustStore.user.read()
             var report = Report.TrustImport()
-            for file in try files.flatMap({ try TrustFile.all(in: $0) }) {
-                // A new edition is held against what is believed so far, the old edition included.
-                var both = list
-                let judged = try file.add(to: &both)
-                var result: TrustList.Import?
-                if judged.masterLists.allSatisfy(\.isAdded) {
-                    list.remove(source: file.source)
-                    result = try file.add(to: &list)
-                }
-                report.files.append(.init(file.source, result, judged))
+            let all = try files.flatMap { try TrustFile.all(in: $0) }
+            let names = Set(all.map(\.source))
+            guard names.count == all.count else {
+                throw ToolError.usage("two files have one name", "A name stands for a source: rename one of them.")
             }
+            for file in all { report.files.append(Report.TrustImport.File(file.source) { try file.renew(in: &list) }) }
             try TrustStore.user.write(list)
             if format.json { try Report.print(report) } else { Terminal.print(report.text) }
             if !report.files.allSatisfy(\.isImported) { throw ExitCode(2) }
@@ -128,10 +123,54 @@ struct TrustFile {
         guard let names = try? FileManager.default.contentsOfDirectory(atPath: path) else {
             throw ToolError.usage("\(path) cannot be read", hint)
         }
-        return names.sorted().map { TrustFile(path: path + "/" + $0) }
+        return names.sorted().map { TrustFile(path: path + "/" + $0) }.filter { file in
+            var isFolder: ObjCBool = false
+            return FileManager.default.fileExists(atPath: file.path, isDirectory: &isFolder) && !isFolder.boolValue
+        }
     }
 
     private static let hint = "Give certificates, a master list or LDIF."
+
+    /// The reasons why a file is not imported.
+    struct Refusal: Error {
+        let reasons: [String]
+    }
+
+    /// Puts the file in the place of its earlier edition.
+    ///
+    /// - Throws: ``Refusal``; the list is then as it was.
+    func renew(in list: inout TrustList) throws -> TrustList.Import {
+        guard let data = FileManager.default.contents(atPath: path) else {
+            throw Refusal(reasons: ["it cannot be read"])
+        }
+        let isKnown = list.entries.contains { $0.origin.source == source }
+        // A new edition is held against what is trusted so far, the old edition included.
+        var both = list
+        let judged: TrustList.Import
+        do { judged = try both.add(Array(data), source: source, at: .now) } catch {
+            throw Refusal(reasons: ["\(error)"])
+        }
+        let findings = judged.masterLists.flatMap(\.findings)
+        guard judged.masterLists.allSatisfy(\.isAdded) else {
+            throw Refusal(reasons: findings.filter { $0.outcome != .passed }.map { "master list: \($0)" })
+        }
+        if isKnown, findings.contains(where: { $0.check == .path && $0.isFlagged }) {
+            throw Refusal(reasons: [
+                "nobody who is trusted signed this edition; remove the earlier one first, if you mean to trust it"
+            ])
+        }
+        guard judged.authorities + judged.signers + judged.revocationLists + judged.known > 0 else {
+            throw Refusal(reasons: ["it contains no certificate and no list"] + judged.faults.map { "left out: \($0)" })
+        }
+        var renewed = list
+        renewed.remove(source: source)
+        let result = try renewed.add(Array(data), source: source, at: .now)
+        guard result.masterLists.allSatisfy(\.isAdded) else {
+            throw Refusal(reasons: ["only its earlier edition vouches for it; import its authority first"])
+        }
+        list = renewed
+        return result
+    }
 
     @discardableResult func add(to list: inout TrustList) throws -> TrustList.Import {
         guard let data = FileManager.default.contents(atPath: path) else {
@@ -191,12 +230,21 @@ extension Report {
             /// Findings about master lists, and objects that were left out.
             let remarks: [String]
 
-            init(_ source: String, _ result: TrustList.Import?, _ judged: TrustList.Import) {
-                (self.source, isImported) = (source, result != nil)
-                (authorities, signers) = (result?.authorities ?? 0, result?.signers ?? 0)
-                (revocationLists, known) = (result?.revocationLists ?? 0, result?.known ?? 0)
-                let findings = judged.masterLists.flatMap(\.findings).filter { $0.outcome != .passed }
-                remarks = findings.map { "master list: \($0)" } + judged.faults.map { "left out: \($0)" }
+            /// - Parameter renew: imports the file, or throws why not.
+            init(_ source: String, _ renew: () throws -> TrustList.Import) {
+                self.source = source
+                do {
+                    let result = try renew()
+                    isImported = true
+                    (authorities, signers) = (result.authorities, result.signers)
+                    (revocationLists, known) = (result.revocationLists, result.known)
+                    let findings = result.masterLists.flatMap(\.findings).filter { $0.outcome != .passed }
+                    remarks = findings.map { "master list: \($0)" } + result.faults.map { "left out: \($0)" }
+                } catch {
+                    isImported = false
+                    (authorities, signers, revocationLists, known) = (0, 0, 0, 0)
+                    remarks = (error as? TrustFile.Refusal)?.reasons ?? ["\(error)"]
+                }
             }
         }
 
@@ -207,7 +255,7 @@ extension Report {
                 let contents = Trust.counts(file.authorities, file.signers, file.revocationLists)
                 let known = file.known == 0 ? "" : ", \(file.known) known already"
                 return ["\(file.source): \(file.isImported ? contents + known : "refused")"]
-                    + file.remarks.map { "   " + Terminal.styled("! \($0)", .warning) }
+                    + file.remarks.map { "   " + Terminal.styled("! \($0.withoutControls)", .warning) }
             }.joined(separator: "\n")
         }
     }

@@ -17,7 +17,7 @@ struct DocumentZone {
         let optional: [Range<Int>]
         /// The place of the check digit of the first optional data, if they have one.
         var optionalCheck: Int?
-        /// What the last check digit is of, and its place.
+        /// The characters that the last check digit is over, and its place.
         let composite: [Range<Int>]
         let compositeCheck: Int
 

@@ -25,6 +25,9 @@ public struct ChipAccess: Hashable, Sendable {
     public let chipAuthenticationMapping: ChipAuthenticationMapping?
     /// EF.CardSecurity, which is read to judge that statement.  See ``CardSecurity``.
     public let cardSecurity: [UInt8]?
+    /// The variants of PACE in EF.CardAccess, which is not signed; DG14 is, and ``DocumentReading/belief(trust:revocationLists:at:)``
+    /// holds it against them.
+    public internal(set) var offered: [PACEInfo] = []
 }
 
 /// A chip that no protocol opened.

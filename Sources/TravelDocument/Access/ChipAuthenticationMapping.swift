@@ -48,6 +48,14 @@ public struct ChipAuthenticationMapping: Hashable, Sendable {
     }
 }
 
+extension ChipAccess {
+    /// The mapping held against EF.CardSecurity; nil without either, or where the file is malformed.
+    var mappingVerdict: ChipAuthenticationMapping.Verdict? {
+        guard let mapping = chipAuthenticationMapping, let cardSecurity else { return nil }
+        return (try? CardSecurity(cardSecurity)).map(mapping.verdict)
+    }
+}
+
 extension ChipAuthenticationMapping: CustomStringConvertible, CustomReflectable {
     /// The variant of PACE alone.
     public var description: String { "chip authentication mapping of \(info)" }

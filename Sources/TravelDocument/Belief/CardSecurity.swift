@@ -21,15 +21,22 @@ public struct CardSecurity: Sendable {
 
     /// Checks the signature, as passive authentication does that of EF.SOD.
     ///
+    /// - Parameters:
+    ///   - issuingState: three letters of the machine readable zone.  Without them, nobody knows whether the file is of the
+    ///     document's state.
+    ///   - issued: the document's date of issue, where it tells one.
+    ///   - expires: the document's date of expiry.
     /// - Returns: what was found.  The file is to be believed if nothing failed, and path and signature passed.
     public func verify(
-        trust: TrustList, revocationLists: [RevocationList] = [], at date: Date
+        trust: TrustList, revocationLists: [RevocationList] = [], at date: Date, issuingState: String? = nil,
+        issued: Date? = nil, expires: Date? = nil
     ) -> [Finding] {
         let verification = SignerVerification(
-            signedData, .init(trust: trust, revocationLists: revocationLists, date: date),
+            signedData,
+            .init(trust: trust, revocationLists: revocationLists, date: date, issued: issued, expires: expires),
             contentType: { $0 == OID("0.4.0.127.0.7.3.2.1") ? .passed : .failed(.otherContentType($0)) })
         guard let signer = verification.signer else { return verification.findings }
-        let country = Country.outcome([signer] + verification.path, issuingState: nil)
+        let country = Country.outcome([signer] + verification.path, issuingState: issuingState)
         return verification.findings + [Finding(.country, country)]
     }
 }

@@ -12,8 +12,10 @@ public struct ChipAuthentication: AccessProtocol {
         case genuine
         /// The chip does not know the new keys: it is a copy.  The session is over.
         case notGenuine
-        /// DG14 offers no chip authentication that this reader has.
+        /// DG14 contains no key.
         case notOffered
+        /// The keys in DG14 are of kinds or in groups that this reader does not have.
+        case unusableKey
         /// The chip refused a command.
         case refused(AccessRefusal)
         /// A command is longer than the reader passes on, so that nobody can tell.
@@ -142,7 +144,7 @@ struct ChipAuthenticationPublicKey: Sendable {
     let identifier: [UInt8]?
 
     /// id-PK, 0.4.0.127.0.7.2.2.1.
-    private static let prefix: [UInt8] = [0x04, 0x00, 0x7F, 0x00, 0x07, 0x02, 0x02, 0x01]
+    fileprivate static let prefix: [UInt8] = [0x04, 0x00, 0x7F, 0x00, 0x07, 0x02, 0x02, 0x01]
 
     /// - Returns: nil for another info, and for a key in a group that is not a standardized one.
     init?(_ info: SecurityInfos.Info) {
@@ -154,6 +156,13 @@ struct ChipAuthenticationPublicKey: Sendable {
         else { return nil }
         (group, domainParameters, value, isElliptic) = (key.group, key.domainParameters, key.value, key.isElliptic)
         identifier = info.parameters.dropFirst().first.map { Array($0.value) }
+    }
+}
+
+extension SecurityInfos {
+    /// True if there is a ChipAuthenticationPublicKeyInfo, of whatever kind.
+    var hasChipAuthenticationKey: Bool {
+        infos.contains { $0.identifier.starts(with: ChipAuthenticationPublicKey.prefix) }
     }
 }
 

@@ -15,9 +15,10 @@ public struct DocumentBelief: Sendable {
     /// nothing tells whether the chip is the original.
     public let verdict: PassiveAuthentication.Verdict
 
-    /// True if a proof of being no copy passed.
+    /// True if the document is believed, and a proof of being no copy passed.
     public var isOriginal: Bool {
-        findings.contains { Self.proofs.contains($0.check) && !$0.isOpen && !$0.isFailure }
+        guard case .believed = verdict else { return false }
+        return findings.contains { Self.proofs.contains($0.check) && !$0.isOpen && !$0.isFailure }
     }
 
     private static let proofs: Set<Finding.Check> = [
@@ -59,11 +60,12 @@ extension DocumentReading {
         if let expires {
             findings.append(Finding(.documentExpiry, expires < date ? .flagged(.documentExpired) : .passed))
         }
-        if let mapping = access.chipAuthenticationMapping {
-            findings += judge(mapping) { $0.verify(trust: trust, revocationLists: revocationLists, at: date) }
+        if let outcome = cardAccessOutcome { findings.append(Finding(.cardAccess, outcome)) }
+        findings += proofs { security in
+            security.verify(
+                trust: trust, revocationLists: revocationLists, at: date, issuingState: zone?.issuingState,
+                issued: dateOfIssue, expires: expires)
         }
-        if let outcome = chipAuthentication?.outcome { findings.append(Finding(.chipAuthentication, outcome)) }
-        if let outcome = activeAuthentication?.outcome { findings.append(Finding(.activeAuthentication, outcome)) }
         return DocumentBelief(passive, findings)
     }
 
@@ -71,6 +73,40 @@ extension DocumentReading {
     private var dateOfIssue: Date? {
         guard case .additionalDocumentDetails(let details)? = contents[.dataGroup(12)] else { return nil }
         return details.dateOfIssue?.endOfDay?.addingTimeInterval(-43_200)
+    }
+
+    /// EF.CardAccess held against DG14, which is signed and has the same; nil where DG14 says nothing of PACE.
+    private var cardAccessOutcome: Finding.Outcome? {
+        guard let file = bytes(of: .dataGroup(14)),
+            let signed = try? SecurityInfos(dataGroup14: file).paceInfos, !signed.isEmpty
+        else { return nil }
+        let withheld = signed.filter { !access.offered.contains($0) }
+        return withheld.isEmpty ? .passed : .failed(.paceWithheld(withheld))
+    }
+
+    /// The chip's proofs.  One that the signature over the document promises, and that the chip did not give, is open.
+    private func proofs(_ verify: (CardSecurity) -> [Finding]) -> [Finding] {
+        var findings: [Finding] = []
+        if let mapping = access.chipAuthenticationMapping { findings += judge(mapping, verify) }
+        let isProven = access.mappingVerdict == .genuine || chipAuthentication == .genuine
+        for (number, check, outcome) in [
+            (14, Finding.Check.chipAuthentication, chipAuthentication.map(\.outcome)),
+            (15, .activeAuthentication, activeAuthentication.map(\.outcome)),
+        ] {
+            if let outcome {
+                if let outcome { findings.append(Finding(check, outcome)) }
+            } else if !isProven, chipAuthentication != .notGenuine, securityObject?.dataGroupDigests[number] != nil {
+                findings.append(Finding(check, .notChecked(reasonForSilence(of: .dataGroup(number)))))
+            }
+        }
+        return findings
+    }
+
+    private func reasonForSilence(of file: ElementaryFile) -> Finding.Reason {
+        for failure in failures where failure.file == file {
+            if case .malformedObject(let error) = failure.reason { return .malformed(error) }
+        }
+        return .notRead
     }
 
     /// The mapping proves a key; the signature over EF.CardSecurity proves whose it is.
@@ -90,7 +126,9 @@ extension DocumentReading {
         }
         let findings = verify(security)
         let known = Set(findings.filter { !$0.isOpen }.map(\.check))
-        let isBelieved = !findings.contains(where: \.isFailure) && PassiveAuthentication.essential.isSubset(of: known)
+        // Any state's key would do for a copy, if its country were not the document's.
+        let essential = PassiveAuthentication.essential.union([.country])
+        let isBelieved = !findings.contains(where: \.isFailure) && essential.isSubset(of: known)
         return findings.filter { $0.outcome != .passed }.map { Finding(.cardSecurity($0.check), $0.outcome) }
             + [finding(isBelieved ? .passed : .notChecked(.keyNotBelieved))]
     }
@@ -105,6 +143,7 @@ extension ChipAuthentication.Verdict {
         case .notOffered: nil
         case .refused(let refusal): .notChecked(.refused("\(refusal)"))
         case .readerLimit: .notChecked(.readerLimit)
+        case .unusableKey: .notChecked(.unusableKey)
         }
     }
 }

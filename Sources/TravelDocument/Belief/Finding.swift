@@ -35,6 +35,8 @@ public struct Finding: Hashable, Sendable, CustomStringConvertible {
         case dataGroup(Int)
         /// The document has not expired.
         case documentExpiry
+        /// EF.CardAccess, which is not signed, offers what DG14 does (ICAO 9303-11, 9.2.8).
+        case cardAccess
         /// The chip is no copy: it has the private key of EF.CardSecurity (ICAO 9303-11, 4.4.3.5.2).
         case chipAuthenticationMapping
         /// A check of EF.CardSecurity, which is signed like EF.SOD.
@@ -96,7 +98,7 @@ public struct Finding: Hashable, Sendable, CustomStringConvertible {
         /// The certificate expired after it was used.
         case expiredSince(Date)
         /// The certificate was not valid when it was used.
-        case notValidWhenUsed(Date)
+        case notValidWhenUsed
         case keyUsageAbsent
         case otherKeyUsage
         case unknownCriticalExtensions([OID])
@@ -135,6 +137,10 @@ public struct Finding: Hashable, Sendable, CustomStringConvertible {
         case copy
         /// The commands or the responses are longer than the reader passes on.
         case readerLimit
+        /// DG14 names variants of PACE that EF.CardAccess did not offer: somebody has taken them away.
+        case paceWithheld([PACEInfo])
+        /// The chip's key is of a kind, or in a group, that this reader does not have.
+        case unusableKey
         /// The chip refused the protocol.
         case refused(String)
         /// EF.CardSecurity has no key for the curve on which the chip was opened.
@@ -172,6 +178,7 @@ extension Finding.Check: CustomStringConvertible {
         case .digestAlgorithms: "hash functions"
         case .dataGroup(let number): "DG\(number)"
         case .documentExpiry: "date of expiry"
+        case .cardAccess: "EF.CardAccess"
         case .chipAuthenticationMapping: "chip authentication mapping"
         case .cardSecurity(let check): "EF.CardSecurity, \(check)"
         case .chipAuthentication: "chip authentication"

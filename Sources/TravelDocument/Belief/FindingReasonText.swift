@@ -22,7 +22,7 @@ extension Finding.Reason: CustomStringConvertible {
         case .notYetValid(let date): "the certificate is valid from \(date.day) on"
         case .expired(let date): "the certificate expired on \(date.day), and nothing says when it was used"
         case .expiredSince(let date): "the certificate expired on \(date.day), after it was used"
-        case .notValidWhenUsed(let date): "the certificate was not valid on \(date.day), when it was used"
+        case .notValidWhenUsed: "the certificate was not valid when it was used"
         case .keyUsageAbsent: "the certificate does not say what it is for"
         case .otherKeyUsage: "the certificate is for something else"
         case .unknownCriticalExtensions(let oids):
@@ -50,6 +50,9 @@ extension Finding.Reason: CustomStringConvertible {
         case .documentExpired: "the document has expired"
         case .copy: "the chip does not have the private key of the document: it is a copy"
         case .readerLimit: "this reader does not pass on messages of that length. Use one of extended lengths."
+        case .paceWithheld(let infos):
+            "the chip did not offer what DG14 names: " + infos.map(\.description).joined(separator: "; ")
+        case .unusableKey: "the chip's key is of a kind that this reader does not have"
         case .refused(let answer): "the chip refused: \(answer)"
         case .noKey: "EF.CardSecurity has no key for this curve"
         case .noCardSecurity: "EF.CardSecurity was not read"

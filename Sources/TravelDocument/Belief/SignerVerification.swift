@@ -148,7 +148,7 @@ struct SignerVerification: Sendable {
         guard date > certificate.notAfter else { return .passed }
         guard let used else { return .failed(.expired(certificate.notAfter)) }
         return certificate.isValid(at: used)
-            ? .flagged(.expiredSince(certificate.notAfter)) : .failed(.notValidWhenUsed(used))
+            ? .flagged(.expiredSince(certificate.notAfter)) : .failed(.notValidWhenUsed)
     }
 
     /// ICAO 9303-12, 7.1.1, table 6: a document signer has digitalSignature, and is no authority.

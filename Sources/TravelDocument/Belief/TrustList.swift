@@ -28,6 +28,7 @@ public struct TrustList: Sendable {
         public let origin: Origin
     }
 
+    /// The entries.  An object that several sources contain is there once for each.
     public private(set) var entries: [Entry] = []
     private var objects: Set<Entry.Object> = []
     private var authoritiesByName: [DistinguishedName: [Certificate]] = [:]
@@ -38,7 +39,14 @@ public struct TrustList: Sendable {
 
     /// The certificates of country signing authorities.
     public var authorities: [Certificate] {
-        entries.compactMap { if case .authority(let certificate) = $0.object { certificate } else { nil } }
+        var seen: Set<Certificate> = []
+        return entries.compactMap {
+            if case .authority(let certificate) = $0.object, seen.insert(certificate).inserted {
+                certificate
+            } else {
+                nil
+            }
+        }
     }
 
     /// The origin of a certificate of the list.
@@ -55,7 +63,11 @@ public struct TrustList: Sendable {
     ///
     /// - Returns: false if it was there already.
     @discardableResult mutating func add(_ object: Entry.Object, _ origin: Origin) -> Bool {
-        guard objects.insert(object).inserted else { return false }
+        guard objects.insert(object).inserted else {
+            let isListed = entries.contains { $0.object == object && $0.origin.source == origin.source }
+            if !isListed { entries.append(Entry(object: object, origin: origin)) }
+            return false
+        }
         entries.append(Entry(object: object, origin: origin))
         switch object {
         case .authority(let certificate): authoritiesByName[certificate.subject, default: []].append(certificate)
@@ -65,7 +77,7 @@ public struct TrustList: Sendable {
         return true
     }
 
-    /// Removes what comes from a source, as before its next edition is imported.
+    /// Removes what comes from a source and from no other, as before its next edition is imported.
     public mutating func remove(source: String) {
         let left = entries.filter { $0.origin.source != source }
         self = TrustList()

@@ -45,6 +45,8 @@ extension TrustList {
 
     /// Writes the list, whole or not at all.  Nothing in it is secret; whoever can change the file decides what is
     /// believed.
+    ///
+    /// - Throws: ``MalformedObject`` for a list that ``init(contentsOf:)`` would not read; the errors of Foundation.
     public func write(to file: URL) throws {
         let entries = entries.map { entry in
             let (kind, bytes): (File.Entry.Kind, [UInt8]) =
@@ -57,6 +59,10 @@ extension TrustList {
         }
         let encoder = JSONEncoder()
         encoder.outputFormatting = [.sortedKeys]
-        try encoder.encode(File(entries: entries)).write(to: file, options: .atomic)
+        let data = try encoder.encode(File(entries: entries))
+        guard data.count <= Self.maximumFileLength else {
+            throw MalformedObject(due: "a trust list of at most 128 MiB", offset: 0)
+        }
+        try data.write(to: file, options: .atomic)
     }
 }

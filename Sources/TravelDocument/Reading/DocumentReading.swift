@@ -81,7 +81,7 @@ extension TravelDocumentChip {
     ///     DG14 and DG15 are read with or without being named, where the chip has a key there.
     ///   - tell: is called after each step.  DG1 can be used as soon as it is told.
     /// - Throws: ``AccessError``; ``SecureMessagingError``; ``ChipError``; `CardError`, after which
-    ///   ``resume(over:connection:)`` saves what was read.
+    ///   ``resume(over:connection:)`` saves what was read of the interrupted file; those before it were told.
     public func read(
         dataGroups: Set<Int>, with key: AccessKey, allowingDowngrade allowsDowngrade: Bool = false,
         tell: @Sendable (_ event: ReadingEvent) -> Void = { _ in }
@@ -96,40 +96,42 @@ extension TravelDocumentChip {
         try await proveOriginality(there, &reading, tell)
         // The session ended with a chip that does not have its key.
         guard reading.chipAuthentication != .notGenuine else { return reading }
-        let isRead = Set(reading.files.map(\.file))
+        let isDone = Set(reading.files.map(\.file) + reading.failures.map(\.file))
         let pictures = [5, 7, 2]
         let others = dataGroups.intersection(there).subtracting(pictures).subtracting([1]).sorted()
         for number in others + pictures.filter(dataGroups.intersection(there).contains) {
             let file = ElementaryFile.dataGroup(number)
-            if !isRead.contains(file) { try await read(file, into: &reading, tell) }
+            if !isDone.contains(file) { try await read(file, into: &reading, tell) }
         }
         return reading
     }
 
     /// One proof is enough: after chip authentication or its mapping there is nothing left for active authentication to
-    /// show.
+    /// show.  DG14 is read in any case, because it is signed and says what EF.CardAccess had to offer.
     private func proveOriginality(
         _ there: Set<Int>, _ reading: inout DocumentReading, _ tell: @Sendable (ReadingEvent) -> Void
     ) async throws {
-        guard reading.access.chipAuthenticationMapping == nil else { return }
-        var file = ElementaryFile.dataGroup(14)
+        let isProven = reading.access.mappingVerdict == .genuine
+        if there.contains(14) { try await read(.dataGroup(14), into: &reading, tell) }
+        let infos = reading.bytes(of: .dataGroup(14))
+        if let infos, !isProven {
+            do { reading.chipAuthentication = try await authenticateChip(securityInfos: infos) } catch let error
+                as MalformedObject
+            {
+                fail(.dataGroup(14), .malformedObject(error), &reading, tell)
+            }
+        }
+        guard !isProven, ![.genuine, .notGenuine].contains(reading.chipAuthentication), there.contains(15) else {
+            return
+        }
+        try await read(.dataGroup(15), into: &reading, tell)
+        guard let key = reading.bytes(of: .dataGroup(15)) else { return }
+        let isUsable = !reading.failures.contains { $0.file == .dataGroup(14) }
         do {
-            if there.contains(14) {
-                try await read(file, into: &reading, tell)
-                if let infos = reading.bytes(of: file) {
-                    reading.chipAuthentication = try await authenticateChip(securityInfos: infos)
-                }
-            }
-            let isDecided = [.genuine, .notGenuine].contains(reading.chipAuthentication)
-            guard there.contains(15), !isDecided else { return }
-            file = .dataGroup(15)
-            try await read(file, into: &reading, tell)
-            if let key = reading.bytes(of: file) {
-                reading.activeAuthentication = try await authenticateActively(
-                    publicKey: key, securityInfos: reading.bytes(of: .dataGroup(14)))
-            }
+            reading.activeAuthentication = try await authenticateActively(
+                publicKey: key, securityInfos: isUsable ? infos : nil)
         } catch let error as MalformedObject {
-            fail(file, .malformedObject(error), &reading, tell)
+            fail(.dataGroup(15), .malformedObject(error), &reading, tell)
         }
     }
 

@@ -41,6 +41,8 @@ struct FileReader: Sendable {
     let file: ElementaryFile
     /// The most data bytes of a response.
     private var chunk: Int
+    /// The most data bytes of a response to a short command.
+    private let shortChunk: Int
     private var usesShortIdentifier: Bool
     /// True if the chip refuses to be asked for more than there is.
     private var isCautious = false
@@ -53,12 +55,14 @@ struct FileReader: Sendable {
 
     /// - Parameters:
     ///   - chunk: the most data bytes of a response, 16 to 65,536.
+    ///   - shortChunk: the same for a short command, where secure messaging takes some of the 256.
     ///   - usesShortIdentifier: false to select the file by its identifier at once.
     ///   - interrupted: a reader of the same file, which goes on where that one stopped if the file begins as it did then.
     init(
-        _ file: ElementaryFile, chunk: Int, usesShortIdentifier: Bool = true, resuming interrupted: FileReader? = nil
+        _ file: ElementaryFile, chunk: Int, shortChunk: Int = ChipBuffers.shortResponse,
+        usesShortIdentifier: Bool = true, resuming interrupted: FileReader? = nil
     ) {
-        (self.file, self.chunk) = (file, min(max(chunk, 16), 65_536))
+        (self.file, self.chunk, self.shortChunk) = (file, min(max(chunk, 16), 65_536), shortChunk)
         self.usesShortIdentifier = usesShortIdentifier
         guard let interrupted, let length = interrupted.length, interrupted.bytes.count >= Self.headerLength else {
             return
@@ -125,7 +129,8 @@ struct FileReader: Sendable {
     private func send(_ ins: UInt8, _ p1: UInt8, _ p2: UInt8, _ ne: Int, _ data: [UInt8] = []) -> Step {
         .send(
             CommandAPDU(
-                unchecked: (0x00, ins, p1, p2), data: data, ne: ne, lengthCoding: ne > 256 ? .extended : .short))
+                unchecked: (0x00, ins, p1, p2), data: data, ne: ne,
+                lengthCoding: ne > shortChunk ? .extended : .short))
     }
 
     private mutating func select() -> Step {

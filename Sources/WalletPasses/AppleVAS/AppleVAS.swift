@@ -34,6 +34,8 @@ public struct AppleVAS: Sendable {
         case userInterventionRequired
         case incorrectData
         case unsupportedVersion
+        /// 9000 without a pass.
+        case noPass
         /// Of no meaning for VAS.
         case other(StatusWord)
     }
@@ -142,7 +144,7 @@ public struct AppleVAS: Sendable {
 
     private func getData(_ merchant: VASMerchant, isLast: Bool) -> CommandAPDU {
         // Byte 2, b7: VAS is supported.  Byte 4, b7: more passes follow.
-        let more: UInt8 = isLast || mode == .passOnly ? 0x00 : 0x80
+        let more: UInt8 = !isLast && [.passOrPayment, .passAndPayment].contains(mode) ? 0x80 : 0x00
         let capabilities = [0x00, 0x80 | terminalType.rawValue, 0x00, more | mode.rawValue]
         var data = TLVTag(0x9F22).encode(Self.version)
         data += TLVTag(0x9F25).encode(merchant.identifierHash)
@@ -154,18 +156,15 @@ public struct AppleVAS: Sendable {
 
     private mutating func take(_ response: ResponseAPDU, _ index: Int) -> Step {
         let merchant = merchants[index]
-        let status = Status(response.status)
+        var status = Status(response.status)
         var cryptogram: VASCryptogram?
         var token: PassData?
         if status == .success, !merchant.sendsURLOnly {
-            do throws(TLVError) {
-                let template = try TLVList(response.data).first { $0.tag == 0x70 }?.children
-                token = template?.value(of: 0x9F2A).flatMap { $0.isEmpty ? nil : PassData(Array($0)) }
-                cryptogram = template?.value(of: 0x9F27).flatMap { VASCryptogram($0) }
-            } catch {
-                return finish(.malformed(error))
-            }
-            guard cryptogram != nil else { return finish(.malformed(nil)) }
+            let template = (try? TLVList(response.data))?.first { $0.tag == 0x70 }?.children
+            token = template?.value(of: 0x9F2A).flatMap { $0.isEmpty ? nil : PassData(Array($0)) }
+            cryptogram = template?.value(of: 0x9F27).flatMap { VASCryptogram($0) }
+            // What other merchants got stands.
+            if cryptogram == nil { status = .noPass }
         }
         entries.append(Entry(merchant: merchant, status: status, cryptogram: cryptogram, mobileToken: token))
         switch status {
