@@ -82,4 +82,41 @@ import TravelDocument
         let key = try AccessKey(documentNumber: "D23145890734", dateOfBirth: "340712", dateOfExpiry: "950712")
         #expect(try await chip.open(with: key).method == .basicAccessControl)
     }
+
+    // MARK: Proofs of being the original
+
+    @Test(
+        "chip authentication with each cipher and each curve goes on in a session of its own, and tells a copy",
+        arguments: ["3des", "aes-128", "aes-192", "aes-256"], 8...18)
+    func chipAuthentication(_ cipher: String, _ curve: Int) async throws {
+        for (copied, verdict) in [("", ChipAuthentication.Verdict.genuine), ("copied", .notGenuine)] {
+            let card = try Self.card("chip-authentication \(cipher) \(curve) \(copied)")
+            let chip = TravelDocumentChip(over: Channel(card: card))
+            try await chip.open(with: AccessKey(try MachineReadableZone(Self.zone)))
+            let infos = try await chip.read(.dataGroup(14))
+            #expect(try await chip.authenticateChip(securityInfos: infos) == verdict)
+            guard verdict == .genuine else { continue }
+            #expect(try await chip.read(.dataGroup(13)) == [0x6D, 0x03, 0x01, 0x02, 0x03])
+            // Once more, from the new session.
+            #expect(try await chip.authenticateChip(securityInfos: infos) == .genuine)
+        }
+    }
+
+    /// A variant of the built-in passport, read with all of its proofs.
+    private static func read(_ parameters: String) async throws -> DocumentReading {
+        let card = try CardFile(parsing: "variant passport {\n\(parameters)\n}").makeCard()
+        let chip = TravelDocumentChip(over: Channel(card: card))
+        return try await chip.read(dataGroups: [1, 2], with: AccessKey(try MachineReadableZone(zone)))
+    }
+
+    @Test("active authentication is asked for where chip authentication has proved nothing, and tells a copy")
+    func activeAuthentication() async throws {
+        let both = try await Self.read("chip aes-256 17")
+        #expect(both.chipAuthentication == .genuine && both.activeAuthentication == nil)
+        #expect(both.bytes(of: .dataGroup(2)) != nil)
+        let active = try await Self.read("chip none")
+        #expect(active.chipAuthentication == nil && active.activeAuthentication == .genuine)
+        let copy = try await Self.read("chip none\noriginal copied")
+        #expect(copy.activeAuthentication == .wrongSignature)
+    }
 }

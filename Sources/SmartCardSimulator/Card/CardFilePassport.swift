@@ -16,6 +16,8 @@ extension CardFileReader {
             }
             groups[number] = content
         }
+        let offer: PassportPACE.Offer? = if let statement = try body.one("pace") { try pace(statement) } else { nil }
+        let chipAuthentication = try chipAuthentication(&body, &groups, of: zone.text, offer)
         let activeAuthenticationKey = try activeAuthentication(&body, &groups)
         var files: [UInt16: [UInt8]] = [0x011E: commonDataElements(of: groups.keys.sorted())]
         for (number, content) in groups { files[0x0100 | UInt16(number)] = content }
@@ -31,7 +33,8 @@ extension CardFileReader {
         }
         var configuration = PassportCard.Configuration(keyInformation: zone.key, files: files)
         configuration.activeAuthenticationKey = activeAuthenticationKey
-        if let statement = try body.one("pace"), let offer = try pace(statement) {
+        configuration.chipAuthentication = chipAuthentication
+        if let offer {
             configuration.pace = offer
             configuration.freeFiles[0x011C] = offer.cardAccess
         }
@@ -61,6 +64,36 @@ extension CardFileReader {
         return configuration
     }
 
+    /// `chip-authentication CIPHER CURVE`, with `copied` for a chip without the key: DG14, and the key of the chip.
+    private static func chipAuthentication(
+        _ body: inout Section, _ groups: inout [UInt8: [UInt8]], of zone: String, _ offer: PassportPACE.Offer?
+    ) throws(CardFileError) -> PassportChipAuthentication? {
+        guard let statement = try body.one("chip-authentication") else { return nil }
+        try statement.withoutBlock()
+        var words = statement.arguments.map(\.text)
+        if words == ["none"] { return nil }
+        let isCopy = words.last == "copied"
+        if isCopy { words.removeLast() }
+        guard words.count == 2, let cipher = PassportCipher(rawValue: words[0]) else {
+            throw statement.error(
+                "“\(statement.keyword)” is written: CIPHER CURVE [copied], or none, CIPHER one of \(PassportCipher.names)"
+            )
+        }
+        let parameters = Int(try statement.number(1, "a curve", 8...18))
+        guard groups[14] == nil else { throw statement.error("DG14 stands here, too") }
+        func authentication(isCopy: Bool) -> PassportChipAuthentication? {
+            PassportChipAuthentication(cipher, parameters: parameters, document: zone, isCopy: isCopy)
+        }
+        guard let infos = authentication(isCopy: false)?.securityInfos, let chip = authentication(isCopy: isCopy) else {
+            throw statement.error("libcrypto does not have the curve")
+        }
+        // What EF.CardAccess says, signed (ICAO 9303-11, 4.2); the parts of a SET in the order of X.690, 11.6.
+        let access = offer.flatMap { (try? TLVList($0.cardAccess, padding: []))?.first }?.children ?? []
+        let set = (access.map { Array($0.encoded) } + infos).sorted { $0.lexicographicallyPrecedes($1) }
+        groups[14] = TLVTag(0x6E).encode(TLVTag(0x31).encode(Array(set.joined())))
+        return chip
+    }
+
     /// `active-authentication original`, or `copied`: DG15, and the key of the chip.
     private static func activeAuthentication(
         _ body: inout Section, _ groups: inout [UInt8: [UInt8]]
@@ -83,11 +116,12 @@ extension CardFileReader {
     private static func pace(_ statement: Statement) throws(CardFileError) -> PassportPACE.Offer? {
         try statement.withoutBlock()
         if statement.arguments.map(\.text) == ["none"] { return nil }
-        let ciphers = PassportCipher.allCases.map(\.rawValue).joined(separator: ", ")
         try statement.arguments(count: 3...3, "pace ecdh-gm CIPHER CURVE, or pace none")
         guard statement.arguments[0].text == "ecdh-gm",
             let cipher = PassportCipher(rawValue: statement.arguments[1].text)
-        else { throw statement.error("“pace” is written: pace ecdh-gm CIPHER CURVE, CIPHER one of \(ciphers)") }
+        else {
+            throw statement.error("“pace” is written: pace ecdh-gm CIPHER CURVE, CIPHER one of \(PassportCipher.names)")
+        }
         return PassportPACE.Offer(cipher: cipher, parameters: Int(try statement.number(2, "a curve", 8...18)))
     }
 

@@ -26,6 +26,8 @@ public final class PassportCard: VirtualCard {
         var hasBasicAccessControl = true
         /// The private key that INTERNAL AUTHENTICATE proves; nil: the chip does not have the command.
         var activeAuthenticationKey: RSAKey?
+        /// The chip's side of chip authentication; nil: the chip does not have it.
+        var chipAuthentication: PassportChipAuthentication?
 
         public init(keyInformation: String, files: [UInt16: [UInt8]], freeFiles: [UInt16: [UInt8]] = [:]) {
             (self.keyInformation, self.files, self.freeFiles) = (keyInformation, files, freeFiles)
@@ -52,6 +54,10 @@ public final class PassportCard: VirtualCard {
         var challenge: [UInt8]?
         var session: PassportSession?
         var pace: PassportPACE?
+        /// True after MSE:Set AT for chip authentication.
+        var isChipAuthenticationSelected = false
+        /// The session that begins after the next protected response.
+        var successor: PassportSession?
     }
 
     public let radio: VirtualCardRadio
@@ -108,6 +114,8 @@ public final class PassportCard: VirtualCard {
         case (0x82, _): authenticate(command, &state)
         case (0x88, _): authenticateActively(command, isProtected: isProtected)
         case (0x22, 0xC1) where command.p2 == 0xA4: ResponseAPDU(status: selectPACE(command, &state))
+        case (0x22, 0x41): ResponseAPDU(status: selectChipAuthentication(command, &state, isProtected))
+        case (0x86, _) where isProtected: authenticateChip(command, &state)
         case (0x86, _): proceedWithPACE(command, &state)
         case (0xB0, _): readBinary(command, &state, isProtected)
         case (0xB1, _): readOdd(command, &state)
@@ -230,6 +238,36 @@ public final class PassportCard: VirtualCard {
         return ResponseAPDU(data: signature, status: .success)
     }
 
+    // MARK: Chip authentication
+
+    /// MSE:Set AT, and MSE:Set KAT, which is the whole of the protocol with triple DES (9303-11, 6.2.4).
+    private func selectChipAuthentication(
+        _ command: CommandAPDU, _ state: inout State, _ isProtected: Bool
+    ) -> StatusWord {
+        guard let authentication = configuration.chipAuthentication else { return 0x6D00 }
+        guard isProtected else { return 0x6982 }
+        switch command.p2 {
+        case 0xA4:
+            let status = authentication.select(command)
+            state.isChipAuthenticationSelected = status == .success
+            return status
+        case 0xA6:
+            state.successor = authentication.agree(setTemplate: command)
+            return state.successor == nil ? 0x6A80 : .success
+        default: return 0x6A86
+        }
+    }
+
+    /// GENERAL AUTHENTICATE, the second step with AES (9303-11, 6.2.4.2).
+    private func authenticateChip(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
+        guard let authentication = configuration.chipAuthentication else { return ResponseAPDU(status: 0x6D00) }
+        guard state.isChipAuthenticationSelected else { return ResponseAPDU(status: 0x6985) }
+        state.isChipAuthenticationSelected = false
+        state.successor = authentication.agree(generalAuthenticate: command)
+        return state.successor == nil
+            ? ResponseAPDU(status: 0x6A80) : ResponseAPDU(data: [0x7C, 0x00], status: .success)
+    }
+
     // MARK: PACE
 
     /// MSE:Set AT (9303-11, 4.4.4.1).
@@ -285,7 +323,8 @@ public final class PassportCard: VirtualCard {
         default: break
         }
         session.last = bytes
-        state.session = session
+        state.session = state.successor?.following(session) ?? session
+        state.successor = nil
         return (try? ResponseAPDU(bytes)) ?? response
     }
 
