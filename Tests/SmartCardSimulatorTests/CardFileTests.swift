@@ -19,7 +19,8 @@ import Testing
         "mastercard-stripe-wide", "mastercard-stripe-phone", "mastercard-storage", "mastercard-storage-rrp",
         "mastercard-phone", "mastercard-phone-ready", "maestro",
         "mifare-classic-1k", "ntag213", "ndef-type4", "felica", "iso-dep", "type-b",
-        "passport", "passport-bac", "identity-card", "passport-cloned", "passport-altered", "passport-expired-signer",
+        "passport", "passport-bac", "passport-active", "identity-card", "passport-cloned", "passport-altered",
+        "passport-expired-signer",
     ]
 
     @Test func builtIn() throws {
@@ -131,6 +132,15 @@ import Testing
         ("card passport {\n\(radio)\n\(zone)\nsecurity-object signed\n}", 9, "two data groups"),
         ("card passport {\n\(radio)\n\(zone)\nalter 2\n}", 9, "does not have"),
         ("card passport {\n\(radio)\n\(zone)\nmost-read 15\n}", 9, "in 16...65536"),
+        ("card passport {\n\(radio)\n\(zone)\nchip-authentication des 12\n}", 9, "one of 3des"),
+        ("card passport {\n\(radio)\n\(zone)\nchip-authentication 3des 7\n}", 9, "in 8...18"),
+        ("card passport {\n\(radio)\n\(zone)\npin 12E456\n}", 9, "32 digits"),
+        ("card passport {\n\(radio)\n\(zone)\ntries 0\n}", 9, "in 1...15"),
+        ("card passport {\n\(radio)\n\(zone)\ntries 3 698\n}", 9, "four hexadecimal digits"),
+        ("card passport {\n\(radio)\n\(zone)\ntruncate 2 10\n}", 9, "does not have"),
+        ("card passport {\n\(radio)\n\(zone)\ntruncate 1\n}", 9, "truncate NUMBER BYTES"),
+        ("card passport {\n\(radio)\n\(zone)\nfault replay 1\n}", 9, "in 2...65536"),
+        ("card passport {\n\(radio)\n\(zone)\nfault wrong-mac\n}", 9, "wrong-mac RESPONSE"),
         ("card ntag213 {\n\(radio)\n}", 1, "without ATS"),
         ("card iso-dep {\n\(radio)\ntype-b {\natqb 501223455612535 44E3381C3\n}\n}", 8, "one type"),
         ("card felica {\n\(radio)\nsystem 12FC {\n}\n}", 1, "type F"),

@@ -44,4 +44,21 @@ import Testing
         let late = try await Self.verify("passport-expired-signer", at: "1767225600")
         #expect(late.status != 0 && late.error.contains("expired"), "\(late)")
     }
+
+    @Test("OpenSSL finds the chip's key of DG14 on its curve, which the key spells out", arguments: 8...18)
+    func chipKey(_ curve: Int) async throws {
+        let authentication = try #require(
+            PassportChipAuthentication(.aes128, parameters: curve, document: "TEST", isCopy: false))
+        let infos = try #require(authentication.securityInfos)
+        // ChipAuthenticationPublicKeyInfo: the object identifier, then SubjectPublicKeyInfo.
+        let key = try #require(try TLVList(infos[1], padding: []).first?.children.dropFirst().first)
+        let file = FileManager.default.temporaryDirectory.appending(path: "key-\(UUID().uuidString)")
+        defer { try? FileManager.default.removeItem(at: file) }
+        try Data(key.encoded).write(to: file)
+        let outcome = try await Program.run([
+            "openssl", "pkey", "-pubin", "-inform", "DER", "-in", file.path, "-pubcheck", "-noout", "-text_pub",
+        ])
+        #expect(outcome.status == 0 && outcome.output.contains("Key is valid"), "\(outcome)")
+        #expect(outcome.output.contains("Field Type: prime-field"), "\(outcome)")
+    }
 }

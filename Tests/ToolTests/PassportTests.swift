@@ -75,7 +75,7 @@ import Testing
         arguments: [
             ("passport-bac", false, "path to a country signing authority"), ("passport-altered", true, "DG1: failed"),
             ("passport-expired-signer", true, "validity of the signer: failed"),
-            ("passport-cloned", true, "active authentication: failed: the chip does not have the private key"),
+            ("passport-cloned", true, "chip authentication: failed: the chip does not have the private key"),
         ])
     func notBelieved(_ card: String, _ hasAuthority: Bool, _ reason: String) async throws {
         let trust = hasAuthority ? ["--trust", try await Self.authority.value] : []

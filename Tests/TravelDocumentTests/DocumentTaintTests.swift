@@ -40,7 +40,7 @@ struct DocumentTaintTests {
             [Program.built("tainted-document"), Self.control], environment: ["PCSCLITE_CSOCK_NAME": host.socket],
             input: Self.zone.joined(separator: "\n"))
         try await program.wait(for: "the reading") { $0.output.contains("done\n") || $0.error.contains("rror:") }
-        #expect(program.output.contains("DG1 DG15 DG2 9 []"), "\(program.output) \(program.error)")
+        #expect(program.output.contains("DG1 DG14 DG2 9 []"), "\(program.output) \(program.error)")
 
         let face = try #require(marked.split(separator: "\n").first { $0.contains("AC 45 ED 84 C8") })
         let secrets =

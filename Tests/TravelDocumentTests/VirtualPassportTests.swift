@@ -1,3 +1,4 @@
+import CardReaders
 import SmartCard
 import SmartCardSimulator
 import Testing
@@ -81,5 +82,131 @@ import TravelDocument
         let chip = TravelDocumentChip(over: Channel(card: try Self.card(zone: lines)))
         let key = try AccessKey(documentNumber: "D23145890734", dateOfBirth: "340712", dateOfExpiry: "950712")
         #expect(try await chip.open(with: key).method == .basicAccessControl)
+    }
+
+    // MARK: Proofs of being the original
+
+    @Test(
+        "chip authentication with each cipher and each curve goes on in a session of its own, and tells a copy",
+        arguments: ["3des", "aes-128", "aes-192", "aes-256"], 8...18)
+    func chipAuthentication(_ cipher: String, _ curve: Int) async throws {
+        for (copied, verdict) in [("", ChipAuthentication.Verdict.genuine), ("copied", .notGenuine)] {
+            let card = try Self.card("chip-authentication \(cipher) \(curve) \(copied)")
+            let chip = TravelDocumentChip(over: Channel(card: card))
+            try await chip.open(with: AccessKey(try MachineReadableZone(Self.zone)))
+            let infos = try await chip.read(.dataGroup(14))
+            #expect(try await chip.authenticateChip(securityInfos: infos) == verdict)
+            guard verdict == .genuine else { continue }
+            #expect(try await chip.read(.dataGroup(13)) == [0x6D, 0x03, 0x01, 0x02, 0x03])
+            // Once more, from the new session.
+            #expect(try await chip.authenticateChip(securityInfos: infos) == .genuine)
+        }
+    }
+
+    /// A variant of the built-in passport, read with all of its proofs.
+    private static func read(_ parameters: String) async throws -> DocumentReading {
+        let card = try CardFile(parsing: "variant passport {\n\(parameters)\n}").makeCard()
+        let chip = TravelDocumentChip(over: Channel(card: card))
+        return try await chip.read(dataGroups: [1, 2], with: AccessKey(try MachineReadableZone(zone)))
+    }
+
+    @Test("active authentication is asked for where chip authentication has proved nothing, and tells a copy")
+    func activeAuthentication() async throws {
+        let both = try await Self.read("chip aes-256 17")
+        #expect(both.chipAuthentication == .genuine && both.activeAuthentication == nil)
+        #expect(both.bytes(of: .dataGroup(2)) != nil)
+        let active = try await Self.read("chip none")
+        #expect(active.chipAuthentication == nil && active.activeAuthentication == .genuine)
+        let copy = try await Self.read("chip none\noriginal copied")
+        #expect(copy.activeAuthentication == .wrongSignature)
+    }
+
+    // MARK: Faults
+
+    /// The session begins with SELECT of the application; then EF.SOD is read.
+    @Test(
+        "a response that was changed or repeated, one without protection, and a chip that forgets end the session",
+        arguments: [
+            ("wrong-mac 2", SecureMessagingError.notAuthenticated), ("replay 3", .notAuthenticated),
+            ("bare-status 4 9000", .ended(.success)), ("bare-status 2 6988", .ended(0x6988)),
+            // Without a session, a protected command is not allowed.
+            ("ends-session 3", .ended(0x6982)),
+        ])
+    func attacked(_ fault: String, _ error: SecureMessagingError) async throws {
+        await #expect(throws: error) { try await Self.read("fault \(fault)") }
+    }
+
+    @Test("responses are counted on after chip authentication") func attackedLater() async throws {
+        // Before DG2 there are SELECT, some ten READ BINARY, two commands of chip authentication, and EF.COM.
+        let reading = try await Self.read("fault wrong-mac 1000")
+        #expect(reading.chipAuthentication == .genuine)
+        await #expect(throws: SecureMessagingError.notAuthenticated) { try await Self.read("fault wrong-mac 18") }
+    }
+
+    @Test("a chip that does not know the key of Basic Access Control is not believed") func stranger() async throws {
+        let error = await #expect(throws: AccessError.self) {
+            try await Self.read("pace none\nfault does-not-know-key")
+        }
+        #expect(error?.failures.map(\.refusal) == [.chipNotAuthenticated])
+    }
+
+    @Test("a chip that refuses to be asked for bytes beyond the end is read whole") func strict() async throws {
+        #expect(try await Self.read("fault refuses-beyond-end").failures.isEmpty)
+    }
+
+    @Test("a file that was cut off is told, and the others are read", arguments: [0, 1, 100, 900])
+    func truncated(_ bytes: Int) async throws {
+        let reading = try await Self.read("truncated 2 \(bytes)")
+        #expect(reading.zone?.documentNumber == "L898902C3")
+        let failure = try #require(reading.failures.first)
+        #expect(reading.failures.count == 1 && failure.file == .dataGroup(2))
+        if bytes >= 100 { #expect(failure.reason == .notRead(.truncated)) }
+    }
+
+    @Test("a slow chip is waited for") func slow() async throws {
+        let device = SoftwareACR122U()
+        let reader = VirtualReader(device)
+        device.insert(try CardFile(parsing: "variant passport {\ndelay 100\nchip none\noriginal none\n}").makeCard())
+        _ = try await reader.waitForCard()
+        let card = try await reader.connect()
+        let chip = TravelDocumentChip(over: Stack(for: reader).over(card), connection: card)
+        let clock = ContinuousClock()
+        let begin = clock.now
+        let reading = try await chip.read(dataGroups: [1], with: AccessKey(try MachineReadableZone(Self.zone)))
+        #expect(reading.zone?.documentNumber == "L898902C3")
+        // PACE takes five commands, SELECT one and EF.SOD six.
+        #expect(begin.duration(to: clock.now) > .milliseconds(12 * 100))
+    }
+
+    @Test("wrong numbers are counted until the chip blocks them; a right one before that counts for all")
+    func tries() async throws {
+        let card = try Self.card("can 123456\npin 654321\ntries 3\npace ecdh-gm aes-128 12")
+        func refusal(_ number: String, _ kind: AccessKey.Kind = .cardAccessNumber) async throws -> AccessRefusal? {
+            card.reset()
+            do {
+                try await TravelDocumentChip(over: Channel(card: card)).open(with: AccessKey(number, kind: kind))
+                return nil
+            } catch let error as AccessError { return error.failures.first?.refusal }
+        }
+        #expect(try await refusal("000000") == .wrongKey(triesLeft: 2))
+        #expect(try await refusal("000000") == .wrongKey(triesLeft: 1))
+        #expect(try await refusal("123456") == nil)
+        for left in [2, 1, 0, 0] { #expect(try await refusal("000000") == .wrongKey(triesLeft: left)) }
+        #expect(try await refusal("123456") == .wrongKey(triesLeft: 0))
+        // The other number, and the zone, are not blocked with it.
+        #expect(try await refusal("654321", .pin) == nil)
+        let chip = TravelDocumentChip(over: Channel(card: card))
+        #expect(try await !chip.open(with: AccessKey(try MachineReadableZone(Self.zone))).isDowngraded)
+    }
+
+    @Test("a chip may have its own word for a blocked number") func blocked() async throws {
+        let card = try Self.card("can 123456\ntries 1 6983\npace ecdh-gm aes-128 12\nbac no")
+        let chip = TravelDocumentChip(over: Channel(card: card))
+        for number in ["000000", "123456"] {
+            let error = await #expect(throws: AccessError.self) {
+                try await chip.open(with: AccessKey(number, kind: .cardAccessNumber))
+            }
+            #expect(error?.failures.map(\.refusal) == [.status(0x6983)])
+        }
     }
 }

@@ -16,34 +16,23 @@ extension CardFileReader {
             }
             groups[number] = content
         }
+        let offer: PassportPACE.Offer? = if let statement = try body.one("pace") { try pace(statement) } else { nil }
+        let chipAuthentication = try chipAuthentication(&body, &groups, of: zone.text, offer)
         let activeAuthenticationKey = try activeAuthentication(&body, &groups)
         var files: [UInt16: [UInt8]] = [0x011E: commonDataElements(of: groups.keys.sorted())]
         for (number, content) in groups { files[0x0100 | UInt16(number)] = content }
         if let statement = try body.one("security-object") { files[0x011D] = try securityObject(statement, of: groups) }
-        if let statement = try body.one("alter"), statement.arguments.first?.text != "nothing" {
-            try statement.arguments(count: 1...1, "alter NUMBER, or alter nothing")
-            let number = UInt16(try statement.number(0, "a data group", 1...16))
-            guard var content = files[0x0100 | number], let last = content.popLast() else {
-                throw statement.error("the card does not have the data group")
-            }
-            content.append(last ^ 0x01)
-            files[0x0100 | number] = content
-        }
+        try alter(&body, &files)
         var configuration = PassportCard.Configuration(keyInformation: zone.key, files: files)
         configuration.activeAuthenticationKey = activeAuthenticationKey
-        if let statement = try body.one("pace"), let offer = try pace(statement) {
+        configuration.chipAuthentication = chipAuthentication
+        if let offer {
             configuration.pace = offer
             configuration.freeFiles[0x011C] = offer.cardAccess
         }
-        if let statement = try body.one("can") {
-            try statement.withoutBlock()
-            try statement.arguments(count: 1...1, "can DIGITS")
-            let digits = statement.arguments[0].text
-            guard (1...32).contains(digits.utf8.count), digits.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else {
-                throw statement.error("a card access number has 1 to 32 digits")
-            }
-            configuration.cardAccessNumber = digits
-        }
+        configuration.numbers[.cardAccessNumber] = try digits(of: "can", &body)
+        configuration.numbers[.pin] = try digits(of: "pin", &body)
+        configuration.tries = try tries(&body)
         if let statement = try body.one("bac") {
             try statement.withoutBlock()
             let words = ["yes": true, "no": false]
@@ -58,7 +47,114 @@ extension CardFileReader {
             try statement.arguments(count: 1...1, "most-read NUMBER")
             configuration.mostRead = Int(try statement.number(0, "a number of bytes", 16...65_536))
         }
+        if let statement = try body.one("delay") {
+            try statement.withoutBlock()
+            try statement.arguments(count: 1...1, "delay MILLISECONDS")
+            configuration.delay = .milliseconds(try statement.number(0, "milliseconds", 0...600_000))
+        }
+        configuration.fault = try fault(&body)
         return configuration
+    }
+
+    // MARK: Faults
+
+    /// `alter NUMBER` and `truncate NUMBER BYTES`: what happened to a data group after it was signed.
+    private static func alter(_ body: inout Section, _ files: inout [UInt16: [UInt8]]) throws(CardFileError) {
+        for (keyword, usage, count) in [("alter", "alter NUMBER", 1), ("truncate", "truncate NUMBER BYTES", 2)] {
+            guard let statement = try body.one(keyword) else { continue }
+            try statement.withoutBlock()
+            if statement.arguments.map(\.text) == ["nothing"] { continue }
+            try statement.arguments(count: count...count, "\(usage), or \(keyword) nothing")
+            let identifier = 0x0100 | UInt16(try statement.number(0, "a data group", 1...16))
+            guard var content = files[identifier] else {
+                throw statement.error("the card does not have the data group")
+            }
+            if keyword == "alter" {
+                content[content.count - 1] ^= 0x01
+            } else {
+                content = Array(content.prefix(Int(try statement.number(1, "bytes", 0...65_536))))
+            }
+            files[identifier] = content
+        }
+    }
+
+    /// `fault NAME …`, or `fault none`.
+    private static func fault(_ body: inout Section) throws(CardFileError) -> PassportCard.Fault? {
+        guard let statement = try body.one("fault") else { return nil }
+        try statement.withoutBlock()
+        func response(from first: UInt64 = 1) throws(CardFileError) -> Int {
+            Int(try statement.number(1, "the number of a response", first...65_536))
+        }
+        switch (statement.arguments.first?.text, statement.arguments.count) {
+        case ("none", 1): return nil
+        case ("wrong-mac", 2): return .wrongMAC(response: try response())
+        case ("replay", 2): return .replay(response: try response(from: 2))
+        case ("bare-status", 3): return .bareStatus(response: try response(), try statement.status(2))
+        case ("ends-session", 2): return .endsSession(response: try response())
+        case ("does-not-know-key", 1): return .doesNotKnowKey
+        case ("refuses-beyond-end", 1): return .refusesBeyondEnd
+        default:
+            throw statement.error(
+                """
+                “fault” is written: wrong-mac RESPONSE, replay RESPONSE, bare-status RESPONSE STATUS, ends-session RESPONSE, \
+                does-not-know-key, refuses-beyond-end or none
+                """)
+        }
+    }
+
+    /// `tries NUMBER [STATUS]`, or `tries unlimited`.
+    private static func tries(_ body: inout Section) throws(CardFileError) -> (count: Int, blocked: StatusWord)? {
+        guard let statement = try body.one("tries") else { return nil }
+        try statement.withoutBlock()
+        if statement.arguments.map(\.text) == ["unlimited"] { return nil }
+        try statement.arguments(count: 1...2, "tries NUMBER [STATUS], or tries unlimited")
+        let count = Int(try statement.number(0, "a number of tries", 1...15))
+        return (count, statement.arguments.count > 1 ? try statement.status(1) : 0x63C0)
+    }
+
+    // MARK: Keys
+
+    /// `can DIGITS` or `pin DIGITS`.
+    private static func digits(of keyword: String, _ body: inout Section) throws(CardFileError) -> String? {
+        guard let statement = try body.one(keyword) else { return nil }
+        try statement.withoutBlock()
+        try statement.arguments(count: 1...1, "\(keyword) DIGITS")
+        let digits = statement.arguments[0].text
+        guard (1...32).contains(digits.utf8.count), digits.utf8.allSatisfy({ 0x30...0x39 ~= $0 }) else {
+            throw statement.error("“\(keyword)” takes 1 to 32 digits")
+        }
+        return digits
+    }
+
+    /// `chip-authentication CIPHER CURVE`, with `copied` for a chip without the key: DG14, and the key of the chip.
+    private static func chipAuthentication(
+        _ body: inout Section, _ groups: inout [UInt8: [UInt8]], of zone: String, _ offer: PassportPACE.Offer?
+    ) throws(CardFileError) -> PassportChipAuthentication? {
+        guard let statement = try body.one("chip-authentication") else { return nil }
+        try statement.withoutBlock()
+        var words = statement.arguments.map(\.text)
+        if words == ["none"] { return nil }
+        let isCopy = words.last == "copied"
+        if isCopy { words.removeLast() }
+        guard words.count == 2, let cipher = PassportCipher(rawValue: words[0]) else {
+            throw statement.error(
+                "“\(statement.keyword)” is written: CIPHER CURVE [copied], or none, CIPHER one of \(PassportCipher.names)"
+            )
+        }
+        let parameters = Int(try statement.number(1, "a curve", 8...18))
+        guard groups[14] == nil else { throw statement.error("DG14 stands here, too") }
+        func authentication(isCopy: Bool) -> PassportChipAuthentication? {
+            PassportChipAuthentication(cipher, parameters: parameters, document: zone, isCopy: isCopy)
+        }
+        guard let infos = authentication(isCopy: false)?.securityInfos, let chip = authentication(isCopy: isCopy) else {
+            throw statement.error("libcrypto does not have the curve")
+        }
+        // What EF.CardAccess says, signed (ICAO 9303-11, 4.2); the parts of a SET in the order of X.690, 11.6.
+        let access = offer.flatMap { try? TLVList($0.cardAccess, padding: []) }?.first?.children
+        let parts = (access?.map { Array($0.encoded) } ?? []) + infos
+        let set = parts.sorted { $0.lexicographicallyPrecedes($1) }
+        groups[14] = TLVTag(0x6E).encode(TLVTag(0x31).encode(Array(set.joined())))
+        return chip
     }
 
     /// `active-authentication original`, or `copied`: DG15, and the key of the chip.
@@ -83,11 +179,12 @@ extension CardFileReader {
     private static func pace(_ statement: Statement) throws(CardFileError) -> PassportPACE.Offer? {
         try statement.withoutBlock()
         if statement.arguments.map(\.text) == ["none"] { return nil }
-        let ciphers = PassportCipher.allCases.map(\.rawValue).joined(separator: ", ")
         try statement.arguments(count: 3...3, "pace ecdh-gm CIPHER CURVE, or pace none")
         guard statement.arguments[0].text == "ecdh-gm",
             let cipher = PassportCipher(rawValue: statement.arguments[1].text)
-        else { throw statement.error("“pace” is written: pace ecdh-gm CIPHER CURVE, CIPHER one of \(ciphers)") }
+        else {
+            throw statement.error("“pace” is written: pace ecdh-gm CIPHER CURVE, CIPHER one of \(PassportCipher.names)")
+        }
         return PassportPACE.Offer(cipher: cipher, parameters: Int(try statement.number(2, "a curve", 8...18)))
     }
 
@@ -145,5 +242,16 @@ extension CardFileReader {
         return (
             String(decoding: lines.joined(), as: UTF8.self), String(decoding: number + birth + expiry, as: UTF8.self)
         )
+    }
+}
+
+extension CardFileSyntax.Statement {
+    /// The argument numbered `index` as a status word: four hexadecimal digits.
+    fileprivate func status(_ index: Int) throws(CardFileError) -> StatusWord {
+        let text = arguments[index].text
+        guard text.utf8.count == 4, let word = (try? [UInt8](hex: text))?.reduce(0, { $0 << 8 | UInt16($1) }) else {
+            throw error("“\(text)” is not a status word: four hexadecimal digits")
+        }
+        return StatusWord(rawValue: word)
     }
 }

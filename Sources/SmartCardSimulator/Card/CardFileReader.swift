@@ -15,9 +15,8 @@ enum CardFileReader {
         (
             "passport",
             [
-                "mrz", "pace", "can", "bac", "data-group", "security-object", "active-authentication", "alter",
-                "most-read",
-                "no-short-identifiers",
+                "mrz", "pace", "can", "pin", "tries", "bac", "data-group", "security-object", "chip-authentication",
+                "active-authentication", "alter", "truncate", "most-read", "no-short-identifiers", "delay", "fault",
             ]
         ),
     ]

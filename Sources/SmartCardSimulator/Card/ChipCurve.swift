@@ -35,6 +35,25 @@ final class ChipCurve: @unchecked Sendable {
         return multiply(generator, by: privateKey).map { (privateKey, $0) }
     }
 
+    /// Returns the generator times a private key.
+    func publicKey(of privateKey: [UInt8]) -> [UInt8]? { multiply(generator, by: privateKey) }
+
+    /// The x-coordinate of an encoded point, with its leading zeros (ICAO 9303-11, 9.7.3).
+    static func abscissa(of point: [UInt8]) -> [UInt8] { Array(point.dropFirst().prefix((point.count - 1) / 2)) }
+
+    /// ECParameters that spell out the curve instead of naming it (ICAO 9303-11, 9.5.2; RFC 3279, 2.3.5), in DER.
+    var explicitParameters: [UInt8]? {
+        guard let group = EC_GROUP_dup(group) else { return nil }
+        defer { EC_GROUP_free(group) }
+        EC_GROUP_set_asn1_flag(group, OPENSSL_EC_EXPLICIT_CURVE)
+        var bytes = [UInt8](repeating: 0, count: Int(max(0, i2d_ECPKParameters(group, nil))))
+        let count = bytes.withUnsafeMutableBufferPointer { buffer in
+            var start = buffer.baseAddress
+            return start == nil ? 0 : i2d_ECPKParameters(group, &start)
+        }
+        return count > 0 ? bytes : nil
+    }
+
     /// Returns `number` times a point; nil if the point is not on the curve, or the result is at infinity.
     func multiply(_ point: [UInt8], by number: [UInt8]) -> [UInt8]? {
         calculate { result, context in

@@ -22,17 +22,30 @@ public final class PassportCard: VirtualCard {
         /// The variant of PACE that the chip offers; nil: it has none.
         var pace: PassportPACE.Offer?
         /// The digits that PACE takes instead of the zone.
-        var cardAccessNumber: String?
+        var numbers: [Number: String] = [:]
+        /// The wrong tries after which a number is blocked, and the status word that says so; nil: no end.
+        var tries: (count: Int, blocked: StatusWord)?
+        /// The time that the chip takes for an answer.
+        var delay = Duration.zero
         var hasBasicAccessControl = true
         /// The private key that INTERNAL AUTHENTICATE proves; nil: the chip does not have the command.
         var activeAuthenticationKey: RSAKey?
+        /// The chip's side of chip authentication; nil: the chip does not have it.
+        var chipAuthentication: PassportChipAuthentication?
 
         public init(keyInformation: String, files: [UInt16: [UInt8]], freeFiles: [UInt16: [UInt8]] = [:]) {
             (self.keyInformation, self.files, self.freeFiles) = (keyInformation, files, freeFiles)
         }
     }
 
-    /// A lie of the chip, or of whoever stands between.
+    /// A number that opens the chip, by its reference in PACE (9303-11, 4.4.4.1, data object 83).
+    enum Number: UInt8, Sendable {
+        case cardAccessNumber = 2
+        case pin = 3
+    }
+
+    /// A lie of the chip, or of whoever stands between.  Responses of a session are counted from 1, chip authentication
+    /// included.
     public enum Fault: Hashable, Sendable {
         /// A bit of the MAC of the nth protected response is wrong.
         case wrongMAC(response: Int)
@@ -40,6 +53,8 @@ public final class PassportCard: VirtualCard {
         case replay(response: Int)
         /// The nth protected response has no protection.
         case bareStatus(response: Int, StatusWord)
+        /// The chip forgets its session after the nth protected response.
+        case endsSession(response: Int)
         /// It proves no key in EXTERNAL AUTHENTICATE.
         case doesNotKnowKey
         /// It answers 6B00 to whoever asks for bytes beyond the end of a file, instead of those before it.
@@ -52,12 +67,20 @@ public final class PassportCard: VirtualCard {
         var challenge: [UInt8]?
         var session: PassportSession?
         var pace: PassportPACE?
+        /// The number that PACE was begun with.
+        var number: Number?
+        /// True after MSE:Set AT for chip authentication.
+        var isChipAuthenticationSelected = false
+        /// The session that begins after the next protected response.
+        var successor: PassportSession?
     }
 
     public let radio: VirtualCardRadio
     private let configuration: Configuration
     private let lie: (@Sendable (_ command: CommandAPDU, _ answer: ResponseAPDU) -> ResponseAPDU)?
     private let state = Mutex(State())
+    /// The wrong tries of each number one after the other, which a chip does not forget without a field.
+    private let wrongTries = Mutex<[Number: Int]>([:])
 
     public convenience init(
         _ configuration: Configuration,
@@ -98,6 +121,8 @@ public final class PassportCard: VirtualCard {
         }
     }
 
+    public func processingTime(of command: [UInt8]) -> Duration { configuration.delay }
+
     // MARK: Commands
 
     private func respond(to command: CommandAPDU, _ state: inout State, isProtected: Bool) -> ResponseAPDU {
@@ -108,6 +133,8 @@ public final class PassportCard: VirtualCard {
         case (0x82, _): authenticate(command, &state)
         case (0x88, _): authenticateActively(command, isProtected: isProtected)
         case (0x22, 0xC1) where command.p2 == 0xA4: ResponseAPDU(status: selectPACE(command, &state))
+        case (0x22, 0x41): ResponseAPDU(status: selectChipAuthentication(command, &state, isProtected))
+        case (0x86, _) where isProtected: authenticateChip(command, &state)
         case (0x86, _): proceedWithPACE(command, &state)
         case (0xB0, _): readBinary(command, &state, isProtected)
         case (0xB1, _): readOdd(command, &state)
@@ -230,6 +257,36 @@ public final class PassportCard: VirtualCard {
         return ResponseAPDU(data: signature, status: .success)
     }
 
+    // MARK: Chip authentication
+
+    /// MSE:Set AT, and MSE:Set KAT, which is the whole of the protocol with triple DES (9303-11, 6.2.4).
+    private func selectChipAuthentication(
+        _ command: CommandAPDU, _ state: inout State, _ isProtected: Bool
+    ) -> StatusWord {
+        guard let authentication = configuration.chipAuthentication else { return 0x6D00 }
+        guard isProtected else { return 0x6982 }
+        switch command.p2 {
+        case 0xA4:
+            let status = authentication.select(command)
+            state.isChipAuthenticationSelected = status == .success
+            return status
+        case 0xA6:
+            state.successor = authentication.agree(setTemplate: command)
+            return state.successor == nil ? 0x6A80 : .success
+        default: return 0x6A86
+        }
+    }
+
+    /// GENERAL AUTHENTICATE, the second step with AES (9303-11, 6.2.4.2).
+    private func authenticateChip(_ command: CommandAPDU, _ state: inout State) -> ResponseAPDU {
+        guard let authentication = configuration.chipAuthentication else { return ResponseAPDU(status: 0x6D00) }
+        guard state.isChipAuthenticationSelected else { return ResponseAPDU(status: 0x6985) }
+        state.isChipAuthenticationSelected = false
+        state.successor = authentication.agree(generalAuthenticate: command)
+        return state.successor == nil
+            ? ResponseAPDU(status: 0x6A80) : ResponseAPDU(data: [0x7C, 0x00], status: .success)
+    }
+
     // MARK: PACE
 
     /// MSE:Set AT (9303-11, 4.4.4.1).
@@ -240,15 +297,24 @@ public final class PassportCard: VirtualCard {
             objects[0x80].map({ Array($0.value) }) == offer.identifier,
             objects[0x84].map({ $0.value.elementsEqual([UInt8(truncatingIfNeeded: offer.parameters)]) }) ?? true
         else { return 0x6A80 }
-        let password: [UInt8]? =
-            switch objects[0x83].map({ Array($0.value) }) {
-            case [1]: RSAKey.sha1(Array(configuration.keyInformation.utf8))
-            case [2]: configuration.cardAccessNumber.map { Array($0.utf8) }
-            default: nil
-            }
+        let reference = objects[0x83].flatMap { $0.value.count == 1 ? $0.value.first : nil }
+        state.number = reference.flatMap(Number.init)
+        let password =
+            reference == 1
+            ? RSAKey.sha1(Array(configuration.keyInformation.utf8))
+            : state.number.flatMap { configuration.numbers[$0] }.map { Array($0.utf8) }
         guard let password, let pace = PassportPACE(offer, password: password) else { return 0x6A88 }
-        state.pace = pace
-        return .success
+        let status = triesLeft(state.number)
+        if status != configuration.tries?.blocked { state.pace = pace }
+        return status
+    }
+
+    /// 63Cx where wrong tries of a number have left x (ISO/IEC 7816-4, 5.6), and the word for a blocked one after the last.
+    private func triesLeft(_ number: Number?) -> StatusWord {
+        guard let number, let tries = configuration.tries, let wrong = wrongTries.withLock({ $0[number] }) else {
+            return .success
+        }
+        return wrong < tries.count ? StatusWord(rawValue: 0x63C0 | UInt16(tries.count - wrong)) : tries.blocked
     }
 
     /// GENERAL AUTHENTICATE (9303-11, 4.4.4.2), the last one without chaining.
@@ -259,8 +325,11 @@ public final class PassportCard: VirtualCard {
         state.pace = response.status == .success ? pace : nil
         if let secret = pace.secret {
             (state.pace, state.session) = (nil, PassportSession(offer.cipher, secret: secret))
+            if let number = state.number { wrongTries.withLock { $0[number] = nil } }
         }
-        return response
+        guard response.status == 0x6300, let number = state.number, configuration.tries != nil else { return response }
+        wrongTries.withLock { $0[number, default: 0] += 1 }
+        return ResponseAPDU(status: triesLeft(number))
     }
 
     // MARK: Secure messaging
@@ -285,7 +354,9 @@ public final class PassportCard: VirtualCard {
         default: break
         }
         session.last = bytes
-        state.session = session
+        state.session = state.successor?.following(session) ?? session
+        state.successor = nil
+        if configuration.fault == .endsSession(response: session.responses) { state.session = nil }
         return (try? ResponseAPDU(bytes)) ?? response
     }
 

@@ -5,6 +5,8 @@ enum PassportCipher: String, CaseIterable, Hashable, Sendable {
     case aes192 = "aes-192"
     case aes256 = "aes-256"
 
+    static let names = allCases.map(\.rawValue).joined(separator: ", ")
+
     var blockLength: Int { self == .tripleDES ? 8 : 16 }
 
     /// The last byte of the object identifiers of PACE (ICAO 9303-11, 9.2.1).
@@ -68,6 +70,13 @@ struct PassportSession {
         self.cipher = cipher
         (encryptionKey, authenticationKey) = (encryption, authentication)
         self.counter = counter ?? [UInt8](repeating: 0, count: cipher.blockLength)
+    }
+
+    /// Returns this session, as it goes on after the responses of another.
+    func following(_ other: PassportSession) -> PassportSession {
+        var session = self
+        (session.responses, session.last) = (other.responses, other.last)
+        return session
     }
 
     mutating func count() {

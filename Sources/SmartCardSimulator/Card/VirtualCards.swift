@@ -85,6 +85,7 @@ public enum VirtualCards {
             ("type-b", PackageResources.type_b_card),
             ("passport", PackageResources.passport_card),
             ("passport-bac", PackageResources.passport_bac_card),
+            ("passport-active", PackageResources.passport_active_card),
             ("identity-card", PackageResources.identity_card_card),
             ("passport-cloned", PackageResources.passport_cloned_card),
             ("passport-altered", PackageResources.passport_altered_card),
