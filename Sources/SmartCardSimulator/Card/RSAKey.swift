@@ -3,7 +3,8 @@ import Synchronization
 
 /// An RSA key with its private half, in the clear: the key of a test card, its issuer or a test certification authority.
 ///
-/// This file, `AES.swift`, `ChipCurve.swift` and `TripleDES.swift` are those of this target that call libcrypto.
+/// This file, `AES.swift`, `ChipCurve.swift`, `ChipModularGroup.swift`, `Residue.swift` and `TripleDES.swift` are those of this
+/// target that call libcrypto.
 struct RSAKey: Hashable, Sendable {
     /// The permitted lengths of a modulus, in bytes; 248 is EMV's limit (EMV Book 2, 11.1).
     static let lengths = 64...248
