@@ -1,6 +1,6 @@
 import CCryptoLegacy
 
-/// A natural number modulo a prime.
+/// A natural number modulo another one, which is not zero.
 struct Residue: Hashable, Sendable {
     let modulus: [UInt8]
     /// As many bytes as the modulus has, most significant byte first.
@@ -37,10 +37,10 @@ struct Residue: Hashable, Sendable {
         Residue([bytes, exponent], modulus) { BN_mod_exp($0, $1[0], $1[1], $2, $3) }
     }
 
-    /// A small number modulo the same prime.
+    /// A small number with the same modulus.
     func number(_ number: UInt8) -> Residue { Residue([number], modulo: modulus) }
 
-    /// By Fermat's little theorem; zero for zero.
+    /// By Fermat's little theorem: the modulus is prime.  Zero for zero.
     var inverse: Residue { power((-number(2)).bytes) }
 
     private static func calculate(
