@@ -19,8 +19,8 @@ import Testing
         "mastercard-stripe-wide", "mastercard-stripe-phone", "mastercard-storage", "mastercard-storage-rrp",
         "mastercard-phone", "mastercard-phone-ready", "maestro",
         "mifare-classic-1k", "ntag213", "ndef-type4", "felica", "iso-dep", "type-b",
-        "passport", "passport-bac", "passport-active", "identity-card", "passport-cloned", "passport-altered",
-        "passport-expired-signer",
+        "passport", "passport-im", "passport-cam", "passport-bac", "passport-active", "identity-card", "passport-cloned",
+        "passport-altered", "passport-expired-signer",
     ]
 
     @Test func builtIn() throws {
@@ -131,6 +131,13 @@ import Testing
         ("card passport {\n\(radio)\n\(zone)\ndata-group 2 {\n61 00\n}\n}", 9, "begins with the tag 75"),
         ("card passport {\n\(radio)\n\(zone)\nsecurity-object signed\n}", 9, "two data groups"),
         ("card passport {\n\(radio)\n\(zone)\nalter 2\n}", 9, "does not have"),
+        ("card passport {\n\(radio)\n\(zone)\npace ecdh-gm aes-128\n}", 9, "pace MAPPING CIPHER NUMBER"),
+        ("card passport {\n\(radio)\n\(zone)\npace ec-gm aes-128 12\n}", 9, "MAPPING one of dh-gm, ecdh-gm,"),
+        ("card passport {\n\(radio)\n\(zone)\npace ecdh-im aes-512 12\n}", 9, "CIPHER one of 3des,"),
+        ("card passport {\n\(radio)\n\(zone)\npace ecdh-im aes-128 2\n}", 9, "in 8...18"),
+        ("card passport {\n\(radio)\n\(zone)\npace dh-im aes-128 3\n}", 9, "in 0...2"),
+        ("card passport {\n\(radio)\n\(zone)\npace ecdh-im aes-128 10\n}", 9, "P-224"),
+        ("card passport {\n\(radio)\n\(zone)\npace ecdh-cam 3des 12\n}", 9, "triple DES"),
         ("card passport {\n\(radio)\n\(zone)\nmost-read 15\n}", 9, "in 16...65536"),
         ("card passport {\n\(radio)\n\(zone)\nchip-authentication des 12\n}", 9, "one of 3des"),
         ("card passport {\n\(radio)\n\(zone)\nchip-authentication 3des 7\n}", 9, "in 8...18"),

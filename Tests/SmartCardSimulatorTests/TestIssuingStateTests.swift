@@ -9,16 +9,23 @@ import Testing
 @Suite(.enabled(if: Program.isInstalled("openssl"), "openssl is not installed")) struct TestIssuingStateTests {
     /// OpenSSL's answer to EF.SOD of a built-in card, at a time in seconds since 1970.
     private static func verify(_ card: String, at time: String) async throws -> Program.Outcome {
-        let folder = FileManager.default.temporaryDirectory.appending(path: "state-\(UUID().uuidString)")
-        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
-        defer { try? FileManager.default.removeItem(at: folder) }
+        let object = try TLVList(try #require(configuration(card).files[0x011D]), padding: [])
+        return try await verify(Array(try #require(object[0x77]?.value)), at: time)
+    }
+
+    private static func configuration(_ card: String) throws -> PassportCard.Configuration {
         let text = try #require(VirtualCards.all.first { $0.name == card }).text
         guard case .passport(let configuration) = try CardFile(parsing: text).kind else {
             throw CardFileError(line: 1, reason: "")
         }
-        let object = try TLVList(try #require(configuration.files[0x011D]), padding: [])
-        let content = try #require(object[0x77]?.value)
-        try Data(content).write(to: folder.appending(path: "sod.der"))
+        return configuration
+    }
+
+    private static func verify(_ content: [UInt8], at time: String) async throws -> Program.Outcome {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "state-\(UUID().uuidString)")
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        try Data(content).write(to: folder.appending(path: "signed.der"))
         try Data(TestIssuingState.authorityCertificate).write(to: folder.appending(path: "csca.der"))
         let certificate = try await Program.run([
             "openssl", "x509", "-inform", "DER", "-in", folder.path + "/csca.der", "-out", folder.path + "/csca.pem",
@@ -26,7 +33,7 @@ import Testing
         try #require(certificate.status == 0, "\(certificate)")
         // RFC 5652; the content is written to a file, since it is not text.
         return try await Program.run([
-            "openssl", "cms", "-verify", "-inform", "DER", "-in", folder.path + "/sod.der", "-CAfile",
+            "openssl", "cms", "-verify", "-inform", "DER", "-in", folder.path + "/signed.der", "-CAfile",
             folder.path + "/csca.pem", "-purpose", "any", "-attime", time, "-out", folder.path + "/content",
         ])
     }
@@ -36,6 +43,15 @@ import Testing
         // 2026-01-01.
         let outcome = try await Self.verify(card, at: "1767225600")
         #expect(outcome.status == 0, "\(outcome)")
+    }
+
+    @Test("OpenSSL verifies EF.CardSecurity, whose public key is that of the chip's private key")
+    func cardSecurity() async throws {
+        let file = try #require(Self.configuration("passport-cam").cardSecurity)
+        let outcome = try await Self.verify(file, at: "1767225600")
+        #expect(outcome.status == 0, "\(outcome)")
+        let publicKey = try #require(ChipCurve(13)?.publicKey(of: TestIssuingState.chipAuthenticationKey))
+        #expect(file.hex.contains(publicKey.hex))
     }
 
     @Test("the signer that has expired was valid in 2019, and no longer")

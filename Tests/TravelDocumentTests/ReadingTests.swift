@@ -187,6 +187,11 @@ import Testing
         }
         // The specimen expired in 2012.
         #expect(flagged.map(\.check) == [.documentExpiry] && genuine.isOriginal)
+        for card in ["passport-im", "passport-cam"] {
+            let belief = try await Self.read(card, [1, 2]).belief(trust: trust, at: .now)
+            if case .believed = belief.verdict {} else { Issue.record("\(card): \(belief.findings)") }
+            #expect(belief.isOriginal)
+        }
         // Without the authority, nothing is refuted.
         let unknown = try await Self.read("passport", [1]).belief(trust: TrustList(), at: .now)
         guard case .undecided(let open) = unknown.verdict else {

@@ -1,4 +1,5 @@
 import CardReaders
+import Foundation
 import SmartCard
 import SmartCardSimulator
 import Testing
@@ -41,19 +42,58 @@ import TravelDocument
         }
     }
 
-    @Test(
-        "each cipher with each curve opens the chip, with the zone and with the number",
-        arguments: ["3des", "aes-128", "aes-192", "aes-256"], 8...18)
-    func opens(_ cipher: String, _ curve: Int) async throws {
-        let card = try Self.card("can 123456\npace ecdh-gm \(cipher) \(curve)\nbac no")
-        let chip = TravelDocumentChip(over: Channel(card: card))
+    private static let ciphers = ["3des", "aes-128", "aes-192", "aes-256"]
+
+    /// ICAO 9303-11, 9.5.1, table 6, with its notes: P-224, number 10, has no integrated mapping.
+    private static let variants: [String] = {
+        let mappings: [(String, [Int])] = [
+            ("ecdh-gm", Array(8...18)), ("ecdh-im", [8, 9] + Array(11...18)), ("ecdh-cam", Array(8...18)),
+            ("dh-gm", [0, 1, 2]), ("dh-im", [0, 1, 2]),
+        ]
+        var variants: [String] = []
+        for (mapping, numbers) in mappings {
+            // Chip authentication mapping is of AES alone (9.2.1).
+            for cipher in ciphers where mapping != "ecdh-cam" || cipher != "3des" {
+                variants += numbers.map { "\(mapping) \(cipher) \($0)" }
+            }
+        }
+        return variants
+    }()
+
+    @Test("each variant of PACE opens the chip, with the zone and with the number", arguments: variants)
+    func opens(_ variant: String) async throws {
+        let card = try Self.card("can 123456\npace \(variant)\nbac no")
+        let chip = TravelDocumentChip(over: Channel(card: card), longestAPDU: nil)
+        let words = variant.uppercased().split(separator: " ")
         for key in [AccessKey(try MachineReadableZone(Self.zone)), try AccessKey("123456", kind: .cardAccessNumber)] {
             card.reset()
             let access = try await chip.open(with: key)
-            #expect("\(access.method)".contains(cipher.uppercased()) && !access.isDowngraded)
+            #expect("\(access.method)".contains("\(words[0])-\(words[1]), parameters \(words[2])"))
+            #expect(!access.isDowngraded && (access.chipAuthenticationMapping != nil) == (words[0] == "ECDH-CAM"))
             #expect(try await chip.read(.dataGroup(13)) == [0x6D, 0x03, 0x01, 0x02, 0x03])
             #expect(try MachineReadableZone(parsing: try await chip.read(.dataGroup(1))).documentNumber == "L898902C3")
         }
+    }
+
+    @Test("chip authentication mapping proves the chip, with the test authority trusted", arguments: 8...18)
+    func chipAuthenticationMapping(_ curve: Int) async throws {
+        var trust = TrustList()
+        try trust.add(TestIssuingState.authorityCertificate, source: "test", at: .now)
+        let card = try Self.card("pace ecdh-cam aes-256 \(curve)\nsecurity-object signed")
+        let chip = TravelDocumentChip(over: Channel(card: card))
+        let reading = try await chip.read(dataGroups: [1], with: AccessKey(try MachineReadableZone(Self.zone)))
+        let belief = reading.belief(trust: trust, at: .now)
+        #expect(belief.findings.contains { $0.check == .chipAuthenticationMapping && $0.outcome == .passed })
+        #expect(belief.isOriginal)
+    }
+
+    @Test("EF.CardSecurity is read in the session and not before")
+    func cardSecurity() throws {
+        let card = try Self.card("pace ecdh-cam aes-128 12")
+        // READ BINARY with the short identifiers 1D and 1C.
+        #expect(card.exchange([0x00, 0xB0, 0x9D, 0x00, 0x00]) == [0x69, 0x82])
+        #expect(card.exchange([0x00, 0xB0, 0x9C, 0x00, 0x00])?.first == 0x31)
+        #expect(try Self.card("pace ecdh-gm aes-128 12").exchange([0x00, 0xB0, 0x9D, 0x00, 0x00]) == [0x6A, 0x82])
     }
 
     @Test("a chip without the older protocol opens with no other number and no other zone")

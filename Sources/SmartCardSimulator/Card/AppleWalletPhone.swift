@@ -102,7 +102,7 @@ final class AppleWalletPhone: VirtualCard {
     /// Key identifier, X of an ephemeral key, and AES-256-GCM over time and message, with a tag of 16 bytes.
     private func cryptogram(of pass: Pass) -> [UInt8]? {
         guard let curve = ChipCurve(12), let pair = curve.makeKeyPair(),
-            let secret = curve.multiply(pass.merchantKey, by: pair.privateKey),
+            let secret = curve.agree(pass.merchantKey, pair.privateKey),
             let identifier = RSAKey.sha256(Array(pass.merchantKey[1..<33]))
         else { return nil }
         // ANSI X9.63: one round of SHA-256 over the secret, a counter and the party information.
@@ -110,7 +110,7 @@ final class AppleWalletPhone: VirtualCard {
             [0x0D] + Array("id-aes256-GCM".utf8) + Array("ApplePay encrypted VAS data".utf8) + pass.identifierHash
         let seconds = UInt32(clamping: Int(Date.now.timeIntervalSinceReferenceDate) + wallet.clockOffset)
         let time = stride(from: 24, through: 0, by: -8).map { UInt8(truncatingIfNeeded: seconds >> UInt32($0)) }
-        guard let key = RSAKey.sha256(Array(secret[1..<33]) + [0, 0, 0, 1] + information),
+        guard let key = RSAKey.sha256(curve.secret(of: secret) + [0, 0, 0, 1] + information),
             let sealed = AES(key)?.gcm(time + pass.message, iv: [UInt8](repeating: 0, count: 16))
         else { return nil }
         return Array(identifier.prefix(4)) + Array(pair.publicKey[1..<33]) + sealed

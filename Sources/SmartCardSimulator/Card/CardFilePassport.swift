@@ -29,6 +29,12 @@ extension CardFileReader {
         if let offer {
             configuration.pace = offer
             configuration.freeFiles[0x011C] = offer.cardAccess
+            if offer.mapping == .chipAuthentication {
+                guard let file = TestIssuingState.cardSecurity(of: offer) else {
+                    throw body.head.error("libcrypto does not sign")
+                }
+                configuration.cardSecurity = file
+            }
         }
         configuration.numbers[.cardAccessNumber] = try digits(of: "can", &body)
         configuration.numbers[.pin] = try digits(of: "pin", &body)
@@ -175,17 +181,27 @@ extension CardFileReader {
         return TestIssuingState.activeAuthenticationKey(isCopy: isCopy)
     }
 
-    /// `pace ecdh-gm CIPHER CURVE`; nil for `pace none`.
+    /// `pace MAPPING CIPHER NUMBER`; nil for `pace none`.
     private static func pace(_ statement: Statement) throws(CardFileError) -> PassportPACE.Offer? {
         try statement.withoutBlock()
         if statement.arguments.map(\.text) == ["none"] { return nil }
-        try statement.arguments(count: 3...3, "pace ecdh-gm CIPHER CURVE, or pace none")
-        guard statement.arguments[0].text == "ecdh-gm",
+        try statement.arguments(count: 3...3, "pace MAPPING CIPHER NUMBER, or pace none")
+        guard let mapping = PassportPACE.Mapping(rawValue: statement.arguments[0].text),
             let cipher = PassportCipher(rawValue: statement.arguments[1].text)
         else {
-            throw statement.error("“pace” is written: pace ecdh-gm CIPHER CURVE, CIPHER one of \(PassportCipher.names)")
+            let mappings = PassportPACE.Mapping.allCases.map(\.rawValue).joined(separator: ", ")
+            throw statement.error(
+                "“pace” is written: pace MAPPING CIPHER NUMBER, MAPPING one of \(mappings), CIPHER one of \(PassportCipher.names)"
+            )
         }
-        return PassportPACE.Offer(cipher: cipher, parameters: Int(try statement.number(2, "a curve", 8...18)))
+        let number = try statement.number(2, "the number of domain parameters", mapping.parameters)
+        guard let offer = PassportPACE.Offer(mapping, cipher, parameters: number) else {
+            throw statement.error(
+                mapping == .chipAuthentication
+                    ? "chip authentication mapping is not defined with triple DES"
+                    : "integrated mapping is not defined on P-224")
+        }
+        return offer
     }
 
     /// `signed` or `signed-before-2020`, by the test issuing state; or bytes.

@@ -30,7 +30,7 @@ extension CardFileReader {
         let keyStatement = try body.required("key")
         let key = try keyStatement.bytes(65...65)
         // The key times one is the key, if it is on the curve.
-        guard ChipCurve(12)?.multiply(key, by: [1]) == key else {
+        guard ChipCurve(12)?.agree(key, [1]) == key else {
             throw keyStatement.error("“key” takes a point on P-256: 04, x, y")
         }
         let message = try body.required("message").bytes(0...64)

@@ -1,10 +1,17 @@
 import CCryptoLegacy
+import SmartCard
 
 /// An elliptic curve of ICAO 9303-11, 9.5.1, table 6, with a generator.  Points are encoded uncompressed, `04 x y`.
-final class ChipCurve: @unchecked Sendable {
+final class ChipCurve: ChipGroup, @unchecked Sendable {
     // Unchecked: nothing changes the group after `init`.
     private let group: OpaquePointer
-    private let generator: [UInt8]
+    let generator: [UInt8]
+    let prime: [UInt8]
+    /// The order of the curve, which is prime.
+    private let order: [UInt8]
+    /// The coefficients of y² = x³ + a·x + b.
+    private let a: Residue
+    private let b: Residue
 
     /// libcrypto's numbers of the curves, by the numbers of table 6.
     private static let numbers: [Int: Int32] = [
@@ -17,29 +24,44 @@ final class ChipCurve: @unchecked Sendable {
     init?(_ number: Int) {
         guard let nid = Self.numbers[number], let group = EC_GROUP_new_by_curve_name(nid) else { return nil }
         self.group = group
-        guard let generator = EC_GROUP_get0_generator(group).flatMap({ Self.encode($0, group) }) else { return nil }
-        self.generator = generator
+        let numbers = (0..<3).map { _ in BN_new() }
+        defer { for number in numbers { BN_free(number) } }
+        guard EC_GROUP_get_curve(group, numbers[0], numbers[1], numbers[2], nil) == 1,
+            let prime = Self.bytes(numbers[0]), let a = Self.bytes(numbers[1]), let b = Self.bytes(numbers[2]),
+            let order = Self.bytes(EC_GROUP_get0_order(group)),
+            let generator = EC_GROUP_get0_generator(group).flatMap({ Self.encode($0, group) })
+        else { return nil }
+        (self.prime, self.order, self.generator) = (prime, order, generator)
+        (self.a, self.b) = (Residue(a, modulo: prime), Residue(b, modulo: prime))
     }
 
     private init(_ other: ChipCurve, generator: [UInt8]) {
         guard let group = EC_GROUP_dup(other.group) else { preconditionFailure("no memory") }
         (self.group, self.generator) = (group, generator)
+        (prime, order, a, b) = (other.prime, other.order, other.a, other.b)
     }
 
     deinit { EC_GROUP_free(group) }
 
-    /// Draws a private key and its public key.
+    var publicKeyTag: TLVTag { 0x86 }
+
     func makeKeyPair() -> (privateKey: [UInt8], publicKey: [UInt8])? {
         // Some bits more than the order has; libcrypto takes the number modulo the order.
         let privateKey = (0..<72).map { _ in UInt8.random(in: 0...255) }
-        return multiply(generator, by: privateKey).map { (privateKey, $0) }
+        return publicKey(of: privateKey).map { (privateKey, $0) }
     }
 
-    /// Returns the generator times a private key.
     func publicKey(of privateKey: [UInt8]) -> [UInt8]? { multiply(generator, by: privateKey) }
 
-    /// The x-coordinate of an encoded point, with its leading zeros (ICAO 9303-11, 9.7.3).
-    static func abscissa(of point: [UInt8]) -> [UInt8] { Array(point.dropFirst().prefix((point.count - 1) / 2)) }
+    func agree(_ publicKey: [UInt8], _ privateKey: [UInt8]) -> [UInt8]? { multiply(publicKey, by: privateKey) }
+
+    /// The x-coordinate, with its leading zeros (ICAO 9303-11, 9.7.3).
+    func secret(of element: [UInt8]) -> [UInt8] { Array(element.dropFirst().prefix((element.count - 1) / 2)) }
+
+    /// Returns one private key divided by another, modulo the order and with as many bytes.
+    func quotient(_ dividend: [UInt8], _ divisor: [UInt8]) -> [UInt8] {
+        (Residue(dividend, modulo: order) * Residue(divisor, modulo: order).inverse).bytes
+    }
 
     /// ECParameters that spell out the curve instead of naming it (ICAO 9303-11, 9.5.2; RFC 3279, 2.3.5), in DER.
     var explicitParameters: [UInt8]? {
@@ -55,7 +77,7 @@ final class ChipCurve: @unchecked Sendable {
     }
 
     /// Returns `number` times a point; nil if the point is not on the curve, or the result is at infinity.
-    func multiply(_ point: [UInt8], by number: [UInt8]) -> [UInt8]? {
+    private func multiply(_ point: [UInt8], by number: [UInt8]) -> [UInt8]? {
         calculate { result, context in
             guard let base = decode(point, context), let factor = BN_bin2bn(number, Int32(number.count), nil) else {
                 return false
@@ -68,7 +90,7 @@ final class ChipCurve: @unchecked Sendable {
         }
     }
 
-    /// Generic mapping: the same curve with the generator s·G + H (ICAO 9303-11, 4.4.3.3.1).
+    /// The generator s·G + H.
     func mapped(_ nonce: [UInt8], _ shared: [UInt8]) -> ChipCurve? {
         guard let multiple = multiply(generator, by: nonce) else { return nil }
         let sum = calculate { result, context in
@@ -77,6 +99,23 @@ final class ChipCurve: @unchecked Sendable {
             return EC_POINT_add(group, result, a, b, context) == 1
         }
         return sum.map { ChipCurve(self, generator: $0) }
+    }
+
+    /// The generator is the point that a number encodes (ICAO 9303-11, B.2), on a curve whose prime is 3 modulo 4: each but
+    /// P-224.
+    func mapped(_ pseudorandom: [UInt8]) -> ChipCurve? {
+        let t = Residue(pseudorandom, modulo: prime)
+        let (one, alpha) = (t.number(1), -(t * t))
+        let x2 = -b * a.inverse * (one + (alpha + alpha * alpha).inverse)
+        let h2 = x2 * x2 * x2 + a * x2 + b
+        // The inverse of a square root, where there is one: the exponent (p+1)/4 is 1/4 modulo p.
+        let root = h2.power(t.number(4).inverse.bytes).inverse
+        let (x, y) = root * root * h2 == one ? (x2, root * h2) : (alpha * x2, root * t * t * t * h2)
+        let generator: [UInt8] = [0x04] + x.bytes + y.bytes
+        // On the curve, and so of its order: no curve has a cofactor.
+        return calculate { result, context in
+            EC_POINT_oct2point(group, result, generator, generator.count, context) == 1
+        }.map { ChipCurve(self, generator: $0) }
     }
 
     private func calculate(_ body: (_ result: OpaquePointer, _ context: OpaquePointer) -> Bool) -> [UInt8]? {
@@ -95,6 +134,11 @@ final class ChipCurve: @unchecked Sendable {
             return nil
         }
         return point
+    }
+
+    private static func bytes(_ number: OpaquePointer?) -> [UInt8]? {
+        var bytes = [UInt8](repeating: 0, count: Int(BN_num_bits(number) + 7) / 8)
+        return BN_bn2bin(number, &bytes) == Int32(bytes.count) ? bytes : nil
     }
 
     private static func encode(_ point: OpaquePointer, _ group: OpaquePointer) -> [UInt8]? {

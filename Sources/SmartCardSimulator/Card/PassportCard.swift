@@ -21,6 +21,8 @@ public final class PassportCard: VirtualCard {
         public var fault: Fault?
         /// The variant of PACE that the chip offers; nil: it has none.
         var pace: PassportPACE.Offer?
+        /// EF.CardSecurity in the master file, which is read after PACE (ICAO 9303-10, 3.11.4).
+        var cardSecurity: [UInt8]?
         /// The digits that PACE takes instead of the zone.
         var numbers: [Number: String] = [:]
         /// The wrong tries after which a number is blocked, and the status word that says so; nil: no end.
@@ -151,6 +153,9 @@ public final class PassportCard: VirtualCard {
     /// The file, and the status word where it may not be read.
     private func file(_ identifier: UInt16, _ state: State, _ isProtected: Bool) -> Result<[UInt8], Status> {
         if !state.isApplicationSelected {
+            if identifier == 0x011D, let file = configuration.cardSecurity {
+                return isProtected ? .success(file) : .failure(Status(0x6982))
+            }
             return configuration.freeFiles[identifier].map { .success($0) } ?? .failure(Status(0x6A82))
         }
         guard isProtected else { return .failure(Status(0x6982)) }

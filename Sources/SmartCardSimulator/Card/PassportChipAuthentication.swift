@@ -65,7 +65,7 @@ struct PassportChipAuthentication: Sendable {
     }
 
     private func agree(_ readerKey: TLV?) -> PassportSession? {
-        guard let readerKey, let shared = curve.multiply(Array(readerKey.value), by: privateKey) else { return nil }
-        return PassportSession(cipher, secret: ChipCurve.abscissa(of: shared))
+        guard let readerKey, let shared = curve.agree(Array(readerKey.value), privateKey) else { return nil }
+        return PassportSession(cipher, secret: curve.secret(of: shared))
     }
 }

@@ -9,6 +9,14 @@ enum PassportCipher: String, CaseIterable, Hashable, Sendable {
 
     var blockLength: Int { self == .tripleDES ? 8 : 16 }
 
+    var keyLength: Int {
+        switch self {
+        case .tripleDES, .aes128: 16
+        case .aes192: 24
+        case .aes256: 32
+        }
+    }
+
     /// The last byte of the object identifiers of PACE (ICAO 9303-11, 9.2.1).
     var number: UInt8 {
         switch self {
@@ -22,11 +30,7 @@ enum PassportCipher: String, CaseIterable, Hashable, Sendable {
     /// The key for a use: 1 to encrypt, 2 to authenticate, 3 of a password (ICAO 9303-11, 9.7.1).
     func key(_ secret: [UInt8], _ use: UInt8) -> [UInt8]? {
         let data = secret + [0, 0, 0, use]
-        switch self {
-        case .tripleDES, .aes128: return RSAKey.sha1(data).map { Array($0.prefix(16)) }
-        case .aes192: return RSAKey.sha256(data).map { Array($0.prefix(24)) }
-        case .aes256: return RSAKey.sha256(data)
-        }
+        return (keyLength > 16 ? RSAKey.sha256(data) : RSAKey.sha1(data)).map { Array($0.prefix(keyLength)) }
     }
 
     /// Method 2 of ISO/IEC 9797-1: `80`, then as many `00` as it takes.

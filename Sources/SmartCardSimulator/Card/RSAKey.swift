@@ -3,7 +3,8 @@ import Synchronization
 
 /// An RSA key with its private half, in the clear: the key of a test card, its issuer or a test certification authority.
 ///
-/// This file, `AES.swift`, `ChipCurve.swift` and `TripleDES.swift` are those of this target that call libcrypto.
+/// This file, `AES.swift`, `ChipCurve.swift`, `ChipModularGroup.swift`, `Residue.swift` and `TripleDES.swift` are those of this
+/// target that call libcrypto.
 struct RSAKey: Hashable, Sendable {
     /// The permitted lengths of a modulus, in bytes; 248 is EMV's limit (EMV Book 2, 11.1).
     static let lengths = 64...248
@@ -30,7 +31,7 @@ struct RSAKey: Hashable, Sendable {
 
     /// Raw RSA with the private exponent (EMV Book 2, B2.1).
     ///
-    /// - Returns: as many bytes as the modulus has; nil if `block` has more or libcrypto refuses.
+    /// - Returns: as many bytes as the modulus has; nil if `block` has more.
     func sign(_ block: [UInt8]) -> [UInt8]? { Self.power(block, privateExponent, modulus) }
 
     /// Returns a digital signature with message recovery (EMV Book 2, A2.1.2; ISO/IEC 9796-2, scheme 1).
@@ -69,17 +70,7 @@ struct RSAKey: Hashable, Sendable {
     }
 
     private static func power(_ base: [UInt8], _ exponent: [UInt8], _ modulus: [UInt8]) -> [UInt8]? {
-        guard base.count <= modulus.count, let context = BN_CTX_new() else { return nil }
-        defer { BN_CTX_free(context) }
-        let operands: [[UInt8]] = [base, exponent, modulus, []]
-        let numbers = operands.map { BN_bin2bn($0, Int32($0.count), nil) }
-        defer { for number in numbers { BN_free(number) } }
-        var out = [UInt8](repeating: 0, count: modulus.count)
-        guard !numbers.contains(nil),
-            BN_mod_exp(numbers[3], numbers[0], numbers[1], numbers[2], context) == 1,
-            BN_bn2binpad(numbers[3], &out, Int32(out.count)) == Int32(out.count)
-        else { return nil }
-        return out
+        base.count <= modulus.count ? Residue(base, modulo: modulus).power(exponent).bytes : nil
     }
 }
 

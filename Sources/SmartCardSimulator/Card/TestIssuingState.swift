@@ -16,25 +16,48 @@ public enum TestIssuingState {
     ///   - groups: the data groups by number, each complete with its tag.
     ///   - signerHasExpired: true for a signer that was valid until the end of 2019.
     static func securityObject(of groups: [UInt8: [UInt8]], signerHasExpired: Bool) -> [UInt8]? {
-        guard let key = signerKey, let certificate = signerCertificate(hasExpired: signerHasExpired) else { return nil }
         let digests = groups.sorted { $0.key < $1.key }.map { number, file in
             DER.sequence(DER.integer(number), DER.octets(RSAKey.sha256(file) ?? []))
         }
         // ICAO 9303-10, 4.6.2.3: version 0.
         let content = DER.sequence(DER.integer(0), DER.algorithm(.sha256), DER.sequence(digests))
+        return signed(content, .ldsSecurityObject, signerHasExpired: signerHasExpired).map(TLVTag(0x77).encode)
+    }
+
+    /// EF.CardSecurity (ICAO 9303-10, 3.11.4): the variant of PACE, and the public key of the chip on its curve
+    /// (ICAO 9303-11, 9.2.4), signed.
+    static func cardSecurity(of offer: PassportPACE.Offer) -> [UInt8]? {
+        let number = DER.integer(UInt8(truncatingIfNeeded: offer.parameters))
+        guard let publicKey = (offer.group as? ChipCurve)?.publicKey(of: chipAuthenticationKey) else { return nil }
+        let key = DER.sequence(
+            DER.sequence(DER.oid(.standardizedDomainParameters), number), DER.bits(publicKey))
+        let infos = DER.set(offer.info, DER.sequence(DER.oid(.chipAuthenticationPublicKey), key, number))
+        return signed(infos, .securityObject, signerHasExpired: false)
+    }
+
+    /// The private key of chip authentication mapping, on every curve.
+    static let chipAuthenticationKey =
+        RSAKey.sha256(
+            Array("swift-contactless TEST chip authentication mapping".utf8)) ?? []
+
+    /// SignedData with the content and the signer's certificate (RFC 5652, 5).
+    private static func signed(
+        _ content: [UInt8], _ contentType: DER.Identifier, signerHasExpired: Bool
+    ) -> [UInt8]? {
+        guard let key = signerKey, let certificate = signerCertificate(hasExpired: signerHasExpired) else { return nil }
         // RFC 5652, 5.3 and 11: the signature is over the attributes as a SET.
         let attributes =
-            DER.sequence(DER.oid(.contentType), DER.set(DER.oid(.ldsSecurityObject)))
+            DER.sequence(DER.oid(.contentType), DER.set(DER.oid(contentType)))
             + DER.sequence(DER.oid(.messageDigest), DER.set(DER.octets(RSAKey.sha256(content) ?? [])))
         guard let signature = key.signature(over: DER.set(attributes)) else { return nil }
         let signer = DER.sequence(
             DER.integer(1), DER.sequence(authority.name, DER.integer(signerHasExpired ? 2 : 3)), DER.algorithm(.sha256),
             DER.tagged(0xA0, attributes), DER.algorithm(.rsaEncryption), DER.octets(signature))
-        let signed = DER.sequence(
+        let data = DER.sequence(
             DER.integer(3), DER.set(DER.algorithm(.sha256)),
-            DER.sequence(DER.oid(.ldsSecurityObject), DER.tagged(0xA0, DER.octets(content))),
+            DER.sequence(DER.oid(contentType), DER.tagged(0xA0, DER.octets(content))),
             DER.tagged(0xA0, certificate), DER.set(signer))
-        return TLVTag(0x77).encode(DER.sequence(DER.oid(.signedData), DER.tagged(0xA0, signed)))
+        return DER.sequence(DER.oid(.signedData), DER.tagged(0xA0, data))
     }
 
     /// A key with which a chip proves that it is the original: 1536 bits, so that a signature fits a short response under
@@ -123,6 +146,12 @@ private enum DER {
         case authorityKeyIdentifier = "551D23"
         /// 2.23.136.1.1.1 (ICAO 9303-10, 4.6.2).
         case ldsSecurityObject = "678108010101"
+        /// id-SecurityObject, 0.4.0.127.0.7.3.2.1 (BSI TR-03110-3, A.1.2.5).
+        case securityObject = "04007F0007030201"
+        /// id-PK-ECDH, 0.4.0.127.0.7.2.2.1.2 (ICAO 9303-11, 9.2.4).
+        case chipAuthenticationPublicKey = "04007F000702020102"
+        /// 0.4.0.127.0.7.1.2 (ICAO 9303-11, 9.5.1).
+        case standardizedDomainParameters = "04007F00070102"
         /// 2.23.136.1.1.6.2 (ICAO 9303-12, 7.1.1).
         case documentTypeList = "67810801010602"
     }

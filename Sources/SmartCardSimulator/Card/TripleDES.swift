@@ -2,7 +2,8 @@ import CCryptoLegacy
 
 /// DES with a double-length key, as cards and their issuers use it (ISO/IEC 18033-3; EMV Book 2, Annex A and B1).
 ///
-/// This file, `AES.swift`, `ChipCurve.swift` and `RSAKey.swift` are those of this target that call libcrypto.
+/// This file, `AES.swift`, `ChipCurve.swift`, `ChipModularGroup.swift`, `Residue.swift` and `RSAKey.swift` are those of this
+/// target that call libcrypto.
 struct TripleDES: Hashable, Sendable {
     /// 16 bytes; parity bits are not looked at.
     let key: [UInt8]

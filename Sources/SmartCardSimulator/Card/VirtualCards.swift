@@ -84,6 +84,8 @@ public enum VirtualCards {
             ("iso-dep", PackageResources.iso_dep_card),
             ("type-b", PackageResources.type_b_card),
             ("passport", PackageResources.passport_card),
+            ("passport-im", PackageResources.passport_im_card),
+            ("passport-cam", PackageResources.passport_cam_card),
             ("passport-bac", PackageResources.passport_bac_card),
             ("passport-active", PackageResources.passport_active_card),
             ("identity-card", PackageResources.identity_card_card),
