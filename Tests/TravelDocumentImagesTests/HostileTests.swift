@@ -128,7 +128,8 @@ import TravelDocument
             (2_000, 1, [0, 0, 0, 1, 0, 0, 4, 4, 0, 1], false),
             (2_000, 2_000, [0, 0, 0xFF, 0xFF, 0, 5, 4, 4, 0, 1], false),
             (2_000, 2_000, [1, 0, 0, 1, 0, 1, 4, 4, 0, 1, 0x77, 0x00], false),
-            (2_100, 2_100, [0, 0, 0, 1, 0, 5, 0, 0, 0, 1], false), (500, 500, [0, 0, 0, 1, 0, 5, 0, 0, 0, 1], true),
+            (2_100, 2_100, [0, 0, 0, 1, 0, 5, 0, 0, 0, 1], false),
+            (1_100, 1_100, [0, 0, 0, 1, 0, 5, 0, 0, 0, 1], true),
         ] as [(Int, Int, [UInt8], Bool)])
     func divisions(_ side: Int, _ tile: Int, _ coding: [UInt8], _ isTaken: Bool) {
         let bytes = Self.codestream(side, tile: tile, coding: coding)
