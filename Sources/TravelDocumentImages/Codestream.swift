@@ -25,10 +25,7 @@ struct Codestream {
     private var tileCount = 0
     // The most of all COD and COC.
     private var layers = 1
-    private var levels = 0
-    // The least of them: a precinct has 2^exponent samples a side.
-    private var widthExponent = 15
-    private var heightExponent = 15
+    private var packetsOfLayer = 0.0
 
     /// - Throws: ``ImageError``; ``ImageError/tooLarge(width:height:maximumPixels:)`` before anything else is parsed.
     init(parsing bytes: ArraySlice<UInt8>, maximumPixels: Int) throws(ImageError) {
@@ -137,21 +134,22 @@ struct Codestream {
     /// SPcod or SPcoc (table A.15): decomposition levels, the exponents of a code-block's sides less 2, its style, the
     /// transformation, and with bit 0 of the style the exponents of a precinct's sides for each resolution level.
     private mutating func takeParameters(_ segment: inout ByteReader, _ style: Int) throws(ImageError) {
-        levels = max(levels, try segment.number(1))
+        let levels = try segment.number(1)
         let (blockWidth, blockHeight) = (try segment.number(1) & 0x0F + 2, try segment.number(1) & 0x0F + 2)
         _ = try segment.take(2)
-        if style & 1 != 0 {
-            for exponents in segment.rest {
-                widthExponent = min(widthExponent, Int(exponents & 0x0F))
-                heightExponent = min(heightExponent, Int(exponents >> 4))
-            }
+        // The smallest level first.  Precincts of 2^15 samples a side, where nothing is said.
+        let exponents =
+            style & 1 != 0 ? try segment.take(levels + 1).map(Int.init) : Array(repeating: 0xFF, count: levels + 1)
+        let precincts = exponents.enumerated().map { level, exponents in
+            parts(exponents & 0x0F + levels - level, exponents >> 4 + levels - level)
+        }.reduce(0, +)
+        packetsOfLayer = max(packetsOfLayer, precincts)
+        guard max(packetsOfLayer * Double(layers), parts(blockWidth, blockHeight)) <= Self.maximumParts else {
+            throw .unsupported(.divisions)
         }
-        let packets = parts(widthExponent, heightExponent) * Double(levels + 1) * Double(max(1, layers))
-        guard max(packets, parts(blockWidth, blockHeight)) <= Self.maximumParts else { throw .unsupported(.divisions) }
     }
 
-    /// An upper bound of the parts of all components and tiles that have 2^exponent samples a side: as if every resolution
-    /// level were as large as the last.
+    /// An upper bound of the parts of all components and tiles, each with 2^exponent samples a side.
     private func parts(_ widthExponent: Int, _ heightExponent: Int) -> Double {
         Double(min(tileWidth, columns.count) >> widthExponent + 2)
             * Double(min(tileHeight, rows.count) >> heightExponent + 2)
