@@ -75,6 +75,8 @@ import TravelDocument
                 let (objects, newObjects) = try (TLVList(answer.dropLast(2)), TLVList(newAnswer.dropLast(2)))
                 #expect(objects.map(\.tag) == newObjects.map(\.tag))
                 #expect(objects[0x99] == newObjects[0x99])
+                // The indicator of the padding.
+                #expect(newObjects[0x87]?.value.first == objects[0x87]?.value.first)
                 for object in newObjects where object.tag != 0x99 {
                     #expect(object.value.dropFirst(object.tag == 0x87 ? 1 : 0).allSatisfy { $0 == 0 })
                     cryptograms += 1
