@@ -155,7 +155,7 @@ extension CardFileReader {
         guard let infos = authentication(isCopy: false)?.securityInfos, let chip = authentication(isCopy: isCopy) else {
             throw statement.error("libcrypto does not have the curve")
         }
-        // What EF.CardAccess says, signed (ICAO 9303-11, 4.2); the parts of a SET in the order of X.690, 11.6.
+        // What EF.CardAccess says, signed (ICAO 9303-11, 9.2); the parts of a SET in the order of X.690, 11.6.
         let access = offer.flatMap { try? TLVList($0.cardAccess, padding: []) }?.first?.children
         let parts = (access?.map { Array($0.encoded) } ?? []) + infos
         let set = parts.sorted { $0.lexicographicallyPrecedes($1) }
@@ -265,7 +265,7 @@ extension CardFileSyntax.Statement {
     /// The argument numbered `index` as a status word: four hexadecimal digits.
     fileprivate func status(_ index: Int) throws(CardFileError) -> StatusWord {
         let text = arguments[index].text
-        guard text.utf8.count == 4, let word = (try? [UInt8](hex: text))?.reduce(0, { $0 << 8 | UInt16($1) }) else {
+        guard text.utf8.count == 4, text.allSatisfy(\.isHexDigit), let word = UInt16(text, radix: 16) else {
             throw error("“\(text)” is not a status word: four hexadecimal digits")
         }
         return StatusWord(rawValue: word)

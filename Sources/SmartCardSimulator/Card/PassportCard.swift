@@ -75,6 +75,8 @@ public final class PassportCard: VirtualCard {
         var isChipAuthenticationSelected = false
         /// The session that begins after the next protected response.
         var successor: PassportSession?
+
+        mutating func endSession() { (session, file, isChipAuthenticationSelected) = (nil, nil, false) }
     }
 
     public let radio: VirtualCardRadio
@@ -116,7 +118,7 @@ public final class PassportCard: VirtualCard {
         return state.withLock { state in
             guard command.cla & 0x0C == 0x0C else {
                 // A command without protection ends the session (9303-11, 9.8.8).
-                if state.session != nil { (state.session, state.file) = (nil, nil) }
+                if state.session != nil { state.endSession() }
                 return respond(to: command, &state, isProtected: false).bytes
             }
             return respondProtected(to: command, &state).bytes
@@ -344,7 +346,7 @@ public final class PassportCard: VirtualCard {
         guard var session = state.session else { return ResponseAPDU(status: 0x6982) }
         session.count()
         guard let plain = Self.unprotect(command, session) else {
-            (state.session, state.file) = (nil, nil)
+            state.endSession()
             return ResponseAPDU(status: 0x6988)
         }
         let truth = respond(to: plain, &state, isProtected: true)
@@ -361,7 +363,7 @@ public final class PassportCard: VirtualCard {
         session.last = bytes
         state.session = state.successor?.following(session) ?? session
         state.successor = nil
-        if configuration.fault == .endsSession(response: session.responses) { state.session = nil }
+        if configuration.fault == .endsSession(response: session.responses) { state.endSession() }
         return (try? ResponseAPDU(bytes)) ?? response
     }
 
