@@ -19,7 +19,8 @@ import Testing
         "mastercard-stripe-wide", "mastercard-stripe-phone", "mastercard-storage", "mastercard-storage-rrp",
         "mastercard-phone", "mastercard-phone-ready", "maestro",
         "mifare-classic-1k", "ntag213", "ndef-type4", "felica", "iso-dep", "type-b",
-        "passport", "passport-im", "passport-cam", "passport-bac", "passport-active", "identity-card", "passport-cloned",
+        "passport", "passport-im", "passport-cam", "passport-bac", "passport-active", "identity-card",
+        "passport-cloned",
         "passport-altered", "passport-expired-signer",
     ]
 

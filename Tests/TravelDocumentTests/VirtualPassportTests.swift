@@ -246,7 +246,7 @@ import TravelDocument
             let error = await #expect(throws: AccessError.self) {
                 try await chip.open(with: AccessKey(number, kind: .cardAccessNumber))
             }
-            #expect(error?.failures.map(\.refusal) == [.status(0x6983)])
+            #expect(error?.failures.map(\.refusal) == [.wrongKey(triesLeft: 0)])
         }
     }
 }

@@ -90,7 +90,8 @@ struct PACE: AccessProtocol {
 
     private mutating func refuse(_ reason: AccessRefusal) -> AccessStep {
         state = .over
-        return .refused(reason)
+        // A number that is blocked is, whichever command says so (ISO/IEC 7816-4, 5.6).
+        return .refused(reason == .status(0x6983) ? .wrongKey(triesLeft: 0) : reason)
     }
 
     /// Calls `body` with an object of the template 7C of a successful response; with all of it for no tag.

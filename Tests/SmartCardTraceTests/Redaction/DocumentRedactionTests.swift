@@ -102,7 +102,7 @@ import TravelDocument
 
     /// All files of the virtual passport, and the specimen's details.
     private static let files = Task {
-        let reading = try await DocumentReadings.encrypted("passport").reading
+        let reading = try await DocumentReadings.encrypted("passport", [1, 2, 15]).reading
         let identifiers: [ElementaryFile: UInt16] = [
             .sod: 0x011D, .dataGroup(1): 0x0101, .dataGroup(2): 0x0102, .dataGroup(15): 0x010F,
         ]
