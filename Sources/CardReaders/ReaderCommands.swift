@@ -16,7 +16,7 @@ public struct ReaderCommands: Sendable {
     /// - Throws: `CardError` of kind `unsupported` for a reader of unknown model.
     public init(of reader: any CardReader, over link: any ReaderLink) throws {
         guard let model = reader.model else {
-            throw CardError(.unsupported, "what commands “\(reader.identity.name)” takes is not known")
+            throw CardError(.unsupported, "the commands of “\(reader.identity.name)” are unknown")
         }
         self.init(of: model, over: link)
     }

@@ -149,7 +149,7 @@ import Testing
             ("84 05 A0 00 00 00", "no BER-TLV", 1),
             ("00 84 05 A0 00 00 00 03", "no BER-TLV", 1),
             ("84 04 A0 00 00 00", "84 cannot be that", 0),
-            ("84 05 A0 00 00 00 03  84 05 A0 00 00 00 03", "84 stands there twice", 7),
+            ("84 05 A0 00 00 00 03  84 05 A0 00 00 00 03", "84 occurs twice", 7),
             ("5A 08 47 61 73 90 01 01 00 10", "5A is none of them", 0),
             ("DF 81 29 08 10 F0 F0 10 00 F0 FF 00", "DF8129 cannot be that", 0),
             ("DF 81 29 08 F0 F0 F0 40 00 F0 FF 00", "DF8129 cannot be that", 0),

@@ -535,11 +535,11 @@ import Testing
             ),
             (
                 "UPDATE entry SET content = x'00' WHERE kind = 'checkpoint'", "is not changed",
-                "is of no payment"
+                "belongs to no payment"
             ),
             (
                 "UPDATE entry SET content = x'00' WHERE kind = 'batched'", "is not changed",
-                "is of no payment"
+                "belongs to no payment"
             ),
             ("PRAGMA user_version = 5", nil, "newer version"),
             ("PRAGMA user_version = 2", nil, "older version"),

@@ -147,7 +147,7 @@ import Testing
         }
         let file = folder.appending(path: "utopia.pem").path
         try FileManager.default.copyItem(atPath: await Self.authority.value, toPath: file)
-        #expect(try await trust("list").output == "Nobody is believed.\n")
+        #expect(try await trust("list").output == "No authorities are trusted.\n")
         #expect(try await read() == 7)
         #expect(try await trust("import", file).output == "utopia.pem: 1 authority\n")
         #expect(try await trust("list").output.hasSuffix("  utopia.pem: 1 authority  UT\n"))

@@ -95,7 +95,7 @@ struct ReplayCommand: AsyncParsableCommand {
 
     func run() async throws {
         if let timing, !(0...1_000).contains(timing) {
-            throw ToolError.usage("--timing takes 0 to 1000", "1 is as it was: --timing 1")
+            throw ToolError.usage("--timing takes 0 to 1000", "1 keeps the recorded timing: --timing 1")
         }
         let order: ReplayReader.Order = order == .strict ? .strict : .keyed
         let comparison: ReplayReader.Comparison = exact ? .exact : .lenient

@@ -59,7 +59,7 @@ enum RecordedTransaction {
             try? text.split(separator: " ").map { try [UInt8](hex: String($0)) }
         }
         guard let transaction else {
-            throw ToolError.usage("the trace's transaction is none", "Check its amounts, number and counter.")
+            throw ToolError.usage("the trace contains no valid transaction", "Check its amounts, number and counter.")
         }
         return transaction
     }

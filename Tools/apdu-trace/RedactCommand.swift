@@ -76,7 +76,7 @@ struct RedactCommand: ParsableCommand {
         let items = work.items.map(\.rawValue).sorted().joined(separator: ", ")
         for line in work.cuts where !reissue {
             Terminal.remark(
-                "behind line \(line) too much belongs together; what stands on both sides was not looked at whole")
+                "behind line \(line) too many events belong together; data across this line was checked only in parts")
         }
         Terminal.remark("taken out: \(items.isEmpty ? "nothing, for there was nothing" : items)")
     }

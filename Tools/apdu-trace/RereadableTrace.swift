@@ -18,7 +18,7 @@ final class RereadableTrace {
     let name: String
     private let path: String
     private let spool: FileHandle?
-    /// So many events are there, once they have been counted.
+    /// The number of events, once they have been counted.
     private var eventCount = Int.max
 
     /// More account numbers and names than this are no trace's, and would fill the memory.

@@ -166,7 +166,7 @@ struct TraceTiming {
 
 /// The distribution of durations, to within 1 % for any number of them.
 struct DurationHistogram {
-    /// So many bits of each number count.
+    /// The number of bits of each number that count.
     private static let bits = 7
 
     private var counts: [Int32: Int] = [:]

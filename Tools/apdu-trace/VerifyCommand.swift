@@ -33,7 +33,7 @@ struct VerifyCommand: AsyncParsableCommand {
         let findingCount: Int
     }
 
-    /// So many are shown.
+    /// The most lines shown.
     private static let maximumFindings = 1_000
 
     private struct Findings {
@@ -84,7 +84,7 @@ struct VerifyCommand: AsyncParsableCommand {
                 }
                 if piece.isCut, let line = piece.lines.last {
                     findings.add(
-                        "behind line \(line): too much belongs together; what stands on both sides is not looked at whole"
+                        "behind line \(line): too many events belong together; data across this line was checked only in parts"
                     )
                 }
             }

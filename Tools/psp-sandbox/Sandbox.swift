@@ -340,7 +340,7 @@ actor Sandbox {
 
     private enum Plan {
         case known(Payment)
-        /// Before it came.
+        /// Reversed before the payment arrived.
         case reversed(Books.Entry, Card)
         /// - Parameter cardData: hashed.
         case book(Card?, AmountRule, cardData: String)

@@ -14,8 +14,8 @@ struct PassportCommand: AsyncParsableCommand {
             The chip opens with the lines that are printed below the photo (machine readable zone), or with the card access \
             number on the front. They are read from --mrz-file, from --can, or from standard input: type or scan them there.
 
-            The exit status is 0 if a believed authority stands behind the signature over all that was read, and the chip proves \
-            that it is no copy where it can; else it is 7. "reader-probe trust" says whom to believe.
+            The exit status is 0 if a trusted authority issued the signer's certificate, the signature covers all that was read, \
+            and the chip proves that it is no copy where it can; else it is 7. "reader-probe trust" manages the authorities.
 
             reader-probe passport --card passport --can 123456
             """)
@@ -32,7 +32,7 @@ struct PassportCommand: AsyncParsableCommand {
     @Option(
         help: .init(
             """
-            For this once, believe the country signing authorities in this file, or in all files of this folder, too: \
+            Also trust the country signing authorities in this file, or in all files of this folder, for this run only: \
             certificates, master lists, LDIF, with revocation lists. Repeatable.
             """, valueName: "file|folder"))
     var trust: [String] = []

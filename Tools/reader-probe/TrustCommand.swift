@@ -5,16 +5,18 @@ import TravelDocument
 
 struct TrustCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
-        commandName: "trust", abstract: "Whom to believe about travel documents: import, list and remove authorities.",
+        commandName: "trust",
+        abstract: "Manages the authorities trusted for travel documents: import, list and remove authorities.",
         discussion: """
             The authorities that sign passports publish their certificates: as master lists, of which Germany and the \
-            Netherlands have public ones, and in the ICAO Public Key Directory. Nobody is believed before you import one.
+            Netherlands have public ones, and in the ICAO Public Key Directory. No authorities are trusted before you \
+            import one.
             """,
         subcommands: [Import.self, List.self, Remove.self])
 
     struct Import: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Believes the authorities in these files from now on.",
+            abstract: "Adds the authorities in these files to the trusted ones.",
             discussion: """
                 Files with the name of an earlier import replace it. A master list whose signature does not hold is refused.
                 """)
@@ -44,7 +46,7 @@ struct TrustCommand: ParsableCommand {
 
     struct List: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Shows who is believed, by source and date of import.")
+            abstract: "Shows the trusted authorities, by source and date of import.")
 
         @OptionGroup var format: JSONOption
 
@@ -56,7 +58,7 @@ struct TrustCommand: ParsableCommand {
 
     struct Remove: ParsableCommand {
         static let configuration = CommandConfiguration(
-            abstract: "Believes what came from these sources no longer.")
+            abstract: "Stops trusting the authorities from these sources.")
 
         @Argument(help: .init("The sources, as “reader-probe trust list” names them.", valueName: "source"))
         var sources: [String]
@@ -263,7 +265,7 @@ extension Report {
 
 extension Report.Trust {
     var text: String {
-        guard !sources.isEmpty else { return "Nobody is believed." }
+        guard !sources.isEmpty else { return "No authorities are trusted." }
         return sources.map { source in
             let contents = Self.counts(source.authorities, source.signers, source.revocationLists)
             return (["\(source.date)  \(source.source): \(contents)"] + [source.countries.joined(separator: " ")])

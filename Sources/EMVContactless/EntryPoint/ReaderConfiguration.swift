@@ -166,7 +166,8 @@ extension ReaderConfiguration {
             for type in combination.transactionTypes
             where !seen.insert(Key(aid: combination.aid, kernel: combination.kernel, type: type)).inserted {
                 throw ConfigurationError(
-                    path: path, reason: "\(combination.aid), \(combination.kernel) and \(type) stand there before")
+                    path: path,
+                    reason: "\(combination.aid), \(combination.kernel) and \(type): duplicate of an earlier combination")
             }
         }
         try validateAbilities(for: kernels)

@@ -142,7 +142,7 @@ private struct DataObjects: Codable {
             }
             guard values.updateValue(try container.decodeBytes(key), forKey: tag) == nil else {
                 throw DecodingError.dataCorruptedError(
-                    forKey: key, in: container, debugDescription: "\(tag) stands there twice")
+                    forKey: key, in: container, debugDescription: "\(tag) occurs twice")
             }
         }
         self.values = values

@@ -149,7 +149,7 @@ extension ReceiptFacts {
             }
             guard isSound else { throw Malformed(reason: "\(object.tag) cannot be that", offset: object.offset) }
             guard values.updateValue(value, forKey: object.tag) == nil else {
-                throw Malformed(reason: "\(object.tag) stands there twice", offset: object.offset)
+                throw Malformed(reason: "\(object.tag) occurs twice", offset: object.offset)
             }
         }
         guard let method, values[0x84] != nil, let facts = Self(name: [], method, { values[$0] }) else {

@@ -76,7 +76,7 @@ struct TLVDatabase: Sendable {
         case nil: guard rules.storesUnknownObjects || isPresent(tag) else { return }
         case .terminal, .issuer, .kernel:
             guard !rules.refusedObjects.contains(tag) else {
-                throw MalformedCardData(reason: "\(tag) is not the card's to give")
+                throw MalformedCardData(reason: "\(tag) must not come from the card")
             }
             return
         }

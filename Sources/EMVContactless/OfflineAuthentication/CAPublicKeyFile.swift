@@ -57,7 +57,7 @@ extension CAPublicKeys {
         var modulus = try words.bytes("a modulus", nil)
         while !words.isEmpty { modulus += try words.bytes("a modulus", nil) }
         guard self[environment, rid, index] == nil else {
-            throw CAPublicKeyFileError(line: start, reason: "the key stands here twice")
+            throw CAPublicKeyFileError(line: start, reason: "the key occurs twice")
         }
         do {
             insert(

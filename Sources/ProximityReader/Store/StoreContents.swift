@@ -91,7 +91,7 @@ extension StoreBook {
         while let row = try rows.next() {
             let number: Int64 = row[0]
             guard let payment = payments.next(), payment.entry <= number else {
-                throw StoreFailure.damaged("content \(number) is of no payment")
+                throw StoreFailure.damaged("content \(number) belongs to no payment")
             }
             guard payment.entry == number else { throw StoreFailure.damaged("payment \(payment.id) is missing") }
             _ = try content(row, of: payment)

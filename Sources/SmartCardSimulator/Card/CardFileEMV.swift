@@ -221,7 +221,7 @@ extension CardFileReader {
             throw statement.error("“\(statement.keyword)” begins with COMMAND, one of \(names)")
         }
         guard !earlier.contains(command) else {
-            throw statement.error("“\(statement.keyword) \(first.text)” stands here twice")
+            throw statement.error("“\(statement.keyword) \(first.text)” occurs twice")
         }
         return command
     }
@@ -244,7 +244,7 @@ extension CardFileReader {
                         + "an aac is not signed but in generate-ac")
             }
             guard !responses.cases.contains(where: { $0.cryptogram == cryptogram && $0.isSigned == isSigned }) else {
-                throw statement.error("“\(statement.keyword)” stands here twice for one case")
+                throw statement.error("“\(statement.keyword)” occurs twice for one case")
             }
             responses.cases.append(
                 EMVApplication.Responses.Case(
@@ -275,7 +275,7 @@ extension CardFileReader {
         for statement in statements {
             let address = try address(statement)
             let isSigned = statement.arguments.count == 3
-            guard records[address] == nil else { throw statement.error("the record stands here twice") }
+            guard records[address] == nil else { throw statement.error("the record occurs twice") }
             records[address] = EMVApplication.Record(
                 objects: try statement.section().objects(admitting: isSigned ? [] : NamedValue.inRecord),
                 isSigned: isSigned)
@@ -318,7 +318,7 @@ extension CardFileReader {
             let object = try statement.object(admitting: [])
             let tag = try statement.tag()
             guard tag.length <= 2 else { throw statement.error("GET DATA names objects by tags of 1 or 2 bytes") }
-            guard application.data[tag] == nil else { throw statement.error("the object stands here twice") }
+            guard application.data[tag] == nil else { throw statement.error("the object occurs twice") }
             let value: [UInt8]
             switch object {
             case .primitive(_, let bytes): value = bytes.bytes([:])

@@ -21,7 +21,7 @@ extension CardFileReader {
         for statement in body.all("sector") {
             try statement.arguments(count: 1...1, "sector NUMBER { … }")
             let sector = Int(try statement.number(0, "a sector", 0...15))
-            guard seen.insert(sector).inserted else { throw statement.error("the sector stands here twice") }
+            guard seen.insert(sector).inserted else { throw statement.error("the sector occurs twice") }
             try read(statement, sector, &memory)
         }
         return memory
@@ -40,7 +40,7 @@ extension CardFileReader {
         var seen: Set<Int> = []
         func block(_ statement: Statement) throws(CardFileError) -> Int {
             let index = Int(try statement.number(0, "a block of the sector", 0...2))
-            guard seen.insert(index).inserted else { throw statement.error("the block stands here twice") }
+            guard seen.insert(index).inserted else { throw statement.error("the block occurs twice") }
             return sector * 4 + index
         }
         for statement in section.all("block") {
@@ -129,7 +129,7 @@ extension CardFileReader {
             let code = try codes(statement)
             guard code.count == 1 else { throw statement.error("“system” is written: system CODE { … }") }
             guard !systems.contains(where: { $0.code == code[0] }) else {
-                throw statement.error("the system stands here twice")
+                throw statement.error("the system occurs twice")
             }
             guard systems.count < 16 else { throw statement.error("a card has up to 16 systems") }
             systems.append(FeliCaCard.System(code: code[0], services: try services(statement)))
@@ -150,7 +150,7 @@ extension CardFileReader {
                 )
             }
             guard codes.allSatisfy({ code in !services.contains { $0.codes.contains(code) } }) else {
-                throw statement.error("the service stands here twice")
+                throw statement.error("the service occurs twice")
             }
             var body = try Section(statement, ["block"])
             var blocks: [[UInt8]] = []

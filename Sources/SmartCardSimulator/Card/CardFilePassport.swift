@@ -8,7 +8,7 @@ extension CardFileReader {
         var groups: [UInt8: [UInt8]] = [1: TLVTag(0x61).encode(TLVTag(0x5F1F).encode(Array(zone.text.utf8)))]
         for statement in body.all("data-group") {
             let number = UInt8(truncatingIfNeeded: try statement.number(0, "a data group", 2...16))
-            guard groups[number] == nil else { throw statement.error("the data group stands here twice") }
+            guard groups[number] == nil else { throw statement.error("the data group occurs twice") }
             let content = try statement.content(from: 1)
             guard content.first == dataGroupTags[Int(number) - 1] else {
                 throw statement.error(

@@ -82,7 +82,7 @@ enum CardFileReader {
         /// Takes the only statement with `keyword`; nil if there is none.
         mutating func one(_ keyword: String) throws(CardFileError) -> Statement? {
             let taken = all(keyword)
-            if taken.count > 1 { throw taken[1].error("“\(keyword)” stands here twice") }
+            if taken.count > 1 { throw taken[1].error("“\(keyword)” occurs twice") }
             return taken.first
         }
 

@@ -20,7 +20,7 @@ extension CardFileReader {
                 throw statement.error("“\(name)” has no parameter “\(statement.keyword)”, \(all)")
             }
             guard values[statement.keyword] == nil else {
-                throw statement.error("“\(statement.keyword)” stands here twice")
+                throw statement.error("“\(statement.keyword)” occurs twice")
             }
             values[statement.keyword] = statement.arguments
         }

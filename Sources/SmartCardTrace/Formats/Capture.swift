@@ -7,7 +7,7 @@ extension ForeignFormat {
         recognizes: CaptureReader.recognizes, importer: { CaptureImporter($0) })
 }
 
-/// Each interface is a slot, but that usbmon has one for each slot of each device.
+/// Each interface is a slot, except that usbmon has one for each slot of each device.
 private struct CaptureImporter: FormatImporter {
     private var capture: CaptureReader
     private var usb = USBMonDecoder()

@@ -297,7 +297,7 @@ struct CaptureReader {
 
 /// The notes for the next packet, as many as fit its block.
 struct CaptureComments {
-    /// So many are read of a block.
+    /// The most read of a block.
     static let maximumCount = 1_024
     private static let maximumBytes = 60_000
 

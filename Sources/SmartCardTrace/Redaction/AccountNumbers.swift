@@ -37,7 +37,7 @@ enum AccountNumbers {
 
     /// A search for account numbers.
     struct Search {
-        /// Of shorter numbers there would be some in everything.
+        /// The lengths searched for; shorter numbers match by chance.
         static let lengths = 10...19
 
         /// Numbers that are known from the data objects that hold them, and the lengths of these, the longest first.

@@ -9,7 +9,7 @@ extension Finding.Reason: CustomStringConvertible {
         case .digestDiffers: "the digest differs: somebody changed the contents"
         case .noSignedAttributes: "there are no signed attributes"
         case .unsupportedAlgorithm(let oid): "this reader does not have the algorithm \(oid)"
-        case .unknownCurve: "the key's curve is none that has a name"
+        case .unknownCurve: "the key is on an unnamed curve"
         case .malformedKey(let error): "the key is not one: \(error)"
         case .wrongSignature: "the signature is wrong"
         case .noSignerCertificate: "the signer's certificate is not there"
@@ -37,8 +37,8 @@ extension Finding.Reason: CustomStringConvertible {
         case .countriesDiffer(let countries): "the countries differ: " + countries.joined(separator: ", ")
         case .noCountry: "a certificate names no country"
         case .issuingStateNotGiven: "the issuing state is not known"
-        case .unknownIssuingState: "the issuing state is none of ICAO 9303-3"
-        case .otherDocumentTypes(let types): "the signer signs these types alone: " + types.joined(separator: ", ")
+        case .unknownIssuingState: "the issuing state is not listed in ICAO 9303-3"
+        case .otherDocumentTypes(let types): "the signer may sign only these types: " + types.joined(separator: ", ")
         case .documentTypeByFirstLetter: "the first letter alone was compared"
         case .noDocumentTypes: "the certificate does not say which types of documents it is for"
         case .documentTypeNotGiven: "the document's type is not known"

@@ -170,13 +170,13 @@ extension Kernel2 {
         }
         let second = digits(0x9F66, 0x9F61, 0x9F67, 0x9F65)
         guard let track = data[.track2Data].flatMap({ second.complete(track2: $0) }) else {
-            throw notThisCard(.cardDataError, "9F6B has not the positions for its digits")
+            throw notThisCard(.cardDataError, "9F6B has no room for the dynamic digits")
         }
         data[.track2Data] = track
         guard let value = data[.track1Data] else { return }
         let first = digits(0x9F63, 0x9F60, 0x9F64, 0x9F62)
         guard let track = first.complete(track1: value) else {
-            throw notThisCard(.cardDataError, "56 has not the positions for its digits")
+            throw notThisCard(.cardDataError, "56 has no room for the dynamic digits")
         }
         data[.track1Data] = track
     }
