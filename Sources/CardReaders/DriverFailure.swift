@@ -24,7 +24,7 @@ public enum DriverFailure: Hashable, Sendable {
     /// The card did not answer its reset correctly.
     case cardUnreadable
     case cancelled
-    /// A person cancelled at the reader.
+    /// A person canceled at the reader.
     case cancelledByPerson
     /// An unexpected answer from the reader.
     case unexpected

@@ -50,7 +50,7 @@ public final class ExchangeStopwatch: Sendable {
     /// Runs `body` and measures its exchanges: by the transport's reports; from call to return if there are none or
     /// `body` throws.
     ///
-    /// Measures one body at a time.  Do not reuse a stopwatch after an error: a cancelled exchange may still be
+    /// Measures one body at a time.  Do not reuse a stopwatch after an error: a canceled exchange may still be
     /// reported.
     public func time<R>(
         isolation: isolated (any Actor)? = #isolation, _ body: () async throws -> R

@@ -46,7 +46,7 @@ package struct ReaderSetting: Sendable {
 }
 
 /// A link that restores the settings that its commands changed.  It does so however it ends: closed, released, or with
-/// its task cancelled.
+/// its task canceled.
 ///
 /// It reads each setting before the first command that changes it.  If reading fails, the command is not sent.
 package final class RestoringLink: ReaderLink {

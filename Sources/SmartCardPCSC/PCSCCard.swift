@@ -4,7 +4,7 @@ import Synchronization
 
 /// A connection to a card through pcscd, or to the reader itself if it is direct.
 ///
-/// Each connection has its own thread and context; calls from several tasks take turns.  A call whose task is cancelled
+/// Each connection has its own thread and context; calls from several tasks take turns.  A call whose task is canceled
 /// throws `CancellationError` at once; its exchange with the card continues, and the next call waits for it.  A
 /// connection that is released disconnects and leaves the card as it is.
 public final class PCSCCard: CardConnection {
@@ -163,7 +163,7 @@ public final class PCSCCard: CardConnection {
         }
     }
 
-    /// Disconnects.  Waits for the exchange in progress, if any, even if it was cancelled.
+    /// Disconnects.  Waits for the exchange in progress, if any, even if it was canceled.
     public func disconnect(_ disposition: CardDisposition) async {
         _ = await thread.runToEnd { $0.disconnect(disposition) }
     }

@@ -8,7 +8,7 @@ import SmartCard
 ///     }
 ///
 /// This value has no state: each call makes the connections to pcscd that it needs and closes them.  No call blocks a
-/// thread of Swift's pool, and every wait ends at once when its task is cancelled.
+/// thread of Swift's pool, and every wait ends at once when its task is canceled.
 ///
 /// libpcsclite reads the path of pcscd's socket from `PCSCLITE_CSOCK_NAME` on first use and keeps it.
 public struct PCSCService: Sendable {

@@ -3,7 +3,7 @@ import Glibc
 /// Keeps threads out of libpcsclite while the process ends.
 ///
 /// When a program calls `exit`, libpcsclite is torn down; a thread inside it, such as the one that waits for readers,
-/// then crashes.  All calls therefore pass through here.  At exit, waits are cancelled, calls in progress have five
+/// then crashes.  All calls therefore pass through here.  At exit, waits are canceled, calls in progress have five
 /// seconds to end, which a busy machine may need, and no new call begins.
 enum ProcessExit {
     private struct State {

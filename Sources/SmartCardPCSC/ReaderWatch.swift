@@ -110,7 +110,7 @@ extension SlotState {
 /// unprotected place for all contexts: several waits at once disturb each other.
 ///
 /// Only the waiting thread fills the streams, and never with the lock held: resuming a task takes that task's lock, and
-/// a cancelled task calls back here while it holds it.
+/// a canceled task calls back here while it holds it.
 final class ReaderWatch: Sendable {
     static let shared = ReaderWatch()
 

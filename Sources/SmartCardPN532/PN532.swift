@@ -176,7 +176,7 @@ public struct PN532: Sendable {
 
     /// Removes power from all cards for `pause` and restores it.
     ///
-    /// The field is on again afterwards, even if the wait is cancelled.
+    /// The field is on again afterwards, even if the wait is canceled.
     public func cycleField(pause: Duration = .milliseconds(10)) async throws {
         try await configure(.field(isOn: false))
         let wait: Result<Void, any Error>

@@ -130,7 +130,7 @@ public struct PollingEvents: AsyncSequence, Sendable {
     public struct Iterator: AsyncIteratorProtocol {
         fileprivate var rounds: PollingRounds
 
-        /// - Returns: nil when the task is cancelled, and always after the end.
+        /// - Returns: nil when the task is canceled, and always after the end.
         public mutating func next() async throws -> PollingEvent? {
             do {
                 return try await rounds.next(until: nil)

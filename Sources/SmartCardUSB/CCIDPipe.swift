@@ -6,8 +6,8 @@ import Waiting
 /// The bulk endpoints of a CCID interface: one command at a time, each with its own bSeq, and its answer.
 ///
 /// The pipe never blocks.  A command advances when a transfer completes, on the completing thread, and the waiting task
-/// is resumed once.  A command whose task was cancelled or whose time is over is aborted (USB CCID 1.10, 5.3.1).  If
-/// the reader cannot abort, a cancelled command runs to its end unobserved.  In both cases, the next command goes out
+/// is resumed once.  A command whose task was canceled or whose time is over is aborted (USB CCID 1.10, 5.3.1).  If
+/// the reader cannot abort, a canceled command runs to its end unobserved.  In both cases, the next command goes out
 /// afterwards.
 final class CCIDPipe: Sendable {
     private struct State {
@@ -178,7 +178,7 @@ final class CCIDPipe: Sendable {
     }
 
     /// Exchanges an APDU: sends `command` and the commands that `apdu` derives from each answer, until it is done.  A
-    /// cancelled task or an expired time leaves no partial exchange behind.
+    /// canceled task or an expired time leaves no partial exchange behind.
     ///
     /// - Parameter timeout: applies to each command, as in ``perform(_:timeout:)``.
     /// - Returns: the last answer, with all bytes of the response; or the failed answer.

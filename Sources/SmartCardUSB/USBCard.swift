@@ -6,7 +6,7 @@ import Waiting
 /// Calls from several tasks take turns.  A call whose task is cancelled throws `CancellationError` at once.  Its
 /// exchange with the card is aborted (USB CCID 1.10, 5.3.1), unless the reader cannot abort (``ReaderQuirk/noAbort``)
 /// or passes on T=1 blocks; such an exchange runs to its end.  The next call waits in both cases.  The effect of a
-/// cancelled command on the card is unknown.  A connection that is released leaves the card as it is.
+/// canceled command on the card is unknown.  A connection that is released leaves the card as it is.
 public final class USBCard: CardConnection {
     public let reader: USBReader
     public let transmissionProtocol: TransmissionProtocol

@@ -348,7 +348,7 @@ private final class LibUSBLink: USBLink {
                 for transfer in pending { transfer.cancel() }
                 return pending.count
             }
-            // The kernel ends a cancelled transfer at once.  If it does not, the memory it writes to must stay.
+            // The kernel ends a canceled transfer at once.  If it does not, the memory it writes to must stay.
             let limit = DispatchTime.now() + .seconds(5)
             guard (0..<pending).allSatisfy({ _ in ended.wait(timeout: limit) == .success }) else {
                 return completion()
@@ -583,7 +583,7 @@ public struct USBStatus: RawRepresentable, Error, Hashable, Sendable {
     public static let overflow = USBStatus(LIBUSB_ERROR_OVERFLOW)
     /// The endpoint stalled, or refuses the request.
     public static let pipe = USBStatus(LIBUSB_ERROR_PIPE)
-    /// The transfer was cancelled.
+    /// The transfer was canceled.
     public static let interrupted = USBStatus(LIBUSB_ERROR_INTERRUPTED)
     public static let noMemory = USBStatus(LIBUSB_ERROR_NO_MEM)
     public static let notSupported = USBStatus(LIBUSB_ERROR_NOT_SUPPORTED)

@@ -13,7 +13,7 @@ package protocol USBBus: Sendable {
     /// - Throws: ``USBError``, which names the obstacle.
     func open(_ device: USBDevice, interface: UInt8) async throws(USBError) -> any USBLink
 
-    /// Notifies when devices may have come or gone, until the reading task is cancelled.
+    /// Notifies when devices may have come or gone, until the reading task is canceled.
     ///
     /// - Throws: ``USBError`` if the system does not report changes.
     func changes() throws(USBError) -> AsyncStream<Void>

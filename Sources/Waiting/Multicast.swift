@@ -6,7 +6,7 @@ import Synchronization
 ///     for await state in states.stream() { show(state) }    // .ready, then what is sent
 ///     states.send(.outOfPaper)
 /// Each stream buffers the elements that its consumer has not taken yet, up to the multicast's bound.  Sending never
-/// waits.  The multicast resumes and releases nothing while it holds a lock, so a consumer that wakes, is cancelled or
+/// waits.  The multicast resumes and releases nothing while it holds a lock, so a consumer that wakes, is canceled or
 /// is released may use it at once.
 public final class Multicast<Element: Sendable>: Sendable {
     /// The number of elements that wait for a slow consumer, and the treatment of the rest.
@@ -159,7 +159,7 @@ public struct StreamOverrun: Error, Hashable, CustomStringConvertible {
     }
 }
 
-/// Resumes a task.  Never called with a lock held: it takes the task's locks, and a task that is cancelled meanwhile
+/// Resumes a task.  Never called with a lock held: it takes the task's locks, and a task that is canceled meanwhile
 /// holds those and wants ours.
 private typealias Wake = @Sendable () -> Void
 
@@ -243,7 +243,7 @@ private final class ElementQueue<Element: Sendable>: Sendable {
     }
 }
 
-/// A stream's subscription, which ends when the stream is cancelled or released.
+/// A stream's subscription, which ends when the stream is canceled or released.
 private final class Subscription<Element: Sendable>: Sendable {
     private let queue: ElementQueue<Element>
     private let leave: @Sendable () -> Void

@@ -49,7 +49,7 @@ package enum ProgramExit {
         Task {
             if let command = state.withLock({ $0.command }) {
                 command.cancel()
-                // A command without changes may wait for something that cannot be cancelled.
+                // A command without changes may wait for something that cannot be canceled.
                 if state.withLock({ $0.commandIsAwaited }) { _ = await command.value }
             }
             await state.withLock({ $0.giveBack })()

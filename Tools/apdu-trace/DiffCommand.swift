@@ -7,7 +7,7 @@ struct DiffCommand: ParsableCommand {
     static let configuration = CommandConfiguration(
         commandName: "diff", abstract: "Shows two traces aligned, regardless of times.",
         discussion:
-            "The exit status is 1 if they differ. Without --reveal, card data are masked but still compared.")
+            "The exit status is 1 if they differ. Without --reveal, card data is masked but still compared.")
 
     @Argument(help: .init("The first trace.", valueName: "file"))
     var first: String

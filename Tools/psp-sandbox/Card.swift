@@ -11,7 +11,7 @@ struct Card {
     /// The account number, masked.
     let account: String
 
-    /// Why card data are no card's.
+    /// Why card data is no card's.
     enum Failure: Error {
         /// They are sealed for somebody else, or under a key that is lost.
         case otherKey
@@ -23,13 +23,13 @@ struct Card {
         let jwe: CompactJWE
         do {
             guard case .jwe(let sealed) = try SealedCardData(parsing: cardData) else {
-                throw Failure.unreadable("The card data are no JWE.")
+                throw Failure.unreadable("The card data is no JWE.")
             }
             jwe = sealed
         } catch let failure as Failure {
             throw failure
         } catch {
-            throw Failure.unreadable("The card data are no JWE.")
+            throw Failure.unreadable("The card data is no JWE.")
         }
         do {
             // Only the masked account leaves the closure; its copies are wiped when they are freed (CWipedHeap).
@@ -47,7 +47,7 @@ struct Card {
                 if values[tag] == nil { values[tag] = bytes[range] }
             }
         } catch {
-            throw Failure.unreadable("The card data are no BER-TLV.")
+            throw Failure.unreadable("The card data is no BER-TLV.")
         }
         // In mag-stripe mode Kernel 2 has Track 2 Data in 9F6B (EMV Contactless Book C-2, A.1).
         guard let units = values[0x9F02].flatMap({ UInt64($0.hex) }),

@@ -211,7 +211,7 @@ actor Sandbox {
             throw Refusal(status: 422, code: "card_data", message: reason)
         } catch {
             throw Refusal(
-                status: 422, code: "card_data", message: "The card data are sealed for another key than this service's."
+                status: 422, code: "card_data", message: "The card data is sealed for another key than this service's."
             )
         }
         guard card.kind == kind, card.units == units, card.currency == currency else {

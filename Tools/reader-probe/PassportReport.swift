@@ -69,8 +69,8 @@ extension Report {
 
         /// The checks of the signature over the data groups and of the chip, each with its result.
         let checks: [Check]
-        /// True if a trusted authority issued the signer's certificate, all that was read is signed, and the chip is no copy as far as
-        /// it can show.
+        /// True if a trusted authority issued the signer's certificate, all that was read is signed, and the chip is
+        /// no copy as far as it can show.
         let isBelieved: Bool
         /// Why not.
         let doubts: [String]

@@ -167,7 +167,8 @@ extension ReaderConfiguration {
             where !seen.insert(Key(aid: combination.aid, kernel: combination.kernel, type: type)).inserted {
                 throw ConfigurationError(
                     path: path,
-                    reason: "\(combination.aid), \(combination.kernel) and \(type): duplicate of an earlier combination")
+                    reason: "\(combination.aid), \(combination.kernel) and \(type): duplicate of an earlier combination"
+                )
             }
         }
         try validateAbilities(for: kernels)

@@ -20,7 +20,7 @@ final class EMVCard: VirtualCard {
         /// Commands that were refused until the card is presented again, and those of them since when it has been.
         var refused: Set<Refusal> = []
         var granted: Set<Refusal> = []
-        /// Of each application the online request that its issuer may answer.  It outlives the field.
+        /// The pending online request of each application.  It outlives the field.
         var requests: [Int: IssuerUpdate.Request] = [:]
         /// The values that the issuer has changed in each application, and the applications that it has blocked.
         var written: [Int: [TLVTag: [UInt8]]] = [:]

@@ -79,6 +79,8 @@ struct EMVApplication: Sendable {
     }
 
     /// Cryptogram Information Data, bits 8 and 7 (EMV Book 3, 6.5.5.4).
+    ///
+    /// The simulator does not import EMVContactless: card and terminal do not make one mistake together.
     enum Cryptogram: UInt8, CaseIterable, Sendable {
         case aac = 0x00
         case tc = 0x40

@@ -30,7 +30,7 @@ public struct TracePieces {
     private static let maximumBytes = 4 << 20
     /// The maximum number of open connections, for a program that never disconnects.
     private static let maximumConnections = 16
-    /// Of more commands without answers none is remembered.
+    /// The most unanswered commands remembered.
     private static let maximumOpen = 1_024
 
     private var reader: TraceReader

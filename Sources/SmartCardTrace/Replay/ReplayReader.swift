@@ -495,7 +495,7 @@ private final class Player: Sendable {
         return (sight, place)
     }
 
-    /// Waits until something has happened, or the task is cancelled.
+    /// Waits until something has happened, or the task is canceled.
     func waitForChange(after index: Int) async {
         await changed.wait { state.withLock { canShow($0, index) } }
     }
