@@ -11,7 +11,7 @@ struct Card {
     /// The account number, masked.
     let account: String
 
-    /// Why card data is no card's.
+    /// The reasons why card data is not accepted.
     enum Failure: Error {
         /// They are sealed for somebody else, or under a key that is lost.
         case otherKey
