@@ -100,7 +100,7 @@ let package = Package(
             name: "ProximityReader",
             dependencies: [
                 "CSystemBus", "EMVContactless", "CardEncryption", "CardReaders", "SmartCard",
-                "Waiting",
+                "Waiting", "WalletPasses",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"), jwtKit,
                 .product(name: "X509", package: "swift-certificates"),

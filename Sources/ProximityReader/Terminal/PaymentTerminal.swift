@@ -2,6 +2,7 @@ import EMVContactless
 package import Foundation
 package import SmartCard
 import Waiting
+import WalletPasses
 
 /// The device behind every ``PaymentCardReader`` of a process: one reader, one session, one read at a time.
 package actor PaymentTerminal {
@@ -46,6 +47,8 @@ package actor PaymentTerminal {
     var removal: Task<Void, Never>?
     /// The memory of the kernels, such as torn transactions that cards may recover in a later read.
     let memory = TerminalMemory()
+    /// The passes that were seen.
+    var passMemory = VASFreshness()
     /// The last Transaction Sequence Counter, tag 9F41.  It starts from the time, so that it continues after a restart
     /// of the program.
     var sequenceCounter: UInt32

@@ -1,4 +1,5 @@
 public import CardEncryption
+package import Crypto
 public import EMVContactless
 public import Foundation
 import Logging
@@ -75,6 +76,10 @@ public enum ProximityReaderSystem {
         public var bootIdentifier: @Sendable () -> String = { Machine.bootIdentifier() }
         /// The address of logind's bus; nil for the system bus.
         package var systemBus: String?
+        /// The merchants' private keys, by pass type identifier.
+        package var passKeys: [String: [P256.KeyAgreement.PrivateKey]] = [:]
+        /// The time for which a locked phone that stays in the field is asked again.
+        package var ownerTime = Duration.seconds(30)
         /// The interval at which the clock is checked for a session's end.
         package var clockTick = Duration.seconds(60)
         /// The time limit for reading a card.  A reader that exceeds it counts as hanging.
