@@ -86,7 +86,8 @@ let package = Package(
             name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
             resources: [.embedInCode("OfflineAuthentication/Published")]),
         .target(name: "TravelDocument", dependencies: ["CCryptoLegacy", "SmartCard", "Waiting"]),
-        .target(name: "WalletPasses", dependencies: ["SmartCard", crypto]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
+        .target(name: "WalletPasses", dependencies: ["CZlib", "CardEncryption", "SmartCard", crypto]),
         .systemLibrary(name: "COpenJPEG", pkgConfig: "libopenjp2", providers: [.apt(["libopenjp2-7-dev"])]),
         .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
         .target(name: "TravelDocumentImages", dependencies: ["COpenJPEG", "CTurboJPEG", "TravelDocument"]),
@@ -240,7 +241,9 @@ let package = Package(
             exclude: ["tainted-document"]),
         .testTarget(
             name: "WalletPassesTests",
-            dependencies: ["SmartCard", "SmartCardSimulator", "TestSupport", "WalletPasses", crypto]),
+            dependencies: [
+                "CardEncryption", "SmartCard", "SmartCardSimulator", "TestSupport", "WalletPasses", crypto,
+            ]),
         .testTarget(
             name: "TravelDocumentImagesTests",
             dependencies: ["TestSupport", "ToolSupport", "TravelDocument", "TravelDocumentImages"]),
