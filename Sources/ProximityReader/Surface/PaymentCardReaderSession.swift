@@ -81,7 +81,7 @@ public class PaymentCardReaderSession: @unchecked Sendable {
     ) async throws -> TapResult {
         try await session.read(
             .transaction(request), options, attachment: attachment,
-            passes: try passes.valid(stopsOnPass ? .passesOrPayment : .passesAndPayment, options), pricing: pricing)
+            passes: try passes.valid(stopsOnPass ? .passesOrPayment : .passesAndPayment, self), pricing: pricing)
     }
 
     /// Maps errors that Apple's interface does not have to the closest ones that it has.
@@ -128,7 +128,7 @@ public class PaymentCardReaderSession: @unchecked Sendable {
     ///
     /// - Throws: ``ReadError``, of the case `vasReadFail` for a phone that breaks the protocol.
     public func readVAS(_ request: VASRequest) async throws -> VASReadResult {
-        try passes(of: try await session.read(nil, options, passes: try request.valid(.passes, options)))
+        try passes(of: try await session.read(nil, options, passes: try request.valid(.passes, self)))
     }
 
     /// Waits for a phone or a card, and in one tap reads passes and performs the transaction.
@@ -151,7 +151,7 @@ public class PaymentCardReaderSession: @unchecked Sendable {
     ) async throws -> VASReadResult {
         try passes(
             of: try await session.read(
-                nil, options, passes: try request.valid(.passes, options), telling: eventHandler))
+                nil, options, passes: try request.valid(.passes, self), telling: eventHandler))
     }
 
     @available(
@@ -161,7 +161,7 @@ public class PaymentCardReaderSession: @unchecked Sendable {
         _ request: PaymentCardTransactionRequest, vasRequest: VASRequest, stopOnVASResult: Bool,
         eventHandler: ((Event) -> Void)? = nil
     ) async throws -> (PaymentCardReadResult?, VASReadResult?) {
-        let passes = try vasRequest.valid(stopOnVASResult ? .passesOrPayment : .passesAndPayment, options)
+        let passes = try vasRequest.valid(stopOnVASResult ? .passesOrPayment : .passesAndPayment, self)
         let result = try await told {
             try await session.read(.transaction(request), options, passes: passes, telling: eventHandler)
         }
@@ -178,7 +178,10 @@ extension VASRequest {
     /// Validates the request.
     ///
     /// - Throws: `ReadError`.
-    fileprivate func valid(_ purpose: PassPart.Purpose, _ options: PaymentCardReader.Options) throws -> PassRequest {
-        try PassRequest(self, for: purpose, or: options.merchants)
+    fileprivate func valid(
+        _ purpose: PassPart.Purpose, _ session: PaymentCardReaderSession
+    ) throws -> RequestedPasses {
+        try RequestedPasses(
+            self, for: purpose, or: session.options.merchants, session.session.terminal.configuration.passes)
     }
 }

@@ -1,6 +1,5 @@
 import CardEncryption
 import CardReaders
-import Crypto
 import EMVContactless
 import Foundation
 import Logging
@@ -13,7 +12,7 @@ import WalletPasses
 extension PaymentTerminal {
     /// Reads the passes of a phone, and has it pay in the same ISO-DEP session where the request goes on to that.
     func read(
-        _ passes: PassRequest, _ transaction: Transaction?, _ request: ReadRequest, _ reader: AttachedReader,
+        _ passes: RequestedPasses, _ transaction: Transaction?, _ request: ReadRequest, _ reader: AttachedReader,
         _ field: EventfulField
     ) async throws -> TapResult {
         var part = PassPart(passes.purpose, ownerTime: configuration.ownerTime)
@@ -63,7 +62,8 @@ extension PaymentTerminal {
     ///
     /// - Returns: nil while there are several.
     private func presented(
-        _ field: EventfulField, quietly: Bool, _ passes: PassRequest, _ request: ReadRequest, _ reader: AttachedReader
+        _ field: EventfulField, quietly: Bool, _ passes: RequestedPasses, _ request: ReadRequest,
+        _ reader: AttachedReader
     ) async throws -> (card: any CardChannel, Reply)? {
         let card: any CardChannel
         switch quietly ? try await field.activateQuietly() : try await field.activate() {
@@ -72,7 +72,7 @@ extension PaymentTerminal {
         case .communicationError: return (AbsentCard(), Reply(answer: .lost))
         }
         do {
-            return (card, try await ask(reader.stack.over(card), passes, request, reader.identity))
+            return (card, try await ask(reader.stack.over(card), passes, request))
         } catch let error as CardError {
             guard CommunicationError(error) != nil else { throw error }
             logger.notice("the phone left while its passes were read")
@@ -81,73 +81,40 @@ extension PaymentTerminal {
     }
 
     /// Asks the phone for the passes of the merchants.
-    private func ask(
-        _ card: any CardChannel, _ passes: PassRequest, _ request: ReadRequest, _ reader: ReaderIdentity
-    ) async throws -> Reply {
-        var conversation = AppleVAS(passes.merchants, mode: passes.purpose.mode)
+    private func ask(_ card: any CardChannel, _ passes: RequestedPasses, _ request: ReadRequest) async throws -> Reply {
+        var conversation = passes.conversation(passMemory)
         var step = conversation.next(nil)
         while case .send(let command) = step { step = conversation.next(try await card.transmit(command)) }
-        guard case .finished(let outcome) = step else { return Reply(answer: .malformed) }
-        switch outcome {
-        case .read(let entries): return try await reply(entries, request, reader)
-        case .smartTap, .noPasses: return Reply(answer: .noWallet)
-        case .malformed: return Reply(answer: .malformed)
-        }
-    }
-
-    private func reply(
-        _ entries: [AppleVAS.Entry], _ request: ReadRequest, _ reader: ReaderIdentity
-    ) async throws -> Reply {
-        var read: [VASReadResult.ReadEntry] = []
-        var isHeld = false
-        for entry in entries {
-            if [.notActivated, .userInterventionRequired].contains(entry.status) { isHeld = true }
-            guard let status = VASReadResult.ReadEntry.Status(entry.status) else { continue }
-            let data = try await data(of: entry, request, reader)
-            let isRefused = status == .success && data == nil
-            read.append(
+        guard case .finished(let findings) = step else { return Reply(answer: .malformed) }
+        passMemory.keep(conversation, hasNew: findings.entries.contains { $0.contents != nil })
+        for note in findings.notes { logger.warning("a pass is refused: \(note)") }
+        var entries: [VASReadResult.ReadEntry] = []
+        for entry in findings.entries {
+            entries.append(
                 VASReadResult.ReadEntry(
-                    id: entry.merchant.passTypeIdentifier, customerVASData: data,
-                    status: isRefused ? .incorrectData : status))
+                    id: entry.id, customerVASData: try await data(entry, request), status: entry.status))
         }
-        let answer: PassPart.Answer =
-            if read.contains(where: { $0.status == .success }) { .pass } else if isHeld { .held } else if read.isEmpty {
-                .malformed
-            } else { .noPass }
-        return Reply(answer: answer, result: read.isEmpty ? nil : VASReadResult(of: request.id.uuidString, read))
+        return Reply(
+            answer: findings.answer,
+            result: entries.isEmpty ? nil : VASReadResult(of: request.id.uuidString, entries))
     }
 
-    /// Returns a pass: in the clear where the configuration has the merchant's key, otherwise sealed.
-    ///
-    /// - Returns: nil for a pass that is refused.
-    private func data(
-        of entry: AppleVAS.Entry, _ request: ReadRequest, _ reader: ReaderIdentity
-    ) async throws -> Data? {
-        guard let cryptogram = entry.cryptogram else { return nil }
-        let keys = configuration.passKeys[entry.merchant.passTypeIdentifier] ?? []
-        guard !keys.isEmpty else {
+    /// Returns a pass for the application: in the clear if this machine has the merchant's key, otherwise sealed.
+    private func data(_ entry: PassFindings.Entry, _ request: ReadRequest) async throws -> Data? {
+        switch entry.contents {
+        case .clear(let data): return Data(data.bytes)
+        case .cryptogram(let bytes):
             let sealed = try await sealed(
-                ClearCardData(cryptogram.bytes), boundTo: request.id.uuidString, in: request.session,
+                ClearCardData(bytes), boundTo: request.id.uuidString, in: request.session,
                 header: JWEHeader(
                     keyID: request.session.token.recipient?.keyID, type: "pass-data+jwe",
                     contentType: "application/vas-cryptogram",
                     fields: [
-                        "sid": request.session.id, "rid": request.id.uuidString, "mid": request.session.token.merchant,
-                        "pti": entry.merchant.passTypeIdentifier,
+                        "sid": request.session.id, "rid": request.id.uuidString,
+                        "mid": request.session.token.merchant, "pti": entry.id,
                     ]))
             return sealed.map { Data($0.description.utf8) }
-        }
-        do {
-            let message = try cryptogram.open(with: keys, for: entry.merchant)
-            let verdict = passMemory.judge(cryptogram, message, at: configuration.now())
-            guard verdict == .fresh else {
-                logger.warning("a pass is refused: \(verdict)")
-                return nil
-            }
-            return Data(message.data.bytes)
-        } catch {
-            logger.warning("a pass is refused: \(error)")
-            return nil
+        case nil: return nil
         }
     }
 
@@ -180,16 +147,6 @@ extension PaymentTerminal {
         } catch is PassedField.PhoneLeft {
             logger.notice("the phone left after its pass was read")
             return TapResult(passes: passes)
-        }
-    }
-}
-
-extension PassPart.Purpose {
-    var mode: AppleVAS.Mode {
-        switch self {
-        case .passes: .passOnly
-        case .passesOrPayment: .passOrPayment
-        case .passesAndPayment: .passAndPayment
         }
     }
 }

@@ -2,7 +2,6 @@ import EMVContactless
 package import Foundation
 package import SmartCard
 import Waiting
-import WalletPasses
 
 /// The device behind every ``PaymentCardReader`` of a process: one reader, one session, one read at a time.
 package actor PaymentTerminal {
@@ -48,7 +47,7 @@ package actor PaymentTerminal {
     /// The memory of the kernels, such as torn transactions that cards may recover in a later read.
     let memory = TerminalMemory()
     /// The passes that were seen.
-    var passMemory = VASFreshness()
+    var passMemory: PassMemory
     /// The last Transaction Sequence Counter, tag 9F41.  It starts from the time, so that it continues after a restart
     /// of the program.
     var sequenceCounter: UInt32
@@ -59,6 +58,7 @@ package actor PaymentTerminal {
     package init(_ configuration: ProximityReaderSystem.ValidatedConfiguration, store: RecordStore? = nil) {
         self.configuration = configuration
         accounts = AccountRecords(folder: configuration.folder)
+        passMemory = PassMemory(configuration)
         self.store =
             store
             ?? RecordStore(

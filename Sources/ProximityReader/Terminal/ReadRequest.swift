@@ -10,7 +10,7 @@ package struct ReadRequest: Sendable {
     /// Nil for a read of passes alone.
     var card: CardRequest?
     /// Nil for a read of a card alone.
-    let passes: PassRequest?
+    let passes: RequestedPasses?
     let options: PaymentCardReader.Options
     let session: TerminalSession
     /// The application's data, which a stored payment keeps unread; nil if there is none.
@@ -20,7 +20,7 @@ package struct ReadRequest: Sendable {
 
     init(
         _ card: CardRequest?, _ options: PaymentCardReader.Options, in session: TerminalSession, as id: UUID = UUID(),
-        attachment: Data? = nil, passes: PassRequest? = nil, pricing: Pricing? = nil
+        attachment: Data? = nil, passes: RequestedPasses? = nil, pricing: Pricing? = nil
     ) {
         (self.card, self.options, self.session, self.id, self.attachment) = (card, options, session, id, attachment)
         (self.passes, self.pricing) = (passes, pricing)

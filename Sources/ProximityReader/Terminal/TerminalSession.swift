@@ -43,7 +43,7 @@ package struct HeldSession: Sendable {
     /// - Throws: in addition ``AnotherInterfaceNeeded``.
     func read(
         _ request: CardRequest?, _ options: PaymentCardReader.Options, as id: UUID = UUID(), attachment: Data? = nil,
-        passes: PassRequest? = nil, pricing: ReadRequest.Pricing? = nil
+        passes: RequestedPasses? = nil, pricing: ReadRequest.Pricing? = nil
     ) async throws -> TapResult {
         try await terminal.read(
             ReadRequest(
@@ -59,7 +59,7 @@ package struct HeldSession: Sendable {
     /// Reads a card, and reports this read's events to `handler`, in the form of Apple's first version.
     @available(*, deprecated)
     func read(
-        _ request: CardRequest?, _ options: PaymentCardReader.Options, passes: PassRequest? = nil,
+        _ request: CardRequest?, _ options: PaymentCardReader.Options, passes: RequestedPasses? = nil,
         telling handler: ((PaymentCardReaderSession.Event) -> Void)?
     ) async throws -> TapResult {
         guard let handler else { return try await read(request, options, passes: passes) }
