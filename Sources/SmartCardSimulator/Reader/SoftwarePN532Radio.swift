@@ -32,7 +32,8 @@ extension SoftwarePN532 {
         switch request {
         case .typeA: frame = RadioFrame(.typeA, [0x26])
         case .typeB: frame = RadioFrame(.typeB, [0x05, 0x00, 0x00])
-        case .felica(_, let polling): frame = RadioFrame(.felica, [UInt8(truncatingIfNeeded: polling.count + 1)] + polling)
+        case .felica(_, let polling):
+            frame = RadioFrame(.felica, [UInt8(truncatingIfNeeded: polling.count + 1)] + polling)
         case .jewel: return []
         }
         let willing = cards.filter { $0.notice(.frame(frame)) }
@@ -54,7 +55,8 @@ extension SoftwarePN532 {
             }
         registers[Register.transmitMode] = mode
         registers[Register.receiveMode] = mode
-        registers[Register.transmitAuto] = registers[Register.transmitAuto, default: 0] & ~0x40 | (isFullySwitched ? 0x40 : 0)
+        registers[Register.transmitAuto] =
+            registers[Register.transmitAuto, default: 0] & ~0x40 | (isFullySwitched ? 0x40 : 0)
         registers[Register.manualReceive] = 0x00
         var isRequestA: Bool { if case .typeA = request { true } else { false } }
         registers[Register.bitFraming] = isRequestA && !isAnswered ? 0x07 : 0x00
