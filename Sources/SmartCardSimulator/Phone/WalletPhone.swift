@@ -94,9 +94,7 @@ package final class WalletPhone: VirtualCard {
         return state.withLock { state in
             switch event {
             case .fieldOn: state.polling.regainField(at: now)
-            case .fieldOff:
-                state.polling.loseField(at: now)
-                if state.polling.isDone { state.isRouteClosed = false }
+            case .fieldOff: state.polling.loseField(at: now)
             case .deselect:
                 // A pass that was wanted together with a payment, and not read: the phone goes on with the payment alone.
                 if state.polling.wish == .passAndPayment, state.isMissed, !state.isGiven { state.isRouteClosed = true }
@@ -107,6 +105,8 @@ package final class WalletPhone: VirtualCard {
                 guard frame.isRequest, hasDecided || !configuration.wakesByPolling else { return false }
                 return offer(state) != nil
             }
+            // The session has ended, and what the reader wanted is forgotten.
+            if state.polling.wish == nil { state.isRouteClosed = false }
             return false
         }
     }
