@@ -187,8 +187,8 @@ let package = Package(
         .executableTarget(
             name: "kiosk",
             dependencies: [
-                "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient", "SmartCard", "SmartCardSimulator",
-                "CWipedHeap", argumentParser, logging, "psp-sandbox",
+                "CardEncryption", "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient", "SmartCard",
+                "SmartCardSimulator", "WalletPasses", "CWipedHeap", argumentParser, logging, "psp-sandbox",
             ],
             path: "Examples/kiosk", exclude: ["SandboxClient"]),
         // Connects KioskKit's applications to psp-sandbox.  The program that KioskKitTests kill uses it, too.
@@ -308,7 +308,7 @@ let package = Package(
                 "tainted-terminal", "store-worker", "virtual-reader", "ProximityReader", "CardEncryption",
                 "CardReaders",
                 "EMVContactless", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "SmartCardUSB", "TestSupport",
-                "USBTestSupport", crypto, jwtKit, .product(name: "GRDB", package: "GRDB.swift"),
+                "USBTestSupport", "WalletPasses", crypto, jwtKit, .product(name: "GRDB", package: "GRDB.swift"),
             ],
             exclude: ["AppleSurface.txt", "tainted-terminal", "store-worker"]),
         // Third-party style source, and therefore without our settings (below).
@@ -328,7 +328,7 @@ let package = Package(
             name: "KioskKitTests",
             dependencies: [
                 "payment-worker", "psp-sandbox", "KioskKit", "IntegrationPatterns", "ProximityReader", "CardEncryption",
-                "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", crypto, jwtKit,
+                "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", "WalletPasses", crypto, jwtKit,
             ],
             exclude: ["IntegrationPatterns", "payment-worker"]),
         .testTarget(

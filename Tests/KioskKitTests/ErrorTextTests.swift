@@ -9,7 +9,7 @@ import Testing
         .notAuthorized("its key has expired"), .unavailable("status 429"), .tooLarge("status 413"),
     ]
     private static let tap: [TapToPayError] = [
-        .notInitialized, .noCardData, .anotherInterfaceNeeded, .notRecorded("the disk is full"),
+        .notInitialized, .noCardData, .anotherInterfaceNeeded, .noPrice, .notRecorded("the disk is full"),
         .reversalNotRecorded(key: "KEY-1"),
         .takenBack, .outcomeUnknown(key: "KEY-1"),
     ]
