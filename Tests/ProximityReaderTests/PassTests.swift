@@ -169,7 +169,7 @@ enum PassBench {
     @Test("a phone that stays locked ends the read when its owner's time is over, and the entry says so")
     func staysLocked() async throws {
         let bench = try await PassBench.bench { $0.ownerTime = .milliseconds(300) }
-        let (payment, passes) = try await read(try PassBench.phone("locked 1000"), stops: false, on: bench)
+        let (payment, passes) = try await read(try PassBench.phone("locked 100"), stops: false, on: bench)
         #expect(payment == nil && passes?.entries.map(\.status) == [.vasDataNotActivated])
     }
 
@@ -178,7 +178,7 @@ enum PassBench {
         let bench = try await PassBench.bench()
         let log = await EventLog(bench.reader)
         let session = try await bench.reader.prepare(using: bench.token())
-        bench.device.insert(try PassBench.phone("locked 1000"))
+        bench.device.insert(try PassBench.phone("locked 100"))
         let read = Task { try await session.readVAS(PassBench.request()) }
         try await log.wait(for: "readyForTap", 2)
         #expect(try await session.cancelRead())
