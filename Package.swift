@@ -205,7 +205,7 @@ let package = Package(
                 "CBaseline", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB",
                 "SmartCardTrace", "USBDevices",
                 "SmartCardSimulator", "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader",
-                "KioskKit", "TravelDocument", "CWipedHeap", crypto,
+                "KioskKit", "TravelDocument", "WalletPasses", "CWipedHeap", crypto,
                 .product(name: "JWTKit", package: "jwt-kit"),
             ],
             path: "Benchmarks/benchmarks"),

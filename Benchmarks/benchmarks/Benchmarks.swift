@@ -15,6 +15,7 @@ struct Benchmarks {
         let part = CommandLine.arguments.dropFirst().first { $0 != Limit.gateOption } ?? ""
         let all: [(String, () async throws -> Void)] = [
             ("tlv", tlv), ("kernel", kernel), ("rrp", rrp), ("layers", layers), ("terminal", terminal),
+            ("loyalty", loyalty),
             ("trace", trace), ("import", importing), ("store", store), ("usb", usb), ("pcsc", pcsc), ("link", link),
             ("start", start), ("passport", passport),
         ]

@@ -50,7 +50,7 @@ import Testing
         }
         let parts = [
             "the line is dead", "No such merchant", "its key has expired", "status 429", "status 413", "", "", "",
-            "disk",
+            "", "disk",
         ]
         for (text, part) in zip(texts, parts) {
             #expect(part.isEmpty || text.contains(part))

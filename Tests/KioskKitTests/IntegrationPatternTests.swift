@@ -26,7 +26,7 @@ import struct KioskKit.PaymentResult
     }
 
     /// The guide's own protocol, which knows no idempotency keys.
-    private struct Provider: IntegrationPatterns.PaymentServiceProvider {
+    private struct Provider: IntegrationPatterns.PaymentServiceProvider, ChargingService {
         let psp: ScriptedService
         func fetchReaderToken() async throws -> String { try await psp.fetchReaderToken() }
         func processPayment(cardData: String, amount: Decimal, currency: String) async throws -> PaymentResult {
@@ -118,7 +118,8 @@ import struct KioskKit.PaymentResult
         let token = PaymentCardReader.Token(rawValue: try await psp.fetchReaderToken())
         if try await !reader.isAccountLinked(using: token) { try await reader.linkAccount(using: token) }
         let session = try await PaymentCardReaderSession(reader: reader, token: token)
-        let service = LoyaltyService(session: session, psp: psp, loyaltyService: visits)
+        let service = LoyaltyService(
+            session: session, psp: Provider(psp: psp), loyaltyService: visits)
         let before = await psp.calls.count
         for card in [try KioskBench.phone(), try #require(VirtualCards.named("visa"))] {
             try insert(card)

@@ -6,14 +6,20 @@ public protocol VisitRecorder: Sendable {
     func recordVisit(identifier: String) async throws
 }
 
+/// The payment service, whose decision the guide's function does not look at.
+public protocol ChargingService: Sendable {
+    @discardableResult
+    func processPayment(cardData: String, amount: Decimal, currency: String) async throws -> PaymentResult
+}
+
 /// The guide's function for a payment with loyalty.  Where it has `session?` after `guard let session`, which does not compile,
 /// this has `session`.
 class LoyaltyService {
     private let session: PaymentCardReaderSession?
-    private let psp: any KioskKit.PaymentServiceProvider
+    private let psp: any ChargingService
     private let loyaltyService: any VisitRecorder
 
-    init(session: PaymentCardReaderSession?, psp: any KioskKit.PaymentServiceProvider, loyaltyService: any VisitRecorder) {
+    init(session: PaymentCardReaderSession?, psp: any ChargingService, loyaltyService: any VisitRecorder) {
         self.session = session
         self.psp = psp
         self.loyaltyService = loyaltyService
