@@ -87,7 +87,7 @@ let package = Package(
             resources: [.embedInCode("OfflineAuthentication/Published")]),
         .target(name: "TravelDocument", dependencies: ["CCryptoLegacy", "SmartCard", "Waiting"]),
         .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
-        .target(name: "WalletPasses", dependencies: ["CZlib", "CardEncryption", "SmartCard", crypto]),
+        .target(name: "WalletPasses", dependencies: ["CZlib", "CardEncryption", "SmartCard", crypto, cryptoExtras]),
         .systemLibrary(name: "COpenJPEG", pkgConfig: "libopenjp2", providers: [.apt(["libopenjp2-7-dev"])]),
         .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
         .target(name: "TravelDocumentImages", dependencies: ["COpenJPEG", "CTurboJPEG", "TravelDocument"]),
