@@ -87,7 +87,7 @@ let package = Package(
             name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
             resources: [.embedInCode("OfflineAuthentication/Published")]),
         .target(name: "TravelDocument", dependencies: ["CCryptoLegacy", "SmartCard", "Waiting"]),
-        .target(name: "WalletPasses", dependencies: ["CZlib", "CardEncryption", "SmartCard", crypto]),
+        .target(name: "WalletPasses", dependencies: ["CZlib", "CardEncryption", "SmartCard", crypto, cryptoExtras]),
         .systemLibrary(name: "COpenJPEG", pkgConfig: "libopenjp2", providers: [.apt(["libopenjp2-7-dev"])]),
         .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
         .target(name: "TravelDocumentImages", dependencies: ["COpenJPEG", "CTurboJPEG", "TravelDocument"]),

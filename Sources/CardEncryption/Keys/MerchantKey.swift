@@ -84,18 +84,15 @@ public final class MerchantKey: Sendable {
         return try? P256.KeyAgreement.PrivateKey(pemRepresentation: String(pem[start...]))
     }
 
-    /// The key for swift-crypto, which wipes its copy, but does not keep it out of the swap file.
-    private func lend<Key>(_ make: (UnsafeRawBufferPointer) throws -> Key) -> Key? {
-        try? scalar.withUnsafeBytes(make)
+    /// The key for agreement: swift-crypto's copy, which it wipes, but does not keep out of the swap file.
+    package var agreement: P256.KeyAgreement.PrivateKey {
+        get throws { try scalar.withUnsafeBytes { try P256.KeyAgreement.PrivateKey(rawRepresentation: $0) } }
     }
 
-    /// The key for agreement; nil cannot occur, since the number was checked.
-    package var agreement: P256.KeyAgreement.PrivateKey? {
-        lend { try P256.KeyAgreement.PrivateKey(rawRepresentation: $0) }
+    /// The same key for signatures.
+    package var signing: P256.Signing.PrivateKey {
+        get throws { try scalar.withUnsafeBytes { try P256.Signing.PrivateKey(rawRepresentation: $0) } }
     }
-
-    /// The key for signatures; nil cannot occur, since the number was checked.
-    package var signing: P256.Signing.PrivateKey? { lend { try P256.Signing.PrivateKey(rawRepresentation: $0) } }
 }
 
 extension Substring {

@@ -10,9 +10,18 @@ public struct Pass: Hashable, Sendable {
     public let date: Date?
     /// Identifies the customer to the merchant; nil from today's phones.
     public let mobileToken: PassData?
+    /// All that Google's wallet handed over; empty from Apple's.
+    public let objects: [SmartTapObject]
 
-    init(data: PassData, date: Date?, mobileToken: PassData? = nil) {
-        (self.data, self.date, self.mobileToken) = (data, date, mobileToken)
+    init(data: PassData, date: Date, mobileToken: PassData?) {
+        (self.data, self.date, self.mobileToken, objects) = (data, date, mobileToken, [])
+    }
+
+    init(_ objects: [SmartTapObject]) {
+        let values = objects.lazy.compactMap { object in
+            if case .pass(let pass) = object { pass.redemptionValue } else { nil }
+        }
+        (data, date, mobileToken, self.objects) = (values.first ?? PassData([]), nil, nil, objects)
     }
 }
 
@@ -54,6 +63,12 @@ extension PassReading {
         case replayed
         /// The phone's clock and this machine's differ by more than the tolerance: seconds, positive if the phone's is ahead.
         case clockDiffers(seconds: Int)
+        /// Google's wallet refused with a status word that is none of Core NFC's.
+        case refused(SmartTapStatus)
+        /// Google's wallet refused in its session record; nil for a status that is not known.
+        case rejected(SmartTapSessionStatus?)
+        /// Google's wallet breaks the protocol.
+        case smartTap(SmartTapFault)
     }
 
     /// The answer for one merchant.
@@ -115,6 +130,31 @@ extension PassReading.Status {
             case .unsupportedVersion: .unsupportedVersion
             case .noPass: .readFailure(.noPass)
             case .other(let word): .readFailure(.status(word))
+            }
+    }
+
+    /// Google's words in Core NFC's terms.
+    init(_ status: SmartTapStatus) {
+        self =
+            switch status {
+            case .noPass: .notFound
+            case .deviceLocked: .notActivated
+            case .choosesPass, .userAction: .userInterventionRequired
+            case .notParsed, .moreNotApplicable: .incorrectData
+            case .unsupportedVersion: .unsupportedVersion
+            case .success, .preSignedAuthentication, .moreData, .transient, .unknownCommand, .invalidCrypto,
+                .moreNotAvailable, .tooManyRequests, .noMerchant, .invalidPush, .terminalError, .authenticationFailed,
+                .permanent, .other:
+                .readFailure(.refused(status))
+            }
+    }
+
+    init(_ status: SmartTapSessionStatus?) {
+        self =
+            switch status {
+            case .invalidFormat: .incorrectData
+            case .unsupportedVersion: .unsupportedVersion
+            default: .readFailure(.rejected(status))
             }
     }
 }
