@@ -62,7 +62,8 @@ extension Kiosk {
             return false
         }
         print("  Approved")
-        let member = memberNumber(in: result.passes).map { ", member \($0), saved \(text(amount - paid, currency))" } ?? ""
+        let saved = text(amount - paid, currency)
+        let member = memberNumber(in: result.passes).map { ", member \($0), saved \(saved)" } ?? ""
         print("  Receipt: \(text(paid, currency))\(member)")
         return true
     }
