@@ -22,9 +22,11 @@ final class ScriptedReader: CardReader, CardConnection {
     private let state: Mutex<State>
 
     /// - Parameter script: command and answer; `*` for any command, `-` for a card that does not answer.
-    init(_ script: KeyValuePairs<String, String>) {
-        state = Mutex(State(script: script.map { ($0.key, $0.value) }))
+    convenience init(_ script: KeyValuePairs<String, String>) {
+        self.init(exchanges: script.map { ($0.key, $0.value) })
     }
+
+    init(exchanges: [(command: String, answer: String)]) { state = Mutex(State(script: exchanges)) }
 
     /// A reader that answers every command by these bytes.
     init(always answer: [UInt8]) {
