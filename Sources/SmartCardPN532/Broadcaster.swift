@@ -3,7 +3,8 @@ import Waiting
 
 /// Sends a frame between polls, with the chip set up so that this costs little, and restores the chip for cards.
 ///
-/// The steps are those by which PN532 drivers send such frames (proxmark3 and kormax, who observed phones).
+/// A PN532 can send such frames (kormax, apple-enhanced-contactless-polling, who observed phones); the steps follow from
+/// the state in which its polls leave it.
 struct Broadcaster {
     typealias Observer = @Sendable (Broadcast) -> Void
 

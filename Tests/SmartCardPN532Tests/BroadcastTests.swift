@@ -216,6 +216,43 @@ private final class Log: Sendable {
         }
     }
 
+    /// Nor in the rest of the round that finds a card, nor before the poll for a card that is known.
+    @Test(arguments: [("visa", "A"), ("type-b", "B")])
+    func notBesideACard(_ name: String, _ poll: String) async throws {
+        let reader = virtualReader(VirtualCards.named(name))
+        let frame = try Self.passOnly()
+        let log = Log()
+        try await ACR122U(over: reader).withChip { chip in
+            let rounds = Task {
+                for try await _ in chip.polling(
+                    [.typeA, .typeB], every: .zero, broadcast: frame, onBroadcast: log.add)
+                {}
+            }
+            try await wait(for: "rounds") { Self.letters(reader.device.radioRecords).count { $0 == poll } > 8 }
+            rounds.cancel()
+            try await rounds.value
+        }
+        // What precedes the first sight of a card of type B is a poll for type A in vain.
+        #expect(log.lines == (name == "visa" ? [] : ["A 6A01000002E4D2: silence"]))
+    }
+
+    /// A task that is canceled, and can send nothing more itself, leaves the chip as it was all the same.
+    @Test func canceled() async throws {
+        let sent = SentCommands(virtualReader())
+        let frame = try Self.passOnly()
+        let polling = Task {
+            try await ACR122U(over: sent).chip.poll(
+                [.typeA, .typeB], within: .seconds(3600), every: .zero, broadcast: frame)
+        }
+        try await wait(for: "a frame of type B") { sent.all.contains { $0.contains("D4 42 6A 01 00 00 02 C5 1D") } }
+        polling.cancel()
+        await #expect(throws: CancellationError.self) { try await polling.value }
+        #expect(sent.all.suffix(3) == Self.end.map(\.key))
+        // Each time that the chip's own checksum was switched off, it was switched on again.
+        let off = sent.all.count { $0.hasSuffix("D4 08 63 02 03 63 03 03") }
+        #expect(off > 0 && sent.all.count { $0.hasSuffix("D4 08 63 02 83 63 03 83") } == off)
+    }
+
     /// After frames, cards of each technology can be used by commands that depend on registers and time limits.
     @Test(arguments: [
         ("visa", "00 A4 04 00 0E 32 50 41 59 2E 53 59 53 2E 44 44 46 30 31 00", "6F 34 84"),
@@ -366,6 +403,7 @@ private final class SentCommands: CardReader {
     func connect() async throws -> any CardConnection { try await base.connect() }
 
     func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
+        try Task.checkCancellation()
         log.withLock { $0.append(command.hex(separator: " ")) }
         return try await base.transmitToReader(command)
     }
