@@ -165,22 +165,29 @@ private final class Log: Sendable {
     @Test func aLoopHasOneFrameOfEachKind() async throws {
         let reader = virtualReader()
         let log = Log()
+        let frame = try Self.passOnly()
         try await ACR122U(over: reader).withChip { chip in
             reader.device.radioRecords = []
-            _ = try await chip.poll(
-                [.typeA, .typeB, .felica212], within: .milliseconds(400), every: .milliseconds(10),
-                broadcast: Self.passOnly(), onBroadcast: log.add)
+            let rounds = Task {
+                for try await _ in chip.polling(
+                    [.typeA, .typeB, .felica212], every: .milliseconds(10), broadcast: frame, onBroadcast: log.add)
+                {}
+            }
+            try await wait(for: "five loops") { log.all.count > 10 }
+            rounds.cancel()
+            try await rounds.value
         }
         let records = reader.device.radioRecords
         var letters = Self.letters(records)
         // The first poll is made with two requests, before it is known that a frame is needed.
         #expect(letters.removeFirst() == "A")
+        // The last loop may be cut off.
         letters = Array(letters.prefix { $0 != "off" })
-        #expect(letters.count >= 15 && letters.count.isMultiple(of: 5), "\(letters)")
-        #expect(letters == (0..<letters.count).map { ["A", "a", "B", "b", "F"][$0 % 5] })
+        #expect(letters.count > 25 && letters == (0..<letters.count).map { ["A", "a", "B", "b", "F"][$0 % 5] })
         #expect(log.all.count == letters.count { $0 == "a" || $0 == "b" })
         for (one, next) in zip(records, records.dropFirst()) {
-            guard case .frame(let frame, _) = one.event, !frame.isRequest else { continue }
+            // The field goes off at once when the task is canceled.
+            guard case .frame(let frame, _) = one.event, !frame.isRequest, case .frame = next.event else { continue }
             #expect(next.instant - one.instant >= .milliseconds(5))
         }
     }
