@@ -93,3 +93,24 @@ func virtualReader(_ cards: (any VirtualCard)?..., profile: ACR122UProfile = .fi
     for card in cards { if let card { device.insert(card) } }
     return VirtualReader(device, limit: .seconds(60))
 }
+
+/// A reader that remembers what it is sent.
+final class SentCommands: CardReader {
+    private let base: VirtualReader
+    private let log = Mutex<[String]>([])
+
+    init(_ base: VirtualReader) { self.base = base }
+
+    var all: [String] { log.withLock { $0 } }
+    func clear() { log.withLock { $0 = [] } }
+
+    var identity: ReaderIdentity { base.identity }
+    func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable { base.slotStates() }
+    func connect() async throws -> any CardConnection { try await base.connect() }
+
+    func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
+        try Task.checkCancellation()
+        log.withLock { $0.append(command.hex(separator: " ")) }
+        return try await base.transmitToReader(command)
+    }
+}
