@@ -153,7 +153,7 @@ extension UnderlyingError {
         case .readerIncompatible: (.dontRetry, "This reader is not supported. Use another one.")
         case .readerCommunicationError: (.tryAgain, "The reader failed. Unplug it, plug it in again, and try again.")
         case .unsupportedReaderVersion: (.tryAgain, "The reader's software is too old. Update it, and try again.")
-        case .connectFailedReaderIsInUse: (.tryAgain, "Another program has the reader. Close it, and try again.")
+        case .connectFailedReaderIsInUse: (.tryAgain, "Another program holds the reader. Close it, and try again.")
         case .unexpectedSDKError:
             (.tryAgain, "An unexpected error occurred. Try again; see the log.")
         case .paymentDeclinedByPaymentProcessorAPI(let reason): (.tryAnotherPaymentMethod, reason.text)

@@ -20,7 +20,7 @@ final class ChipCurve: ChipGroup, @unchecked Sendable {
         16: NID_brainpoolP384r1, 17: NID_brainpoolP512r1, 18: NID_secp521r1,
     ]
 
-    /// - Returns: nil for a number that is that of no curve.
+    /// - Returns: nil if no curve has this number.
     init?(_ number: Int) {
         guard let nid = Self.numbers[number], let group = EC_GROUP_new_by_curve_name(nid) else { return nil }
         self.group = group

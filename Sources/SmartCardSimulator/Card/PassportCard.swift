@@ -59,7 +59,7 @@ public final class PassportCard: VirtualCard {
         case endsSession(response: Int)
         /// It proves no key in EXTERNAL AUTHENTICATE.
         case doesNotKnowKey
-        /// It answers 6B00 to whoever asks for bytes beyond the end of a file, instead of those before it.
+        /// Answers 6B00 to a read past the end of a file, instead of returning the bytes before the end.
         case refusesBeyondEnd
     }
 

@@ -1,7 +1,7 @@
 import Crypto
 public import Foundation
 
-/// Remembers cryptograms, so that none counts twice: a phone's answer does not depend on anything that the reader chose, and
+/// Remembers cryptograms, so that none is accepted twice: a phone's answer does not depend on anything that the reader chose, and
 /// whoever recorded it could play it back.
 ///
 /// It takes a bounded room: what is older than the tolerance is refused by its date, and needs not be remembered.  Where
