@@ -243,7 +243,9 @@ let package = Package(
             dependencies: ["SmartCard", "SmartCardSimulator", "TestSupport", "WalletPasses", crypto]),
         .testTarget(
             name: "TravelDocumentImagesTests",
-            dependencies: ["TestSupport", "ToolSupport", "TravelDocument", "TravelDocumentImages"]),
+            dependencies: [
+                "SmartCard", "SmartCardTrace", "TestSupport", "ToolSupport", "TravelDocument", "TravelDocumentImages",
+            ]),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging]),
         .testTarget(
