@@ -57,9 +57,9 @@ public final class PassportCard: VirtualCard {
         case bareStatus(response: Int, StatusWord)
         /// The chip forgets its session after the nth protected response.
         case endsSession(response: Int)
-        /// It proves no key in EXTERNAL AUTHENTICATE.
+        /// The card proves no key in EXTERNAL AUTHENTICATE.
         case doesNotKnowKey
-        /// It answers 6B00 to whoever asks for bytes beyond the end of a file, instead of those before it.
+        /// The card answers 6B00 to a request for bytes beyond the end of a file, instead of those before it.
         case refusesBeyondEnd
     }
 

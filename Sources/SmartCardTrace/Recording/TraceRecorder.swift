@@ -13,7 +13,7 @@ public final class TraceRecorder: Sendable {
         var writer: TraceWriter
         var failure: (any Error)?
         var slot: SlotState?
-        /// Of the event that was written last.
+        /// The time of the event that was written last.
         var time = Duration.zero
 
         mutating func write(_ event: TraceEvent) {
