@@ -21,7 +21,8 @@ import Testing
             let (raised, omissions) = try frames(lines, on: layer).raised()
             #expect(
                 raised.events.map(\.what) == [.sent(.apdu, Self.select), .received(.apdu, [0x6A, 0x82])], "\(name)")
-            #expect(omissions.counts.map(\.what) == (layer == .pn532 ? ["acknowledgments of the PN532"] : []), "\(name)")
+            #expect(
+                omissions.counts.map(\.what) == (layer == .pn532 ? ["acknowledgments of the PN532"] : []), "\(name)")
             layers.append(String(name))
         }
         #expect(layers == ["apdu", "ccid", "escape", "pn532", "rf"])
