@@ -46,7 +46,9 @@ struct DeadlinesTests {
         let ids = (0..<100).map { _ in deadlines.set(.milliseconds(300)) { tally.count(0) } }
         for id in ids { deadlines.lift(id) }
         for id in ids { deadlines.lift(id) }
-        await withCheckedContinuation { continuation in _ = deadlines.set(.milliseconds(310)) { continuation.resume() } }
+        let (later, end) = AsyncStream.makeStream(of: Void.self)
+        _ = deadlines.set(.milliseconds(310)) { end.finish() }
+        for await _ in later {}
         #expect(tally.counts.isEmpty)
     }
 
