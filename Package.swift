@@ -127,7 +127,7 @@ let package = Package(
         // Tools.
         // The base of every tool: terminal output and an orderly end.
         .target(
-            name: "ToolSupport", dependencies: ["SmartCard", "EMVContactless", argumentParser],
+            name: "ToolSupport", dependencies: ["SmartCard", argumentParser],
             path: "Tools/ToolSupport"),
         // The parts of tools that use readers and payments.
         .target(
@@ -352,6 +352,7 @@ let package = Package(
                 "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport",
                 "virtual-reader",
             ]),
+        // The Linux kernel, not EMV's kernels.
         .testTarget(
             name: "KernelTests",
             dependencies: [

@@ -21,7 +21,7 @@ public actor TravelDocumentChip {
     private var connection: (any CardConnection)?
     private let longestAPDU: Int
     private let random: any RandomSource
-    /// Nil before ``open(with:allowingDowngrade:)``.
+    /// The session; nil before ``open(with:allowingDowngrade:)``.
     private var session: Session?
     /// The most bytes of a response in this session, without its status word.
     private var longestResponse = ChipBuffers.shortResponse

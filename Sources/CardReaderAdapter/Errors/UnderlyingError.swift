@@ -124,7 +124,7 @@ extension UnderlyingError {
             (.dontRetry, "The connected reader cannot do this. Use another one.")
         case .commandCancelled(from: .app): (.dontRetry, "The call was cancelled.")
         case .commandCancelled(from: .reader): (.dontRetry, "The customer canceled at the reader.")
-        case .commandCancelled(from: .unknown): (.dontRetry, "The call was cancelled by the system.")
+        case .commandCancelled(from: .unknown): (.dontRetry, "The call was canceled by the system.")
         case .locationServicesDisabled:
             (.tryAgain, "The machine's location is not available. Switch it on, and try again.")
         case .bluetoothDisabled: (.tryAgain, "pcscd does not answer. Start its pcscd.socket, and try again.")

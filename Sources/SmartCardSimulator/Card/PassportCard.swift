@@ -57,9 +57,9 @@ public final class PassportCard: VirtualCard {
         case bareStatus(response: Int, StatusWord)
         /// The chip forgets its session after the nth protected response.
         case endsSession(response: Int)
-        /// It proves no key in EXTERNAL AUTHENTICATE.
+        /// The card proves no key in EXTERNAL AUTHENTICATE.
         case doesNotKnowKey
-        /// Answers 6B00 to a read past the end of a file, instead of returning the bytes before the end.
+        /// The card answers 6B00 to a read past the end of a file, instead of returning the bytes before the end.
         case refusesBeyondEnd
     }
 

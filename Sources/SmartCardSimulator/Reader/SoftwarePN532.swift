@@ -193,7 +193,7 @@ struct SoftwarePN532 {
         /// `04`: Jewel, which no card here is.
         case jewel
 
-        /// Nil for a request that the chip rejects.
+        /// Reads the data of InListPassiveTarget; nil for a request that the chip rejects.
         init?(_ modulation: UInt8, _ initiatorData: [UInt8]) {
             switch (modulation, initiatorData.count) {
             case (0x00, _): self = .typeA(uid: initiatorData)

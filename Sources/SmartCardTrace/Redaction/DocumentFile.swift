@@ -6,7 +6,7 @@ import SmartCard
 struct DocumentFile {
     /// The way an object's value is replaced, by one of the same length.
     enum Treatment: Equatable {
-        /// Not at all.
+        /// The value stays as it is.
         case none
         case zeros(TraceEvent.RedactedItem)
         /// Letters by `X`, digits by 0.

@@ -37,7 +37,7 @@ public struct DocumentDate: Hashable, Sendable {
 }
 
 extension DocumentDate: PersonalData {
-    /// Not the date itself, which may be that of somebody's birth.
+    /// The word `date`: the date itself may be that of somebody's birth.
     public var description: String { "date" }
 }
 
@@ -97,7 +97,7 @@ public struct TwoDigitDate: Hashable, Sendable {
 }
 
 extension TwoDigitDate: PersonalData {
-    /// Not the date itself, which may be that of somebody's birth.
+    /// The word `date`: the date itself may be that of somebody's birth.
     public var description: String { "date" }
 }
 

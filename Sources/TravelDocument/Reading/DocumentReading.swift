@@ -33,9 +33,9 @@ public struct DocumentReading: Sendable {
     public internal(set) var failures: [Failure] = []
     /// EF.SOD; nil for a document without one.
     public internal(set) var securityObject: SecurityObject?
-    /// Nil if the chip was not asked.
+    /// The verdict of Chip Authentication; nil if the chip was not asked.
     public internal(set) var chipAuthentication: ChipAuthentication.Verdict?
-    /// Nil if the chip was not asked.
+    /// The verdict of Active Authentication; nil if the chip was not asked.
     public internal(set) var activeAuthentication: ActiveAuthentication.Verdict?
 
     init(_ access: ChipAccess) { self.access = access }
