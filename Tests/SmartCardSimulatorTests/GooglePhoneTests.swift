@@ -371,4 +371,56 @@ import Testing
             "C4 01 00 00 00 61",
         ])
     func records(_ message: String) { #expect(SmartTapRecord.parse(bytes(message)) == nil) }
+
+    @Test("No command breaks a phone, and no answer is longer than a part")
+    func hostile() throws {
+        var random = SplitMix(state: 18)
+        let phone = try phone("message \"2018\"\npart 64", collector: Self.collection)
+        let commands = [
+            Self.universal, Self.smartTap, Exchange.negotiate, Exchange.getData, Self.more, request(services: "00"),
+        ]
+        for round in 0..<3000 {
+            if round.isMultiple(of: 20) {
+                phone.reset()
+                _ = phone.exchange(Self.universal)
+            }
+            if round.isMultiple(of: 7) { _ = phone.exchange(Exchange.negotiate) }
+            var command = commands[Int.random(in: 0..<commands.count, using: &random)]
+            for _ in 0..<Int.random(in: 0...2, using: &random) {
+                let index = Int.random(in: 0..<command.count, using: &random)
+                command[index] = UInt8.random(in: 0...255, using: &random)
+            }
+            if Int.random(in: 0..<4, using: &random) == 0 {
+                command.removeLast(Int.random(in: 0..<command.count, using: &random))
+            }
+            let answer = try #require(phone.exchange(command))
+            #expect((2...258).contains(answer.count))
+        }
+    }
+
+    // MARK: Card files
+
+    @Test(
+        "A statement that no phone has is refused with its reason",
+        arguments: [
+            ("smart-tap {\n}\npass a {\n}", "not both"), ("screen both", "is of a phone"),
+            ("smart-tap {\n}\nscreen open", "takes one of pass, card, both, closed"),
+            ("smart-tap {\n}\nwakes never", "takes one of at-once, by-polling"),
+            ("smart-tap {\n}\nlock-status 93", "four hexadecimal digits"),
+            ("smart-tap {\n}\nleaves-after-pass soon", "milliseconds"),
+            ("smart-tap {\n}\nclock-at 1", "is of a phone with “pass”"),
+            ("smart-tap {\npart 8\n}", "16...256"), ("smart-tap {\nnonce 00\n}", "32 bytes"),
+            ("smart-tap {\ncollector 1 {\n}\ncollector 1 {\n}\n}", "occurs twice"),
+            ("smart-tap {\ncollector 1 {\nkey 1 0400\n}\n}", "65 bytes"),
+            ("smart-tap {\ncollector 1 {\nkey 1 04 \(String(repeating: "11", count: 64))\n}\n}", "point on P-256"),
+            ("smart-tap {\ncollector 1 {\nloyalty {\nid 00\nvalue \"1\"\n}\n}\n}", "8 bytes"),
+            ("smart-tap {\ncollector 1 {\nloyalty {\nid 0000000000000000\n}\n}\n}", "lacks “value”"),
+            ("smart-tap {\ncollector 1 {\ncustomer {\n}\n}\n}", "lacks “id”"),
+            ("smart-tap {\ncollector 4294967296 {\n}\n}", "a collector"),
+        ])
+    func malformed(_ statements: String, _ reason: String) throws {
+        let visa = try #require(VirtualCards.all.first { $0.name == "visa" }).text
+        let text = visa.replacing("    type-a {", with: statements + "\n    type-a {")
+        #expect { _ = try CardFile(parsing: text) } throws: { "\($0)".contains(reason) }
+    }
 }

@@ -1,6 +1,6 @@
 import CCryptoLegacy
 
-/// AES with a key of 16, 24 or 32 bytes (FIPS 197), in the modes that a travel document uses.
+/// AES with a key of 16, 24 or 32 bytes (FIPS 197), in the modes that travel documents and phones use.
 struct AES: Hashable, Sendable {
     let key: [UInt8]
 
