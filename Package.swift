@@ -58,6 +58,7 @@ let package = Package(
             name: "CLibUSB", pkgConfig: "libusb-1.0", providers: [.apt(["libusb-1.0-0-dev"])]),
         .systemLibrary(
             name: "CCryptoLegacy", pkgConfig: "libcrypto", providers: [.apt(["libssl-dev"])]),
+        .systemLibrary(name: "CZlib", pkgConfig: "zlib", providers: [.apt(["zlib1g-dev"])]),
         .systemLibrary(
             name: "CUMockdev", pkgConfig: "umockdev-1.0", providers: [.apt(["libumockdev-dev"])]),
         // The messages from PCSCPreload to apdu-trace; only a header.
@@ -77,7 +78,7 @@ let package = Package(
             name: "CardReaders",
             dependencies: ["SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB", "USBDevices", logging]),
         .target(
-            name: "SmartCardSimulator", dependencies: ["SmartCard", "Waiting", "CCryptoLegacy"],
+            name: "SmartCardSimulator", dependencies: ["SmartCard", "Waiting", "CCryptoLegacy", "CZlib"],
             resources: [.embedInCode("Cards")]),
         .target(
             name: "SmartCardSimulatorHosts",

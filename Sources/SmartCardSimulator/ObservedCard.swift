@@ -40,4 +40,8 @@ public final class ObservedCard: VirtualCard {
     public func exchangeNative(_ command: [UInt8]) -> [UInt8]? { card.exchangeNative(command) }
 
     public func processingTime(of command: [UInt8]) -> Duration { card.processingTime(of: command) }
+
+    public func notice(_ event: RadioEvent) -> Bool { card.notice(event) }
+
+    public var answersAnyReader: Bool { card.answersAnyReader }
 }

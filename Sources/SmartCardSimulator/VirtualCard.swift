@@ -29,6 +29,15 @@ public protocol VirtualCard: AnyObject, Sendable {
     ///
     /// `exchange` does not wait.  The caller that passes the answer on lets this time elapse.
     func processingTime(of command: [UInt8]) -> Duration
+
+    /// Notices what happens in the field besides exchanges.
+    ///
+    /// - Returns: true if the card answers where the event is a request for cards of its type, as cards do.  A phone may
+    ///   wait until it has heard what the reader wants.
+    func notice(_ event: RadioEvent) -> Bool
+
+    /// True if the card answers a reader that does no more than ask for cards, as cards do and some phones do not.
+    var answersAnyReader: Bool { get }
 }
 
 /// A card's radio identity before it is selected.
@@ -56,4 +65,6 @@ extension VirtualCard {
     public func exchange(_ command: [UInt8]) -> [UInt8]? { nil }
     public func exchangeNative(_ command: [UInt8]) -> [UInt8]? { nil }
     public func processingTime(of command: [UInt8]) -> Duration { .zero }
+    public func notice(_ event: RadioEvent) -> Bool { true }
+    public var answersAnyReader: Bool { true }
 }

@@ -6,7 +6,8 @@ import Testing
 
 @Suite(.computing) struct CardFileTests {
     static let names = [
-        "visa", "mastercard", "two-applications", "multi", "blocked", "phone", "visa-decline", "visa-update",
+        "visa", "mastercard", "two-applications", "multi", "blocked", "phone", "phone-apple",
+        "phone-google", "visa-decline", "visa-update",
         "visa-offline", "visa-oda-online", "visa-sda-online", "visa-online-pin", "visa-signature", "visa-cdcvm",
         "visa-oda-fails",
         "visa-oda-fails-online", "visa-oda-fails-switch", "visa-expired", "visa-expired-online", "visa-switch-cash",

@@ -17,7 +17,7 @@ public struct CardFile: Sendable {
     let kind: Kind
 
     enum Kind: Sendable {
-        case emv(EMVPersonality, wallet: AppleWalletPhone.Wallet?)
+        case emv(EMVPersonality, phone: WalletPhone.Configuration?)
         case isoDEP
         case mifareClassic(MIFAREClassicMemory)
         case ntag213(NTAG213Memory)
@@ -47,8 +47,8 @@ public struct CardFile: Sendable {
     /// Returns a new card as the file describes it, in the state after personalization.
     public func makeCard() -> any VirtualCard {
         switch kind {
-        case .emv(let personality, let wallet?):
-            AppleWalletPhone(wallet, over: EMVCard(radio: radio, personality: personality))
+        case .emv(let personality, let phone?):
+            WalletPhone(phone, over: EMVCard(radio: radio, personality: personality))
         case .emv(let personality, nil): EMVCard(radio: radio, personality: personality)
         case .isoDEP: ISODEPCard(radio: radio)
         case .mifareClassic(let memory): MIFAREClassicCard(radio: radio, memory: memory)

@@ -263,7 +263,7 @@ extension CardFileReader {
 
 extension CardFileSyntax.Statement {
     /// The argument numbered `index` as a status word: four hexadecimal digits.
-    fileprivate func status(_ index: Int) throws(CardFileError) -> StatusWord {
+    func status(_ index: Int) throws(CardFileError) -> StatusWord {
         let text = arguments[index].text
         guard text.utf8.count == 4, text.allSatisfy(\.isHexDigit), let word = UInt16(text, radix: 16) else {
             throw error("“\(text)” is not a status word: four hexadecimal digits")

@@ -6,7 +6,7 @@ enum CardFileReader {
 
     /// The kinds of card, and the statements that each accepts in addition to its radio identity.
     private static let kinds: [(name: String, keywords: [String])] = [
-        ("emv", ["ppse", "application", "delay", "truncate", "torn", "pass", "locked-taps", "clock-ahead"]),
+        ("emv", ["ppse", "application", "delay", "truncate", "torn"] + phoneKeywords),
         ("iso-dep", []),
         ("mifare-classic-1k", ["sector"]),
         ("ntag213", ["ndef", "page", "lock"]),
@@ -37,8 +37,13 @@ enum CardFileReader {
         switch kind.name {
         case "emv":
             try requireISODEP(radio, card)
-            let wallet = try wallet(&body)
-            content = .emv(try emv(&body), wallet: wallet)
+            var phone = try phone(&body)
+            if phone == nil, let keyword = phoneKeywords.first(where: { !body.all($0).isEmpty }) {
+                throw card.error("“\(keyword)” is of a phone, which has “pass” or “smart-tap”")
+            }
+            let personality = try emv(&body)
+            phone?.applications = personality.applications.map(\.aid.bytes)
+            content = .emv(personality, phone: phone)
         case "mifare-classic-1k":
             content = .mifareClassic(try mifareClassic(&body, radio))
         case "ntag213":

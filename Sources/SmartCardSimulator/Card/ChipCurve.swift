@@ -51,6 +51,41 @@ final class ChipCurve: ChipGroup, @unchecked Sendable {
         return publicKey(of: privateKey).map { (privateKey, $0) }
     }
 
+    /// The key pair of a private key, or for nil a new one.
+    func keyPair(_ privateKey: [UInt8]?) -> (privateKey: [UInt8], publicKey: [UInt8])? {
+        guard let privateKey else { return makeKeyPair() }
+        return publicKey(of: privateKey).map { (privateKey, $0) }
+    }
+
+    /// The compressed form of a point: 02 or 03, and x (SEC 1, 2.3.3).
+    func compressed(_ point: [UInt8]) -> [UInt8] { [0x02 | (point.last ?? 0) & 0x01] + secret(of: point) }
+
+    /// The point that a compressed form stands for; nil if that is none.
+    func expanded(_ point: [UInt8]) -> [UInt8]? {
+        guard point.count == prime.count + 1, point[0] == 0x02 || point[0] == 0x03 else { return nil }
+        return calculate { result, context in EC_POINT_oct2point(group, result, point, point.count, context) == 1 }
+    }
+
+    /// Whether a signature ECDSA with SHA-256, in DER, verifies by a public key on P-256, which this curve has to be.
+    func verifies(_ signature: [UInt8], over message: [UInt8], by publicKey: [UInt8]) -> Bool {
+        // SubjectPublicKeyInfo (RFC 5480, 2): id-ecPublicKey, prime256v1.
+        let information: [UInt8] =
+            [
+                0x30, 0x59, 0x30, 0x13, 0x06, 0x07, 0x2A, 0x86, 0x48, 0xCE, 0x3D, 0x02, 0x01, 0x06, 0x08, 0x2A, 0x86,
+                0x48,
+                0xCE, 0x3D, 0x03, 0x01, 0x07, 0x03, 0x42, 0x00,
+            ] + publicKey
+        guard publicKey.count == 65, let context = EVP_MD_CTX_new() else { return false }
+        defer { EVP_MD_CTX_free(context) }
+        let key = information.withUnsafeBufferPointer { buffer in
+            var start = buffer.baseAddress
+            return d2i_PUBKEY(nil, &start, buffer.count)
+        }
+        defer { EVP_PKEY_free(key) }
+        return key != nil && EVP_DigestVerifyInit(context, nil, EVP_sha256(), nil, key) == 1
+            && EVP_DigestVerify(context, signature, signature.count, message, message.count) == 1
+    }
+
     func publicKey(of privateKey: [UInt8]) -> [UInt8]? { multiply(generator, by: privateKey) }
 
     func agree(_ publicKey: [UInt8], _ privateKey: [UInt8]) -> [UInt8]? { multiply(publicKey, by: privateKey) }

@@ -34,6 +34,8 @@ public enum VirtualCards {
             ("multi", PackageResources.multi_card),
             ("blocked", PackageResources.blocked_card),
             ("phone", PackageResources.phone_card),
+            ("phone-apple", PackageResources.phone_apple_card),
+            ("phone-google", PackageResources.phone_google_card),
             ("visa-decline", PackageResources.visa_decline_card),
             ("visa-update", PackageResources.visa_update_card),
             ("visa-offline", PackageResources.visa_offline_card),

@@ -32,9 +32,9 @@ struct ACR122UFirmware {
     /// True if bit 7 of the operating parameter makes the firmware look for cards by itself.
     var pollsByItself: Bool { operatingParameter & 0x80 != 0 }
 
-    /// True if a card of a type that the operating parameter admits lies on the reader.
+    /// True if a card of a type that the operating parameter admits lies on the reader, and answers it.
     var seesCard: Bool {
-        chip.cards.contains { card in requests.contains { $0.answer(of: card.radio) != nil } }
+        chip.cards.contains { card in card.answersAnyReader && requests.contains { $0.answer(of: card.radio) != nil } }
     }
 
     /// The time until a card is noticed.
@@ -141,7 +141,9 @@ struct ACR122UFirmware {
             lastError = CCIDError.mute
             return failure(command, CCIDError.mute)
         }
-        chip.activate(requests, automaticRATS: operatingParameter & 0x40 != 0, faults)
+        // It has been asking since the card came.
+        chip.activate(
+            requests, automaticRATS: operatingParameter & 0x40 != 0, attempts: SoftwarePN532.longSearch, faults)
         guard let target = chip.targets.first else {
             return success(command, [0x3B, 0x00], status: profile.idleSlotStatus == .absent ? .absent : .active)
         }

@@ -53,21 +53,31 @@ struct SoftwarePN532 {
     /// when it returns.
     var cards: [any VirtualCard] = [] {
         didSet {
+            if isFieldOn {
+                for card in cards where !oldValue.contains(where: { $0 === card }) { _ = card.notice(.fieldOn) }
+                for card in oldValue where !lies(card) { _ = card.notice(.fieldOff) }
+            }
             for index in targets.indices where !lies(targets[index].card) { targets[index].isHalted = true }
         }
     }
     /// SetParameters: bit 4 is automatic RATS, bit 2 automatic ATR_RES.
     var parameters: UInt8 = 0x14
     private(set) var isFieldOn = true
-    private(set) var targets: [Target] = []
+    var targets: [Target] = []
+    /// What went out to all cards since it was last emptied.
+    var records: [RadioRecord] = []
     /// The total time that the cards have taken since this was last set to zero.
     var cardTime: Duration = .zero
     private var lastError: UInt8 = 0x00
-    private var registers: [UInt16: UInt8] = [:]
+    var registers: [UInt16: UInt8] = [Register.transmitAuto: 0x40]
     private var ports: (UInt8, UInt8) = (0xFF, 0xFF)
 
     /// MxRtyPassiveActivation of RFConfiguration: the number of retries of InListPassiveTarget, `FF` for no limit.
     private(set) var passiveRetries: UInt8 = 0xFF
+    /// fRetryTimeout of RFConfiguration: how long InCommunicateThru waits.
+    private(set) var communicationTimeout: UInt8 = 0x0A
+    /// The requests of a search without a limit.  A card answers the first, a phone the fourth at the latest.
+    static let longSearch = 4
 
     init(revision: UInt8, maximumPart: Int = 256) { (self.revision, self.maximumPart) = (revision, maximumPart) }
 
@@ -167,6 +177,7 @@ struct SoftwarePN532 {
         ]
         guard let item = input.first, lengths[item] == input.count - 1 else { return nil }
         if item == 0x01 { switchField(on: input[1] & 0x01 != 0) }
+        if item == 0x02 { communicationTimeout = input[3] }
         if item == 0x05 { passiveRetries = input[3] }
         return []
     }
@@ -176,7 +187,11 @@ struct SoftwarePN532 {
         guard on != isFieldOn else { return }
         isFieldOn = on
         targets = []
-        for card in cards { card.reset() }
+        record(.field(isOn: on))
+        for card in cards {
+            _ = card.notice(on ? .fieldOn : .fieldOff)
+            card.reset()
+        }
     }
 
     // MARK: Finding cards
@@ -222,19 +237,15 @@ struct SoftwarePN532 {
         }
     }
 
-    /// CIU_FIFOData and CIU_RxMode (PN532/C1 data sheet, 8.6.23); bit 7 of the latter has the chip check and remove CRCs.
-    private static let fifoData: UInt16 = 0x6339
-    private static let receiveMode: UInt16 = 0x6303
-
     /// InListPassiveTarget (7.3.5): `MaxTg BrTy [initiator data]`.
     private mutating func listPassiveTargets(_ input: [UInt8], _ faults: inout SoftwareReaderFaults) -> [UInt8]? {
         guard input.count >= 2, (1...2).contains(input[0]), let request = Request(input[1], Array(input.dropFirst(2)))
         else { return nil }
         // It switches the field on itself, as nfcpy counts on.
         switchField(on: true)
-        activate([request], automaticRATS: parameters & Self.automaticRATS != 0, most: Int(input[0]), faults)
-        // A request without an answer stays in the buffer: nfcpy detects by it that no card was there.
-        if case .typeA = request, targets.isEmpty { registers[Self.fifoData] = 0x26 }
+        activate(
+            [request], automaticRATS: parameters & Self.automaticRATS != 0, most: Int(input[0]),
+            attempts: min(Int(passiveRetries) + 1, Self.longSearch), faults)
         return [UInt8(truncatingIfNeeded: targets.count)]
             + targets.enumerated().flatMap { [UInt8(truncatingIfNeeded: $0 + 1)] + $1.description }
     }
@@ -247,7 +258,8 @@ struct SoftwarePN532 {
         guard (3...17).contains(input.count), input[0] > 0, (1...15).contains(input[1]) else { return nil }
         switchField(on: true)
         var found: [(type: UInt8, target: Target)] = []
-        for type in input.dropFirst(2) where found.count < 2 {
+        let rounds = min(Int(input[0]), Self.longSearch)
+        for type in (0..<rounds).flatMap({ _ in input.dropFirst(2) }) where found.count < 2 {
             let polling: [UInt8] = [0x00, 0xFF, 0xFF, 0x01, 0x00]
             guard let request = Request(type & 0x0F, [[], polling, polling, [0x00], []][Int(min(type & 0x0F, 4))])
             else {
@@ -274,17 +286,23 @@ struct SoftwarePN532 {
     }
 
     /// Forgets all targets, then asks for cards, one request after the other, and selects up to `most` of them.
+    ///
+    /// - Parameter attempts: how often it asks until a card answers.
     mutating func activate(
-        _ requests: [Request], automaticRATS: Bool, most: Int = 1, _ faults: SoftwareReaderFaults
+        _ requests: [Request], automaticRATS: Bool, most: Int = 1, attempts: Int = 1, _ faults: SoftwareReaderFaults
     ) {
         targets = []
-        registers[Self.receiveMode] = 0x80
-        guard isFieldOn, !faults[.muteCard] else { return }
-        for request in requests {
-            for (card, answer) in answers(to: request) where targets.count < most {
-                guard !targets.contains(where: { $0.card === card }) else { continue }
-                card.reset()
-                targets.append(Self.target(card, request, answer, automaticRATS: automaticRATS))
+        guard isFieldOn else { return }
+        for _ in 0..<attempts where targets.isEmpty {
+            for request in requests where targets.count < most {
+                let willing = faults[.muteCard] ? [] : poll(request)
+                let count = targets.count
+                for (card, answer) in answers(of: willing, to: request) where targets.count < most {
+                    guard !targets.contains(where: { $0.card === card }) else { continue }
+                    card.reset()
+                    targets.append(Self.target(card, request, answer, automaticRATS: automaticRATS))
+                }
+                setRegisters(after: request, isAnswered: targets.count > count)
             }
         }
     }
@@ -309,8 +327,10 @@ struct SoftwarePN532 {
     /// Returns the cards that answer a request, and their answers.
     ///
     /// FeliCa cards draw their time slots; here they take them in turn.  Cards that share a slot are not understood.
-    private func answers(to request: Request) -> [(card: any VirtualCard, answer: [UInt8])] {
-        let all = cards.compactMap { card in request.answer(of: card.radio).map { (card: card, answer: $0) } }
+    private func answers(
+        of willing: [any VirtualCard], to request: Request
+    ) -> [(card: any VirtualCard, answer: [UInt8])] {
+        let all = willing.compactMap { card in request.answer(of: card.radio).map { (card: card, answer: $0) } }
         guard case .felica(_, let polling) = request else { return all }
         let slots = Int(polling[4]) + 1
         let alone = all.indices.filter { i in !all.indices.contains { $0 != i && $0 % slots == i % slots } }
@@ -396,30 +416,24 @@ struct SoftwarePN532 {
         command.count == 12 && (command[0] == 0x60 || command[0] == 0x61)
     }
 
-    /// InCommunicateThru (7.3.9): a frame as it is, to the first target.
+    /// InCommunicateThru (7.3.9): a frame as it is, to the first target, and to all cards where there is none.
     private mutating func communicateThrough(
         _ input: [UInt8], _ faults: inout SoftwareReaderFaults
     ) throws(Failure) -> [UInt8] {
         // Without data it only listens, for tags that talk first; there are none here.
-        guard !targets.isEmpty, !input.isEmpty else { throw .timeout }
+        guard !input.isEmpty else { throw .timeout }
+        guard !targets.isEmpty else {
+            if let answer = faults[.muteCard] ? nil : broadcast(input) { return [0x00] + answer }
+            waitInVain()
+            throw .timeout
+        }
         if let answer = try rawBlock(input, &faults) { return [0x00] + answer.prefix(maximumPart) }
         let answer = try exchange(0, input, &faults)
-        guard case .typeA = targets[0].radio, registers[Self.receiveMode, default: 0x80] & 0x80 == 0 else {
+        guard case .typeA = targets[0].radio, registers[Register.receiveMode, default: 0x80] & 0x80 == 0 else {
             return [0x00] + answer.prefix(maximumPart)
         }
         // The host receives exactly what the card sends: four bits for an acknowledgment, the checksum after data.
-        return [0x00] + (answer.isEmpty ? [0x0A] : answer + Self.crcA(answer))
-    }
-
-    /// ISO/IEC 14443-3, annex B.
-    private static func crcA(_ bytes: [UInt8]) -> [UInt8] {
-        var crc: UInt16 = 0x6363
-        for byte in bytes {
-            let low = byte ^ UInt8(truncatingIfNeeded: crc)
-            let b = UInt16(low ^ (low << 4))
-            crc = (crc >> 8) ^ (b << 8) ^ (b << 3) ^ (b >> 4)
-        }
-        return [UInt8(truncatingIfNeeded: crc), UInt8(truncatingIfNeeded: crc >> 8)]
+        return [0x00] + (answer.isEmpty ? [0x0A] : answer + RadioChecksum.a(answer))
     }
 
     /// Handles the blocks of ISO/IEC 14443-4, 7.1 that a host sends itself: an I-block with a whole APDU, R(NAK) as a
@@ -444,9 +458,11 @@ struct SoftwarePN532 {
         case 0xBA | target.blockNumber ^ 1 where input.count == 2 && input[1] == 0x01:
             return [0xAA | target.blockNumber, 0x01]
         case 0xC2 where input.count == 1:
+            sendDeselect(to: 0)
             targets[0].isHalted = true
             return input
         case 0xCA where input.count == 2 && input[1] == 0x01:
+            sendDeselect(to: 0)
             targets[0].isHalted = true
             return input
         default:
@@ -480,23 +496,30 @@ struct SoftwarePN532 {
 
     /// InDeselect (7.3.10): the target, or all for 00, is halted; InSelect wakes it up.
     private mutating func deselect(_ tg: UInt8) throws(Failure) -> [UInt8] {
-        if tg == 0x00 { halt() } else { targets[try target(tg)].isHalted = true }
+        if tg == 0x00 { halt() } else { halt(try target(tg)) }
         return [0x00]
     }
 
     /// Halts every target.
     mutating func halt() {
-        for index in targets.indices { targets[index].isHalted = true }
+        for index in targets.indices { halt(index) }
+    }
+
+    private mutating func halt(_ index: Int) {
+        sendDeselect(to: index)
+        targets[index].isHalted = true
     }
 
     /// InRelease (7.3.11): the target, or all for 00, is halted and forgotten.  The others keep their numbers.
     private mutating func release(_ tg: UInt8) throws(Failure) -> [UInt8] {
         if tg == 0x00 {
+            halt()
             targets = []
         } else if case let index = try target(tg), index == targets.count - 1 {
+            halt(index)
             targets.removeLast()
         } else {
-            targets[try target(tg)].isHalted = true
+            halt(try target(tg))
         }
         return [0x00]
     }
