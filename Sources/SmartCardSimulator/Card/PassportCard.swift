@@ -40,12 +40,6 @@ public final class PassportCard: VirtualCard {
         }
     }
 
-    /// A number that opens the chip, by its reference in PACE (9303-11, 4.4.4.1, data object 83).
-    enum Number: UInt8, Sendable {
-        case cardAccessNumber = 2
-        case pin = 3
-    }
-
     /// A lie of the chip, or of whoever stands between.  Responses of a session are counted from 1, chip authentication
     /// included.
     public enum Fault: Hashable, Sendable {
