@@ -87,7 +87,7 @@ let package = Package(
             name: "EMVContactless", dependencies: ["SmartCard", "CCryptoLegacy"],
             resources: [.embedInCode("OfflineAuthentication/Published")]),
         .target(name: "TravelDocument", dependencies: ["CCryptoLegacy", "SmartCard", "Waiting"]),
-        .target(name: "WalletPasses", dependencies: ["SmartCard", crypto]),
+        .target(name: "WalletPasses", dependencies: ["CZlib", "CardEncryption", "SmartCard", crypto, cryptoExtras]),
         .systemLibrary(name: "COpenJPEG", pkgConfig: "libopenjp2", providers: [.apt(["libopenjp2-7-dev"])]),
         .systemLibrary(name: "CTurboJPEG", pkgConfig: "libturbojpeg", providers: [.apt(["libturbojpeg0-dev"])]),
         .target(name: "TravelDocumentImages", dependencies: ["COpenJPEG", "CTurboJPEG", "TravelDocument"]),
@@ -101,7 +101,7 @@ let package = Package(
             name: "ProximityReader",
             dependencies: [
                 "CSystemBus", "EMVContactless", "CardEncryption", "CardReaders", "SmartCard",
-                "Waiting",
+                "Waiting", "WalletPasses",
                 .product(name: "GRDB", package: "GRDB.swift"),
                 .product(name: "GRDBSQLite", package: "GRDB.swift"), jwtKit,
                 .product(name: "X509", package: "swift-certificates"),
@@ -187,8 +187,8 @@ let package = Package(
         .executableTarget(
             name: "kiosk",
             dependencies: [
-                "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient", "SmartCard", "SmartCardSimulator",
-                "CWipedHeap", argumentParser, logging, "psp-sandbox",
+                "CardEncryption", "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient", "SmartCard",
+                "SmartCardSimulator", "WalletPasses", "CWipedHeap", argumentParser, logging, "psp-sandbox",
             ],
             path: "Examples/kiosk", exclude: ["SandboxClient"]),
         // Connects KioskKit's applications to psp-sandbox.  The program that KioskKitTests kill uses it, too.
@@ -205,7 +205,7 @@ let package = Package(
                 "CBaseline", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardPN532", "SmartCardUSB",
                 "SmartCardTrace", "USBDevices",
                 "SmartCardSimulator", "SmartCardSimulatorHosts", "EMVContactless", "CardEncryption", "ProximityReader",
-                "KioskKit", "TravelDocument", "CWipedHeap", crypto,
+                "KioskKit", "TravelDocument", "WalletPasses", "CWipedHeap", crypto,
                 .product(name: "JWTKit", package: "jwt-kit"),
             ],
             path: "Benchmarks/benchmarks"),
@@ -241,7 +241,9 @@ let package = Package(
             exclude: ["tainted-document"]),
         .testTarget(
             name: "WalletPassesTests",
-            dependencies: ["SmartCard", "SmartCardSimulator", "TestSupport", "WalletPasses", crypto]),
+            dependencies: [
+                "CardEncryption", "SmartCard", "SmartCardSimulator", "TestSupport", "WalletPasses", crypto,
+            ]),
         .testTarget(
             name: "TravelDocumentImagesTests",
             dependencies: [
@@ -308,7 +310,7 @@ let package = Package(
                 "tainted-terminal", "store-worker", "virtual-reader", "ProximityReader", "CardEncryption",
                 "CardReaders",
                 "EMVContactless", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "SmartCardUSB", "TestSupport",
-                "USBTestSupport", crypto, jwtKit, .product(name: "GRDB", package: "GRDB.swift"),
+                "USBTestSupport", "WalletPasses", crypto, jwtKit, .product(name: "GRDB", package: "GRDB.swift"),
             ],
             exclude: ["AppleSurface.txt", "tainted-terminal", "store-worker"]),
         // Third-party style source, and therefore without our settings (below).
@@ -328,7 +330,7 @@ let package = Package(
             name: "KioskKitTests",
             dependencies: [
                 "payment-worker", "psp-sandbox", "KioskKit", "IntegrationPatterns", "ProximityReader", "CardEncryption",
-                "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", crypto, jwtKit,
+                "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", "WalletPasses", crypto, jwtKit,
             ],
             exclude: ["IntegrationPatterns", "payment-worker"]),
         .testTarget(

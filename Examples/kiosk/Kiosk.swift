@@ -22,8 +22,12 @@ struct Kiosk: AsyncParsableCommand {
             $XDG_STATE_HOME or ~/.local/state. Without --service, the books and the key of the payment service that is \
             started are kept there, too.
 
+            With --loyalty a phone is tapped that has a loyalty pass and a card: the pass is read first, members pay 10 % less, \
+            and the card pays in the same tap. A card without a pass pays the full amount.
+
             EXAMPLES
               kiosk                   12.34 EUR
+              kiosk --loyalty         member number, discount and payment in one tap of a virtual iPhone
               kiosk 5.00 10.51        the second is declined: psp-sandbox --help has the amounts' meanings
               kiosk --reader 1.00     with the reader that is attached
               kiosk --offline 5.00 10.51 1.96
@@ -44,8 +48,14 @@ struct Kiosk: AsyncParsableCommand {
     @Flag(help: "Use the reader that is attached, in place of a virtual one.")
     var reader = false
 
-    @Option(help: .init("The card on the software reader.", valueName: "name"))
-    var card = "visa"
+    @Option(help: .init("The card on the software reader: visa, with --loyalty phone-apple.", valueName: "name"))
+    var card: String?
+
+    @Flag(help: "Read loyalty passes and payments in one tap.")
+    var loyalty = false
+
+    /// The name of the card on the software reader.
+    var presentedCard: String { card ?? (loyalty ? "phone-apple" : "visa") }
 
     @Option(help: .init("Where psp-sandbox listens, in place of one that is started.", valueName: "address"))
     var service: String?
@@ -75,9 +85,12 @@ struct Kiosk: AsyncParsableCommand {
         guard !hold || offline else { throw ValidationError("--hold goes with --offline.") }
         guard !forward || !offline else { throw ValidationError("--forward goes without --offline.") }
         guard batch > 0 else { throw ValidationError("--batch: more than 0.") }
-        guard VirtualCards.named(card) != nil else {
+        guard !loyalty || !(offline || forward) else {
+            throw ValidationError("--loyalty goes without --offline and --forward.")
+        }
+        guard VirtualCards.named(presentedCard) != nil else {
             throw ValidationError(
-                "No card “\(card)”: there are \(VirtualCards.all.map(\.name).joined(separator: ", ")).")
+                "No card “\(presentedCard)”: there are \(VirtualCards.all.map(\.name).joined(separator: ", ")).")
         }
         guard service.map({ URL(string: $0)?.host != nil }) ?? true else {
             throw ValidationError("--service: an address such as http://127.0.0.1:8790.")
@@ -93,7 +106,11 @@ struct Kiosk: AsyncParsableCommand {
             return handler
         }
         do {
-            guard try await offline || forward ? storeAndForward() : takePayments() else { throw ExitCode(1) }
+            let isDone =
+                if offline || forward { try await storeAndForward() } else if loyalty {
+                    try await takeLoyalPayments()
+                } else { try await takePayments() }
+            guard isDone else { throw ExitCode(1) }
         } catch let error as ExitCode {
             throw error
         } catch {
@@ -147,11 +164,13 @@ struct Kiosk: AsyncParsableCommand {
     }
 
     /// Tells the customer the next step; a virtual card takes it at once.
-    private static func follow(_ event: PaymentCardReader.Event, _ virtual: SoftwareACR122U?, _ card: String) {
+    private static func follow(
+        _ event: PaymentCardReader.Event, _ virtual: SoftwareACR122U?, _ card: () -> (any VirtualCard)?
+    ) {
         switch event {
         case .readyForTap:
             print("  Present your card")
-            if let virtual, let card = VirtualCards.named(card) { virtual.insert(card) }
+            if let virtual, let card = card() { virtual.insert(card) }
         case .readRetry: print("  Present your card again")
         case .removeCard:
             print("  Remove your card")
@@ -162,9 +181,11 @@ struct Kiosk: AsyncParsableCommand {
 
     /// Guides the customer until the task is cancelled.
     func guide(_ reader: PaymentCardReader, _ virtual: SoftwareACR122U?) -> Task<Void, Never> {
-        print("Reader: \(virtual == nil ? "the one that is attached" : "virtual, with the card “\(card)”")")
-        return Task { [events = reader.events, card] in
-            for await event in events { Self.follow(event, virtual, card) }
+        print("Reader: \(virtual == nil ? "the one that is attached" : "virtual, with the card “\(presentedCard)”")")
+        return Task { [events = reader.events, presentedCard, loyalty] in
+            for await event in events {
+                Self.follow(event, virtual) { Self.presented(presentedCard, loyalty: loyalty) }
+            }
         }
     }
 

@@ -1,5 +1,5 @@
 /// A JSON text (RFC 8259) by JOSE's strict rules: no object names a member twice (RFC 7515, section 4).
-indirect enum JSON: Hashable, Sendable {
+package indirect enum JSON: Hashable, Sendable {
     case null
     case boolean(Bool)
     /// The number in its original notation.
@@ -10,39 +10,39 @@ indirect enum JSON: Hashable, Sendable {
 
     /// A string that is compared byte for byte, as JOSE requires (RFC 7515, section 5.3).  Swift's own comparison uses
     /// Unicode equivalence: U+212A, the kelvin sign, equals K.
-    struct Text: Hashable, Sendable, ExpressibleByStringLiteral {
-        let string: String
+    package struct Text: Hashable, Sendable, ExpressibleByStringLiteral {
+        package let string: String
 
-        init(_ string: String) { self.string = string }
-        init(stringLiteral string: String) { self.string = string }
+        package init(_ string: String) { self.string = string }
+        package init(stringLiteral string: String) { self.string = string }
 
-        static func == (a: Text, b: Text) -> Bool { a.string.utf8.elementsEqual(b.string.utf8) }
-        func hash(into hasher: inout Hasher) { for byte in string.utf8 { hasher.combine(byte) } }
+        package static func == (a: Text, b: Text) -> Bool { a.string.utf8.elementsEqual(b.string.utf8) }
+        package func hash(into hasher: inout Hasher) { for byte in string.utf8 { hasher.combine(byte) } }
     }
 
     /// The position of an error in bytes, and the expected token.
-    struct Fault: Error, Hashable {
-        let offset: Int
-        let due: String
+    package struct Fault: Error, Hashable {
+        package let offset: Int
+        package let due: String
     }
 
     /// The maximum nesting depth of objects and arrays.
     static let maximumDepth = 8
 
-    init(_ text: some Collection<UInt8>) throws(Fault) {
+    package init(_ text: some Collection<UInt8>) throws(Fault) {
         var parser = Parser(text: Array(text))
         self = try parser.document()
     }
 
     /// Returns the members of a text that is an object.
-    static func object(_ text: some Collection<UInt8>) throws(Fault) -> [Text: JSON] {
+    package static func object(_ text: some Collection<UInt8>) throws(Fault) -> [Text: JSON] {
         guard case .object(let members) = try JSON(text) else { throw Fault(offset: 0, due: "an object") }
         return members
     }
 
-    var text: Text? { if case .string(let text) = self { text } else { nil } }
-    var object: [Text: JSON]? { if case .object(let members) = self { members } else { nil } }
-    var array: [JSON]? { if case .array(let items) = self { items } else { nil } }
+    package var text: Text? { if case .string(let text) = self { text } else { nil } }
+    package var object: [Text: JSON]? { if case .object(let members) = self { members } else { nil } }
+    package var array: [JSON]? { if case .array(let items) = self { items } else { nil } }
 
     /// The value as JSON text: members in the order of their names' bytes, no spaces.
     var written: String {

@@ -42,6 +42,40 @@ extension PaymentCardTransactionRequest {
     }
 }
 
+extension VASRequest {
+    /// Creates a request for the pass of one merchant, like `VASRequest.init(vasMerchants:localizedVASType:)`.
+    public convenience init(merchantIdentifier: String, localizedDescription: String) {
+        self.init(vasMerchants: [Merchant(id: merchantIdentifier)], localizedVASType: localizedDescription)
+    }
+}
+
+extension PaymentCardReaderSession {
+    /// Reads a card, and the passes that are there, in one tap, like
+    /// `PaymentCardReaderSession.readPaymentCard(_:vasRequest:stopOnVASResult:)` with `false`.
+    ///
+    /// - Returns: the card; the passes are its ``ProximityReader/PaymentCardReadResult/vasReadResult``.
+    /// - Throws: in addition `ReadError.paymentReadFailed` if there was a pass, and no card.
+    public func readPaymentCard(
+        _ request: PaymentCardTransactionRequest, vasRequest: VASRequest
+    ) async throws -> PaymentCardReadResult {
+        let (payment, passes) = try await readPaymentCard(request, vasRequest: vasRequest, stopOnVASResult: false)
+        guard var payment else { throw ReadError.paymentReadFailed }
+        payment.passes = passes
+        return payment
+    }
+}
+
+extension PaymentCardReadResult {
+    /// The passes that ``ProximityReader/PaymentCardReaderSession/readPaymentCard(_:vasRequest:)`` read with the card;
+    /// nil if none were read.
+    public var vasReadResult: VASReadResult? { passes }
+}
+
+extension VASReadResult.ReadEntry {
+    /// An alias of `VASReadResult.ReadEntry.id`: the merchant's pass type identifier.
+    public var identifier: String { id }
+}
+
 extension PaymentCardReader.Event {
     /// An alias of `PaymentCardReader.Event.readyForTap`.
     public static var ready: Self { .readyForTap }

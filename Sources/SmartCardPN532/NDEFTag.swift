@@ -1,3 +1,5 @@
+public import SmartCard
+
 /// A tag that contains an NDEF message.
 ///
 /// Every call throws ``TagError`` for a fault of the tag, ``NDEFError`` for a fault of its message, and `CardError` for

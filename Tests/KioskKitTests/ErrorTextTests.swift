@@ -9,7 +9,7 @@ import Testing
         .notAuthorized("its key has expired"), .unavailable("status 429"), .tooLarge("status 413"),
     ]
     private static let tap: [TapToPayError] = [
-        .notInitialized, .noCardData, .anotherInterfaceNeeded, .notRecorded("the disk is full"),
+        .notInitialized, .noCardData, .anotherInterfaceNeeded, .noPrice, .notRecorded("the disk is full"),
         .reversalNotRecorded(key: "KEY-1"),
         .takenBack, .outcomeUnknown(key: "KEY-1"),
     ]
@@ -50,7 +50,7 @@ import Testing
         }
         let parts = [
             "the line is dead", "No such merchant", "its key has expired", "status 429", "status 413", "", "", "",
-            "disk",
+            "", "disk",
         ]
         for (text, part) in zip(texts, parts) {
             #expect(part.isEmpty || text.contains(part))

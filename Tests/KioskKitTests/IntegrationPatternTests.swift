@@ -18,6 +18,7 @@ import struct KioskKit.PaymentResult
     private static let psp = Result { () throws -> ScriptedService in
         let psp = try ScriptedService([])
         var configuration = try KioskBench.configuration(device, psp)
+        configuration.passes = try KioskBench.passes()
         configuration.storeAndForward = .init(limits: ["USD": .init(perPayment: 100, total: 1000)])
         ProximityReaderSystem.bootstrap(try configuration.validated())
         IntegrationPatterns.psp = psp
@@ -25,7 +26,7 @@ import struct KioskKit.PaymentResult
     }
 
     /// The guide's own protocol, which knows no idempotency keys.
-    private struct Provider: IntegrationPatterns.PaymentServiceProvider {
+    private struct Provider: IntegrationPatterns.PaymentServiceProvider, ChargingService {
         let psp: ScriptedService
         func fetchReaderToken() async throws -> String { try await psp.fetchReaderToken() }
         func processPayment(cardData: String, amount: Decimal, currency: String) async throws -> PaymentResult {
@@ -36,8 +37,8 @@ import struct KioskKit.PaymentResult
         }
     }
 
-    private func insert() throws {
-        let card = try #require(VirtualCards.named("visa"))
+    private func insert(_ card: (any VirtualCard)? = VirtualCards.named("visa")) throws {
+        let card = try #require(card)
         Self.device.remove()
         Self.device.insert(card)
         Task { [events = PaymentCardReader().events] in
@@ -104,6 +105,32 @@ import struct KioskKit.PaymentResult
         #expect(model.errorMessage == nil && !model.transactionComplete && !model.isProcessing)
     }
 
+    private actor Visits: VisitRecorder {
+        private(set) var identifiers: [String] = []
+        func recordVisit(identifier: String) { identifiers.append(identifier) }
+    }
+
+    @Test("the payment with loyalty reads pass and card in one tap, and is ready for the next one")
+    func loyalty() async throws {
+        let psp = try Self.psp.get()
+        let visits = Visits()
+        let reader = PaymentCardReader()
+        let token = PaymentCardReader.Token(rawValue: try await psp.fetchReaderToken())
+        if try await !reader.isAccountLinked(using: token) { try await reader.linkAccount(using: token) }
+        let session = try await PaymentCardReaderSession(reader: reader, token: token)
+        let service = LoyaltyService(
+            session: session, psp: Provider(psp: psp), loyaltyService: visits)
+        let before = await psp.calls.count
+        for card in [try KioskBench.phone(), try #require(VirtualCards.named("visa"))] {
+            try insert(card)
+            let (result, passes) = try await service.chargeWithLoyalty(
+                amount: 12.34, currency: "USD", loyaltyPassIdentifier: KioskBench.passType)
+            #expect(result.outcome == .success && (passes != nil) == (result.vasReadResult != nil))
+        }
+        #expect(await psp.calls.count == before + 2)
+        #expect(await visits.identifiers == [KioskBench.passType])
+    }
+
     @Test("a token is a token, whichever payment service it comes from")
     func tokens() async throws {
         let psp = try Self.psp.get()
@@ -149,8 +176,8 @@ import struct KioskKit.PaymentResult
     }
 
     /// SHA-256 of the guide's blocks, as they were taken from it, line for line: what is not ASCII, and spaces around a line, are
-    /// left out, and so are lines without anything else.  Of block 1 the deinit is missing, of block 9 the view; 2 and 7 are of
-    /// SwiftUI and loyalty, 3 is of another vendor's library.
+    /// left out, and so are lines without anything else.  Of block 1 the deinit is missing, of block 9 the view, of block 7
+    /// one line; 2 is of SwiftUI, 3 is of another vendor's library.
     @Test(
         "the code is the guide's, line for line",
         arguments: [
@@ -169,6 +196,14 @@ import struct KioskKit.PaymentResult
             (
                 "TapToPayService", 6, 42,
                 "8bb2541667b3cb452d12c58b882ada61ceaf7dfc2de22dc84b1540cdcd85cfd7"
+            ),
+            (
+                "LoyaltyService", 7, 30,
+                "be792e7892ee3897ed97e500422561ac2710e23a9a5c5186f7bea73c5b123830"
+            ),
+            (
+                "LoyaltyService", 7, 2,
+                "c93119666bdd93836f590bf548160ea220b46a0c48370e9e7079f293ad4907fe"
             ),
             (
                 "OfflinePaymentManager", 8, 51,

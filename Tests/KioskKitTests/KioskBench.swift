@@ -7,6 +7,7 @@ import ProximityReader
 import SmartCard
 import SmartCardSimulator
 import Testing
+import WalletPasses
 
 /// A terminal with a virtual reader, and a payment service that does as it is told.
 struct KioskBench {
@@ -88,8 +89,9 @@ struct KioskBench {
     }
 
     /// Puts a card on the reader; it is taken away when the reader says so.
-    func insert(_ name: String = "visa") throws {
-        let card = try #require(VirtualCards.named(name))
+    func insert(_ name: String = "visa") throws { insert(try #require(VirtualCards.named(name))) }
+
+    func insert(_ card: any VirtualCard) {
         device.insert(card)
         Task { [device, events = reader.events] in
             for await event in events {
@@ -100,6 +102,28 @@ struct KioskBench {
     }
 
     struct Missing: Error {}
+
+    // MARK: Passes
+
+    static let passType = "pass.com.passkit.pksamples.nfcdemo"
+
+    /// The merchant of the virtual phone's pass.
+    static func passes() throws -> PassConfiguration {
+        // TEST: the published key that the pass of `phone-apple` is encrypted to (proxmark3).
+        let digits = Array("3d1547f23cd78ad052a58860f1219e8fb791ec4dfe33769f5b9bfa627a656ca1")
+        let number = stride(from: 0, to: digits.count, by: 2).compactMap {
+            UInt8(String(digits[$0...($0 + 1)]), radix: 16)
+        }
+        let key = try #require(MerchantKey(number))
+        return try PassConfiguration(merchants: [
+            PassMerchant(id: passType, apple: .init(passTypeIdentifier: passType, keys: [key]))
+        ])
+    }
+
+    /// A phone with a pass and a card, which shows both to any reader.
+    static func phone(_ settings: String = "screen both") throws -> any VirtualCard {
+        try CardFile(parsing: "variant phone-apple {\nwakes at-once\n\(settings)\n}").makeCard()
+    }
 
     func passTime(_ seconds: TimeInterval) { clock.advance(seconds) }
 

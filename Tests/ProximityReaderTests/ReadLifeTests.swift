@@ -10,25 +10,28 @@ import Testing
 
     private static let success = result(.success)
 
-    private static func result(_ outcome: PaymentCardReadResult.ReadOutcome) -> PaymentCardReadResult {
-        PaymentCardReadResult(
-            id: "1", paymentCardData: nil, generalCardData: nil, applicationTypeIdentifier: nil, outcome: outcome,
-            cardEffectiveState: nil, cardExpirationState: nil)
+    private static func result(_ outcome: PaymentCardReadResult.ReadOutcome) -> TapResult {
+        TapResult(
+            payment: PaymentCardReadResult(
+                id: "1", paymentCardData: nil, generalCardData: nil, applicationTypeIdentifier: nil, outcome: outcome,
+                cardEffectiveState: nil, cardExpirationState: nil))
     }
+
+    private static let passes = TapResult(passes: VASReadResult(of: "1", []))
 
     private static func text(_ action: ReadLife.Action) -> String {
         switch action {
         case .tell(let event): event.name
         case .stop: "stop"
         case .start(.answer): "start answer"
-        case .start(.transaction): "start transaction"
+        case .start(.transaction(let card)): "start transaction \(card)"
         case .start(.removal): "start removal"
         case .abandonReader: "abandon"
         case .leaveCard: "leave card"
         case .makeRoom: "make room"
         case .checkSession: "check"
         case .refuse(let error): "refuse \(error is CancellationError ? "stopped" : "\(error)")"
-        case .answer(let result): "answer \(result.outcome)"
+        case .answer(let result): "answer \(result.payment.map { "\($0.outcome)" } ?? "passes")"
         case .fail(let error): "fail \(error)"
         }
     }
@@ -60,7 +63,7 @@ import Testing
         Row("admitted", [.admitted(cardIsLeft: false)], []),
         Row("admitted, with a card left", [.admitted(cardIsLeft: true)], ["removeCard"]),
         Row("ready", shown, ["readyForTap"]),
-        Row("a card", card, ["cardDetected", "start transaction", "check"]),
+        Row("a card", card, ["cardDetected", "start transaction 1", "check"]),
         Row("a second card", card + [.field(.cardDetected)], ["cardDetected", "check"]),
         Row("too many cards", shown + [.field(.readRetry)], ["readRetry"]),
         Row("sealed", sealed, []),
@@ -118,12 +121,27 @@ import Testing
             "the reader hangs after it was cancelled", shown + [interrupted, .timeOver(.answer(.readCancelled))],
             ["stop", "abandon", "readCancelled", "make room", "userInterfaceDismissed", "fail readCancelled"]),
         Row(
-            "the reader hangs with a card", card + [.timeOver(.transaction)],
+            "the reader hangs with a card", card + [.timeOver(.transaction(1))],
             [
                 "stop", "abandon", "leave card", "removeCard", "readNotCompleted", "make room",
                 "userInterfaceDismissed", "fail readerServiceError",
             ]),
-        Row("time is over for a payment that may be stored", sealed + [.timeOver(.transaction)], []),
+        Row(
+            "the card has to come back", card + [.field(.removeCard), .field(.readyForTap), .field(.cardDetected)],
+            ["cardDetected", "start transaction 2", "check"]),
+        Row("time is over for a card that is gone", card + [.field(.removeCard), .timeOver(.transaction(1))], []),
+        Row(
+            "time is over for an earlier card",
+            card + [.field(.removeCard), .field(.readyForTap), .field(.cardDetected), .timeOver(.transaction(1))], []),
+        Row(
+            "cancelled while a card has to leave", card + [.field(.removeCard), interrupted], ["stop", "start answer"]),
+        Row(
+            "passes", card + [.completed(passes)],
+            ["leave card", "removeCard", "readCompleted", "make room", "start removal"]),
+        Row(
+            "passes, told at once", card + [.completed(passes)],
+            ["leave card", "removeCard", "readCompleted", "make room", "answer passes", "start removal"], atOnce: true),
+        Row("time is over for a payment that may be stored", sealed + [.timeOver(.transaction(1))], []),
         Row(
             "refused by the store's policy", [.failed(PaymentCardReaderSession.ReadError.readNotAllowed)],
             ["make room", "fail readNotAllowed"]),
@@ -134,12 +152,15 @@ import Testing
                 "leave card", "removeCard", "readNotCompleted", "make room", "userInterfaceDismissed",
                 "fail readerSessionExpired",
             ]),
-        Row("sealed after it was given up", card + [.timeOver(.transaction), .sealed], ["refuse stopped"]),
-        Row("ready after it was given up", card + [.timeOver(.transaction), .field(.readyForTap)], ["refuse stopped"]),
+        Row("sealed after it was given up", card + [.timeOver(.transaction(1)), .sealed], ["refuse stopped"]),
         Row(
-            "completed after it was given up", card + [.timeOver(.transaction), .completed(success)], ["refuse stopped"]
+            "ready after it was given up", card + [.timeOver(.transaction(1)), .field(.readyForTap)], ["refuse stopped"]
         ),
-        Row("failed after it was given up", card + [.timeOver(.transaction), .failed(CancellationError())], []),
+        Row(
+            "completed after it was given up", card + [.timeOver(.transaction(1)), .completed(success)],
+            ["refuse stopped"]
+        ),
+        Row("failed after it was given up", card + [.timeOver(.transaction(1)), .failed(CancellationError())], []),
         Row("cancelled after its end", sealed + [.completed(success), interrupted], []),
     ]
 
@@ -148,7 +169,9 @@ import Testing
 
     @Test("a read that has failed is over: nothing more is done, whatever happens")
     func over() {
-        let events: [Event] = [.interrupted(.readCancelled), .timeOver(.transaction), .timeOver(.removal), .cardGone]
+        let events: [Event] = [
+            .interrupted(.readCancelled), .timeOver(.transaction(1)), .timeOver(.removal), .cardGone,
+        ]
         for event in events {
             #expect(Self.last([.failed(CancellationError()), event]).isEmpty)
         }

@@ -51,6 +51,24 @@ import Testing
             card.status == 1 && card.output.hasSuffix("  Not paid: The card declined. Try another one.\n"), "\(card)")
     }
 
+    @Test("with --loyalty one tap of a phone has the member's number, the discount and the payment")
+    func loyalty() async throws {
+        let sandbox = try await RunningSandbox()
+        let outcome = try await kiosk("--service", sandbox.address, "--loyalty", "12.34", "5")
+        #expect(outcome.status == 0 && outcome.error.isEmpty, "\(outcome)")
+        #expect(
+            outcome.output.split(separator: "\n").dropFirst(2) == [
+                "12.34 EUR", "  Present your card", "  Member ******0001: 10 % off, 11.11 EUR", "  Remove your card",
+                "  Approved", "  Receipt: 11.11 EUR, member ******0001, saved 1.23 EUR", "5 EUR", "  Present your card",
+                "  Member ******0001: 10 % off, 4.50 EUR", "  Remove your card", "  Approved",
+                "  Receipt: 4.50 EUR, member ******0001, saved 0.50 EUR",
+            ])
+        #expect(try await sandbox.payments().map { $0["amount"] as? String } == ["11.11", "4.5"])
+        let card = try await kiosk("--service", sandbox.address, "--loyalty", "--card", "visa", "2")
+        #expect(card.status == 0 && card.output.hasSuffix("  Approved\n  Receipt: 2.00 EUR\n"), "\(card)")
+        for secret in ["MEMBER", Self.account] { #expect(!(outcome.output + sandbox.output).contains(secret)) }
+    }
+
     @Test("a lost or late answer is requested again, and the payment is made once")
     func lost() async throws {
         let sandbox = try await RunningSandbox("--late", "3600")
@@ -70,7 +88,8 @@ import Testing
             (["twelve"], 64, "“twelve” is no amount"), (["12,50"], 64, "“12,50” is no amount"),
             (["1x"], 64, "“1x” is no amount"), (["1.2.3"], 64, "“1.2.3” is no amount"),
             (["1.234"], 64, "“1.234” is no amount"), (["--currency", "XYZ"], 64, "“XYZ” is no currency"),
-            (["--forward", "--offline"], 64, "--forward goes without"), (["--hold"], 64, "--hold goes with"),
+            (["--forward", "--offline"], 64, "--forward goes without"),
+            (["--loyalty", "--offline"], 64, "--loyalty goes without"), (["--hold"], 64, "--hold goes with"),
             (["-1"], 64, "Unknown option"), (["0"], 64, "“0” is no amount"),
             (["--card", "none"], 64, "No card “none”"), (["--service", "here"], 64, "--service"),
             (["--service", "http://127.0.0.1:1"], 1, "The payment service did not answer"),

@@ -35,6 +35,7 @@ public struct KeyFile: Sendable {
         case tdesDUKPT = "TDES DUKPT state"
         case jwePrivateKey = "JWE private key"
         case deviceKey = "device key"
+        case merchantKey = "merchant key"
 
         /// Returns the first line, up to the name.
         func start(wrapped: Bool) -> [UInt8] {

@@ -135,13 +135,20 @@ final class LockedKeyFile: Sendable {
 
     /// Reads the contents, even if they are not wrapped despite a wrapping key: ``replace(_:kind:)`` wraps them.
     func readToWrap(kind: KeyFile.Kind) throws(KeyFileError) -> (contents: WipedStorage, isWrapped: Bool) {
+        let (storage, count) = try readWhole()
+        return try withExtendedLifetime(storage) { () throws(KeyFileError) in
+            try file.contents(of: UnsafeRawBufferPointer(rebasing: storage.readOnly.prefix(count)), kind: kind)
+        }
+    }
+
+    /// Reads the file's bytes, whatever they are; `count` of the storage's are filled.
+    func readWhole() throws(KeyFileError) -> (storage: WipedStorage, count: Int) {
         let descriptor = try open(name, O_RDONLY)
+        defer { withExtendedLifetime(descriptor) {} }
         let storage = WipedStorage(count: KeyFile.maximumLength + 1)
         let count = try Self.readAll(descriptor.value, into: storage.bytes, path: file.path)
         guard count <= KeyFile.maximumLength else { throw KeyFileError(.foreign, file.path) }
-        return try withExtendedLifetime((storage, descriptor)) { () throws(KeyFileError) in
-            try file.contents(of: UnsafeRawBufferPointer(rebasing: storage.readOnly.prefix(count)), kind: kind)
-        }
+        return (storage, count)
     }
 
     /// True if the key is written wrapped.

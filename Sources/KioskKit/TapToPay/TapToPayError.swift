@@ -9,6 +9,8 @@ public enum TapToPayError: Error, Hashable, Sendable {
     /// The card declined nothing, and has to be inserted or swiped: `ProximityReaderSystem.messages(of:)` delivers
     /// EMV's message for it.
     case anotherInterfaceNeeded
+    /// The application did not say in time what is to be paid: see ``TapToPayService/pricingTime``.  Nothing was.
+    case noPrice
     /// The payment could not be recorded: the payment service was not asked; or its approval is being reversed; or it
     /// was asked for a reversal, and did not answer.
     case notRecorded(String)
@@ -29,6 +31,7 @@ extension TapToPayError: LocalizedError, CustomStringConvertible {
         case .noCardData: "The card gave no data that can be charged. Try another one."
         case .anotherInterfaceNeeded:
             "The card cannot be tapped for this payment. Insert or swipe it, or try another one."
+        case .noPrice: "The price after the discount did not come in time: nothing was paid. Try again."
         case .notRecorded(let reason):
             "The payment could not be recorded: \(reason). Check the folder's disk and owner, and try again."
         case .reversalNotRecorded(let key):

@@ -20,7 +20,7 @@ public actor TapToPayService {
     let answerTime: Duration
     let settlingTime: Duration
     /// The reads that have not ended.
-    private var reads: [UUID: Task<PaymentCardReadResult, any Error>] = [:]
+    private var reads: [UUID: Task<TapResult, any Error>] = [:]
 
     let journal: PaymentJournal
     /// The requests that are not answered, and the payments to reverse, by idempotency key.
@@ -112,8 +112,28 @@ public actor TapToPayService {
     /// - Returns: a card that can pay.
     /// - Throws: ``TapToPayError/notInitialized``, `PaymentCardReaderSession.ReadError`, `PaymentCardReaderError`.
     public func read(_ request: PaymentCardTransactionRequest) async throws -> PaymentCardReadResult {
+        let tap = try await read { TapResult(payment: try await $0.successfulRead(request)) }
+        guard let card = tap.payment else { throw PaymentCardReaderSession.ReadError.paymentReadFailed }
+        return card
+    }
+
+    /// Waits for a phone with passes, or for a card.
+    ///
+    /// - Parameter pricing: fixes the amount between pass and payment.
+    func read(
+        _ request: PaymentCardTransactionRequest, _ passes: VASRequest, stopsOnPass: Bool,
+        pricing: @escaping @Sendable (VASReadResult?) async throws -> Decimal
+    ) async throws -> TapResult {
+        try await read {
+            try await $0.successfulRead(request, passes, stopsOnPass: stopsOnPass, pricing: pricing)
+        }
+    }
+
+    private func read(
+        _ body: @escaping @Sendable (PaymentCardReaderSession) async throws -> TapResult
+    ) async throws -> TapResult {
         let id = UUID()
-        let read = Task { try await readCard(request) }
+        let read = Task { try await inSession(body) }
         reads[id] = read
         defer { reads[id] = nil }
         return try await withTaskCancellationHandler {
@@ -123,9 +143,12 @@ public actor TapToPayService {
         }
     }
 
-    private func readCard(_ request: PaymentCardTransactionRequest) async throws -> PaymentCardReadResult {
+    /// Reads in the session, or in a new one if it has expired.
+    private func inSession(
+        _ body: @Sendable (PaymentCardReaderSession) async throws -> TapResult
+    ) async throws -> TapResult {
         do {
-            return try await currentSession().successfulRead(request)
+            return try await body(try currentSession())
         } catch PaymentCardReaderSession.ReadError.readerSessionExpired {
             try await initializeOrLeave()
         } catch PaymentCardReaderSession.ReadError.readerTokenExpired {
@@ -134,7 +157,7 @@ public actor TapToPayService {
             // Another caller has prepared the reader in the meantime.
             try await initializeOrLeave()
         }
-        return try await currentSession().successfulRead(request)
+        return try await body(try currentSession())
     }
 
     /// Initializes the service; if the task is canceled, ``initialize()`` continues without a wait for it.
@@ -218,6 +241,22 @@ extension PaymentCardReaderSession {
     ) async throws -> PaymentCardReadResult {
         do {
             return try await read(request, attachment: attachment).successful()
+        } catch is AnotherInterfaceNeeded {
+            throw TapToPayError.anotherInterfaceNeeded
+        }
+    }
+
+    /// Waits for a phone with passes, or for a card that can pay.
+    ///
+    /// - Throws: in addition ``TapToPayError/anotherInterfaceNeeded``.
+    func successfulRead(
+        _ request: PaymentCardTransactionRequest, _ passes: VASRequest, stopsOnPass: Bool,
+        pricing: @escaping @Sendable (VASReadResult?) async throws -> Decimal
+    ) async throws -> TapResult {
+        do {
+            var tap = try await read(request, passes, stopsOnPass: stopsOnPass, pricing: pricing)
+            tap.payment = try tap.payment?.successful()
+            return tap
         } catch is AnotherInterfaceNeeded {
             throw TapToPayError.anotherInterfaceNeeded
         }

@@ -44,6 +44,8 @@ public struct PaymentCardReadResult: Identifiable, Sendable {
     package let facts: ReceiptFacts?
     /// True if the card declined nothing and has to be inserted or swiped instead.
     package let needsAnotherInterface: Bool
+    /// The passes that were read in the same tap, for applications that look for them here.
+    package var passes: VASReadResult?
 
     package init(
         id: String, paymentCardData: String?, generalCardData: String?, applicationTypeIdentifier: String?,

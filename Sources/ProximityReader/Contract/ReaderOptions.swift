@@ -5,8 +5,19 @@ extension PaymentCardReader {
         /// True to return a result with an outcome, instead of throwing, for a card that declines or fails.  The
         /// payment service then receives its general card data.
         public var includeErrorInReadResult: Bool = false
+        /// The merchants of requests that name none.
+        @available(*, deprecated, message: "Use VASRequest")
+        public var vasMerchants: [VASRequest.Merchant] {
+            get { merchants }
+            set { merchants = newValue }
+        }
+        /// ``vasMerchants``, without its deprecation.
+        var merchants: [VASRequest.Merchant] = []
 
         public init() {}
+
+        @available(*, deprecated, message: "Use VASRequest")
+        public init(vasMerchants: [VASRequest.Merchant]) { merchants = vasMerchants }
     }
 
     /// A token that the payment service has signed for a merchant: a JSON Web Token.

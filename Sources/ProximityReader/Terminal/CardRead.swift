@@ -34,6 +34,9 @@ struct CardRead {
         }
     }
 
+    /// True if an application of the card and a kernel for it were found.
+    var hasApplication: Bool { report.final.kernel != nil }
+
     var needsAnotherInterface: Bool { outcome.kind == .tryAnotherInterface }
 
     /// True if the card left each time before an application was selected.

@@ -51,5 +51,27 @@ final class EventfulField: ContactlessField {
         try await field.deactivate(for: duration)
     }
 
+    /// Tells the application that the card is requested again, which is then awaited by ``activateQuietly()``.
+    func requestAgain() async throws {
+        try await tell(.removeCard)
+        try await tell(.readRetry)
+        try await tell(.readyForTap)
+    }
+
+    /// Switches the field off and on again, and waits for a card, without telling the application.
+    func activateQuietly() async throws -> FieldEvent {
+        try await field.deactivate(for: .milliseconds(100))
+        return try await field.activate()
+    }
+
+    /// Tells the application of the card that ``activateQuietly()`` found.
+    func tellCard() async throws { try await tell(.cardDetected) }
+
+    /// Ends the contact with the card, and waits until it is gone.
+    func waitForAnotherCard() async throws {
+        try await tell(.removeCard)
+        try await field.waitForRemoval()
+    }
+
     func waitForRemoval() async throws { try await field.waitForRemoval() }
 }

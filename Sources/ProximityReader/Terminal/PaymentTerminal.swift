@@ -46,6 +46,8 @@ package actor PaymentTerminal {
     var removal: Task<Void, Never>?
     /// The memory of the kernels, such as torn transactions that cards may recover in a later read.
     let memory = TerminalMemory()
+    /// The passes that were seen.
+    var passMemory: PassMemory
     /// The last Transaction Sequence Counter, tag 9F41.  It starts from the time, so that it continues after a restart
     /// of the program.
     var sequenceCounter: UInt32
@@ -56,6 +58,7 @@ package actor PaymentTerminal {
     package init(_ configuration: ProximityReaderSystem.ValidatedConfiguration, store: RecordStore? = nil) {
         self.configuration = configuration
         accounts = AccountRecords(folder: configuration.folder)
+        passMemory = PassMemory(configuration)
         self.store =
             store
             ?? RecordStore(

@@ -5,6 +5,7 @@ import Logging
 public import SmartCard
 import Synchronization
 import Waiting
+public import WalletPasses
 
 /// The settings that Apple's interface lacks: the reader, the terminal, the keys.
 ///
@@ -55,6 +56,9 @@ public enum ProximityReaderSystem {
         /// The required `tpid` of a token; nil accepts any.
         public var terminalProfile: String?
         public var cardDataKey = CardDataKey.ofToken
+        /// The merchants whose passes this machine opens, with their keys: valid since its creation.  The passes of other
+        /// merchants are sealed for the payment service.
+        public var passes: PassConfiguration?
         /// The version of the terms that merchants accept by linking their account.  After a change of the version an
         /// account is no longer linked.
         public var termsVersion = "1"
@@ -75,6 +79,8 @@ public enum ProximityReaderSystem {
         public var bootIdentifier: @Sendable () -> String = { Machine.bootIdentifier() }
         /// The address of logind's bus; nil for the system bus.
         package var systemBus: String?
+        /// The time for which a locked phone that stays in the field is asked again.
+        package var ownerTime = Duration.seconds(30)
         /// The interval at which the clock is checked for a session's end.
         package var clockTick = Duration.seconds(60)
         /// The time limit for reading a card.  A reader that exceeds it counts as hanging.

@@ -18,7 +18,7 @@ struct ReadLife: Sendable {
         case timeOver(Timer)
         /// The card has paid, and its data is sealed: the payment may be stored.
         case sealed
-        case completed(PaymentCardReadResult)
+        case completed(TapResult)
         /// The read cannot continue; a `CancellationError` for a read that was stopped.
         case failed(any Error)
         case cardGone
@@ -39,15 +39,15 @@ struct ReadLife: Sendable {
         case checkSession
         /// Refuse the event.
         case refuse(any Error)
-        case answer(PaymentCardReadResult)
+        case answer(TapResult)
         case fail(any Error)
     }
 
     enum Timer: Sendable {
         /// The time for the reader to end a wait.
         case answer(ReadError)
-        /// The time to read a card.
-        case transaction
+        /// The time to read a card: the first that is presented, the second …
+        case transaction(Int)
         /// The time to remove the card, before the result no longer waits for it.
         case removal
     }
@@ -57,7 +57,7 @@ struct ReadLife: Sendable {
         case waiting
         case reading
         /// The outcome is known, and shown until the card is gone.
-        case showing(PaymentCardReadResult)
+        case showing(TapResult)
         case over
     }
 
@@ -65,8 +65,8 @@ struct ReadLife: Sendable {
     private var state = State.waiting
     /// True if the application knows of the read.
     private var isShown = false
-    /// True if there has been a card.
-    private var hadCard = false
+    /// The number of cards that were presented, or presented again.
+    private var cards = 0
     /// True if the payment may be stored.
     private var isSealed = false
     /// The error with which the read ends as soon as there is no card.
@@ -98,25 +98,30 @@ struct ReadLife: Sendable {
             state = .waiting
             return tell(.readyForTap)
         case (_, .field(.cardDetected)):
-            let isFirst = !hadCard
-            hadCard = true
+            let isNew = isWaiting
+            if isNew { cards += 1 }
             guard interruption == nil else { return refusal(of: event) }
             state = .reading
-            return tell(.cardDetected) + (isFirst ? [.start(.transaction)] : []) + [.checkSession]
+            return tell(.cardDetected) + (isNew ? [.start(.transaction(cards))] : []) + [.checkSession]
+        case (_, .field(.removeCard)):
+            // It has to be presented again.
+            state = .waiting
+            return tell(.removeCard)
         case (_, .field(let event)): return tell(event)
         case (_, .interrupted(let error)):
             guard interruption == nil else { return [] }
             interruption = error
             return isWaiting ? [.stop, .start(.answer(error))] : []
         case (_, .timeOver(.answer(let error))): return isSealed ? [] : [.stop, .abandonReader] + failure(error)
-        case (_, .timeOver(.transaction)):
-            return isSealed ? [] : [.stop, .abandonReader] + failure(ReadError.readerServiceError)
+        case (_, .timeOver(.transaction(let card))):
+            guard !isSealed, !isWaiting, card == cards else { return [] }
+            return [.stop, .abandonReader] + failure(ReadError.readerServiceError)
         case (_, .sealed):
             isSealed = true
             return []
         case (_, .completed(let result)):
             state = .showing(result)
-            return end(with: result.outcome == .success ? .readCompleted : .readNotCompleted)
+            return end(with: result.isSuccess ? .readCompleted : .readNotCompleted)
                 + (returnsAtOnce ? [.answer(result)] : []) + [.start(.removal)]
         case (_, .failed(let error)): return failure(error)
         case (_, .timeOver(.removal)), (_, .cardGone): return []
@@ -154,6 +159,6 @@ struct ReadLife: Sendable {
     }
 
     private func end(with event: PaymentCardReader.Event) -> [Action] {
-        (hadCard ? [.leaveCard, .tell(.removeCard)] : []) + [.tell(event), .makeRoom]
+        (cards > 0 ? [.leaveCard, .tell(.removeCard)] : []) + [.tell(event), .makeRoom]
     }
 }

@@ -10,21 +10,21 @@ import Waiting
 struct RunningRead {
     var life: ReadLife
     let session: TerminalSession
-    let answer: Delivery<PaymentCardReadResult>
+    let answer: Delivery<TapResult>
     var task: Task<Void, Never>?
 }
 
 /// The terminal's reads: carries out the actions of ``ReadLife``, and reports the events.
 extension PaymentTerminal {
-    func read(_ request: ReadRequest) async throws -> PaymentCardReadResult {
+    func read(_ request: ReadRequest) async throws -> TapResult {
         // No card is requested.
         guard !Task.isCancelled else { throw PaymentCardReaderSession.ReadError.readCancelled }
         guard reading == nil, !isPreparing else { throw PaymentCardReaderSession.ReadError.readerSessionBusy }
         guard !isAsleep else { throw PaymentCardReaderSession.ReadError.readFromBackgroundError }
         try check(request.session)
-        let transaction = try nextTransaction(request.card)
+        let transaction = try request.card.map(nextTransaction)
         let id = request.id
-        let answer = Delivery<PaymentCardReadResult>()
+        let answer = Delivery<TapResult>()
         // A canceled read ends as its life says: a card that was found is read.
         return try await answer.receiveToTheEnd {
             let before = lastRead
@@ -45,7 +45,7 @@ extension PaymentTerminal {
         }
     }
 
-    private func nextTransaction(_ request: CardRequest) throws -> Transaction {
+    func nextTransaction(_ request: CardRequest) throws -> Transaction {
         var random = SystemRandomNumberGenerator()
         let transaction = try request.transaction(
             at: configuration.now(), unpredictableNumber: (0..<4).map { _ in .random(in: 0...255, using: &random) },
@@ -97,7 +97,7 @@ extension PaymentTerminal {
         return refusal
     }
 
-    private func proceed(_ event: ReadLife.Event, in id: UUID) throws {
+    func proceed(_ event: ReadLife.Event, in id: UUID) throws {
         if let refusal = happen(event, in: id) { throw refusal }
     }
 
@@ -122,7 +122,7 @@ extension PaymentTerminal {
     private static func readError(_ error: any Error) -> any Error {
         switch error {
         case is PaymentCardReaderSession.ReadError, is PaymentCardReaderError, is AnotherInterfaceNeeded,
-            is CancellationError:
+            is CancellationError, is NoAmount:
             return error
         case let error as CardError:
             logger.warning("the reader: \(error.description)")
@@ -139,10 +139,10 @@ extension PaymentTerminal {
     /// Performs a transaction.
     ///
     /// - Parameter before: the previous read, which has the field until its card is gone.
-    private func perform(_ transaction: Transaction, _ request: ReadRequest, after before: Task<Void, Never>?) async {
+    private func perform(_ transaction: Transaction?, _ request: ReadRequest, after before: Task<Void, Never>?) async {
         do {
             // No card is requested that would be of no use.
-            try await admit(request.card, to: request.session)
+            if let card = request.card { try await admit(card, to: request.session) }
             try proceed(.admitted(cardIsLeft: isCardLeft), in: request.id)
             await before?.ended()
             try proceed(.turnCame, in: request.id)
@@ -158,10 +158,17 @@ extension PaymentTerminal {
     }
 
     private func perform(
-        _ transaction: Transaction, _ request: ReadRequest, _ reader: AttachedReader, _ field: EventfulField
+        _ transaction: Transaction?, _ request: ReadRequest, _ reader: AttachedReader, _ field: EventfulField
     ) async {
         do {
-            let result = try await pay(transaction, request, reader, field)
+            let result: TapResult
+            if let passes = request.passes {
+                result = try await read(passes, transaction, request, reader, field)
+            } else if let transaction {
+                result = TapResult(payment: try await pay(transaction, request, reader, field))
+            } else {
+                throw PaymentCardReaderSession.ReadError.readNotAllowed
+            }
             guard happen(.completed(result), in: request.id) == nil else { return }
         } catch {
             fail(request.id, with: error)
@@ -171,19 +178,25 @@ extension PaymentTerminal {
     }
 
     /// Runs a transaction and seals its data.  The clear data is gone when this returns, however long the card stays.
-    private func pay(
-        _ transaction: Transaction, _ request: ReadRequest, _ reader: AttachedReader, _ field: EventfulField
-    ) async throws -> PaymentCardReadResult {
+    ///
+    /// - Parameter passesStand: true if the passes that were read are a result even if the phone has no card.
+    /// - Returns: nil only in that case.
+    func pay(
+        _ transaction: Transaction, _ request: ReadRequest, _ reader: AttachedReader, _ field: some ContactlessField,
+        passesStand: Bool = false
+    ) async throws -> PaymentCardReadResult? {
+        guard let purpose = request.card else { return nil }
         // Start A comes before the wait for a card (EMV Contactless Book B, 3.1).
         let entryPoint = EntryPoint(
             configuration: configuration.terminal, keys: configuration.certificationAuthorityKeys,
-            preferredApplications: try request.card.preferredAIDs())
+            preferredApplications: try purpose.preferredAIDs())
         let report = try await ContactlessTerminal(entryPoint, memory: memory).perform(
             transaction, in: field, layers: { reader.stack.over($0) },
             show: { [messages] in messages.send($0) })
         let card = CardRead(
             report, transaction, id: request.id.uuidString,
             applications: configuration.terminal.combinations.map(\.aid))
+        if passesStand, card.error != nil, !card.hasApplication { return nil }
         if let error = card.error, !request.options.includeErrorInReadResult {
             throw card.needsAnotherInterface ? AnotherInterfaceNeeded() : error
         }
@@ -197,10 +210,19 @@ extension PaymentTerminal {
         _ card: CardRead, in session: TerminalSession, _ reader: ReaderIdentity
     ) async throws -> SealedCardData? {
         guard let data = try card.clearData() else { return nil }
+        return try await sealed(data, boundTo: card.id, in: session, header: card.header(session, reader: reader))
+    }
+
+    /// Seals data of a read for the payment service.
+    ///
+    /// - Parameter id: the identifier of the result.
+    func sealed(
+        _ data: ClearCardData, boundTo id: String, in session: TerminalSession, header: JWEHeader
+    ) async throws -> SealedCardData? {
         switch configuration.cardDataKey {
-        case .ofToken: return try session.token.recipient?.seal(data, header: card.header(session, reader: reader))
+        case .ofToken: return try session.token.recipient?.seal(data, header: header)
         case .dukpt(let device, let options):
-            return try await device.seal(data, boundTo: Array(card.id.utf8), options: options)
+            return try await device.seal(data, boundTo: Array(id.utf8), options: options)
         case .tdesDUKPT(let device, let options): return try await device.seal(data, options: options)
         }
     }

@@ -42,9 +42,12 @@ package struct HeldSession: Sendable {
     ///
     /// - Throws: in addition ``AnotherInterfaceNeeded``.
     func read(
-        _ request: CardRequest, _ options: PaymentCardReader.Options, as id: UUID = UUID(), attachment: Data? = nil
-    ) async throws -> PaymentCardReadResult {
-        try await terminal.read(ReadRequest(request, options, in: session, as: id, attachment: attachment))
+        _ request: CardRequest?, _ options: PaymentCardReader.Options, as id: UUID = UUID(), attachment: Data? = nil,
+        passes: RequestedPasses? = nil, pricing: ReadRequest.Pricing? = nil
+    ) async throws -> TapResult {
+        try await terminal.read(
+            ReadRequest(
+                request, options, in: session, as: id, attachment: attachment, passes: passes, pricing: pricing))
     }
 
     func decline() async throws { try await terminal.declineLast(in: session) }
@@ -56,10 +59,10 @@ package struct HeldSession: Sendable {
     /// Reads a card, and reports this read's events to `handler`, in the form of Apple's first version.
     @available(*, deprecated)
     func read(
-        _ request: CardRequest, _ options: PaymentCardReader.Options,
+        _ request: CardRequest?, _ options: PaymentCardReader.Options, passes: RequestedPasses? = nil,
         telling handler: ((PaymentCardReaderSession.Event) -> Void)?
-    ) async throws -> PaymentCardReadResult {
-        guard let handler else { return try await read(request, options) }
+    ) async throws -> TapResult {
+        guard let handler else { return try await read(request, options, passes: passes) }
         let handle = Handler(call: handler)
         let id = UUID()
         // The end of the previous read may fall into this one.
@@ -71,7 +74,7 @@ package struct HeldSession: Sendable {
             }
         }
         do {
-            let result = try await terminal.read(ReadRequest(request, options, in: session, as: id))
+            let result = try await terminal.read(ReadRequest(request, options, in: session, as: id, passes: passes))
             await watch.value
             return result
         } catch {

@@ -1,5 +1,3 @@
-import SmartCard
-
 /// An NDEF message (NFC Forum, NFC Data Exchange Format 1.0): a sequence of records, possibly empty.
 ///
 /// Parsing joins the chunks of a chunked record.  Encoding writes each record in one piece, as a short record if its
@@ -57,7 +55,7 @@ public struct NDEFRecord: Hashable, Sendable {
         self.init(unchecked: format, type, id, payload)
     }
 
-    init(unchecked format: TypeNameFormat, _ type: [UInt8], _ id: [UInt8] = [], _ payload: [UInt8]) {
+    package init(unchecked format: TypeNameFormat, _ type: [UInt8], _ id: [UInt8] = [], _ payload: [UInt8]) {
         self.format = format
         self.type = type
         self.id = id
