@@ -48,7 +48,7 @@ extension Kiosk {
             PaymentCardTransactionRequest(amount: amount, currencyCode: currency.code), with: VASRequest()
         ) { passes in
             // The customer holds the phone to the reader: this has to be quick.
-            guard let member = member(in: passes) else { return amount }
+            guard let member = memberNumber(in: passes) else { return amount }
             let price = discounted(amount, currency)
             print("  Member \(member): \(discount) % off, \(text(price, currency))")
             return price
@@ -62,13 +62,14 @@ extension Kiosk {
             return false
         }
         print("  Approved")
-        let member = member(in: result.passes).map { ", member \($0), saved \(text(amount - paid, currency))" } ?? ""
+        let saved = text(amount - paid, currency)
+        let member = memberNumber(in: result.passes).map { ", member \($0), saved \(saved)" } ?? ""
         print("  Receipt: \(text(paid, currency))\(member)")
         return true
     }
 
     /// Returns the member number of a pass, as it may be shown and printed: its last four characters.
-    private static func member(in passes: VASReadResult?) -> String? {
+    private static func memberNumber(in passes: VASReadResult?) -> String? {
         for entry in passes?.entries ?? [] where entry.status == .success {
             guard let number = entry.customerVASData.flatMap({ String(data: $0, encoding: .utf8) }) else { continue }
             // Whoever issued the pass wrote it.

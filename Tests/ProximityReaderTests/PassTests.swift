@@ -14,8 +14,10 @@ enum PassBench {
     static let other = "pass.example.other"
 
     /// TEST: the published key that the pass of `phone-apple` is encrypted to (proxmark3).
-    static func key() throws -> MerchantKey {
-        let digits = Array("3d1547f23cd78ad052a58860f1219e8fb791ec4dfe33769f5b9bfa627a656ca1")
+    static func key(
+        _ hex: String = "3d1547f23cd78ad052a58860f1219e8fb791ec4dfe33769f5b9bfa627a656ca1"
+    ) throws -> MerchantKey {
+        let digits = Array(hex)
         let number = stride(from: 0, to: digits.count, by: 2).compactMap {
             UInt8(String(digits[$0...($0 + 1)]), radix: 16)
         }
@@ -126,6 +128,20 @@ enum PassBench {
         options.includeErrorInReadResult = true
         let (payment, passes) = try await read(declining, stops: false, on: try await PassBench.bench(options: options))
         #expect(payment?.outcome == .cardDeclined && passes?.entries.map(\.status) == [.success])
+    }
+
+    @Test("a phone of Google's wallet gives its pass, and pays in the same tap", arguments: [false, true])
+    func google(_ stops: Bool) async throws {
+        // TEST: the published key of Google's sample application for Smart Tap.
+        let key = try PassBench.key("826d17e50767b165b0e4d9e332f8d1d1e20224284fb4daf1e50a03246e70797d")
+        let passes = try PassConfiguration(merchants: [
+            PassMerchant(id: "loyalty", google: .init(collectorID: 20_180_608, keys: [1: key]))
+        ])
+        let bench = try await PassBench.bench { $0.passes = passes }
+        let phone = try #require(VirtualCards.named("phone-google"))
+        let (payment, result) = try await read(phone, stops: stops, PassBench.request("loyalty"), on: bench)
+        #expect(result?.entries.map(\.customerVASData) == [Data("MEMBER-0001".utf8)])
+        #expect(result?.entries.map(\.id) == ["loyalty"] && (payment == nil) == stops)
     }
 
     // MARK: Phones' reality
@@ -242,7 +258,7 @@ enum PassBench {
         }
         let bytes = try bench.cardDataKey.open(jwe) { Array($0) }
         let cryptogram = try #require(VASCryptogram(bytes))
-        let agreement = try #require(try PassBench.key().agreement)
+        let agreement = try PassBench.key().agreement
         let message = try cryptogram.open(
             with: [agreement], for: try VASMerchant(passTypeIdentifier: PassBench.passType))
         #expect(message.data.text == "MEMBER-0001")

@@ -76,8 +76,8 @@ extension PassConfiguration {
             do throws(PassConfigurationError) {
                 return try request(for: merchant.id, signUpURL: merchant.url?.absoluteString)
             } catch {
-                guard case .apple(.signUpURL) = error.reason else { throw .invalidVASMerchants("\(error)") }
-                throw .invalidVASRequestParameters("\(error)")
+                guard case .apple(.signUpURL) = error.reason else { throw .invalidVASMerchants(error.description) }
+                throw .invalidVASRequestParameters(error.description)
             }
         }
     }
@@ -89,8 +89,8 @@ extension VASMerchant {
             try self.init(passTypeIdentifier: merchant.id, signUpURL: merchant.url?.absoluteString)
         } catch {
             switch error {
-            case .passTypeIdentifier: throw .invalidVASMerchants("\(error)")
-            case .signUpURL: throw .invalidVASRequestParameters("\(error)")
+            case .passTypeIdentifier: throw .invalidVASMerchants(error.description)
+            case .signUpURL: throw .invalidVASRequestParameters(error.description)
             }
         }
     }
