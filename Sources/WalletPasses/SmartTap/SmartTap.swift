@@ -21,7 +21,7 @@ public struct SmartTap: Sendable {
         case finished(Outcome)
     }
 
-    /// Where the conversation begins.
+    /// The place where a conversation begins.
     public enum Beginning: Sendable {
         /// After SELECT of OSE.VAS.01, with the phone's answer.
         case selected(ResponseAPDU)

@@ -1,6 +1,6 @@
 import SmartCard
 
-/// What Google's wallet hands over: a pass, or the customer.
+/// An object that Google's wallet hands over: a pass, or the customer.
 public enum SmartTapObject: Hashable, Sendable {
     case pass(SmartTapPass)
     case customer(SmartTapCustomer)
@@ -8,7 +8,7 @@ public enum SmartTapObject: Hashable, Sendable {
 
 /// The issuer of a pass: record `i`.
 public struct SmartTapIssuer: Hashable, Sendable {
-    /// Who gave the identifier (proxmark3, `cmdhfgst.c`).
+    /// The giver of the identifier (proxmark3, `cmdhfgst.c`).
     public enum Kind: UInt8, Hashable, Sendable {
         case unspecified = 0
         case merchant = 1
