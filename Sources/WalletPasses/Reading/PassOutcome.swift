@@ -3,7 +3,7 @@ public import SmartCard
 
 /// A pass that was read.
 public struct Pass: Hashable, Sendable {
-    /// What the issuer wrote for the merchant: a member number, most of the time.  From Google's wallet, the redemption value
+    /// The issuer's text for the merchant: a member number, most of the time.  From Google's wallet, the redemption value
     /// of the first pass.
     public let data: PassData
     /// The phone's clock when it was tapped; nil from Google's wallet.
