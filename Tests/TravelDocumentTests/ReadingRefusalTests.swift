@@ -1,4 +1,5 @@
 import CardReaders
+import Foundation
 import SmartCard
 import Synchronization
 import Testing
@@ -227,5 +228,53 @@ import Testing
         #expect(reading.failures.isEmpty)
         let order = [.sod] + [1, 11, 12, 16, 5, 7, 2].map(ElementaryFile.dataGroup)
         #expect(reading.files.map(\.file) == order && told.withLock { $0 } == order)
+    }
+
+    // MARK: Readers with short responses
+
+    private static func reading(of card: any VirtualCard) async throws -> DocumentReading {
+        let device = SoftwareACR122U()
+        let reader = VirtualReader(device)
+        device.insert(card)
+        _ = try await reader.waitForCard()
+        let connection = try await reader.connect()
+        return try await TravelDocumentChip(over: Stack(for: reader).over(connection), connection: connection).read(
+            dataGroups: [1], with: AccessKey(MachineReadableZone(ReadingTests.zone)))
+    }
+
+    private static func expectLimit(_ reading: DocumentReading, _ check: Finding.Check) throws {
+        var trust = TrustList()
+        try trust.add(TestIssuingState.authorityCertificate, source: "test", at: .now)
+        let belief = reading.belief(trust: trust, at: .now)
+        #expect(belief.findings.contains(Finding(check, .notChecked(.readerLimit))))
+        #expect(!belief.isOriginal)
+        if case .undecided = belief.verdict {} else { Issue.record("\(belief.verdict)") }
+    }
+
+    @Test(
+        "Active authentication by RSA of 2,048 bits is more than a response carries: that refutes nothing",
+        arguments: [("none", 231), ("ecdh-gm aes-128 12", 223)])
+    func longSignature(_ pace: String, _ available: Int) async throws {
+        let publicKey = try await BeliefActiveAuthenticationTests.Chip(.rsa(2048)).publicKey
+        let card = try VirtualPassportTests.card(
+            "pace \(pace)\ndata-group 15 {\n\(publicKey.hex)\n}\nsecurity-object signed")
+        let reading = try await Self.reading(of: card)
+        #expect(reading.activeAuthentication == .readerLimit(needed: 256, available: available))
+        try Self.expectLimit(reading, .activeAuthentication)
+    }
+
+    @Test(
+        "Chip authentication by DH of 2,048 bits is more than a command carries: that refutes nothing",
+        arguments: [SessionCipher.tripleDES, .aes128])
+    func longKey(_ cipher: SessionCipher) async throws {
+        let publicKey = try await BeliefChipAuthenticationTests.publicKey(
+            BeliefPKI(), BeliefChipAuthenticationTests.dh)
+        let infos = try BeliefChipAuthenticationTests.securityInfos(publicKey, cipher, isElliptic: false)
+        let card = try #require(
+            try VirtualPassportTests.card("data-group 14 {\n\(infos.hex)\n}\nsecurity-object signed") as? PassportCard)
+        let reading = try await Self.reading(
+            of: card.lying { command, answer in command.ins == 0x22 ? ResponseAPDU(status: .success) : answer })
+        #expect(reading.chipAuthentication == .readerLimit)
+        try Self.expectLimit(reading, .chipAuthentication)
     }
 }
