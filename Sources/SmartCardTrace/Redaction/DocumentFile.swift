@@ -15,7 +15,7 @@ struct DocumentFile {
         case date
         /// By the zone of nobody.
         case zone
-        /// By zeros, but for the beginning, which tells the format.
+        /// By a picture of nobody, if it is an image.
         case image
     }
 
@@ -100,9 +100,7 @@ struct DocumentFile {
             let date = value.count > packed.count ? Self.date : packed
             return date.prefix(value.count) + [UInt8](repeating: 0, count: max(0, value.count - date.count))
         case .zeros: return value.map { _ in 0 }
-        case .image:
-            let kept = DocumentImage.kept(Array(value))
-            return value.enumerated().map { index, byte in kept.contains { $0.contains(index) } ? byte : 0 }
+        case .image: return DocumentImage.replacement(of: Array(value))
         }
     }
 
@@ -168,41 +166,5 @@ struct DocumentFile {
         let value = rest.prefix(count).reduce(0) { $0 << 8 | Int($1) }
         rest = rest.dropFirst(count)
         return (TLVTag(rawValue: tag), rest.startIndex..<rest.startIndex + min(value, rest.count))
-    }
-}
-
-/// The beginning of an image that tells its format.
-enum DocumentImage {
-    /// JPEG, JPEG 2000 as a file and as a codestream, PNG.
-    private static let beginnings: [[UInt8]] = [
-        [0xFF, 0xD8, 0xFF],
-        [0x00, 0x00, 0x00, 0x0C, 0x6A, 0x50, 0x20, 0x20, 0x0D, 0x0A, 0x87, 0x0A],
-        [0xFF, 0x4F, 0xFF, 0x51],
-        [0x89, 0x50, 0x4E, 0x47, 0x0D, 0x0A, 0x1A, 0x0A],
-    ]
-    /// So many bytes may stand before an image: the objects of ISO/IEC 39794-5 around it.
-    private static let mostBytesBefore = 64
-
-    /// Returns the places in `value` that stay.
-    ///
-    /// Of a face record (ISO/IEC 19794-5:2005, 5) this is the header, the lengths of the face's block and the image's
-    /// format and size, but not sex, colors, expression, pose and feature points.
-    static func kept(_ value: [UInt8]) -> [Range<Int>] {
-        if value.starts(with: "FAC\0".utf8) {
-            guard value.count >= 20 else { return [0..<4] }
-            let points = Int(value[18]) << 8 | Int(value[19])
-            let information = 34 + 8 * points
-            return [0..<20, information..<information + 12, beginning(in: value, at: information + 12)]
-        }
-        // Finger and iris records (ISO/IEC 19794-4 and 19794-6).
-        if value.starts(with: "FIR\0".utf8) || value.starts(with: "IIR\0".utf8) { return [0..<8] }
-        let start = (0..<min(mostBytesBefore, value.count)).first { !beginning(in: value, at: $0).isEmpty }
-        return start.map { [0..<beginning(in: value, at: $0).upperBound] } ?? []
-    }
-
-    /// Returns the place of the magic number that stands at `start`; an empty one if there is none.
-    private static func beginning(in value: [UInt8], at start: Int) -> Range<Int> {
-        let rest = value.dropFirst(start)
-        return start..<start + (beginnings.first { rest.starts(with: $0) }?.count ?? 0)
     }
 }
