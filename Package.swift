@@ -235,8 +235,8 @@ let package = Package(
         .testTarget(
             name: "TravelDocumentTests",
             dependencies: [
-                "CLibEAC", "CardReaders", "SmartCard", "SmartCardSimulator", "TestSupport", "TravelDocument",
-                "tainted-document", "virtual-reader",
+                "CLibEAC", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport",
+                "TravelDocument", "tainted-document", "virtual-reader",
             ],
             exclude: ["tainted-document"]),
         .testTarget(
