@@ -120,6 +120,14 @@ import Testing
             let error = #expect(throws: PassConfigurationError.self) { try PassConfiguration(merchants: merchants) }
             #expect(error?.reason == reason)
         }
+        var google = try SmartTapVector.google(services: SmartTapService.allCases)
+        _ = try PassConfiguration(merchants: [PassMerchant(id: "g", google: google)])
+        let text = String(repeating: "a", count: 32)
+        (google.locationID, google.terminalID, google.merchantName) = (text, text, text)
+        let error = #expect(throws: PassConfigurationError.self) {
+            try PassConfiguration(merchants: [PassMerchant(id: "g", google: google)])
+        }
+        #expect(error?.reason == .tooLong && error?.place == "merchants[0].google")
         let configuration = try PassConfiguration(merchants: [one])
         #expect(throws: PassConfigurationError.self) { try configuration.request(for: "a", signUpURL: "http://x") }
         #expect(

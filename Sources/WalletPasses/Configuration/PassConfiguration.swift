@@ -101,5 +101,9 @@ public struct PassRequest: Sendable {
             guard let text else { continue }
             guard (1...32).contains(text.utf8.count) else { throw PassConfigurationError(.text, "\(place).\(name)") }
         }
+        // With the terminal's abilities, whatever the configuration has: their length is the same.
+        let session = SmartTapRecords.Session(identifier: [UInt8](repeating: 0, count: 8), sequence: 0)
+        let count = SmartTapRequest(google, capabilities: .kiosk, mode: .passOnly)?.service(session).count ?? 0
+        guard count <= SmartTapRequest.maximumLength else { throw PassConfigurationError(.tooLong, place) }
     }
 }

@@ -20,6 +20,8 @@ public struct PassConfigurationError: Error, Hashable, Sendable {
         case collector
         /// Empty, or longer than 32 bytes.
         case text
+        /// More services and texts than a command has room for.
+        case tooLong
         /// Not 1 second to a day.
         case tolerance
         /// JSON that is not one, or a member that is missing, unknown or of another type: what is due there.
@@ -53,6 +55,7 @@ extension PassConfigurationError.Reason {
         case .apple(let fault): fault.description
         case .collector: "a collector identifier is not 0"
         case .text: "1 to 32 bytes of text"
+        case .tooLong: "more services and texts than one command has room for"
         case .tolerance: "a tolerance of the clock is 1 to 86400 seconds"
         case .json(let due): "\(due) is due"
         case .keyFile(let error): "\(error)"
