@@ -79,12 +79,14 @@ extension Benchmarks {
 
         let key = try JWEPrivateKey(generating: algorithm, keyID: "cards-1")
         let claims = Claims(
-            iss: "https://payments.test", exp: Date().timeIntervalSince1970 + 3600, mid: "merchant-1",
+            iss: "https://payments.test", aud: "terminals", iat: Date().timeIntervalSince1970.rounded(.down),
+            exp: Date().timeIntervalSince1970 + 3600, mid: "merchant-1",
             card_data_key: try JSONDecoder().decode([String: String].self, from: Data(key.publicJWK.utf8)))
         // TEST: the published key of the test payment service.
         let signer = try ES256PrivateKey(key: "Jz3hgC6wPXkw9kLsBrVfP_24fBaaHcfm4apwcZfSwVE")
         let keys = await JWTKeyCollection().add(ecdsa: signer, kid: "test-payment-service")
-        let token = PaymentCardReader.Token(rawValue: try await keys.sign(claims, kid: "test-payment-service"))
+        let token = PaymentCardReader.Token(
+            rawValue: try await keys.sign(claims, kid: "test-payment-service", header: ["typ": "reader-token+jwt"]))
         try await reader.relinkAccount(using: token)
         return try await reader.prepare(using: token)
     }
@@ -92,6 +94,8 @@ extension Benchmarks {
     // swift-format-ignore: AlwaysUseLowerCamelCase
     private struct Claims: JWTPayload {
         let iss: String
+        let aud: String
+        let iat: Double
         let exp: Double
         let mid: String
         let card_data_key: [String: String]
