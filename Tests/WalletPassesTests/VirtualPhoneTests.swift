@@ -122,9 +122,10 @@ import Testing
         return phone
     }
 
-    @Test("The built-in phone has a pass for the published demo key", arguments: AppleVAS.Mode.allCases)
+    @Test(
+        "The built-in phone has a pass for the published demo key",
+        arguments: AppleVAS.Mode.allCases.filter { $0 != .paymentOnly })
     func publishedKey(_ mode: AppleVAS.Mode) throws {
-        guard mode != .paymentOnly else { return }
         let (merchant, key) = try demo()
         guard case .read(let entries) = try read(try builtIn("message \"4711\""), [merchant], mode) else {
             Issue.record("no answer")

@@ -64,7 +64,7 @@ struct SoftwarePN532 {
     var parameters: UInt8 = 0x14
     private(set) var isFieldOn = true
     var targets: [Target] = []
-    /// What went out to all cards since it was last emptied.
+    /// The transmissions to all cards since this was last emptied.
     var records: [RadioRecord] = []
     /// The total time that the cards have taken since this was last set to zero.
     var cardTime: Duration = .zero

@@ -5,7 +5,7 @@ public struct PassConfigurationError: Error, Hashable, Sendable {
     public enum Reason: Hashable, Sendable {
         /// None, or more than ``PassConfiguration/maximumMerchants``.
         case merchantCount(Int)
-        /// Not in the configuration.
+        /// The merchant is not in the configuration.
         case unknownMerchant
         /// Empty, or longer than 255 bytes.
         case identifier
@@ -22,7 +22,7 @@ public struct PassConfigurationError: Error, Hashable, Sendable {
         case text
         /// More services and texts than a command has room for.
         case tooLong
-        /// Not 1 second to a day.
+        /// The tolerance is not 1 second to a day.
         case tolerance
         /// JSON that is not one, or a member that is missing, unknown or of another type: what is due there.
         case json(String)

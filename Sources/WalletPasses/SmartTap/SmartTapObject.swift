@@ -16,7 +16,7 @@ public struct SmartTapIssuer: Hashable, Sendable {
         case manufacturer = 3
     }
 
-    /// Nil for a kind that is not known.
+    /// The kind by its name; nil for one that is not known.
     public let kind: Kind?
     /// Usually four bytes.
     public let identifier: [UInt8]
