@@ -88,6 +88,13 @@ import Testing
         }
     }
 
+    @Test("a number in hexadecimal text goes on behind twenty other characters")
+    func hexadecimalText() throws {
+        let text = Array(Self.number.utf8).hex
+        let note = "\(text.prefix(8))\(String(repeating: "z", count: 20))\(text.dropFirst(8))"
+        #expect(!(try redacted(["note \"\(note)\""]).text().contains(text.dropFirst(8))))
+    }
+
     @Test("a number in three notes, or far behind others in one, is found")
     func seams() throws {
         for notes in [
