@@ -90,8 +90,13 @@ public struct AppleVAS: Sendable {
     private var entries: [Entry] = []
     private var state = State.new
 
-    /// - Parameter merchants: in the order of asking.  In mode ``Mode/passOnly``, a phone shows one pass a tap: the first
-    ///   that it has.
+    /// Creates the transaction.
+    ///
+    /// - Parameters:
+    ///   - merchants: in the order of asking.  In mode ``Mode/passOnly``, a phone shows one pass a tap: the first that it
+    ///     has.
+    ///   - mode: the purpose of the tap.
+    ///   - terminalType: the kind of terminal that the phone is told.
     public init(_ merchants: [VASMerchant], mode: Mode, terminalType: TerminalType = .payment) {
         (self.merchants, self.mode, self.terminalType) = (merchants, mode, terminalType)
     }

@@ -48,7 +48,10 @@ public struct VASFreshness: Sendable, Codable {
 
     /// Judges a decrypted cryptogram, and remembers a fresh one.
     ///
-    /// - Parameter now: this machine's clock.
+    /// - Parameters:
+    ///   - cryptogram: the pass as the phone sent it.
+    ///   - message: its decrypted contents.
+    ///   - now: this machine's clock.
     public mutating func judge(
         _ cryptogram: VASCryptogram, _ message: VASCryptogram.Message, at now: Date
     ) -> Verdict {
