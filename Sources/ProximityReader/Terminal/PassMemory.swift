@@ -25,7 +25,7 @@ struct PassMemory {
             freshness = try stored.load(tolerance: tolerance)
             file = stored
         } catch {
-            logger.error("the passes seen before the start are not known: \(error)")
+            logger.error("the passes seen before the start are not known: \(loggable(error))")
             file = nil
         }
     }
@@ -43,7 +43,7 @@ struct PassMemory {
                 attributes: [.posixPermissions: 0o700])
             try file.save(freshness)
         } catch {
-            logger.error("the passes that were seen are not stored: \(error)")
+            logger.error("the passes that were seen are not stored: \(loggable(error))")
         }
     }
 }
