@@ -30,21 +30,6 @@ public final class Delivery<Value: Sendable>: Sendable {
     @inlinable nonisolated(nonsending) public func receive(
         _ start: () -> Void = {}, onCancel: @Sendable () -> Void = {}
     ) async throws -> Value {
-        try await receiveToTheEnd(start) {
-            deliver(.failure(CancellationError()))
-            onCancel()
-        }
-    }
-
-    /// Calls `start` and waits for the result, even if the task is canceled.  Call it once.
-    ///
-    /// - Parameters:
-    ///   - start: begins the work; not called if the result is there already.
-    ///   - onCancel: called when the task is canceled; may deliver a result, or ask whoever does to hurry.
-    /// - Throws: the error that was delivered.
-    @inlinable nonisolated(nonsending) public func receiveToTheEnd(
-        _ start: () -> Void = {}, onCancel: @Sendable () -> Void = {}
-    ) async throws -> Value {
         // The thread sanitizer does not see how a continuation that is resumed before its task waits hands over its value.
         // It sees a lock.
         defer { phase.withLock { _ in } }
@@ -61,6 +46,7 @@ public final class Delivery<Value: Sendable>: Sendable {
                 if let result { continuation.resume(with: result) } else { start() }
             }
         } onCancel: {
+            deliver(.failure(CancellationError()))
             onCancel()
         }
     }

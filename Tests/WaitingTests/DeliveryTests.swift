@@ -51,34 +51,6 @@ import Waiting
         await #expect(throws: CancellationError.self) { _ = try await before.value }
     }
 
-    @Test("Received to the end: a canceled task waits for what is delivered, and begins even if it was canceled before")
-    func waitsThoughCancelled() async throws {
-        let delivery = Delivery<Int>()
-        let (begun, begin) = AsyncStream.makeStream(of: Void.self)
-        let (cancelled, cancel) = AsyncStream.makeStream(of: Bool.self)
-        let task = Task {
-            try await delivery.receiveToTheEnd {
-                begin.finish()
-            } onCancel: {
-                cancel.yield(delivery.isAwaited)
-            }
-        }
-        for await _ in begun {}
-        task.cancel()
-        #expect(await cancelled.first { _ in true } == true)
-        #expect(delivery.deliver(.success(1)))
-        #expect(try await task.value == 1)
-
-        let late = Task {
-            withUnsafeCurrentTask { $0?.cancel() }
-            let delivery = Delivery<Int>()
-            return try await delivery.receiveToTheEnd {
-                #expect(delivery.deliver(.success(2)))
-            }
-        }
-        #expect(try await late.value == 2)
-    }
-
     @Test("A wait ends with its time, and what comes later is nobody's")
     func late() async throws {
         let delivery = Delivery<Int>()
