@@ -75,6 +75,9 @@ import TravelDocumentImages
         // Offsets that leave nothing.
         stream = [0xFF, 0x4F, 0xFF, 0x51, 0x00, 0x29, 0x00, 0x00] + [0, 0, 0, 9, 0, 0, 0, 9, 0, 0, 0, 9, 0, 0, 0, 9]
         #expect(DrawnImage.replacement(for: (stream + [UInt8](repeating: 0, count: 10_000))[...]) == nil)
+        // A codestream's box that ends before its long length.
+        let signature: [UInt8] = [0, 0, 0, 12, 0x6A, 0x50, 0x20, 0x20, 0x0D, 0x0A, 0x87, 0x0A]
+        #expect(DrawnImage.replacement(for: (signature + [0, 0, 0, 1] + Array("jp2c".utf8))[...]) == nil)
         // A box of no length.
         let box: [UInt8] =
             [0, 0, 0, 12, 0x6A, 0x50, 0x20, 0x20, 0x0D, 0x0A, 0x87, 0x0A] + [UInt8](repeating: 0, count: 99)

@@ -174,7 +174,8 @@ private enum JPEG2000Drawing {
         while let length = rest.number(4), rest.count >= 8 {
             if rest.dropFirst(4).starts(with: "jp2c".utf8) {
                 // 1: a length of 8 bytes follows (I.4).
-                return rest.startIndex + (length == 1 ? 16 : 8)
+                let start = rest.startIndex + (length == 1 ? 16 : 8)
+                return start <= image.count ? start : nil
             }
             guard length >= 8 else { return nil }
             rest = rest.dropFirst(length)
