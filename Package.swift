@@ -128,7 +128,7 @@ let package = Package(
         // Tools.
         // The base of every tool: terminal output and an orderly end.
         .target(
-            name: "ToolSupport", dependencies: ["SmartCard", "EMVContactless", argumentParser],
+            name: "ToolSupport", dependencies: ["SmartCard", argumentParser],
             path: "Tools/ToolSupport"),
         // The parts of tools that use readers and payments.
         .target(
@@ -235,8 +235,8 @@ let package = Package(
         .testTarget(
             name: "TravelDocumentTests",
             dependencies: [
-                "CLibEAC", "CardReaders", "SmartCard", "SmartCardSimulator", "TestSupport", "TravelDocument",
-                "tainted-document", "virtual-reader",
+                "CLibEAC", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardSimulator", "TestSupport",
+                "TravelDocument", "tainted-document", "virtual-reader",
             ],
             exclude: ["tainted-document"]),
         .testTarget(
@@ -246,7 +246,9 @@ let package = Package(
             ]),
         .testTarget(
             name: "TravelDocumentImagesTests",
-            dependencies: ["TestSupport", "ToolSupport", "TravelDocument", "TravelDocumentImages"]),
+            dependencies: [
+                "SmartCard", "SmartCardTrace", "TestSupport", "ToolSupport", "TravelDocument", "TravelDocumentImages",
+            ]),
         .testTarget(
             name: "SmartCardTests", dependencies: ["SmartCard", "TestSupport", logging]),
         .testTarget(
@@ -353,6 +355,7 @@ let package = Package(
                 "SmartCardSimulatorHosts", "TestSupport", "USBDevices", "USBTestSupport",
                 "virtual-reader",
             ]),
+        // The Linux kernel, not EMV's kernels.
         .testTarget(
             name: "KernelTests",
             dependencies: [

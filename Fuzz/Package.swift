@@ -8,16 +8,22 @@ func product(_ name: String) -> Target.Dependency { .product(name: name, package
 
 let package = Package(
     name: "fuzz",
-    dependencies: [.package(name: "swift-contactless", path: "..")],
+    dependencies: [
+        .package(name: "swift-contactless", path: ".."),
+        .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
+    ],
     targets: [
         .target(
             name: "Fuzzing",
-            dependencies: ["EMVContactless", "SmartCard", "SmartCardSimulator", "SmartCardTrace", "TravelDocument"].map(
-                product))
+            dependencies: [
+                "CardEncryption", "EMVContactless", "SmartCard", "SmartCardSimulator", "SmartCardTrace",
+                "TravelDocument",
+                "WalletPasses",
+            ].map(product) + [.product(name: "Crypto", package: "swift-crypto")])
     ]
         + [
             "transaction", "card-inspector", "tlv", "card-file", "import", "trace", "redaction", "travel-document",
-            "travel-document-chip",
+            "travel-document-chip", "passes",
         ].map {
             .executableTarget(name: $0, dependencies: ["Fuzzing"])
         })

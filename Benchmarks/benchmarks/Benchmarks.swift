@@ -15,8 +15,8 @@ struct Benchmarks {
         let part = CommandLine.arguments.dropFirst().first { $0 != Limit.gateOption } ?? ""
         let all: [(String, () async throws -> Void)] = [
             ("tlv", tlv), ("kernel", kernel), ("rrp", rrp), ("layers", layers), ("terminal", terminal),
-            ("loyalty", loyalty),
-            ("trace", trace), ("import", importing), ("store", store), ("usb", usb), ("pcsc", pcsc), ("link", link),
+            ("loyalty", loyalty), ("trace", trace), ("import", importing), ("store", store),
+            ("forwarding", forwarding), ("usb", usb), ("pcsc", pcsc), ("link", link),
             ("start", start), ("passport", passport), ("polling", polling),
         ]
         for (name, run) in all where part.isEmpty || name.contains(part) { try await run() }

@@ -76,7 +76,7 @@ package indirect enum JSON: Hashable, Sendable {
     }
 
     /// Returns the beginning of a foreign text for a person, without control characters.
-    static func excerpt(_ text: String) -> String {
+    package static func excerpt(_ text: String) -> String {
         let beginning = text.unicodeScalars.prefix(64)
         return quoted(String(String.UnicodeScalarView(beginning)))
             + (beginning.count < text.unicodeScalars.count ? "…" : "")

@@ -268,7 +268,7 @@ public struct Machine: Sendable {
 }
 
 extension Machine.Listing {
-    /// Nil if a backend could be examined and the others have no error.
+    /// The error to report; nil if a backend could be examined and the others have no error.
     fileprivate func failure(unlessFoundBy backends: Machine.Backends) -> CardError? {
         // Missing USB hides no reader from pcscd.  It is the answer only if USB alone was asked for.
         failures[.serial] ?? failures[.pcsc] ?? (backends.contains(.pcsc) ? nil : failures[.usb])

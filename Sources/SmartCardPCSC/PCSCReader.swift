@@ -296,7 +296,7 @@ func whileHeldByOthers<R>(
 public enum CardSharing: Hashable, Sendable {
     /// Shared with all programs; transactions keep exchanges together.
     case shared
-    /// Not shared.  Connecting fails while any program is connected.
+    /// Exclusive access.  Connecting fails while any program is connected.
     case exclusive
     /// The reader itself, with or without a card.  The card is not powered and gets no protocol.
     case direct

@@ -21,7 +21,7 @@ public actor TravelDocumentChip {
     private var connection: (any CardConnection)?
     private let longestAPDU: Int
     private let random: any RandomSource
-    /// Nil before ``open(with:allowingDowngrade:)``.
+    /// The session; nil before ``open(with:allowingDowngrade:)``.
     private var session: Session?
     /// The most bytes of a response in this session, without its status word.
     private var longestResponse = ChipBuffers.shortResponse
@@ -185,7 +185,11 @@ public actor TravelDocumentChip {
         let command = CommandAPDU(
             unchecked: (0x00, 0xA4, 0x04, 0x0C), data: [0xA0, 0x00, 0x00, 0x02, 0x47, 0x10, 0x01])
         let response = try await (session?.channel ?? channel).transmit(command)
-        guard response.status == .success else { throw ChipError.notATravelDocument(response.status) }
+        guard response.status == .success else {
+            // A session beside the application opens none of its files.
+            session = nil
+            throw ChipError.notATravelDocument(response.status)
+        }
     }
 
     // MARK: Authenticity

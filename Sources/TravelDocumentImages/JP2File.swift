@@ -20,7 +20,7 @@ struct JP2File {
 
     /// From the marker SOC on.
     let codestream: ArraySlice<UInt8>
-    /// Nil if no box says it by number.
+    /// The color space; nil if no box names it by number.
     private(set) var colorSpace: ColorSpace?
     /// Empty: the components are the colors in their order.
     private(set) var channels: [Channel] = []

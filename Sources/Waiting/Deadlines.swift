@@ -30,7 +30,8 @@ package final class Deadlines: Sendable {
 
     deinit { timer.cancel() }
 
-    /// Runs `action` once, on a thread of Dispatch, after `limit`, unless the limit is lifted first.
+    /// Runs `action` once, on a thread of Dispatch, after `limit`, unless the limit is lifted first.  Of two actions that
+    /// are due, the earlier one runs first.
     package func set(_ limit: Duration, _ action: @escaping @Sendable () -> Void) -> ID {
         let time = Self.time(after: limit)
         return state.withLock { state in
@@ -52,7 +53,7 @@ package final class Deadlines: Sendable {
             for id in due.keys { state.actions[id] = nil }
             state.wake = nil
             if let next = state.actions.values.map(\.time).min() { wake(at: next, &state) }
-            return due.values
+            return due.values.sorted { $0.time < $1.time }
         }
         for (_, action) in due { action() }
     }

@@ -3,7 +3,7 @@
 /// A result, a cancellation and a time limit compete: the first resumes the task, and the others do nothing.
 ///
 ///     let delivery = Delivery<[UInt8]>()
-///     return try await delivery.receive(within: .seconds(5), or: CardError(.readerTimeout)) {
+///     let bytes = try await delivery.receive(within: .seconds(5), or: CardError(.readerTimeout)) {
 ///         device.read { bytes in delivery.deliver(.success(bytes)) }
 ///     }
 ///

@@ -5,7 +5,8 @@ import Testing
 @Suite struct WordsTests {
     /// Words that begin a sentence which only makes sense beside the code.
     private static let openings: Set<Substring> = [
-        "What", "That", "Those", "Whether", "Who", "Whom", "Whose", "Where", "How", "Which", "Same",
+        "What", "That", "Those", "Whether", "Who", "Whom", "Whose", "Where", "How", "Which", "Same", "It", "They",
+        "Not", "Nil", "Such", "Of",
     ]
 
     @Test("No summary begins with a word that needs what stands around it", arguments: ["Sources", "Tools"])

@@ -2,7 +2,7 @@ import CardReaderAdapter
 import Synchronization
 import Testing
 
-struct ClaimTests {
+@Suite(.timeLimit(.minutes(5))) struct ClaimTests {
     @Test("A result is taken once it is claimed, whether that is waited for before or after")
     func claim() {
         let told = Mutex(0)

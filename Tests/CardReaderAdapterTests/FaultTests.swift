@@ -31,7 +31,7 @@ import Testing
 
     /// A subscription that is cancelled is told nothing: ``MoneyTests`` has what becomes of the money then.
     private static let rows = table.flatMap { row in
-        Surface.allCases.filter { $0 == .sequences || row.fault != "task cancelled" }.map { (row, $0) }
+        Surface.allCases.filter { $0 == .sequences || row.fault != "task canceled" }.map { (row, $0) }
     }
 
     @Test("the table has each state with each fault") func tableIsWhole() {
@@ -123,11 +123,11 @@ import Testing
             if isOfPayment {
                 try await wait(for: "empty list") { lists.all.count == 3 }
             }
-        case "cancelled" where row.state == "search": try await service.cancelDiscovery()
-        case "cancelled" where row.state == "connection": try service.clear()
-        case "cancelled" where row.state.hasPrefix("refund"): try? await service.cancelRefund()
-        case "cancelled": try? await service.cancelPaymentIntent()
-        case "task cancelled": task.cancel()
+        case "canceled" where row.state == "search": try await service.cancelDiscovery()
+        case "canceled" where row.state == "connection": try service.clear()
+        case "canceled" where row.state.hasPrefix("refund"): try? await service.cancelRefund()
+        case "canceled": try? await service.cancelPaymentIntent()
+        case "task canceled": task.cancel()
         default: Issue.record("no such fault: \(row.fault)")
         }
         // What is left to happen, where it has not ended.
@@ -136,14 +136,14 @@ import Testing
         if row.state == "search" {
             // It goes on, with whatever is plugged in.
             readers.plug(SimulatedReader(serial: "B"))
-            if row.fault != "cancelled" {
+            if row.fault != "canceled" {
                 let lists = Seen(service.discoveredReaders)
                 try await wait(for: "list") { lists.all.last?.last?.serial == "B" }
             }
             try await service.cancelDiscovery()
         } else if row.end == nil {
-            if !(row.state.hasPrefix("capture") && row.fault != "cancelled") { readers.takeCard() }
-            if row.fault == "cancelled", row.events.last == "cardDetailsCollected", before.count < 2,
+            if !(row.state.hasPrefix("capture") && row.fault != "canceled") { readers.takeCard() }
+            if row.fault == "canceled", row.events.last == "cardDetailsCollected", before.count < 2,
                 row.state.hasPrefix("payment")
             {
                 readers.present(.approved(.visa))
@@ -232,7 +232,7 @@ import Testing
         "an update that is interrupted ends, whatever the driver does; no payment begins meanwhile, and the next works",
         arguments: [
             ("unplugged", "readerSoftwareUpdateFailedInterrupted"),
-            ("task cancelled", "commandCancelled(from: CancellationSource.app)"),
+            ("task canceled", "commandCancelled(from: CancellationSource.app)"),
         ])
     func updating(_ fault: String, _ error: String) async throws {
         let readers = LateReaders()

@@ -6,7 +6,7 @@ import ProximityReader
 import SmartCard
 import Testing
 
-@Suite struct LedgerReceiptTests {
+@Suite(.timeLimit(.minutes(5))) struct LedgerReceiptTests {
     @Test("A stored sale's receipt is made of what the ledger has of it")
     func storedInLedger() throws {
         let facts = try #require(

@@ -145,7 +145,7 @@ struct IPPPrinterTests {
             Issue.record("\(await result)")
             return
         }
-        #expect(failure.condition == .failed("the job was cancelled at the printer"), "\(failure)")
+        #expect(failure.condition == .failed("the job was canceled at the printer"), "\(failure)")
         #expect(failure.progress.mayBePrinted)
     }
 
@@ -238,7 +238,7 @@ private final class ScriptedPrinter: Sendable {
         let jobs: [Any] = [[5, "processing-to-stop-point"] as [Any], ["status": 0x0406]]
         let printer = try await ScriptedPrinter(["jobs": jobs])
         let result = try await printer.service().printReceipt(content: Sample.content())
-        #expect(Self.condition(result) == .failed("the job was cancelled at the printer"), "\(result)")
+        #expect(Self.condition(result) == .failed("the job was canceled at the printer"), "\(result)")
     }
 
     private static func condition(_ result: PrintingResult) -> PrinterCondition? {
@@ -251,7 +251,7 @@ private final class ScriptedPrinter: Sendable {
     @Test(
         "B8: how a job ends that is not printed",
         arguments: [
-            ("7", PrinterCondition.failed("the job was cancelled at the printer")),
+            ("7", PrinterCondition.failed("the job was canceled at the printer")),
             ("[8, \"document-format-error\"]", .formatUnsupported),
             ("[8, \"aborted-by-system\"]", .failed("aborted-by-system")), ("{\"status\": 1025}", .permissionDenied),
         ])

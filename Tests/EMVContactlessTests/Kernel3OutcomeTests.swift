@@ -214,7 +214,7 @@ import Testing
             (["71 0A 9F 18 00 86 05 84 24 00 00 00"], ["90 00"], 1, "20 00 00 00 00"),
             (["86 05 84 24 00 00 00"], [], 0, "00 00 00 00 00"), (["71 07 86 05 84 24"], [], 0, "00 00 00 00 00"),
             (["71 00 72 00"], [], 0, "00 00 00 00 00"), ([""], [], 0, "00 00 00 00 00"),
-            // What is no command APDU fails without being sent.
+            // What is not a command APDU fails without being sent.
             (["71 0B 86 05 84 24 00 00 00 86 02 84 24"], ["90 00"], 1, "12 00 00 00 00"),
             // The fifteenth command and all behind it are F.
             (

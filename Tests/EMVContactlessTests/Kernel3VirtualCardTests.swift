@@ -61,6 +61,7 @@ import Testing
         ("visa-without-ttq", [2]),  // none of Kernel 3's (Book B, 3.3.3.6)
         ("blocked", [2]),  // 6283 to SELECT: no other application (3.3.3.5)
         ("phone", [2 + 1, 2 + 1 + 1]),  // 6986, and presented again
+        ("phone-apple", [2 + 1 + 1]), ("phone-google", [2 + 1 + 1]),
         ("two-applications", [2 + 1 + 0]),  // the reader does not know the other
         ("multi", [2 + 1 + 0]),  // the one of the highest priority (3.3.3.2)
         // Until the last application in common has been selected, whose kernel the reader does not have (3.4.1.1).

@@ -2,8 +2,8 @@ import Foundation
 import TestSupport
 import Testing
 
-/// The software reader as a true USB device of Debian's kernel, with udevd, the kernel's own NFC driver and pcscd: what a
-/// person meets who plugs an ACR122U into a Debian machine.
+/// The software reader as a USB device of the Linux kernel (not an EMV kernel), with udevd, the pn533_usb driver and pcscd:
+/// a Debian machine with an ACR122U plugged in.
 ///
 /// One virtual machine does it all, step by step (`Guest/steps`); each test looks at some of the steps.
 @Suite(.enabled(if: VirtualMachine.obstacle == nil, "\(VirtualMachine.obstacle ?? "")"))

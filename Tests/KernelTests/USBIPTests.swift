@@ -5,7 +5,7 @@ import SmartCardSimulatorHosts
 import Synchronization
 import Testing
 
-/// The protocol towards a kernel, in the wire's bytes: Linux, Documentation/usb/usbip_protocol.rst.
+/// The protocol toward a kernel, in the wire's bytes: Linux, Documentation/usb/usbip_protocol.rst.
 @Suite struct USBIPTests {
     private let host: USBIPHost
     private let device = MouseDevice()

@@ -137,7 +137,7 @@ import Testing
             let report = await forwarder.lastReport
             #expect(left.isEmpty && calls.count == played + 1 && lookups == 0, "\(context)")
             #expect((status == .approved ? report.approved : report.declined) == Self.count, "\(context)")
-        case "stays stored, and is told":
+        case "stays stored; reported":
             #expect(left.map(\.id) == [Bench.name(0)], "\(context)")
             #expect(left.allSatisfy { $0.answer != .approved && $0.answer != .declined }, "\(context)")
             #expect(await forwarder.lastReport.undecided[Bench.name(0)] != nil, "\(context)")

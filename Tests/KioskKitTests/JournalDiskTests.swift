@@ -6,7 +6,7 @@ import TestSupport
 import Testing
 
 /// What a disk that fails leaves in the journal.
-struct JournalDiskTests {
+@Suite(.timeLimit(.minutes(5))) struct JournalDiskTests {
     /// A counter that a closure may change.
     private final class Calls: Sendable {
         private let count = Mutex(0)

@@ -5,7 +5,7 @@ import Testing
 @testable import ProximityReader
 
 /// A read's life as a table: what happens, and what is done.  No reader, no time.
-@Suite struct ReadLifeTests {
+@Suite(.timeLimit(.minutes(5))) struct ReadLifeTests {
     typealias Event = ReadLife.Event
 
     private static let success = result(.success)

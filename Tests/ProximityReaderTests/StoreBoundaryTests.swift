@@ -253,4 +253,32 @@ import Testing
         #expect(try await again.withdraw("a", reason: "test") == false)
         #expect(try await again.payments().map(\.state) == [.stored])
     }
+
+    @Test(
+        "After a compaction, the open store finds each payment in its new entry, as does one that reads the book anew")
+    func compactedInPlace() async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        let kept = ["a", "b", "c", "d"]
+        for (index, id) in kept.enumerated() {
+            try await store.add(StoreBench.payment(id))
+            // A gap before each of the others.
+            try await store.add(StoreBench.payment("gap \(index)"))
+        }
+        try await store.setAside("c", reason: "it fails")
+        for index in kept.indices { #expect(try await store.withdraw("gap \(index)", reason: "test")) }
+        // At the third: a checkpoint, the five payments there were, and the fourth withdrawal.
+        #expect(try await store.entryCount() == 1 + 5 + 1)
+        #expect(try await store.withdraw("a", reason: "test"))
+        let batch = try await store.makeBatch(size: 0)
+        #expect(batch.payments.map(\.id) == ["b", "d"])
+        #expect(batch.payments.map(\.paymentCardData) == ["b", "d"].map { StoreBench.payment($0).paymentCardData })
+        let open = try await store.payments()
+        await store.close()
+        let again = bench.store()
+        #expect(try await again.payments().map(\.id) == open.map(\.id))
+        #expect(try await again.payments().map(\.state) == open.map(\.state))
+        #expect(try await again.batch()?.signature == batch.signature)
+        #expect(try await again.resolve(bench.verified(bench.claims(for: batch))) == 1)
+    }
 }

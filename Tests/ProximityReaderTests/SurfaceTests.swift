@@ -3,7 +3,7 @@ import TestSupport
 import Testing
 
 /// What this module's interface is, held against Apple's.
-@Suite struct SurfaceTests {
+@Suite(.timeLimit(.minutes(5))) struct SurfaceTests {
     private static let here = URL(filePath: #filePath).deletingLastPathComponent()
     private static let repository = here.appending(path: "../..").standardizedFileURL
 

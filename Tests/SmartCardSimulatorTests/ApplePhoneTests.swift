@@ -93,7 +93,7 @@ import Testing
                 clock-at      788529152
 
                 """)
-        let phone = open(try CardFile(parsing: text.replacing("screen  closed", with: "screen  both")).makeCard())
+        let phone = open(try CardFile(parsing: text.replacing("screen  card", with: "screen  both")).makeCard())
         _ = phone.exchange(Self.select)
         let answer = phone.exchange(
             bytes(

@@ -410,7 +410,6 @@ import Testing
         card.reset()
         #expect(
             card.exchange([0x00, 0xA4, 0x04, 0x00]) != nil || card.exchangeNative([0x30, 0x00]) != nil
-                || !card.answersAnyReader
                 || card.exchangeNative([0x06, 0x00, 0xFF, 0xFF, 0x00, 0x00]) != nil || name.hasPrefix("mifare"))
     }
 }

@@ -371,4 +371,30 @@ import Testing
             "C4 01 00 00 00 61",
         ])
     func records(_ message: String) { #expect(SmartTapRecord.parse(bytes(message)) == nil) }
+
+    @Test("No command breaks a phone, and no answer is longer than a part")
+    func hostile() throws {
+        var random = SplitMix(state: 18)
+        let phone = try phone("message \"2018\"\npart 64", collector: Self.collection)
+        let commands = [
+            Self.universal, Self.smartTap, Exchange.negotiate, Exchange.getData, Self.more, request(services: "00"),
+        ]
+        for round in 0..<3000 {
+            if round.isMultiple(of: 20) {
+                phone.reset()
+                _ = phone.exchange(Self.universal)
+            }
+            if round.isMultiple(of: 7) { _ = phone.exchange(Exchange.negotiate) }
+            var command = commands[Int.random(in: 0..<commands.count, using: &random)]
+            for _ in 0..<Int.random(in: 0...2, using: &random) {
+                let index = Int.random(in: 0..<command.count, using: &random)
+                command[index] = UInt8.random(in: 0...255, using: &random)
+            }
+            if Int.random(in: 0..<4, using: &random) == 0 {
+                command.removeLast(Int.random(in: 0..<command.count, using: &random))
+            }
+            let answer = try #require(phone.exchange(command))
+            #expect((2...258).contains(answer.count))
+        }
+    }
 }

@@ -11,7 +11,7 @@ import Testing
     private let phone: WalletPhone
 
     init() throws {
-        phone = try walletPhone("phone-apple")
+        phone = try walletPhone("phone-apple", "screen closed")
         bus = ACR122UBus(card: phone)
         _ = bus.apdu("FF 00 51 7F 00")  // the reader does not look for cards itself
         _ = direct("D4 32 05 FF 01 00")  // a request once

@@ -14,6 +14,12 @@ import Testing
         #expect(SensitiveData.maskingAccountNumber(digits) == shown)
     }
 
+    @Test("Names, tracks, IBANs and certificates of cards are among the objects that are not shown")
+    func kinds() {
+        let kinds = [SensitiveData.names, SensitiveData.tracks, [0x5F53], [0x9F46, 0x9F2D]]
+        for tag in kinds.flatMap(\.self) { #expect(SensitiveData.exposures[tag] != nil, "\(tag)") }
+    }
+
     /// ISO/IEC 7812-1, 4: 8 to 19 digits.  PCI SSC, FAQ 1091, in what all brands permit: of 13 to 19 digits the first six and
     /// the last four; of less, which no brand has, not more than half.
     @Test(arguments: [

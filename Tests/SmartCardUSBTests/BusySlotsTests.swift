@@ -113,4 +113,28 @@ import USBTestSupport
             await #expect { try await command.value } throws: { ($0 as? CardError)?.kind == .disconnected }
         }
     }
+
+    /// Its second transfer is not taken for a message of the slot that its sixth byte names.
+    @Test("an answer in two transfers is one slot's")
+    func twoTransfers() async throws {
+        let (reader, device, slots) = try await slots(busySlots: 2)
+        var arrivals = reader.arrivals.makeAsyncIterator()
+        async let answer = slots[1].escape([0xE0, 0x01])
+        _ = await arrivals.next()
+        let data = [UInt8](repeating: 0x00, count: 150)
+        let message = ScriptedReader.answer(to: reader.held.withLock { $0[0] }, data)
+        device.send(Array(message.prefix(128)), endpoint: 0x82)
+        device.send(Array(message.dropFirst(128)), endpoint: 0x82)
+        #expect(try await answer == data)
+        await slots[0].close()
+    }
+
+    @Test("a slot whose reader does not answer is told when its time is over")
+    func timeLimit() async throws {
+        let reader = Reader()
+        let device = ScriptedReader(functional: functional(busySlots: 2)) { reader.answer($0) }
+        let slots = try await USBReaders(on: SoftwareUSBBus(device), timeLimits: .short).readers()
+        #expect(await kind { try await slots[0].escape([0xE0, 0x00]) } == .readerTimeout)
+        await slots[0].close()
+    }
 }

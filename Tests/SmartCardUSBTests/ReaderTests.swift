@@ -216,6 +216,18 @@ func firstReader(on bus: SoftwareUSBBus, timeLimits: CCIDTimeLimits = CCIDTimeLi
     }
 
     /// An ACR1252U: one product, two interfaces (libccid's readers/ACR1252_Dual_Reader.txt).
+    @Test func aSerialNumberOfTwoReadersIdentifiesNeither() async throws {
+        let bus = SoftwareUSBBus()
+        for port: UInt8 in [2, 3] {
+            let reader = ScriptedReader(functional: DescriptorTests.acr122u, serialNumber: "2016") {
+                [ScriptedReader.answer(to: $0)]
+            }
+            bus.plug(reader, port: port)
+        }
+        let readers = try await USBReaders(on: bus).readers()
+        #expect(readers.map(\.id.place) == [.port(bus: 1, ports: [2]), .port(bus: 1, ports: [3])])
+    }
+
     @Test func interfacesHaveTheirNames() async throws {
         let bus = SoftwareUSBBus()
         bus.plug(SoftwareACR122U()) { device in

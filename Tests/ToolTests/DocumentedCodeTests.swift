@@ -2,28 +2,33 @@ import Foundation
 import TestSupport
 import Testing
 
-/// Swift code that the documentation shows, compiled against the modules of this build.
+/// Swift code that the documentation and doc comments show, compiled against the modules of this build.
 ///
 /// A block is compiled as the body of a function on the main actor.  A comment above it, which pages do not show, names the
-/// modules and values that it takes for granted: `<!-- import SmartCard; given reader: any CardReader -->`.
+/// modules and values that it takes for granted: `<!-- import SmartCard; given reader: any CardReader -->`.  For doc comments,
+/// `DocumentedSymbols` does.
 @Suite struct DocumentedCodeTests {
     private struct Block: CustomStringConvertible {
         let page: String
         let line: Int
         let imports: Set<String>
         let given: String
+        var before = ""
         let code: [Substring]
 
         var description: String { "\(page):\(line)" }
 
         /// The block as a source file whose lines bear the page's numbers.
         func source(_ number: Int) -> String {
-            // The program is the one that is built (ReadmeTests).
+            // The program is the one that is built (ReadmeTests).  An ellipsis stands for statements.
             let isWhole = code.contains("@main")
-            let body = code.map { $0.hasPrefix("import ") || $0 == "@main" ? "" : String($0) }.joined(separator: "\n")
+            let body = code.map { $0.hasPrefix("import ") || $0 == "@main" ? "" : $0.replacing("…", with: "_ = ()") }
+                .joined(separator: "\n")
             let located = "#sourceLocation(file: \"\(page)\", line: \(line + 1))\n\(body)\n#sourceLocation()"
             return imports.sorted().map { "import \($0)\n" }.joined()
-                + (isWhole ? located : "@MainActor func block\(number)(\(given)) async throws {\n\(located)\n}") + "\n"
+                + (isWhole
+                    ? located : "@MainActor func block\(number)(\(given)) async throws {\n\(before)\n\(located)\n}")
+                + "\n"
         }
     }
 
@@ -34,6 +39,26 @@ import Testing
     private static func files(_ folder: String, _ ending: String) throws -> [String] {
         try FileManager.default.subpathsOfDirectory(atPath: root.appendingPathComponent(folder).path)
             .filter { $0.hasSuffix(ending) }.map { "\(folder)/\($0)" }.sorted()
+    }
+
+    /// The indented blocks of doc comments.
+    private static func examples() throws -> [Block] {
+        try files("Sources", ".swift").flatMap { page in
+            let lines = try String(contentsOf: root.appendingPathComponent(page), encoding: .utf8)
+                .split(separator: "\n", omittingEmptySubsequences: false).map { $0.drop { $0 == " " } }
+            let name = page.split(separator: "/").dropFirst().joined(separator: "/")
+            let context = DocumentedSymbols.contexts[name] ?? .init()
+            let module = page.split(separator: "/").dropFirst().prefix(1).map(String.init)
+            return lines.indices.dropFirst().filter {
+                lines[$0].hasPrefix("///     ") && lines[$0 - 1] == "///"
+                    && !DocumentedSymbols.otherBlocks.contains(lines[$0].dropFirst(8))
+            }.map { start in
+                Block(
+                    page: page, line: start, imports: Set(module + context.imports), given: context.given,
+                    before: context.before,
+                    code: lines[start...].prefix { $0.hasPrefix("///     ") }.map { $0.dropFirst(8) })
+            }
+        }
     }
 
     private static func blocks() throws -> [Block] {
@@ -60,6 +85,20 @@ import Testing
     func pages() async throws {
         let blocks = try Self.blocks()
         #expect(blocks.count >= 25)
+        try await compile(blocks)
+    }
+
+    @Test("every example in a doc comment compiles, with what it takes for granted")
+    func symbols() async throws {
+        let blocks = try Self.examples()
+        #expect(blocks.count >= 40)
+        let names = Set(blocks.map { $0.page.split(separator: "/").dropFirst().joined(separator: "/") })
+        #expect(Set(DocumentedSymbols.contexts.keys).subtracting(names).isEmpty)
+        // Some are for the package alone; its name is that of its folder.
+        try await compile(blocks, ["-package-name", Self.root.lastPathComponent.lowercased()])
+    }
+
+    private func compile(_ blocks: [Block], _ options: [String] = []) async throws {
         let folder = FileManager.default.temporaryDirectory.appendingPathComponent("blocks-\(UUID().uuidString)")
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(at: folder) }
@@ -69,7 +108,7 @@ import Testing
         }
         let outcome = try await Program.run(
             ["swiftc", "-typecheck", "-continue-building-after-errors", "-parse-as-library", "-swift-version", "6"]
-                + (try await BuiltModules.compilerArguments(Self.root))
+                + options + (try await BuiltModules.compilerArguments(Self.root))
                 + blocks.indices.map { folder.appendingPathComponent("Block\($0).swift").path })
         #expect(outcome.status == 0, "\(outcome.error)")
     }

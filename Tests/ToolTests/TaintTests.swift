@@ -56,7 +56,7 @@ import Testing
             sign: Taint.accountNumber),
         Run(tool: "reader-probe", arguments: "apdu --card CARD \(verify) --verbose", sign: "> 0020008008****"),
         Run(tool: "reader-probe", arguments: "apdu --card CARD \(verify) --json", sign: "0020008008****"),
-        Run(tool: "reader-probe", arguments: "apdu --card CARD \(verify)F", sign: "argument 1 is no command APDU"),
+        Run(tool: "reader-probe", arguments: "apdu --card CARD \(verify)F", sign: "argument 1 is not a command APDU"),
         Run(
             tool: "reader-probe", arguments: "apdu --card CARD \(verify) --reveal", shows: "--reveal",
             sign: "0020008008"),

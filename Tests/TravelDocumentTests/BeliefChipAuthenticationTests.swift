@@ -24,7 +24,7 @@ import Testing
     ]
 
     /// DG14 with a key of number 5, and the protocol for it.
-    private static func securityInfos(
+    static func securityInfos(
         _ publicKey: [UInt8], _ cipher: SessionCipher?, isElliptic: Bool, number: UInt8 = 5
     ) throws -> [UInt8] {
         let kind: UInt8 = isElliptic ? 2 : 1
@@ -41,7 +41,7 @@ import Testing
     }
 
     /// The public key of a chip in OpenSSL.
-    private static func publicKey(_ pki: BeliefPKI, _ key: BeliefPKI.Key) async throws -> [UInt8] {
+    static func publicKey(_ pki: BeliefPKI, _ key: BeliefPKI.Key) async throws -> [UInt8] {
         try await pki.makeKey("chip", key)
         try await pki.openssl(["pkey", "-in", "chip.key", "-pubout", "-outform", "DER", "-out", "chip.pub"])
         return try pki.read("chip.pub")
@@ -73,12 +73,24 @@ import Testing
     }
 
     @Test("Reader and chip come to the same keys, by one command for triple DES and two for AES", arguments: cases)
-    func agree(_ test: Case) async throws {
+    func agree(_ test: Case) async throws { try await agree(test) { _ in SystemRandomSource() } }
+
+    @Test("A secret that begins with a zero makes the same keys", arguments: [cases[0], cases[1], cases[5], cases[6]])
+    func leadingZero(_ test: Case) async throws {
+        try await agree(test) { publicKey in
+            let key = try #require(try AgreementKey(ASN1(publicKey, ASN1.Tag.sequence, "key")))
+            var random = LeadingZeroTests.SeededRandomSource()
+            let pair = try LeadingZeroTests.pair(key.group, key.value, &random).pair
+            return GivenRandomSource([try #require(pair.privateKey.bytes(32)).hex])
+        }
+    }
+
+    private func agree(_ test: Case, random: (_ publicKey: [UInt8]) throws -> any RandomSource) async throws {
         let pki = try BeliefPKI()
         let publicKey = try await Self.publicKey(pki, test.key)
         let file = try Self.securityInfos(publicKey, test.cipher, isElliptic: test.isElliptic)
         var authentication = try #require(
-            ChipAuthentication(try SecurityInfos(dataGroup14: file), random: SystemRandomSource()))
+            ChipAuthentication(try SecurityInfos(dataGroup14: file), random: random(publicKey)))
         guard case .send(let first) = authentication.next(nil) else {
             Issue.record("no command")
             return

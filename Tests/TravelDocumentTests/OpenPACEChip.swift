@@ -89,7 +89,10 @@ final class OpenPACEChip: CardChannel, @unchecked Sendable {
         case 1: return answer(0x80, PACE_STEP1_enc_nonce(context, password))
         case 2:
             let data = PACE_STEP3A_generate_mapping_data(context)
-            guard PACE_STEP3A_map_generator(context, value) == 1 else { return ResponseAPDU(status: 0x6A80) }
+            guard PACE_STEP3A_map_generator(context, value) == 1 else {
+                BUF_MEM_clear_free(data)
+                return ResponseAPDU(status: 0x6A80)
+            }
             return answer(0x82, data)
         case 3:
             for buffer in [publicKey, readerKey] { BUF_MEM_clear_free(buffer) }

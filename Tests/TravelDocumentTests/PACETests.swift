@@ -91,7 +91,20 @@ import Testing
             + "8A301EEA964DAAE372AC990E3EFDE6333353BFC89A6704D93DA8798CF77F5B7A54BD10CBA372B42BE0B9B5F28AA8DE2F4F92",
         sessionKeys: ("0A9DA4DB03BDDE39FC5202BC44B2E89E", "4B1C06491ED5140CA2B537D344C6C0B1"))
 
-    static let examples = [ecdhGeneric, dhGeneric, ecdhIntegrated, chipAuthentication]
+    static let dhIntegrated = Example(
+        testDescription: "H.2, DH with integrated mapping",
+        info: PACEInfo(.dhIntegratedMapping, .aes128, domainParameters: 0),
+        passwordKey: ecdhIntegrated.passwordKey, nonce: "9ABB8864CA0FF1551E620D1EF4E13510",
+        // The second one is the published private key modulo the order, 160 bits.
+        random: ["B3A6DB3C870C3E99245E0D1C06B747DE", "89CCD99B0E8D3B1F11E1296DCA68EC53411CF2CA"],
+        mappingKey: nil,
+        agreementKey: "928D9A0F9DBA450F13FC859C6F290D1D36E42431138A4378500BEB4E0401854CFF111F71CB6DC1D0335807A11388CC8E"
+            + "AA87B07907AAD9FBA6B169AF6D8C26AF8DDDC39ADC3AD2E3FF882B84D23E9768E95A80E4746FB07A9767679FE92133B4"
+            + "D379935C771BD7FBED6C7BB4B1708B275EA75679524CDC9C6A91370CC662A2F3",
+        readerToken: "55D61977CBF5307E", last: "8608C2F04230187E1525",
+        sessionKeys: ("01AFC10CF87BE36D8179E87370171F07", "23F0FBD05FD6C7B8B88F4C8309669061"))
+
+    static let examples = [ecdhGeneric, dhGeneric, ecdhIntegrated, dhIntegrated, chipAuthentication]
 
     /// Plays an example, with changes to the chip's responses.
     static func play(
@@ -150,7 +163,7 @@ import Testing
     }
 
     @Test("H.2, DH with integrated mapping: generator and shared secret")
-    func dhIntegrated() throws {
+    func integratedGenerator() throws {
         let pseudorandom = try hex(
             """
             EAB98D13E09052952AA729907C3C946184DEA0FE74AD2B3AF506F0A83018459C38099CD1F7FF4EA0A078DB1FAC136550
@@ -172,12 +185,7 @@ import Testing
                 6DE4AA406C1171FB43DD939C4BA16175103BA3DEE16419AA248118F90CC36A3D6F4C373652E0C3CCE7F0F1D0C5425B36
                 00F0F0D6A67F004C8BBA33F2B4733C7252445C1DFC4F1107203F71D2EFB28161
                 """))
-        let chipKey = try hex(
-            """
-            928D9A0F9DBA450F13FC859C6F290D1D36E42431138A4378500BEB4E0401854CFF111F71CB6DC1D0335807A11388CC8E
-            AA87B07907AAD9FBA6B169AF6D8C26AF8DDDC39ADC3AD2E3FF882B84D23E9768E95A80E4746FB07A9767679FE92133B4
-            D379935C771BD7FBED6C7BB4B1708B275EA75679524CDC9C6A91370CC662A2F3
-            """)
+        let chipKey = try hex(Self.dhIntegrated.agreementKey)
         let secret = group.agree(privateKey, chipKey).map(group.secret)
         #expect(secret?.prefix(4).hex == "419410D6" && secret?.suffix(4).hex == "B3134EA7")
         #expect(
@@ -319,7 +327,7 @@ import Testing
             SecurityInfos([]) == nil && SecurityInfos([0x30, 0x00]) == nil && SecurityInfos([0x31, 0x05, 0x30]) == nil)
     }
 
-    @Test("Domain parameters of the chip's own, reserved ones, and those of the other kind have no group")
+    @Test("Domain parameters of the chip's own, reserved ones, those of the other kind, and IM on P-224 have no group")
     func groups() {
         for number in [nil, 3, 7, 19, 31, 0, 2] as [Int?] {
             #expect(PACEInfo(.ecdhGenericMapping, .aes128, domainParameters: number).group == nil)
@@ -327,6 +335,10 @@ import Testing
         for number in 8...18 {
             #expect(PACEInfo(.ecdhGenericMapping, .aes128, domainParameters: number).group != nil)
             #expect(PACEInfo(.dhGenericMapping, .aes128, domainParameters: number).group == nil)
+        }
+        for number in 8...18 {
+            let group = PACEInfo(.ecdhIntegratedMapping, .aes128, domainParameters: number).group
+            #expect((group == nil) == (number == 10))
         }
         for number in 0...2 { #expect(PACEInfo(.dhGenericMapping, .tripleDES, domainParameters: number).group != nil) }
     }

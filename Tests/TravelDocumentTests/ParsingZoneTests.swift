@@ -116,6 +116,7 @@ import Testing
             ("740812", 1974, 8, 12), ("240505", 2024, 5, 5), ("240506", 1924, 5, 6), ("240601", 1924, 6, 1),
             ("24<<<<", 2024, nil, nil), ("2406<<", 1924, 6, nil), ("250101", 1925, 1, 1), ("000229", 2000, 2, 29),
             ("420712", 1942, 7, 12), ("660000", 1966, nil, nil), ("<<0812", nil, 8, 12), ("<<<<<<", nil, nil, nil),
+            ("000000", nil, nil, nil), ("00<<<<", 2000, nil, nil),
         ] as [(String, Int?, Int?, Int?)])
     func births(_ characters: String, _ year: Int?, _ month: Int?, _ day: Int?) throws {
         let today = try #require(DocumentDate(year: 2024, month: 5, day: 5))
@@ -127,7 +128,7 @@ import Testing
         "The century of an expiry: from 50 years before the day of reading to 49 years after it",
         arguments: [
             ("120415", 2012, 4, 15), ("731231", 2073, 12, 31), ("740101", 1974, 1, 1), ("991231", 1999, 12, 31),
-            ("240101", 2024, 1, 1), ("<<<<<<", nil, nil, nil),
+            ("240101", 2024, 1, 1), ("<<<<<<", nil, nil, nil), ("000000", nil, nil, nil),
         ] as [(String, Int?, Int?, Int?)])
     func expiries(_ characters: String, _ year: Int?, _ month: Int?, _ day: Int?) throws {
         let today = try #require(DocumentDate(year: 2024, month: 5, day: 5))

@@ -9,7 +9,7 @@ import Testing
 /// Whole readings: in the order of a kiosk, interrupted, with long responses, and from chips with habits of their own.
 @Suite struct ReadingTests {
     /// Answers for a chip, and may answer otherwise.
-    private final class Channel: CardChannel {
+    final class Channel: CardChannel {
         private let card: any VirtualCard
         private let answer: @Sendable (_ command: CommandAPDU, _ count: Int) throws -> ResponseAPDU?
         private let commands = Mutex<[CommandAPDU]>([])
@@ -144,7 +144,7 @@ import Testing
 
     // MARK: Whole documents
 
-    private static let zone = """
+    static let zone = """
         P<UTOERIKSSON<<ANNA<MARIA<<<<<<<<<<<<<<<<<<<
         L898902C36UTO7408122F1204159ZE184226B<<<<<10
         """

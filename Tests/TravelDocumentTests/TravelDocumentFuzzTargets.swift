@@ -2,7 +2,7 @@ import Foundation
 import SmartCard
 import SmartCardSimulator
 import Synchronization
-import TravelDocument
+@_spi(Fuzzing) import TravelDocument
 
 /// The fuzzer's targets for travel documents: each takes any input, and throws a finding.  Fuzz/ has libFuzzer write the
 /// inputs; the tests take those of Fuzz/corpora, and change them a little.
@@ -41,6 +41,9 @@ public enum TravelDocumentFuzzTargets {
         case files.count + 2:
             var trust = TrustList()
             _ = try? trust.add(bytes, source: "", at: date)
+        case 0xF0: FuzzedParsers.takeSecurityInfos(bytes)
+        case 0xF1: FuzzedParsers.takeBuffers(bytes)
+        case 0xF2: try activeAuthentication(bytes[...])
         default:
             let text = String(decoding: bytes, as: UTF8.self)
             let zone = try? MachineReadableZone(text)
@@ -50,26 +53,56 @@ public enum TravelDocumentFuzzTargets {
         }
     }
 
+    /// DG15, DG14 and the answer, the first two each behind its length in two bytes.
+    private static func activeAuthentication(_ input: ArraySlice<UInt8>) throws(Finding) {
+        var rest = input
+        func take() -> [UInt8] {
+            let length = rest.prefix(2).reduce(0) { $0 << 8 | Int($1) }
+            let part = Array(rest.dropFirst(2).prefix(length))
+            rest = rest.dropFirst(2 + length)
+            return part
+        }
+        let (publicKey, infos) = (take(), take())
+        let verdict = FuzzedParsers.takeActiveAuthentication(
+            publicKey: publicKey, securityInfos: infos.isEmpty ? nil : infos,
+            response: ResponseAPDU(data: Array(rest), status: .success))
+        // With exponent 1 anybody can sign, but not a challenge that is not yet drawn.
+        if verdict == .genuine { throw Finding(description: "genuine") }
+    }
+
     private static let date = Date(timeIntervalSince1970: 1_780_000_000)
 
     /// The statements of a chip without files, for each way of opening it.
     private static let chips = [
         "bac yes\npace none", "bac no\npace ecdh-gm 3des 12", "bac no\npace ecdh-gm aes-128 8",
         "bac no\npace ecdh-gm aes-256 13",
-    ].compactMap { statements in
-        try? CardFile(
-            parsing: """
-                card passport {
-                    type-a {
-                        uid  08 4A 5B 6C
-                        atqa 0008
-                        sak  20
-                        ats  05 78 77 80 02
+        // With proofs, and signed: they are reached.
+        "bac no\npace ecdh-cam aes-128 12\nactive-authentication original\nsecurity-object signed",
+        "bac no\npace dh-gm aes-128 0",
+        "bac no\npace ecdh-im aes-128 12",
+        """
+        bac yes
+        pace none
+        chip-authentication aes-128 12
+        active-authentication original
+        security-object signed
+        """,
+    ].map { statements in
+        Result {
+            try CardFile(
+                parsing: """
+                    card passport {
+                        type-a {
+                            uid  08 4A 5B 6C
+                            atqa 0008
+                            sak  20
+                            ats  05 78 77 80 02
+                        }
+                        mrz "\(zone.prefix(44))" "\(zone.suffix(44))"
+                        \(statements)
                     }
-                    mrz "\(zone.prefix(44))" "\(zone.suffix(44))"
-                    \(statements)
-                }
-                """)
+                    """)
+        }
     }
 
     /// The specimen of ICAO 9303-4, appendix B.  // TEST
@@ -81,16 +114,20 @@ public enum TravelDocumentFuzzTargets {
     public static func chip(_ input: [UInt8]) async throws {
         let choice = input.first ?? 0
         let tape = Tape(input.dropFirst())
-        guard let card = chips[Int(choice & 0x03)].makeCard() as? PassportCard else {
+        let number = Int(choice & 0x03 | (choice & 0x20) >> 3)
+        guard let card = try chips[number].get().makeCard() as? PassportCard else {
             throw Finding(description: "no chip")
         }
         let isBetween = choice & 0x04 != 0
+        // Before the session there is nothing but what the chip says.
+        let isBefore = choice & 0x10 != 0
         let liar = card.lying { _, answer in isBetween ? answer : tape.answer(instead: answer) }
         let channel = Channel { command in
             guard let bytes = liar.exchange(command.bytes), let answer = try? ResponseAPDU(bytes) else {
                 throw CardError(.cardMute)
             }
-            return isBetween && command.cla & 0x0C != 0 ? tape.answer(instead: answer) : answer
+            let isProtected = command.cla & 0x0C != 0
+            return isProtected && isBetween || !isProtected && isBefore ? tape.answer(instead: answer) : answer
         }
         let chip = TravelDocumentChip(over: channel, longestAPDU: choice & 0x08 != 0 ? nil : 261)
         guard let key = try? AccessKey(MachineReadableZone(zone)),

@@ -12,7 +12,7 @@ import TravelDocument
         L898902C36UTO7408122F1204159ZE184226B<<<<<10
         """
 
-    private static func card(
+    static func card(
         _ statements: String = "", zone: [String] = zone.split(separator: "\n").map(String.init)
     ) throws -> any VirtualCard {
         try CardFile(
@@ -237,6 +237,19 @@ import TravelDocument
         #expect(try await refusal("654321", .pin) == nil)
         let chip = TravelDocumentChip(over: Channel(card: card))
         #expect(try await !chip.open(with: AccessKey(try MachineReadableZone(Self.zone))).isDowngraded)
+    }
+
+    @Test("a chip opens with the number that unblocks the holder's, by its reference of its own") func puk()
+        async throws
+    {
+        let card = try Self.card("pin 654321\npuk 0123456789\npace ecdh-gm aes-128 12\nbac no")
+        let chip = TravelDocumentChip(over: Channel(card: card))
+        try await chip.open(with: AccessKey("0123456789", kind: .puk))
+        #expect(try await chip.read(.dataGroup(1)).first == 0x61)
+        for (digits, kind) in [("0123456789", AccessKey.Kind.pin), ("654321", .puk)] {
+            card.reset()
+            await #expect(throws: AccessError.self) { try await chip.open(with: AccessKey(digits, kind: kind)) }
+        }
     }
 
     @Test("a chip may have its own word for a blocked number") func blocked() async throws {

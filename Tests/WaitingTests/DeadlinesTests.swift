@@ -1,4 +1,5 @@
 import Dispatch
+import Foundation
 import Synchronization
 import Testing
 import Waiting
@@ -16,6 +17,20 @@ struct DeadlinesTests {
         #expect(order == [1, 2, 3])
     }
 
+    @Test("what has become due at the same moment is carried out in the order of time, too") func late() async {
+        let deadlines = Deadlines()
+        let (carriedOut, carryOut) = AsyncStream<Int>.makeStream()
+        // Keeps the thread of the timer until all are due.
+        _ = deadlines.set(.zero) { Thread.sleep(forTimeInterval: 0.1) }
+        for number in (1...20).reversed() { _ = deadlines.set(.milliseconds(number)) { carryOut.yield(number) } }
+        var order: [Int] = []
+        for await number in carriedOut {
+            order.append(number)
+            if order.count == 20 { break }
+        }
+        #expect(order == Array(1...20))
+    }
+
     @Test("nothing is carried out before its time, and a past time is now") func time() async {
         let deadlines = Deadlines()
         for limit in [Duration.milliseconds(50), .zero, .seconds(-1)] {
@@ -28,10 +43,12 @@ struct DeadlinesTests {
     @Test("one that was lifted is not carried out, and those behind it are") func lifted() async {
         let deadlines = Deadlines()
         let tally = Tally()
-        let ids = (0..<100).map { _ in deadlines.set(.milliseconds(20)) { tally.count(0) } }
+        let ids = (0..<100).map { _ in deadlines.set(.milliseconds(300)) { tally.count(0) } }
         for id in ids { deadlines.lift(id) }
         for id in ids { deadlines.lift(id) }
-        await withCheckedContinuation { continuation in _ = deadlines.set(.milliseconds(40)) { continuation.resume() } }
+        let (later, end) = AsyncStream.makeStream(of: Void.self)
+        _ = deadlines.set(.milliseconds(310)) { end.finish() }
+        for await _ in later {}
         #expect(tally.counts.isEmpty)
     }
 

@@ -39,7 +39,7 @@ import Testing
     }
 
     @Test(
-        "A bomb of a gigabyte is refused within the bound",
+        "A bomb of 64 MiB is refused within the bound",
         .enabled(if: Program.isInstalled("python3"), "python3 is not installed"))
     func bomb() async throws {
         let script = """

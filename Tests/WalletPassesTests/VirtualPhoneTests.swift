@@ -105,6 +105,61 @@ import Testing
         }
     }
 
+    /// proxmark3 publishes the key.
+    private func demo() throws -> (merchant: VASMerchant, key: P256.KeyAgreement.PrivateKey) {
+        (
+            try VASMerchant(passTypeIdentifier: "pass.com.passkit.pksamples.nfcdemo"),
+            try VASCryptogramTests.key("3d1547f23cd78ad052a58860f1219e8fb791ec4dfe33769f5b9bfa627a656ca1")
+        )
+    }
+
+    /// The built-in phone, where it shows its passes and its card to any reader, woken by four requests for cards.
+    private func builtIn(_ parameters: String = "") throws -> any VirtualCard {
+        let phone = try CardFile(parsing: "variant phone-apple {\nscreen both\n\(parameters)\n}").makeCard()
+        let answers = (0..<4).map { _ in phone.notice(.frame(RadioFrame(.typeA, [0x26]))) }
+        #expect(answers == [false, false, false, true])
+        phone.reset()
+        return phone
+    }
+
+    @Test(
+        "The built-in phone has a pass for the published demo key",
+        arguments: AppleVAS.Mode.allCases.filter { $0 != .paymentOnly })
+    func publishedKey(_ mode: AppleVAS.Mode) throws {
+        let (merchant, key) = try demo()
+        guard case .read(let entries) = try read(try builtIn("message \"4711\""), [merchant], mode) else {
+            Issue.record("no answer")
+            return
+        }
+        #expect(try entries.first?.cryptogram?.open(with: [key], for: merchant).data.text == "4711")
+    }
+
+    @Test("A phone says that its holder is to unlock it, or to do something else")
+    func seePhone() throws {
+        let (merchant, _) = try demo()
+        for (word, status) in [("6287", AppleVAS.Status.notActivated), ("6984", .userInterventionRequired)] {
+            guard
+                case .read(let entries) = try read(try builtIn("locked 1\nstatus \(word)"), [merchant], .passOrPayment)
+            else {
+                Issue.record("no answer")
+                return
+            }
+            #expect(entries.map(\.status) == [status])
+        }
+    }
+
+    @Test("A phone that leaves after its pass answers no SELECT for a payment")
+    func leaves() throws {
+        let (merchant, key) = try demo()
+        let phone = try builtIn("leaves 600000")
+        guard case .read(let entries) = try read(phone, [merchant], .passAndPayment) else {
+            Issue.record("no answer")
+            return
+        }
+        #expect(try entries.first?.cryptogram?.open(with: [key], for: merchant).data.text == "MEMBER-0001")
+        #expect(phone.exchange(CommandAPDU.select(Array("2PAY.SYS.DDF01".utf8)).bytes) == nil)
+    }
+
     @Test("A card without passes has no wallet") func plainCard() throws {
         let visa = try #require(VirtualCards.named("visa"))
         guard case .noPasses(.noApplication) = try read(visa, [loyalty], .passOrPayment) else {

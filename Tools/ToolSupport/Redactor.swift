@@ -1,4 +1,3 @@
-package import EMVContactless
 import Foundation
 package import SmartCard
 
@@ -12,17 +11,12 @@ package struct Redactor {
 
     package init() {}
 
-    package init(hiding inspection: CardInspection) {
-        self.init(
-            hiding: inspection.applications.flatMap(\.elements).map { ($0.object.tag, Array($0.object.value)) })
-    }
-
     package init(hiding objects: [(tag: TLVTag, value: [UInt8])]) {
         for (tag, value) in objects {
             switch SensitiveData.exposures[tag] {
             case .accountNumber:
                 hide(digits: String(value.hex.prefix { ("0"..."9").contains($0) }))
-            case .nothing where [0x5F20, 0x9F0B].contains(tag):
+            case .nothing where SensitiveData.names.contains(tag):
                 let name = String(decoding: value, as: UTF8.self).trimmingCharacters(in: .whitespaces)
                 if name.count >= 5 { hide(name, shown: String(repeating: "*", count: name.count)) }
             default: break
@@ -47,13 +41,5 @@ package struct Redactor {
 
     package func redacted(_ text: String) -> String {
         replacements.reduce(text) { $0.replacingOccurrences(of: $1.secret, with: $1.shown) }
-    }
-}
-
-extension Redactor {
-    package init(hiding outcome: Outcome) {
-        self.init(
-            hiding: [outcome.dataRecord, outcome.discretionaryData].flatMap { $0?.elements ?? [] }
-                .map { ($0.tag, $0.value) })
     }
 }

@@ -120,7 +120,7 @@ private final class VPCDSlot: Sendable {
 /// A card that answers from a trace.  Its calls block, until the answer is there.
 private final class ReplayedCard: VirtualCard {
     let reader: ReplayReader
-    /// Of the first card in the trace.
+    /// The ATR of the first card in the trace.
     let atr: [UInt8]
     /// True if the trace begins with the card in the reader.
     let isThereFirst: Bool

@@ -13,7 +13,7 @@ struct Card {
 
     /// The reasons why card data is not accepted.
     enum Failure: Error {
-        /// They are sealed for somebody else, or under a key that is lost.
+        /// The data is sealed for somebody else, or under a key that is lost.
         case otherKey
         case unreadable(String)
     }

@@ -121,6 +121,18 @@ struct PSPSandbox: AsyncParsableCommand {
     @Flag(help: "Exit at the end of standard input, for programs that start this one.")
     var endWithInput = false
 
+    static func main() async {
+        do {
+            try await parse().run()
+        } catch {
+            // Help is a success; an exit code's reason has been printed.
+            guard exitCode(for: error) != .success, !(error is ExitCode) else { exit(withError: error) }
+            complain(message(for: error))
+            if exitCode(for: error) == .validationFailure { complain("See psp-sandbox --help.") }
+            Glibc.exit(exitCode(for: error).rawValue)
+        }
+    }
+
     func validate() throws {
         guard tokenLifetime >= 1, tokenLifetime <= 1e9 else { throw ValidationError("--token-lifetime: 1 and more.") }
         guard (0...86_400).contains(late) else { throw ValidationError("--late: 0 to 86400.") }

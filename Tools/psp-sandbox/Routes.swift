@@ -12,7 +12,7 @@ struct Routes: HTTPHandler {
     /// Is given a line for each request.
     let log: @Sendable (String) -> Void
 
-    /// Of a request's body, in bytes: of a batch, and of anything else.
+    /// The longest body of a request, in bytes: of a batch, and of anything else.
     private static let maximumLength = (batch: 32 << 20, other: 64 << 10)
 
     func handleRequest(_ request: HTTPRequest) async throws -> HTTPResponse {

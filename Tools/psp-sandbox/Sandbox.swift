@@ -16,7 +16,7 @@ actor Sandbox {
         let cardData: String
         /// In the currency's major unit: `12.34`.
         let amount: String
-        /// Of ISO 4217: `EUR`.
+        /// The currency by its ISO 4217 code: `EUR`.
         let currency: String
         /// For the receipt; nil for card data that came without.
         let receiptFacts: ReceiptFacts?

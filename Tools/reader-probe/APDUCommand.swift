@@ -29,7 +29,7 @@ struct APDUCommand: AsyncParsableCommand {
             } catch {
                 // The error does not repeat the text, which may be a PIN.
                 throw ToolError.usage(
-                    "argument \(number) is no command APDU: \(error)",
+                    "argument \(number) is not a command APDU: \(error)",
                     "Each argument is one APDU; quote one with spaces: \"00 A4 04 00 00\".")
             }
         }

@@ -69,7 +69,7 @@ struct DecodeCommand: ParsableCommand {
             bytes = try [UInt8](hex: text)
         } catch {
             throw ToolError.usage(
-                "the input is no hexadecimal text: \(error)", "For a binary file: xxd -p FILE | reader-probe decode")
+                "the input is not hexadecimal text: \(error)", "For a binary file: xxd -p FILE | reader-probe decode")
         }
         guard !bytes.isEmpty else {
             throw ToolError.usage(

@@ -39,7 +39,7 @@ struct PassportCommand: AsyncParsableCommand {
 
     @Option(
         help: .init(
-            "Read the photo, too, and write it to this new file, as the chip has it: JPEG or JPEG 2000.",
+            "Read the photo, too, and write it to this new file, as stored on the chip: JPEG or JPEG 2000.",
             valueName: "file"))
     var photo: String?
 

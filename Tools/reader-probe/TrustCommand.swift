@@ -195,7 +195,7 @@ extension Report {
             let authorities: Int
             let signers: Int
             let revocationLists: Int
-            /// Of the authorities, in alphabetical order.
+            /// The countries of the authorities, in alphabetical order.
             let countries: [String]
         }
 

@@ -25,7 +25,7 @@ struct PrintCommand: AsyncParsableCommand {
         case .success: return
         case .cancel(let progress):
             throw ToolError(
-                status: 5, summary: "cancelled when \(progress.sent) of \(progress.total) bytes had gone out",
+                status: 5, summary: "canceled when \(progress.sent) of \(progress.total) bytes had gone out",
                 hint: "Print it again.")
         case .failure(let failure):
             throw ToolError(

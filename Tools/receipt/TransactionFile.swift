@@ -24,9 +24,9 @@ struct TransactionFile: Codable {
     let merchant: ReceiptMerchant
     let order: ReceiptOrder
     let intent: PaymentIntent
-    /// Nil for the payment itself.
+    /// The refund; nil for the payment itself.
     let refund: Refund?
-    /// Of the place of sale, as the time zone database names it; nil for this machine's.
+    /// The time zone of the place of sale, as the time zone database names it; nil for this machine's.
     let timeZone: String?
 
     enum CodingKeys: String, CodingKey {

@@ -24,17 +24,17 @@ struct VirtualReaderTool: ParsableCommand {
 
             USB
               By default, COMMAND finds the reader through PC/SC alone, with no change to COMMAND's process. With --usb, it \
-              also sees the mock USB bus, through a library preloaded into it and its children (libumockdev-preload). \
-              Programs built with a sanitizer do not start with the library.
+            also sees the mock USB bus, through a library preloaded into it and its children (libumockdev-preload). \
+            Programs built with a sanitizer do not start with the library.
 
             USB/IP
               With --host usbip, the reader is exported to this machine's kernel, and there is no private pcscd. The printed \
-              line, run as root after 'modprobe vhci-hcd', attaches the reader, which is then a true USB device with \
-              drivers, udev rules and the machine's pcscd. COMMAND gets the port in VIRTUAL_READER_PORT.
+            line, run as root after 'modprobe vhci-hcd', attaches the reader, which is then a true USB device with \
+            drivers, udev rules and the machine's pcscd. COMMAND gets the port in VIRTUAL_READER_PORT.
 
             PSEUDO-TERMINAL
               With --host pty, the reader is a PN532 board on a serial line, and there is neither USB nor pcscd. COMMAND \
-              gets the line's device in VIRTUAL_READER_DEVICE, and, for programs that use libnfc, in LIBNFC_DEVICE.
+            gets the line's device in VIRTUAL_READER_DEVICE, and, for programs that use libnfc, in LIBNFC_DEVICE.
 
             CONTROL SOCKET
               With --control, a line sent to the socket is answered by 'ok' or 'error: ...':

@@ -80,7 +80,7 @@ extension CardReaderServiceError: LocalizedError {
         switch self {
         case .bluetoothDenied: "Access to the reader is denied. Permit it in the system's settings."
         case .retryNotPossibleNoActivePayment: "There is no payment to try again."
-        case .retryNotPossibleActivePaymentCancelled: "The payment has been cancelled. Begin a new one."
+        case .retryNotPossibleActivePaymentCancelled: "The payment has been canceled. Begin a new one."
         case .retryNotPossibleActivePaymentSucceeded: "The payment has been made. It must not be made again."
         case .retryNotPossibleProcessingInProgress: "The payment service is still at work on the payment. Wait for it."
         case .retryNotPossibleRequiresAction: "The customer has to do something else for this payment first."

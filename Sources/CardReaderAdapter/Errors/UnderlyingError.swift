@@ -124,7 +124,7 @@ extension UnderlyingError {
             (.dontRetry, "The connected reader cannot do this. Use another one.")
         case .commandCancelled(from: .app): (.dontRetry, "The call was cancelled.")
         case .commandCancelled(from: .reader): (.dontRetry, "The customer canceled at the reader.")
-        case .commandCancelled(from: .unknown): (.dontRetry, "The call was cancelled by the system.")
+        case .commandCancelled(from: .unknown): (.dontRetry, "The call was canceled by the system.")
         case .locationServicesDisabled:
             (.tryAgain, "The machine's location is not available. Switch it on, and try again.")
         case .bluetoothDisabled: (.tryAgain, "pcscd does not answer. Start its pcscd.socket, and try again.")
@@ -153,7 +153,7 @@ extension UnderlyingError {
         case .readerIncompatible: (.dontRetry, "This reader is not supported. Use another one.")
         case .readerCommunicationError: (.tryAgain, "The reader failed. Unplug it, plug it in again, and try again.")
         case .unsupportedReaderVersion: (.tryAgain, "The reader's software is too old. Update it, and try again.")
-        case .connectFailedReaderIsInUse: (.tryAgain, "Another program has the reader. Close it, and try again.")
+        case .connectFailedReaderIsInUse: (.tryAgain, "Another program holds the reader. Close it, and try again.")
         case .unexpectedSDKError:
             (.tryAgain, "An unexpected error occurred. Try again; see the log.")
         case .paymentDeclinedByPaymentProcessorAPI(let reason): (.tryAnotherPaymentMethod, reason.text)

@@ -183,7 +183,7 @@ public struct IPPPrinter: ReceiptPrinterService {
     ///
     /// - Parameter reasons: the job's last known state reasons.
     private func state(of job: Int, _ reasons: inout [String]) async throws(PrinterCondition) -> JobState {
-        let cancelled = PrinterCondition.failed("the job was cancelled at the printer")
+        let cancelled = PrinterCondition.failed("the job was canceled at the printer")
         let answer = try await client.perform(
             .getJobAttributes,
             [

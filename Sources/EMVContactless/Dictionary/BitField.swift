@@ -186,12 +186,11 @@ extension DataElement {
         return [BitMeaning("positions from the end: " + positions.map { "\($0 + 1)" }.joined(separator: ", "))]
     }
 
-    /// EMV Contactless Book C-2, A.1.171: bit 8 of byte 3 means that there is no device type.
     private static func thirdPartyData(_ value: [UInt8]) -> [BitMeaning] {
-        let hasDeviceType = value.count >= 6 && value[2] & 0x80 == 0
-        let table = hasDeviceType ? BitTable.thirdPartyDataWithDeviceType : BitTable.thirdPartyData
+        let deviceType = ThirdPartyData(value).deviceType
+        let table = deviceType == nil ? BitTable.thirdPartyData : BitTable.thirdPartyDataWithDeviceType
         var lines = table.decode(value)
-        if hasDeviceType, let name = BitTable.deviceTypes[String(decoding: value[4..<6], as: UTF8.self)] {
+        if let deviceType, let name = BitTable.deviceTypes[String(decoding: deviceType, as: UTF8.self)] {
             lines.append(BitMeaning(name, byte: 5))
         }
         return lines

@@ -15,6 +15,9 @@ public struct CVMList: Hashable, Sendable {
 
         /// True if the next rule applies when this one fails.
         public var continuesOnFailure: Bool { code & 0x40 != 0 }
+
+        /// Bits 6 to 1 of the code: the method.
+        var methodCode: UInt8 { code & 0x3F }
     }
 
     /// The amounts X and Y of the conditions, in the minor unit of the application currency.

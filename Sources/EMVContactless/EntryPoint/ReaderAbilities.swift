@@ -110,7 +110,7 @@ private struct Advertisement: Sendable {
         func isMet(by abilities: Set<ReaderConfiguration.Ability>, type: UInt8) -> Bool {
             switch self {
             case .ability(let ability): abilities.contains(ability)
-            case .attended: (1...3).contains(type & 0x0F)
+            case .attended: TerminalType(type).isUnattended == false
             case .online: TerminalActionAnalysis.OnlineCapability(terminalType: type) != .offlineOnly
             case .offline: TerminalActionAnalysis.OnlineCapability(terminalType: type) == .offlineOnly
             }

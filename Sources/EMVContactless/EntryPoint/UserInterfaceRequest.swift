@@ -95,7 +95,8 @@ public struct UserInterfaceRequest: Hashable, Sendable {
 }
 
 extension UserInterfaceRequest.Message: CustomStringConvertible {
-    /// The English text of Book A, table 9-3; the identifier of any other message.
+    /// The English text of Book A, table 9-3, in the book's own British spelling (“Not authorised”); the identifier of any
+    /// other message.
     public var description: String { Self.texts[self] ?? "message \([rawValue].hex)" }
 
     private static let texts: [Self: String] = [

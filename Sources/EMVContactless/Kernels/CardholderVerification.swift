@@ -105,7 +105,7 @@ private enum Method {
     ///
     /// - Returns: nil for an unknown code, including biometric methods (EMV 4.4).
     init?(_ rule: CVMList.Rule) {
-        switch rule.code & 0x3F {
+        switch rule.methodCode {
         case 0x00: self = .fail
         case 0x02: self = .onlinePIN
         case 0x01, 0x03, 0x04, 0x05: self = .offlinePIN
@@ -131,14 +131,7 @@ private struct Conditions {
         amount = transaction.amount
         isInApplicationCurrency = applicationCurrency.map { $0 == transaction.dataObjects[0x5F2A] }
         kind = transaction.kind
-        // EMV Book 4, Annex A1: the second digit.
-        isUnattended = terminalType.flatMap {
-            switch $0 & 0x0F {
-            case 1...3: false
-            case 4...6: true
-            default: nil
-            }
-        }
+        isUnattended = terminalType.flatMap { TerminalType($0).isUnattended }
     }
 
     /// Evaluates a condition code.

@@ -88,6 +88,7 @@ public enum ProcessingRestrictions {
     ///   - additionalCapabilities: the first byte of tag 9F40.
     public static func isATM(terminalType: UInt8?, additionalCapabilities: UInt8?) -> Bool {
         guard let terminalType, let additionalCapabilities else { return false }
-        return (0x14...0x16).contains(terminalType) && additionalCapabilities & 0x80 != 0
+        return TerminalType(terminalType).isUnattendedAtFinancialInstitution
+            && TransactionTypeCapabilities(rawValue: additionalCapabilities).contains(.cash)
     }
 }

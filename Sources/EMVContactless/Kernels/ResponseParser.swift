@@ -34,7 +34,7 @@ struct ResponseParser: Sendable {
 enum NestedTemplates: Sendable {
     /// Their objects count as those beside them (Book C-2, 4.5.4).
     case opened
-    /// They are unknown objects (Book C-3).
+    /// Nested templates are unknown objects (Book C-3).
     case ignored
 
     /// Returns the primitive objects of a list, in order.

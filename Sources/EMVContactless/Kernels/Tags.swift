@@ -5,11 +5,13 @@ extension TLVTag {
     static let track1Data: TLVTag = 0x56
     static let track2EquivalentData: TLVTag = 0x57
     static let pan: TLVTag = 0x5A
+    static let fciTemplate: TLVTag = 0x6F
     static let applicationInterchangeProfile: TLVTag = 0x82
     static let dedicatedFileName: TLVTag = 0x84
     static let cdol1: TLVTag = 0x8C
     static let cvmList: TLVTag = 0x8E
     static let certificationAuthorityPublicKeyIndex: TLVTag = 0x8F
+    static let issuerPublicKeyCertificate: TLVTag = 0x90
     static let applicationFileLocator: TLVTag = 0x94
     static let terminalVerificationResults: TLVTag = 0x95
     static let applicationExpirationDate: TLVTag = 0x5F24
@@ -19,6 +21,7 @@ extension TLVTag {
     static let issuerApplicationData: TLVTag = 0x9F10
     static let applicationCryptogram: TLVTag = 0x9F26
     static let cryptogramInformationData: TLVTag = 0x9F27
+    static let issuerPublicKeyExponent: TLVTag = 0x9F32
     static let terminalCapabilities: TLVTag = 0x9F33
     static let cvmResults: TLVTag = 0x9F34
     static let terminalType: TLVTag = 0x9F35
@@ -26,6 +29,8 @@ extension TLVTag {
     static let unpredictableNumber: TLVTag = 0x9F37
     static let pdol: TLVTag = 0x9F38
     static let applicationCurrencyCode: TLVTag = 0x9F42
+    static let iccPublicKeyCertificate: TLVTag = 0x9F46
+    static let iccPublicKeyExponent: TLVTag = 0x9F47
     static let staticDataAuthenticationTagList: TLVTag = 0x9F4A
     static let signedDynamicApplicationData: TLVTag = 0x9F4B
     static let iccDynamicNumber: TLVTag = 0x9F4C
@@ -42,12 +47,15 @@ extension TLVTag {
     static let pcvc3Track1: TLVTag = 0x9F62
     static let punatcTrack1: TLVTag = 0x9F63
     static let natcTrack1: TLVTag = 0x9F64
+    static let pcvc3Track2: TLVTag = 0x9F65
     static let punatcTrack2: TLVTag = 0x9F66
     static let natcTrack2: TLVTag = 0x9F67
     static let udol: TLVTag = 0x9F69
     static let unpredictableNumberNumeric: TLVTag = 0x9F6A
     static let track2Data: TLVTag = 0x9F6B
+    /// Mastercard's; the same tag is Visa's Form Factor Indicator.
     static let thirdPartyData: TLVTag = 0x9F6E
+    static let formFactorIndicator: TLVTag = 0x9F6E
     static let dsSlotManagementControl: TLVTag = 0x9F6F
     static let protectedDataEnvelope1: TLVTag = 0x9F70
     static let unprotectedDataEnvelope5: TLVTag = 0x9F79
@@ -76,6 +84,8 @@ extension TLVTag {
     static let referenceControlParameter: TLVTag = 0xDF8114
     static let errorIndication: TLVTag = 0xDF8115
     static let cardDataInputCapability: TLVTag = 0xDF8117
+    static let cvmCapabilityRequired: TLVTag = 0xDF8118
+    static let cvmCapabilityNotRequired: TLVTag = 0xDF8119
     static let defaultUDOL: TLVTag = 0xDF811A
     static let kernelConfiguration: TLVTag = 0xDF811B
     static let maximumLifetimeOfTornRecord: TLVTag = 0xDF811C

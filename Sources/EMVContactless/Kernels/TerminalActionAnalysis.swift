@@ -36,12 +36,8 @@ public enum TerminalActionAnalysis {
         ///
         /// - Parameter terminalType: two digits, the second of 1 to 6.
         public init?(terminalType: UInt8) {
-            switch terminalType & 0x0F {
-            case 1, 4: self = .onlineOnly
-            case 2, 5: self = .offlineWithOnlineCapability
-            case 3, 6: self = .offlineOnly
-            default: return nil
-            }
+            guard let capability = TerminalType(terminalType).onlineCapability else { return nil }
+            self = capability
         }
     }
 

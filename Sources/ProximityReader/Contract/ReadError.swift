@@ -51,7 +51,7 @@ extension PaymentCardReaderSession {
             case .readerSessionNetworkError: "The payment service cannot be reached. Check the network, and read again."
             case .readerSessionAuthenticationError:
                 "The payment service did not accept this machine. Check its credentials."
-            case .readerSessionBusy: "A read is under way, or another program has the reader. Wait, or cancel it."
+            case .readerSessionBusy: "A read is under way, or another program holds the reader. Wait, or cancel it."
             case .readCancelled: "The read was cancelled."
             case .invalidAmount:
                 "The amount is not valid: it is negative or zero, or has more digits than the currency or a card takes. Enter another one."

@@ -22,7 +22,7 @@ extension PaymentCardReaderStore.StoreError: CustomNSError {
         switch self {
         case .notAllowed:
             "The payment service may have seen the batch. Send the same batch again, or ask the payment service."
-        case .busy: "Another program uses the store. Stop it: only one program at a time can."
+        case .busy: "Another program uses the store. Stop it; only one program can use the store at a time."
         case .unknown(let code): "The store failed (SQLite's code \(code)). See the log."
         case .networkError: "The payment service cannot be reached. Check the network, and try again."
         case .passcodeDisabled:

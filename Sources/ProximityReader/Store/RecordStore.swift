@@ -104,7 +104,7 @@ package actor RecordStore {
         return opened
     }
 
-    /// Retries, the first time, while another process has the store.
+    /// Retries, the first time, while another process holds the store.
     private func waitingForIt(_ open: () throws -> StoreBook) throws -> StoreBook {
         let end = ContinuousClock.now + (wasOpen ? .zero : patience)
         while true {

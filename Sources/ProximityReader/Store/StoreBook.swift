@@ -284,22 +284,30 @@ final class StoreBook {
         return statements
     }
 
-    private func transaction(_ body: (Database) throws -> Void) throws {
+    private func transaction<Result>(_ body: (Database) throws -> Result) throws -> Result {
         let statements = try prepared()
-        try database.writeWithoutTransaction { database in try statements.transaction { try body(database) } }
+        return try database.writeWithoutTransaction { database in try statements.transaction { try body(database) } }
     }
 
-    private func insert(
-        _ draft: Draft, at time: Date, _ content: StoredContent?, into state: inout State
-    ) throws {
-        let entry = StoreEntry(
-            following: state.hash, sequence: state.sequence + 1, kind: draft.kind, subject: draft.subject,
-            time: Int64(time.timeIntervalSince1970 * 1000), detail: try draft.detail(), key: entryKey)
+    private func insert(_ draft: Draft, at time: Date, _ content: StoredContent?, into state: inout State) throws {
+        let entry = try entry(draft, at: time, following: (state.sequence, state.hash))
         // An entry that contradicts the earlier ones is not written.
         try state.ledger.apply(entry, stored: draft.stored)
+        try insert(entry, content)
+        (state.sequence, state.hash) = (entry.sequence, entry.hash)
+    }
+
+    private func entry(
+        _ draft: Draft, at time: Date, following last: (sequence: Int64, hash: Data)
+    ) throws -> StoreEntry {
+        StoreEntry(
+            following: last.hash, sequence: last.sequence + 1, kind: draft.kind, subject: draft.subject,
+            time: Int64(time.timeIntervalSince1970 * 1000), detail: try draft.detail(), key: entryKey)
+    }
+
+    private func insert(_ entry: StoreEntry, _ content: StoredContent?) throws {
         try prepared().insert(
             entry, detail: sealed(entry.detail, as: entry.sequence), content.map { try sealed($0, as: entry.sequence) })
-        (state.sequence, state.hash) = (entry.sequence, entry.hash)
     }
 
     /// Seals the detail of an entry.  Its kind, time and subject stay in the clear.
@@ -346,22 +354,24 @@ final class StoreBook {
     private func compact(at time: Date) throws {
         let key = try key()
         if !key.isReplacing { try key.replaceSealingKey() }
-        // A copy of the state; the original stays if this fails.
-        var next = State(sequence: sequence, hash: state.hash)
-        try transaction { database in
-            let checkpoint = ledger.checkpoint(after: state.hash, at: time)
-            try insert(Draft(.checkpoint, detail: checkpoint), at: time, nil, into: &next)
-            let first = next.sequence
+        // The state changes once this has succeeded, in place: a copy would take the memory of all stored payments again.
+        let (checkpoint, last) = try transaction { database in
+            let draft = Draft(.checkpoint, detail: ledger.checkpoint(after: state.hash, at: time))
+            let checkpoint = try entry(draft, at: time, following: (sequence, state.hash))
+            try insert(checkpoint, nil)
+            var last = checkpoint
             for payment in ledger.payments {
-                try insert(
-                    Draft(.carried, payment.id, detail: payment.carried), at: time,
-                    try content(of: payment, database), into: &next)
+                let draft = Draft(.carried, payment.id, detail: payment.carried)
+                last = try entry(draft, at: time, following: (last.sequence, last.hash))
+                try insert(last, try content(of: payment, database))
             }
-            try database.execute(sql: "DELETE FROM entry WHERE sequence < ?", arguments: [first])
+            try database.execute(sql: "DELETE FROM entry WHERE sequence < ?", arguments: [checkpoint.sequence])
             let limit = Int64((time.timeIntervalSince1970 - Self.memory) * 1000)
             try database.execute(sql: "DELETE FROM past WHERE time < ?", arguments: [limit])
+            return (checkpoint, last)
         }
-        state = next
+        state.ledger.carry(past: checkpoint, to: last)
+        (state.sequence, state.hash) = (last.sequence, last.hash)
         writeHead()
         try key.giveUpOldSealingKeys()
         try shrink()

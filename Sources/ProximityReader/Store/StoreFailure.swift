@@ -4,7 +4,7 @@ import Glibc
 
 /// The reason for which the store cannot be used by any call.
 package enum StoreFailure: Error, Hashable, Sendable {
-    /// Another process has the store.
+    /// Another process holds the store.
     case busy
     /// The key cannot be read, with the reason.
     case key(String)

@@ -9,7 +9,7 @@ struct StoreLedger: Sendable {
         /// The number of the entry that stored the payment.
         let number: Int64
         /// The entry that now contains the payment: the same one, or the one that carried it past a checkpoint.
-        let entry: Int64
+        var entry: Int64
         let time: Date
         let amount: Decimal
         let currency: String
@@ -199,6 +199,19 @@ struct StoreLedger: Sendable {
                 StoreDetail.Batch(id: $0.id, detail: $0.detail, isSent: $0.isSent, deletionToken: $0.deletionToken)
             },
             usedTokens: usedTokens.filter { $0.value > now }, last: last, latest: latest, releases: releases)
+    }
+
+    /// Takes the state that a checkpoint and the entries after it produce, which carry each payment in its order.
+    ///
+    /// - Parameters:
+    ///   - checkpoint: the entry of ``checkpoint(after:at:)``.
+    ///   - last: the last entry: the checkpoint itself, or that of the youngest payment.
+    mutating func carry(past checkpoint: StoreEntry, to last: StoreEntry) {
+        let time = Date(timeIntervalSince1970: Double(last.time) / 1000)
+        usedTokens = usedTokens.filter { $0.value > time }
+        if last.sequence > checkpoint.sequence, time > latest { latest = time }
+        payments.renumber(from: checkpoint.sequence + 1)
+        (entries, removed) = (1 + payments.count, 0)
     }
 
     /// Returns true if the batch may be resolved by deleting `gone`: all payments known to be taken are deleted, and

@@ -58,16 +58,17 @@ struct StoreLog {
         guard fsync(descriptor) == 0 else { throw StoreFailure(errno, path) }
     }
 
-    /// Returns the offset at which zeros begin.  Frames of earlier rounds lie after those of the last round.
+    /// Returns the offset at which zeros begin, at most the log's size: a frame may reach beyond it.  Frames of earlier rounds
+    /// lie after those of the last round.
     private func used(_ descriptor: Int32, _ size: Int) -> Int {
-        var start = [UInt8](repeating: 0, count: 24)
+        let limit = min(size, Self.size)
         var end = 0
         for length in sequence(first: Self.header, next: { _ in Self.frame }) {
-            guard end + length <= min(size, Self.size),
-                pread(descriptor, &start, start.count, off_t(end)) == start.count,
+            var start = [UInt8](repeating: 0, count: 24)
+            guard end < limit, pread(descriptor, &start, start.count, off_t(end)) > 0,
                 start.contains(where: { $0 != 0 })
             else { break }
-            end += length
+            end = min(end + length, limit)
         }
         return end
     }

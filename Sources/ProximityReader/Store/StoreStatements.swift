@@ -37,11 +37,12 @@ final class StoreStatements {
     }
 
     /// Runs a transaction: on the disk when this returns, rolled back when it throws.
-    func transaction(_ body: () throws -> Void) throws {
+    func transaction<Result>(_ body: () throws -> Result) throws -> Result {
         try step(begin)
         do {
-            try body()
+            let result = try body()
             try step(commit)
+            return result
         } catch {
             // Some errors roll back by themselves.
             if sqlite3_get_autocommit(connection) == 0 { try? step(rollback) }

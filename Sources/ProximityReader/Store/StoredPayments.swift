@@ -37,6 +37,15 @@ struct StoredPayments: Sendable {
         return payment
     }
 
+    /// Numbers the entries of all payments, in their order and without gaps.
+    mutating func renumber(from first: Int64) {
+        var next = first
+        for place in start..<slots.count where slots[place] != nil {
+            slots[place]?.entry = next
+            next += 1
+        }
+    }
+
     /// Removes the empty slots.
     private mutating func close() {
         slots.removeAll { $0 == nil }

@@ -36,7 +36,7 @@ enum PassConversation {
     }
 }
 
-/// What came of a conversation.
+/// The result of a conversation.
 struct PassFindings {
     struct Entry {
         /// The merchant's name.

@@ -19,7 +19,7 @@ struct PassPart: Sendable {
         /// There is no wallet: a plain card, or a phone that has no passes.
         case noWallet
         case malformed
-        /// It left, or could not be activated.
+        /// The phone left, or could not be activated.
         case lost
     }
 

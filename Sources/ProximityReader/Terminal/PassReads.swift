@@ -47,14 +47,14 @@ extension PaymentTerminal {
         }
     }
 
-    /// What could not be activated.
+    /// The event of a card that could not be activated.
     private struct AbsentCard: CardChannel {
         func transmit(_ command: CommandAPDU) async throws -> ResponseAPDU { throw CardError(.cardAbsent) }
     }
 
     private struct Reply {
         let answer: PassPart.Answer
-        /// Nil if no merchant was asked for.
+        /// The findings; nil if no merchant was asked for.
         var result: VASReadResult?
     }
 

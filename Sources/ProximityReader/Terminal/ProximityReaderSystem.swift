@@ -160,6 +160,7 @@ func loggable(_ error: any Error) -> String {
     case let error as JWKError: error.description
     case let error as StoreFailure: error.description
     case let error as TokenVerifier.UnusableKeys: error.description
+    case let error as VASFreshnessFile.Failure: error.description
     default: "\(type(of: error))"
     }
 }

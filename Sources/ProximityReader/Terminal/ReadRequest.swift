@@ -7,9 +7,9 @@ package struct ReadRequest: Sendable {
 
     /// An identifier of this read and of its result.
     let id: UUID
-    /// Nil for a read of passes alone.
+    /// The payment; nil for a read of passes alone.
     var card: CardRequest?
-    /// Nil for a read of a card alone.
+    /// The passes; nil for a read of a card alone.
     let passes: RequestedPasses?
     let options: PaymentCardReader.Options
     let session: TerminalSession

@@ -1,6 +1,7 @@
 import CCryptoLegacy
+import SmartCard
 
-/// AES with a key of 16, 24 or 32 bytes (FIPS 197), in the modes that a travel document uses.
+/// AES with a key of 16, 24 or 32 bytes (FIPS 197), in the modes that travel documents and phones use.
 struct AES: Hashable, Sendable {
     let key: [UInt8]
 
@@ -36,8 +37,7 @@ struct AES: Hashable, Sendable {
         guard let zero = cbc([UInt8](repeating: 0, count: 16), encrypting: true) else { return nil }
         let isWhole = !message.isEmpty && message.count.isMultiple(of: 16)
         let subkey = isWhole ? doubled(zero) : doubled(doubled(zero))
-        let padding = isWhole ? [] : [0x80] + [UInt8](repeating: 0, count: 15 - message.count % 16)
-        var blocks = message + padding
+        var blocks = isWhole ? message : BlockPadding.padded(message, blockLength: 16)
         for index in 0..<16 { blocks[blocks.count - 16 + index] ^= subkey[index] }
         return cbc(blocks, encrypting: true).map { Array($0.suffix(16)) }
     }

@@ -38,6 +38,7 @@ extension CardFileReader {
         }
         configuration.numbers[.cardAccessNumber] = try digits(of: "can", &body)
         configuration.numbers[.pin] = try digits(of: "pin", &body)
+        configuration.numbers[.puk] = try digits(of: "puk", &body)
         configuration.tries = try tries(&body)
         if let statement = try body.one("bac") {
             try statement.withoutBlock()
@@ -120,7 +121,7 @@ extension CardFileReader {
 
     // MARK: Keys
 
-    /// `can DIGITS` or `pin DIGITS`.
+    /// `can DIGITS`, `pin DIGITS` or `puk DIGITS`.
     private static func digits(of keyword: String, _ body: inout Section) throws(CardFileError) -> String? {
         guard let statement = try body.one(keyword) else { return nil }
         try statement.withoutBlock()

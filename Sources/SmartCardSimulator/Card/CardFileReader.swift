@@ -15,8 +15,9 @@ enum CardFileReader {
         (
             "passport",
             [
-                "mrz", "pace", "can", "pin", "tries", "bac", "data-group", "security-object", "chip-authentication",
-                "active-authentication", "alter", "truncate", "most-read", "no-short-identifiers", "delay", "fault",
+                "mrz", "pace", "can", "pin", "puk", "tries", "bac", "data-group", "security-object",
+                "chip-authentication", "active-authentication", "alter", "truncate", "most-read",
+                "no-short-identifiers", "delay", "fault",
             ]
         ),
     ]

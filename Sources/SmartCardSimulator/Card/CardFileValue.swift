@@ -26,8 +26,8 @@ enum NamedValue: String, CaseIterable, Hashable, Sendable {
     /// CVC3 of track 1 and of track 2, 2 bytes each.
     case cvc3Track1 = "cvc3-track-1"
     case cvc3Track2 = "cvc3-track-2"
-    /// Of integrated data storage, where the reader names an operator: DS Summary 1, DS Slot Availability, DS Unpredictable
-    /// Number; and of the slot of the operator, if it has one, DS Slot Management Control and DS ODS.
+    /// Integrated data storage for a reader that names an operator: DS Summary 1, DS Slot Availability, DS
+    /// Unpredictable Number; and of the slot of the operator, if it has one, DS Slot Management Control and DS ODS.
     case storageSummary = "storage-summary"
     case storageAvailability = "storage-availability"
     case storageNumber = "storage-number"

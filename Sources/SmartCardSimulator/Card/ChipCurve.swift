@@ -20,7 +20,7 @@ final class ChipCurve: ChipGroup, @unchecked Sendable {
         16: NID_brainpoolP384r1, 17: NID_brainpoolP512r1, 18: NID_secp521r1,
     ]
 
-    /// - Returns: nil for a number that is that of no curve.
+    /// - Returns: nil if no curve has this number.
     init?(_ number: Int) {
         guard let nid = Self.numbers[number], let group = EC_GROUP_new_by_curve_name(nid) else { return nil }
         self.group = group
@@ -66,7 +66,7 @@ final class ChipCurve: ChipGroup, @unchecked Sendable {
         return calculate { result, context in EC_POINT_oct2point(group, result, point, point.count, context) == 1 }
     }
 
-    /// Whether a signature ECDSA with SHA-256, in DER, verifies by a public key on P-256, which this curve has to be.
+    /// Verifies a signature (ECDSA with SHA-256, in DER) by a public key on P-256, which this curve has to be.
     func verifies(_ signature: [UInt8], over message: [UInt8], by publicKey: [UInt8]) -> Bool {
         // SubjectPublicKeyInfo (RFC 5480, 2): id-ecPublicKey, prime256v1.
         let information: [UInt8] =

@@ -11,7 +11,7 @@ struct ChipModularGroup: ChipGroup {
     /// libcrypto's names of the groups, by their numbers.
     private static let names = ["dh_1024_160", "dh_2048_224", "dh_2048_256"]
 
-    /// - Returns: nil for a number that is that of no group.
+    /// - Returns: nil if no group has this number.
     init?(_ number: Int) {
         guard Self.names.indices.contains(number), let context = EVP_PKEY_CTX_new_from_name(nil, "DHX", nil) else {
             return nil

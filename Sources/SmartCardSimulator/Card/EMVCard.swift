@@ -42,7 +42,7 @@ final class EMVCard: VirtualCard {
 
     struct Refusal: Hashable {
         var application: Int
-        /// Nil for the approval of a transaction.
+        /// The refused command; nil for the approval of a transaction.
         var command: EMVApplication.Command?
     }
 

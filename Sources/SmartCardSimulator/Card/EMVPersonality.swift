@@ -188,19 +188,19 @@ struct EMVApplication: Sendable {
     var processingOptions = Responses()
     /// DDOL (tag 9F49): the data that INTERNAL AUTHENTICATE supplies.  The default contains the unpredictable number.
     var ddol: DOL = DOL()
-    /// Nil for an application that knows no INTERNAL AUTHENTICATE.
+    /// The answer to INTERNAL AUTHENTICATE; nil for an application without that command.
     var internalAuthenticate: Response?
     /// CDOL1 (tag 8C): the data that GENERATE AC supplies.
     var cdol1: DOL = DOL()
-    /// None for an application that knows no GENERATE AC.
+    /// The answers to GENERATE AC; empty for an application without it.
     var generateAC = Responses()
     /// DRDOL (tag 9F51): the data that RECOVER AC supplies; nil for an application that recovers nothing.
     var drdol: DOL?
-    /// Nil for an application without the relay resistance protocol.
+    /// The answer to EXCHANGE RELAY RESISTANCE DATA; nil for an application without the protocol.
     var relayResistance: Response?
     /// UDOL (tag 9F69): the data that COMPUTE CRYPTOGRAPHIC CHECKSUM supplies.  The default contains 9F6A.
     var udol: DOL = DOL()
-    /// None for an application that knows no COMPUTE CRYPTOGRAPHIC CHECKSUM.
+    /// The answers to COMPUTE CRYPTOGRAPHIC CHECKSUM; empty for an application without it.
     var cryptographicChecksum = Responses()
     var checksum: CryptographicChecksum?
     /// DSDOL (tag 9F5B): the data that GENERATE AC may supply after the data for CDOL1.
@@ -208,7 +208,7 @@ struct EMVApplication: Sendable {
     var dataStorage: DataStorage?
     var cryptogram: ApplicationCryptogram?
     var authentication: CardAuthentication?
-    /// Nil for an application that takes nothing from its issuer.
+    /// The updates by the issuer; nil for an application that accepts none.
     var issuerUpdate: IssuerUpdate?
     /// The values that follow from the keys.
     var keyValues: [NamedValue: [UInt8]] = [:]

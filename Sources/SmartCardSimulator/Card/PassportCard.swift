@@ -40,12 +40,6 @@ public final class PassportCard: VirtualCard {
         }
     }
 
-    /// A number that opens the chip, by its reference in PACE (9303-11, 4.4.4.1, data object 83).
-    enum Number: UInt8, Sendable {
-        case cardAccessNumber = 2
-        case pin = 3
-    }
-
     /// A lie of the chip, or of whoever stands between.  Responses of a session are counted from 1, chip authentication
     /// included.
     public enum Fault: Hashable, Sendable {
@@ -57,9 +51,9 @@ public final class PassportCard: VirtualCard {
         case bareStatus(response: Int, StatusWord)
         /// The chip forgets its session after the nth protected response.
         case endsSession(response: Int)
-        /// It proves no key in EXTERNAL AUTHENTICATE.
+        /// The card proves no key in EXTERNAL AUTHENTICATE.
         case doesNotKnowKey
-        /// It answers 6B00 to whoever asks for bytes beyond the end of a file, instead of those before it.
+        /// The card answers 6B00 to a read past the end of a file, instead of returning the bytes before the end.
         case refusesBeyondEnd
     }
 

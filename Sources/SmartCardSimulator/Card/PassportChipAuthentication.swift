@@ -2,7 +2,7 @@ import SmartCard
 
 /// The chip's side of chip authentication, version 1, on a curve (ICAO 9303-11, 6.2), and its key in DG14.
 ///
-/// The private key follows from the machine readable zone, so that everybody has it, and it proves nothing.
+/// The private key follows from the machine readable zone, so anyone can derive it, and it proves nothing.
 struct PassportChipAuthentication: Sendable {
     let cipher: PassportCipher
     private let curve: ChipCurve
@@ -12,7 +12,7 @@ struct PassportChipAuthentication: Sendable {
     ///   - parameters: the number of the curve (9.5.1, table 6).
     ///   - document: the machine readable zone, so that each document has a key of its own.
     ///   - isCopy: true for the key of a chip that has only the files of another.
-    /// - Returns: nil for a number that is that of no curve.
+    /// - Returns: nil if no curve has this number.
     init?(_ cipher: PassportCipher, parameters: Int, document: String, isCopy: Bool) {
         guard let curve = ChipCurve(parameters) else { return nil }
         let seed = Array("swift-contactless TEST \(isCopy ? "copied " : "")chip authentication \(document)".utf8)

@@ -1,3 +1,5 @@
+import SmartCard
+
 /// The ciphers of a travel document's session (ICAO 9303-11, 9.8).
 enum PassportCipher: String, CaseIterable, Hashable, Sendable {
     case tripleDES = "3des"
@@ -35,7 +37,7 @@ enum PassportCipher: String, CaseIterable, Hashable, Sendable {
 
     /// Method 2 of ISO/IEC 9797-1: `80`, then as many `00` as it takes.
     func padded(_ data: [UInt8]) -> [UInt8] {
-        data + [0x80] + [UInt8](repeating: 0, count: blockLength - 1 - data.count % blockLength)
+        BlockPadding.padded(data, blockLength: blockLength)
     }
 
     /// Encrypts or decrypts whole blocks by CBC.

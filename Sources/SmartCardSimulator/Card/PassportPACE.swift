@@ -1,5 +1,15 @@
 import SmartCard
 
+extension PassportCard {
+    /// A number that opens the chip, by its reference in PACE (ICAO 9303-11, 4.4.4.1, data object 83;
+    /// PIN and PUK are those of BSI TR-03110).
+    enum Number: UInt8, Sendable {
+        case cardAccessNumber = 2
+        case pin = 3
+        case puk = 4
+    }
+}
+
 /// The chip's side of PACE (ICAO 9303-11, 4.4), from MSE:Set AT to the session's secret.
 struct PassportPACE: Sendable {
     /// The ways to agree on a generator (4.4.3.3), by their names in a card file.

@@ -10,7 +10,7 @@ public struct TestCertification: Sendable {
         public var authority: Int
         public var issuer: Int
         public var issuerExponent: Int
-        /// Nil for a card that signs nothing itself.
+        /// The length of the card's modulus; nil for a card that signs nothing itself.
         public var card: Int?
         public var cardExponent: Int
 

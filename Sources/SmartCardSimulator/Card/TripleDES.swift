@@ -1,4 +1,5 @@
 import CCryptoLegacy
+import SmartCard
 
 /// DES with a double-length key, as cards and their issuers use it (ISO/IEC 18033-3; EMV Book 2, Annex A and B1).
 ///
@@ -92,8 +93,10 @@ struct TripleDES: Hashable, Sendable {
 
     /// Returns the MAC over `message`, after it is padded.
     func mac(_ message: [UInt8], padding: Padding) -> [UInt8]? {
-        let marked = padding == .marker ? message + [0x80] : message
-        return mac(marked + [UInt8](repeating: 0, count: (8 - marked.count % 8) % 8))
+        switch padding {
+        case .zeros: mac(message + [UInt8](repeating: 0, count: (8 - message.count % 8) % 8))
+        case .marker: mac(BlockPadding.padded(message, blockLength: 8))
+        }
     }
 
     /// DES-EDE in ECB mode, without padding.

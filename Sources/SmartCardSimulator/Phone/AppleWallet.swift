@@ -23,7 +23,7 @@ struct AppleWallet: PhoneWallet {
     /// A pass has gone to a terminal that wants nothing else (mode 02).
     private var isSatisfied = false
 
-    /// Not activated: Wallet asks its holder to unlock.
+    /// The phone is not activated: Wallet asks its holder to unlock.
     static let lockStatus: StatusWord = 0x6287
     private static let name = Array("OSE.VAS.01".utf8)
 

@@ -16,7 +16,13 @@ extension CardFileReader {
         case (nil, nil): return nil
         case (_?, let statement?): throw statement.error("a phone has “pass” or “smart-tap”, not both")
         case (_?, nil): wallet = try appleWallet(passes, &body)
-        case (nil, let statement?): wallet = try googleWallet(statement)
+        case (nil, let statement?):
+            wallet = try googleWallet(statement)
+            for keyword in ["clock-ahead", "clock-at", "ephemeral-key"] {
+                if let statement = try body.one(keyword) {
+                    throw statement.error("“\(keyword)” is of a phone with “pass”")
+                }
+            }
         }
         var phone = WalletPhone.Configuration(wallet: wallet)
         if let screen = try word("screen", of: WalletPhone.Screen.allCases.map(\.rawValue), &body) {

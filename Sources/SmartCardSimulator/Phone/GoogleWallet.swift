@@ -6,7 +6,7 @@ struct GoogleWallet: PhoneWallet {
         let kind: SmartTapKind
         /// Eight bytes.
         let identifier: [UInt8]
-        /// What issued it, 01 a merchant or 02 a wallet, and its number of four bytes.
+        /// The issuer: 01 for a merchant or 02 for a wallet, and its number of four bytes.
         let issuer: [UInt8]
         /// The redemption value.
         let value: [UInt8]
@@ -51,13 +51,13 @@ struct GoogleWallet: PhoneWallet {
     var needsSecondSelect = false
     /// The most data in one response.
     var part = 240
-    /// What is drawn for each session, where a card file fixes it.
+    /// The values that each session draws, where a card file fixes them.
     var fixed: (nonce: [UInt8]?, ephemeralKey: [UInt8]?, iv: [UInt8]?)
 
     private enum Selection { case none, universal, smartTap }
     private var selection = Selection.none
     private var session: SmartTapSession?
-    /// What is left of a long response.
+    /// The rest of a long response.
     private var pending: ArraySlice<UInt8> = []
     private var pendingStatus = StatusWord.success
 

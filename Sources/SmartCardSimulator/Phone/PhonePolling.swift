@@ -1,6 +1,6 @@
-/// How a phone makes up its mind from what a reader polls with: enhanced contactless polling, as kormax observed it on iPhones.
+/// A phone's decision by the frames that a reader polls with: enhanced contactless polling, as kormax observed it.
 struct PhonePolling: Hashable, Sendable {
-    /// What a reader says that it wants, in the last polling frame.
+    /// The wish of a reader, as its last polling frame states it.
     enum Wish: Hashable, Sendable {
         /// A pass or, without one, a payment: terminal capabilities 00 00 00.
         case passOrPayment
@@ -12,10 +12,10 @@ struct PhonePolling: Hashable, Sendable {
         case paymentOnly
         /// The networks of a transit operator, a bit each.
         case transit(networks: [UInt8])
-        /// That phones keep quiet, or something that is neither pass nor payment.
+        /// A wish that phones keep quiet, or for something that is neither pass nor payment.
         case nothingHere
 
-        /// Nil for a frame that is no polling frame: `6A`, version, content.
+        /// Parses a polling frame (`6A`, version, content); nil for any other frame.
         init?(_ bytes: [UInt8]) {
             guard bytes.count >= 5, bytes[0] == 0x6A else { return nil }
             switch bytes[1] {
@@ -40,14 +40,14 @@ struct PhonePolling: Hashable, Sendable {
 
     /// The requests for cards that were heard, by their modulation.
     private var requests: [RadioFrame.Modulation: Int] = [:]
-    /// What the reader said last.
+    /// The reader's last wish.
     private(set) var wish: Wish?
     private var fieldLoss: ContinuousClock.Instant?
     private var isDeselected = false
     /// The reader has closed a session as it should, and the phone says so.
     private(set) var isDone = false
 
-    /// Whether enough was heard.  With one technology polled a phone decides after the third request, with two after the second
+    /// True if enough was heard.  With one technology polled a phone decides after the third request, with two after the second
     /// loop, with three after the first.
     private var isDecided: Bool {
         let loops = requests.values.min() ?? 0
@@ -84,7 +84,7 @@ struct PhonePolling: Hashable, Sendable {
         isDone = true
     }
 
-    /// What was heard before the field dropped is forgotten after 300 ms, for transit after 750 ms.
+    /// Forgets the frames heard before the field dropped: after 300 ms, for transit after 750 ms.
     mutating func regainField(at instant: ContinuousClock.Instant) {
         guard let loss = fieldLoss else { return }
         var grace = Duration.milliseconds(300)
@@ -107,7 +107,7 @@ enum TransitNetwork {
         ([0xA0, 0x00, 0x00, 0x00, 0x65], 1, 0x01),  // JCB
     ]
 
-    /// Whether a mask admits the network of an application.
+    /// Returns true if a mask admits the network of an application.
     static func admits(_ mask: [UInt8], _ application: [UInt8]) -> Bool {
         guard let row = table.first(where: { application.starts(with: $0.aid) }), row.byte < mask.count else {
             return false

@@ -21,7 +21,7 @@ struct SmartTapSession: Sendable {
         }
     }
 
-    /// What a terminal proves itself with.
+    /// The proof of a terminal's identity.
     struct Proof {
         let nonce: [UInt8]
         /// The signature is over the phone's nonce, not over zeros.

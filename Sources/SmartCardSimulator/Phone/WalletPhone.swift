@@ -11,7 +11,7 @@ protocol PhoneWallet: Sendable {
     mutating func answer(_ command: CommandAPDU, _ visit: inout WalletVisit) -> ResponseAPDU?
 }
 
-/// What a wallet needs to know of the phone for one command, and what came of the command.
+/// The phone's state that a wallet needs for one command, and the command's effect on it.
 struct WalletVisit {
     enum Outcome { case given, missing, locked }
 
@@ -31,7 +31,7 @@ struct WalletVisit {
 ///
 /// It is written from what phones do, apart from the reader's side.
 package final class WalletPhone: VirtualCard {
-    /// What the phone shows to a reader that has not said what it wants.
+    /// The screen that a reader finds that has not said what it wants.
     enum Screen: String, CaseIterable, Sendable {
         /// A pass, a payment card, both; or nothing, and it does not answer.
         case pass, card, both, closed
@@ -40,7 +40,7 @@ package final class WalletPhone: VirtualCard {
     struct Configuration: Sendable {
         let wallet: any PhoneWallet
         var screen = Screen.both
-        /// It decides from what is polled, instead of answering the first request.
+        /// True if the phone decides by the frames polled, instead of answering the first request.
         var wakesByPolling = false
         /// The taps for which the phone is locked.
         var lockedTaps = 0
@@ -117,7 +117,7 @@ package final class WalletPhone: VirtualCard {
         state.return.map { now < $0 } ?? false
     }
 
-    /// What the phone shows; nil if it does not answer.
+    /// The screen that the phone shows; nil if it does not answer.
     private func offer(_ state: State) -> (passes: Bool, payment: Bool)? {
         switch configuration.wakesByPolling ? state.polling.wish : nil {
         case .passOrPayment, .passAndPayment: (true, true)

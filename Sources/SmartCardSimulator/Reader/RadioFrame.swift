@@ -29,7 +29,7 @@ public struct RadioFrame: Hashable, Sendable {
     }
 }
 
-/// What a card in a field notices besides the exchanges with it.
+/// An event in the field that a card notices besides exchanges.
 public enum RadioEvent: Hashable, Sendable {
     /// The field comes up, or the card comes into it.
     case fieldOn
@@ -41,9 +41,9 @@ public enum RadioEvent: Hashable, Sendable {
     case deselect
 }
 
-/// What a software PN532 has sent outside of exchanges, and when.
+/// A transmission of a software PN532 outside of exchanges, with its time.
 package struct RadioRecord: Hashable, Sendable {
-    /// What was sent.
+    /// The transmission.
     package enum Event: Hashable, Sendable {
         /// The field came up, or dropped.
         case field(isOn: Bool)

@@ -77,7 +77,7 @@ public final class SoftwareACR122U: SoftwareReader {
         set { state.withLock { $0.firmware.faults.list = newValue } }
     }
 
-    /// What the reader has sent to all cards since this was last emptied, and when.
+    /// The transmissions to all cards since this was last emptied.
     package var radioRecords: [RadioRecord] {
         get { state.withLock { $0.firmware.chip.records } }
         set { state.withLock { $0.firmware.chip.records = newValue } }

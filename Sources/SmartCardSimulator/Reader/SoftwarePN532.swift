@@ -64,7 +64,7 @@ struct SoftwarePN532 {
     var parameters: UInt8 = 0x14
     private(set) var isFieldOn = true
     var targets: [Target] = []
-    /// What went out to all cards since it was last emptied.
+    /// The transmissions to all cards since this was last emptied.
     var records: [RadioRecord] = []
     /// The total time that the cards have taken since this was last set to zero.
     var cardTime: Duration = .zero
@@ -208,7 +208,7 @@ struct SoftwarePN532 {
         /// `04`: Jewel, which no card here is.
         case jewel
 
-        /// Nil for a request that the chip rejects.
+        /// Reads the data of InListPassiveTarget; nil for a request that the chip rejects.
         init?(_ modulation: UInt8, _ initiatorData: [UInt8]) {
             switch (modulation, initiatorData.count) {
             case (0x00, _): self = .typeA(uid: initiatorData)

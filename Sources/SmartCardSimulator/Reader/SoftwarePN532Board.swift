@@ -62,7 +62,7 @@ public final class SoftwarePN532Board: Sendable {
         set { state.withLock { $0.faults = newValue } }
     }
 
-    /// What the board has sent to all cards since this was last emptied, and when.
+    /// The transmissions to all cards since this was last emptied.
     package var radioRecords: [RadioRecord] {
         get { state.withLock { $0.chip.records } }
         set { state.withLock { $0.chip.records = newValue } }

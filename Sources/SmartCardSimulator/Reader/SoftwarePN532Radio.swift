@@ -1,4 +1,4 @@
-/// What the chip sends to all cards, and what that looks like on the air (PN532/C1 data sheet, 8.6.23).
+/// The chip's transmissions to all cards, and their form on the air (PN532/C1 data sheet, 8.6.23).
 extension SoftwarePN532 {
     /// The registers of the contactless interface unit that a host changes in order to send frames of its own.
     enum Register {

@@ -36,7 +36,7 @@ public struct TraceError: Error, Hashable, Sendable {
 }
 
 extension TraceError: CustomStringConvertible {
-    /// `line 12: a time before that of the event before`, `byte 4711: …`
+    /// `line 12: a time earlier than the previous event's`, `byte 4711: …`
     public var description: String {
         let what =
             switch reason {
@@ -45,7 +45,7 @@ extension TraceError: CustomStringConvertible {
             case .unknownVersion(let version): "a trace of version \(version), which is not known here"
             case .lineTooLong: "more than \(TraceFormat.maximumLineLength) bytes"
             case .malformed(let due): due
-            case .timeGoesBack: "a time before that of the event before"
+            case .timeGoesBack: "a time earlier than the previous event's"
             case .file(let text): text
             }
         return switch place {

@@ -24,9 +24,9 @@ public struct TraceEvent: Hashable, Sendable {
         case disconnected(CardDisposition)
         /// The reader's field was switched on or off.
         case field(isOn: Bool)
-        /// Bytes from the program towards the card.
+        /// Bytes from the program toward the card.
         case sent(Layer, [UInt8])
-        /// Bytes from the card towards the program; on the layer ``Layer/apdu`` the status word is among them.
+        /// Bytes from the card toward the program; on the layer ``Layer/apdu`` the status word is among them.
         case received(Layer, [UInt8])
         /// An operation failed.  On a layer, the failure replaces the answer.
         case failed(Operation, Failure)

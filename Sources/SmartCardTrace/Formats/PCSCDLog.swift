@@ -17,7 +17,7 @@ extension ForeignFormat {
 struct PCSCDLine {
     /// Microseconds since the line before.
     private(set) var delta: Int?
-    /// Of the line itself, where syslog or the journal wrote it.
+    /// The time of the line itself, as syslog or the journal wrote it.
     private(set) var timeOfDay: Duration?
     private(set) var thread: UInt64?
     private(set) var message: TextLine

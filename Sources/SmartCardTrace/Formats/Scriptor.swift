@@ -15,14 +15,14 @@ extension ForeignFormat {
 /// gscriptor prints `Sending: ` and `Received: `, and the meaning on a separate line.
 private struct ScriptorImporter: FormatImporter {
     private var lines: LogReader
-    /// Of a command in a script, so far.
+    /// The bytes of a command in a script, so far.
     private var part: [UInt8] = []
     /// A line of a script, until the next one tells that it is no echo.
     private var echo: Line?
     private var isTranscript = false
     private var isEnded = false
     private var isFinished = false
-    /// Of the answer whose rows are being read.
+    /// The bytes of the answer whose rows are being read.
     private var answer: [UInt8]?
     private var command: [UInt8]?
     private var isResetting = false

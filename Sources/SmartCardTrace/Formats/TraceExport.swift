@@ -1,6 +1,7 @@
 /// An export of a trace to a foreign format, event by event.
 ///
-///     var log = try TraceExport(.pcscd) { try file.write($0) }
+///     guard let format = ForeignFormat(named: "pcscd") else { return }
+///     var log = try TraceExport(format) { try file.write($0) }
 ///     while let event = try trace.next() { try log.write(event) }
 ///     try log.finish()
 ///     for omission in log.omissions.counts { print(omission.what, omission.count) }

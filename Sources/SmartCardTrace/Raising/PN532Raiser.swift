@@ -9,15 +9,15 @@ struct PN532Raiser: Sendable {
     private enum Pending: Sendable {
         /// The answer stays unchanged.
         case kept
-        /// It lists cards of this modulation (BrTy), or, where that is nil, of those that it names.
+        /// The answer lists cards of this modulation (BrTy), or, if that is nil, of the modulations that it names.
         case listing(modulation: UInt8?)
-        /// It has the answer of a card.
+        /// The answer contains a card's answer.
         case exchange
         /// The card is to be told more, before it answers.
         case chained
-        /// It has a frame.
+        /// The answer contains a frame.
         case frame
-        /// It says that the card was let go.
+        /// The answer reports that the card was released.
         case release
     }
 

@@ -5,7 +5,7 @@ import Waiting
 /// A recorder of the traffic between a program and a reader, which it does not change.
 ///
 ///     let recorder = TraceRecorder(try TraceWriter(path: "payment.apdu"))
-///     let reader = recorder.recording(reader)      // a CardReader like the one it was given
+///     let recorded = recorder.recording(reader)    // a CardReader like the one it was given
 ///
 /// A trace covers one slot: a recorder takes one reader, or one bare channel.
 public final class TraceRecorder: Sendable {
@@ -13,7 +13,7 @@ public final class TraceRecorder: Sendable {
         var writer: TraceWriter
         var failure: (any Error)?
         var slot: SlotState?
-        /// Of the event that was written last.
+        /// The time of the event that was written last.
         var time = Duration.zero
 
         mutating func write(_ event: TraceEvent) {

@@ -283,11 +283,7 @@ enum AccountNumbers {
         }
 
         private static func checkDigit(_ digits: [UInt8]) -> UInt8 {
-            let sum = digits.reversed().enumerated().reduce(0) { sum, next in
-                let weighted = Int(next.element) * (2 - next.offset % 2)
-                return sum + weighted / 10 + weighted % 10
-            }
-            return UInt8((10 - sum % 10) % 10)
+            (0...9).first { SensitiveData.checks(digits + [$0]) } ?? 0
         }
     }
 }

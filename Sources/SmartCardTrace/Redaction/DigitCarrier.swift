@@ -85,7 +85,7 @@ struct DigitCarrier {
 
     /// The distance that digits of text may have.
     enum Grouping {
-        /// Not at all.
+        /// No distance: the digits are adjacent.
         case none
         /// As people write numbers: by a space, a hyphen, a period or a colon between any two, or by nothing longer than
         /// three characters that are no letters behind each four digits.

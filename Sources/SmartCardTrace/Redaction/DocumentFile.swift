@@ -6,7 +6,7 @@ import SmartCard
 struct DocumentFile {
     /// The way an object's value is replaced, by one of the same length.
     enum Treatment: Equatable {
-        /// Not at all.
+        /// The value stays as it is.
         case none
         case zeros(TraceEvent.RedactedItem)
         /// Letters by `X`, digits by 0.
@@ -15,7 +15,7 @@ struct DocumentFile {
         case date
         /// By the zone of nobody.
         case zone
-        /// By zeros, but for the beginning, which tells the format.
+        /// By a drawn one of the same format and size; by zeros behind its beginning where that cannot be drawn.
         case image
     }
 
@@ -100,9 +100,7 @@ struct DocumentFile {
             let date = value.count > packed.count ? Self.date : packed
             return date.prefix(value.count) + [UInt8](repeating: 0, count: max(0, value.count - date.count))
         case .zeros: return value.map { _ in 0 }
-        case .image:
-            let kept = DocumentImage.kept(Array(value))
-            return value.enumerated().map { index, byte in kept.contains { $0.contains(index) } ? byte : 0 }
+        case .image: return DocumentImage.replacement(of: Array(value))
         }
     }
 
@@ -171,7 +169,7 @@ struct DocumentFile {
     }
 }
 
-/// The beginning of an image that tells its format.
+/// An image in its record, and what is kept of them.
 enum DocumentImage {
     /// JPEG, JPEG 2000 as a file and as a codestream, PNG.
     private static let beginnings: [[UInt8]] = [
@@ -183,21 +181,52 @@ enum DocumentImage {
     /// So many bytes may stand before an image: the objects of ISO/IEC 39794-5 around it.
     private static let mostBytesBefore = 64
 
-    /// Returns the places in `value` that stay.
+    /// Returns the record with a drawn image; zeros stand for all else that is not kept.
+    static func replacement(of value: [UInt8]) -> [UInt8] {
+        let (kept, image) = parts(of: value)
+        var new = [UInt8](repeating: 0, count: value.count)
+        for place in kept {
+            new.replaceSubrange(place.clamped(to: value.indices), with: value[place.clamped(to: value.indices)])
+        }
+        guard let image, let drawn = DrawnImage.replacement(for: value[image]) else { return new }
+        new.replaceSubrange(image, with: drawn)
+        return new
+    }
+
+    /// Returns the places in `value` that stay, and that of the image.
     ///
     /// Of a face record (ISO/IEC 19794-5:2005, 5) this is the header, the lengths of the face's block and the image's
     /// format and size, but not sex, colors, expression, pose and feature points.
-    static func kept(_ value: [UInt8]) -> [Range<Int>] {
+    private static func parts(of value: [UInt8]) -> (kept: [Range<Int>], image: Range<Int>?) {
         if value.starts(with: "FAC\0".utf8) {
-            guard value.count >= 20 else { return [0..<4] }
+            guard value.count >= 20, let length = value.dropFirst(14).number(4) else { return ([0..<4], nil) }
             let points = Int(value[18]) << 8 | Int(value[19])
             let information = 34 + 8 * points
-            return [0..<20, information..<information + 12, beginning(in: value, at: information + 12)]
+            let start = information + 12
+            let end = min(14 + length, value.count)
+            return (
+                [0..<20, information..<start, beginning(in: value, at: start)], start < end ? start..<end : nil
+            )
         }
         // Finger and iris records (ISO/IEC 19794-4 and 19794-6).
-        if value.starts(with: "FIR\0".utf8) || value.starts(with: "IIR\0".utf8) { return [0..<8] }
-        let start = (0..<min(mostBytesBefore, value.count)).first { !beginning(in: value, at: $0).isEmpty }
-        return start.map { [0..<beginning(in: value, at: $0).upperBound] } ?? []
+        if value.starts(with: "FIR\0".utf8) || value.starts(with: "IIR\0".utf8) { return ([0..<8], nil) }
+        guard
+            let start = (0..<min(mostBytesBefore, value.count)).first(where: {
+                !beginning(in: value, at: $0).isEmpty
+            })
+        else { return ([], nil) }
+        return ([0..<beginning(in: value, at: start).upperBound], start..<end(of: start, in: value))
+    }
+
+    /// Returns the end of the object whose value begins at `start`, by the length before it (ISO/IEC 8825-1, 8.1.3.5), or
+    /// that of `value`.
+    private static func end(of start: Int, in value: [UInt8]) -> Int {
+        for count in 1...4 where start > count + 1 && value[start - count - 1] == 0x80 | UInt8(count) {
+            if let length = value[(start - count)...].number(count), length <= value.count - start {
+                return start + length
+            }
+        }
+        return value.count
     }
 
     /// Returns the place of the magic number that stands at `start`; an empty one if there is none.

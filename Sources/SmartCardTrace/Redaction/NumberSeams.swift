@@ -10,7 +10,7 @@ struct NumberSeams: Sendable {
         var layer: TraceEvent.Layer?
         var isCommand = false
         var isStorage = false
-        /// Nil for text.
+        /// The instruction of the command; nil for text.
         var ins: UInt8?
         /// True for all data of messages, false for the values of the objects that they are.
         var isWhole = false

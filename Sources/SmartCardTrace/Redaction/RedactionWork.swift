@@ -16,27 +16,8 @@ struct RedactionWork {
     var items: Set<TraceEvent.RedactedItem> = []
     private var allItems: Set<TraceEvent.RedactedItem>
 
-    private static let tracks: Set<TLVTag> = [
-        0x56, 0x57, 0x9F6B, 0x9F1F, 0x9F20, 0x58, 0x5F21, 0x5F22, 0x5F23, 0xDF812A, 0xDF812B,
-    ]
-    private static let nameTags: Set<TLVTag> = [0x5F20, 0x9F0B, 0x5B]
-    /// Date of birth, portrait, address, image of the signature (ISO/IEC 7816-6).
-    private static let persons: Set<TLVTag> = [0x5F2B, 0x5F40, 0x5F42, 0x5F43]
-    /// Cardholder private key, and the template of its parts (ISO/IEC 7816-6; ISO/IEC 7816-8).
-    private static let keyTags: Set<TLVTag> = [0x5F48, 0x7F48]
     /// Application Label and Preferred Name, Language Preference, DF Name, Issuer URL.
     private static let texts: Set<TLVTag> = [0x50, 0x9F12, 0x5F2D, 0x84, 0x5F50]
-    /// The tags among them with packed digits, even if these resemble text, and the tag for the last four digits of a
-    /// number.
-    private static let packed: Set<TLVTag> = [0x9F20, 0x58, 0x5F22, 0x5F23, 0xDF812B, 0x9F25]
-    /// The tags of references to an account: IBAN, Payment Account Reference, and the last four digits of the number
-    /// behind a token (EMV Payment Tokenisation).
-    private static let references: Set<TLVTag> = [0x5F53, 0x9F24, 0x9F25]
-    /// The tags whose values reveal the account number: certificates, and the signature over static data.  With the
-    /// issuer's public key, every number with the same beginning can be tried against the hash.
-    private static let certificates: Set<TLVTag> = [0x9F46, 0x9F2D, 0x93]
-    /// Application Cryptogram, Issuer Application Data, signature, CVC3 of tracks 1 and 2, Issuer Authentication Data.
-    private static let cryptograms: Set<TLVTag> = [0x9F26, 0x9F10, 0x9F4B, 0x9F60, 0x9F61, 0x91]
 
     init(key: SipHash, includingCryptograms: Bool, _ secrets: TraceSecrets) {
         self.key = key
@@ -83,7 +64,7 @@ struct RedactionWork {
             search.learn(digits.map { $0 - 0x30 })
             let fields = value.split(separator: UInt8(ascii: "^"), omittingEmptySubsequences: false)
             if fields.count > 1 { names.learn(fields[1]) }
-        case _ where Self.nameTags.contains(tag): names.learn(value)
+        case _ where SensitiveData.names.contains(tag): names.learn(value)
         case 0x9F4D, 0xDF60: value.first.map { _ = logFiles.insert($0 & 0x1F) }
         default: break
         }
@@ -193,7 +174,7 @@ struct RedactionWork {
     private mutating func blankAskedFor(
         _ bytes: inout [UInt8], _ data: Range<Int>, _ command: CommandAPDU, _ layer: TraceEvent.Layer?
     ) {
-        guard let asked = places[layer]?.places(of: Self.cryptograms, in: command) else {
+        guard let asked = places[layer]?.places(of: SensitiveData.cryptograms, in: command) else {
             return blank(&bytes, data, .cryptogram)
         }
         for place in asked {
@@ -266,7 +247,7 @@ struct RedactionWork {
         guard let list = try? TLVList(bytes), !list.isEmpty else { return false }
         for object in list.flattened {
             let place = object.value.startIndex..<object.value.endIndex
-            if Self.keyTags.contains(object.tag) { blank(&bytes, place, .key) }
+            if SensitiveData.keys.contains(object.tag) { blank(&bytes, place, .key) }
             guard !object.tag.isConstructed else { continue }
             var value = Array(bytes[place])
             redact(&value, of: object.tag)
@@ -295,20 +276,21 @@ struct RedactionWork {
             guard separators.count == 2 else { return cover(&value, value.indices, .track) }
             cover(&value, separators[0]..<separators[1], .name)
             cover(&value, min(separators[1] + 8, value.count)..<value.count, .track)
-        case _ where Self.packed.contains(tag): blank(&value, value.indices, tag == 0x9F25 ? .accountNumber : .track)
-        case _ where Self.tracks.contains(tag):
+        case _ where SensitiveData.packedDigits.contains(tag):
+            blank(&value, value.indices, tag == 0x9F25 ? .accountNumber : .track)
+        case _ where SensitiveData.tracks.contains(tag):
             cover(&value, value.indices, .track)
-        case _ where Self.nameTags.contains(tag) || Self.persons.contains(tag):
+        case _ where SensitiveData.names.contains(tag) || SensitiveData.persons.contains(tag):
             cover(&value, value.indices, .name)
         case 0x99: blank(&value, value.indices, .pin)
         // The cardholder's identity document (UnionPay); of two bytes it is CVC3 (Track2) (Book C-2).
         case 0x9F61 where value.count != 2: cover(&value, value.indices, .name)
-        case _ where Self.keyTags.contains(tag): blank(&value, value.indices, .key)
+        case _ where SensitiveData.keys.contains(tag): blank(&value, value.indices, .key)
         case _ where authenticated.contains(value): break
-        case _ where Self.certificates.contains(tag): blank(&value, value.indices, .certificate)
-        case _ where Self.cryptograms.contains(tag):
+        case _ where SensitiveData.certificates.contains(tag): blank(&value, value.indices, .certificate)
+        case _ where SensitiveData.cryptograms.contains(tag):
             if includingCryptograms { blank(&value, value.indices, .cryptogram) }
-        case _ where Self.references.contains(tag) || SensitiveData.exposures[tag] != nil:
+        case _ where SensitiveData.accountReferences.contains(tag) || SensitiveData.exposures[tag] != nil:
             cover(&value, value.indices, .accountNumber)
         case _ where SensitiveData.isRandom(tag): break
         // Letters taken for packed digits make account numbers by chance: VISA DEBIT is 56 49 53 41 20 44 45 42 49 54.

@@ -1,8 +1,8 @@
 /// The chip's statement, made as it was opened, that it has the private key of EF.CardSecurity and so is not a copy
 /// (ICAO 9303-11, 4.4.3.5.2).
 ///
-/// It is worth as much as the public key that it is held against: check with ``CardSecurity/verify(trust:revocationLists:at:)``
-/// that the issuing state signed the file.
+/// It is worth as much as the public key that it is held against: check with
+/// ``CardSecurity/verify(trust:revocationLists:at:issuingState:issued:expires:)`` that the issuing state signed the file.
 public struct ChipAuthenticationMapping: Hashable, Sendable {
     /// The end of the comparison with EF.CardSecurity.
     public enum Verdict: Hashable, Sendable {

@@ -90,7 +90,7 @@ public enum MachineReadableZoneError: Error, Hashable, Sendable {
         case composite = "composite"
     }
 
-    /// The number of characters is that of no format: 90, 72 or 88.
+    /// The number of characters matches no format: 90, 72 or 88.
     case length(Int)
     /// A character that is neither a letter from A to Z, nor a digit, nor the filler.
     case character

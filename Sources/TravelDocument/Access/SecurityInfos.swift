@@ -86,9 +86,12 @@ public struct PACEInfo: Hashable, Sendable, CustomStringConvertible {
 
     /// The group to agree in.
     ///
-    /// - Returns: nil for parameters of the chip's own, for reserved ones, and for those of another kind.
+    /// - Returns: nil for parameters of the chip's own, for reserved ones, for those of another kind, and for integrated
+    ///   mapping on P-224, number 10, on which it is not defined (ICAO 9303-11, 9.5.1, table 6).
     var group: (any KeyAgreement)? {
-        guard let domainParameters, variant.isElliptic == (domainParameters > 2) else { return nil }
+        guard let domainParameters, variant.isElliptic == (domainParameters > 2),
+            variant != .ecdhIntegratedMapping || domainParameters != 10
+        else { return nil }
         return StandardizedDomainParameters.group(domainParameters)
     }
 

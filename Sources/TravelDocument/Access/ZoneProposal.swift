@@ -27,7 +27,7 @@ extension MachineReadableZone {
     /// not open.
     ///
     /// - Parameter lines: as for ``init(_:)``.
-    /// - Returns: at most eight; none for a number of characters that is that of no format.
+    /// - Returns: at most eight; none for a number of characters that matches no format.
     public static func proposals(for lines: some StringProtocol) -> [ZoneProposal] {
         let read = Array(String(lines.filter { !$0.isWhitespace }).uppercased().utf8)
         guard let format = Format.allCases.first(where: { $0.lineCount * $0.lineLength == read.count }) else {

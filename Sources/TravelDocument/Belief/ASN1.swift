@@ -141,7 +141,7 @@ struct ASN1Fields: Sendable {
 /// Tag and length of a value.
 private struct ASN1Header {
     let tag: UInt8
-    /// Nil: indefinite.
+    /// The length of the contents; nil: indefinite.
     let length: Int?
     /// The bytes that the header has.
     let count: Int

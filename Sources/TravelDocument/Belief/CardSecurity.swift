@@ -22,6 +22,9 @@ public struct CardSecurity: Sendable {
     /// Checks the signature, as passive authentication does that of EF.SOD.
     ///
     /// - Parameters:
+    ///   - trust: the authorities to believe.  Its revocation lists are used, too.
+    ///   - revocationLists: more of them.
+    ///   - date: today.
     ///   - issuingState: three letters of the machine readable zone.  Without them, nobody knows whether the file is of the
     ///     document's state.
     ///   - issued: the document's date of issue, where it tells one.

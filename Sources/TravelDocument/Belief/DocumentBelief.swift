@@ -135,7 +135,7 @@ extension DocumentReading {
 }
 
 extension ChipAuthentication.Verdict {
-    /// Nil for a chip that does not have it.
+    /// The outcome of the finding; nil for a chip without it.
     fileprivate var outcome: Finding.Outcome? {
         switch self {
         case .genuine: .passed

@@ -58,7 +58,7 @@ public struct Finding: Hashable, Sendable, CustomStringConvertible {
     /// The end of a check.
     public enum Outcome: Hashable, Sendable {
         case passed
-        /// It passed by a rule that somebody may not want to follow.
+        /// The check passed by a rule that some may not want to follow.
         case flagged(Reason)
         case failed(Reason)
         case notChecked(Reason)

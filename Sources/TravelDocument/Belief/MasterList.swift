@@ -31,8 +31,10 @@ public struct MasterList: Sendable {
 
     /// Checks the signature: by a signer of master lists, behind whom an authority stands.
     ///
-    /// - Parameter trust: the authorities that are believed already.  Where none of them stands behind the signer, one
-    ///   of the list itself may, and the finding says so.
+    /// - Parameters:
+    ///   - trust: the authorities that are believed already.  Where none of them stands behind the signer, one of the list
+    ///     itself may, and the finding says so.
+    ///   - date: today.
     /// - Returns: what was found.  The list is for use unless something failed, or the signer is unknown.
     public func verify(trust: TrustList, at date: Date) -> [Finding] {
         let verification = verification(trust, date)

@@ -30,6 +30,7 @@ public struct PassiveAuthentication: Sendable {
     /// Checks all that can be checked.
     ///
     /// - Parameters:
+    ///   - securityObject: EF.SOD.
     ///   - files: the data groups that were read, by number, complete with tag and length.
     ///   - trust: the authorities to believe.  Its revocation lists are used, too.
     ///   - revocationLists: more of them.

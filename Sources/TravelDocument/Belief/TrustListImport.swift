@@ -37,6 +37,7 @@ extension TrustList {
     /// A certificate of an authority is believed for being added.  A master list is added if its signature holds.
     ///
     /// - Parameters:
+    ///   - file: the contents of the file.
     ///   - source: where the file comes from.
     ///   - date: today.
     /// - Returns: what was added, and what was not.

@@ -1,4 +1,5 @@
 import CCryptoLegacy
+import SmartCard
 
 /// The cipher of a session with the chip, with its MAC (ICAO 9303-11, 9.8).
 enum SessionCipher: UInt8, Hashable, Sendable, CaseIterable {
@@ -104,17 +105,13 @@ enum SessionCipher: UInt8, Hashable, Sendable, CaseIterable {
 
     /// Pads a message to whole blocks: `80`, then as many `00` as it takes (ISO/IEC 9797-1, padding method 2).
     func padded(_ message: [UInt8]) -> [UInt8] {
-        let marked = message + [0x80]
-        return marked + [UInt8](repeating: 0, count: (blockLength - marked.count % blockLength) % blockLength)
+        BlockPadding.padded(message, blockLength: blockLength)
     }
 
     /// Removes the padding.
     ///
     /// - Returns: nil if there is none.
     func unpadded(_ blocks: [UInt8]) -> [UInt8]? {
-        guard let last = blocks.lastIndex(where: { $0 != 0 }), blocks[last] == 0x80,
-            blocks.count - last <= blockLength
-        else { return nil }
-        return Array(blocks[..<last])
+        BlockPadding.unpadded(blocks, blockLength: blockLength)
     }
 }

@@ -37,14 +37,14 @@ public struct DocumentDate: Hashable, Sendable {
 }
 
 extension DocumentDate: PersonalData {
-    /// Not the date itself, which may be that of somebody's birth.
+    /// The word `date`: the date itself may be that of somebody's birth.
     public var description: String { "date" }
 }
 
 /// A date in a machine readable zone: two characters each for year, month and day (ICAO 9303-3, 4.8).
 ///
 /// Fillers stand for an unknown part, and some issuers have `00` instead.  A part that is not a number, or that no calendar
-/// has, is unknown, too.
+/// has, is unknown, too.  Of six zeros the year is as unknown as the rest, and not 2000.
 public struct TwoDigitDate: Hashable, Sendable {
     /// The six characters.
     let characters: String
@@ -52,7 +52,7 @@ public struct TwoDigitDate: Hashable, Sendable {
     init(_ characters: String) { self.characters = characters }
 
     /// The last two digits of the year, 0 to 99; nil if unknown.
-    public var yearOfCentury: Int? { number(at: 0, in: 0...99) }
+    public var yearOfCentury: Int? { characters == "000000" ? nil : number(at: 0, in: 0...99) }
     /// 1 to 12; nil if unknown.
     public var month: Int? { number(at: 2, in: 1...12) }
     /// 1 to 31; nil if unknown.
@@ -97,7 +97,7 @@ public struct TwoDigitDate: Hashable, Sendable {
 }
 
 extension TwoDigitDate: PersonalData {
-    /// Not the date itself, which may be that of somebody's birth.
+    /// The word `date`: the date itself may be that of somebody's birth.
     public var description: String { "date" }
 }
 

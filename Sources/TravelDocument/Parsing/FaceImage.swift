@@ -13,7 +13,7 @@ public struct FaceImage: Hashable, Sendable {
     public let width: Int?
     /// The height in pixels, as the record has it; nil if it does not.
     public let height: Int?
-    /// Nil if the record has none, or a number that stands for none.
+    /// The gender; nil if the record has none, or a number that means none.
     public let gender: Gender?
     /// The other elements of a record of ISO/IEC 19794-5; nil in one of ISO/IEC 39794-5.
     public let information: FaceInformation?

@@ -33,9 +33,9 @@ public struct DocumentReading: Sendable {
     public internal(set) var failures: [Failure] = []
     /// EF.SOD; nil for a document without one.
     public internal(set) var securityObject: SecurityObject?
-    /// Nil if the chip was not asked.
+    /// The verdict of Chip Authentication; nil if the chip was not asked.
     public internal(set) var chipAuthentication: ChipAuthentication.Verdict?
-    /// Nil if the chip was not asked.
+    /// The verdict of Active Authentication; nil if the chip was not asked.
     public internal(set) var activeAuthentication: ActiveAuthentication.Verdict?
 
     init(_ access: ChipAccess) { self.access = access }
@@ -79,6 +79,8 @@ extension TravelDocumentChip {
     /// - Parameters:
     ///   - dataGroups: the numbers of those that are wanted.  One that the document does not have is not asked for.
     ///     DG14 and DG15 are read with or without being named, where the chip has a key there.
+    ///   - key: the key that opens the chip.
+    ///   - allowsDowngrade: true to open the chip by Basic Access Control if it offers PACE and every variant fails.
     ///   - tell: is called after each step.  DG1 can be used as soon as it is told.
     /// - Throws: ``AccessError``; ``SecureMessagingError``; ``ChipError``; `CardError`, after which
     ///   ``resume(over:connection:)`` saves what was read of the interrupted file; those before it were told.

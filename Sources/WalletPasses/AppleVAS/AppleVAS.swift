@@ -36,7 +36,7 @@ public struct AppleVAS: Sendable {
         case unsupportedVersion
         /// 9000 without a pass.
         case noPass
-        /// Of no meaning for VAS.
+        /// A status word without a meaning for VAS.
         case other(StatusWord)
     }
 
@@ -44,7 +44,7 @@ public struct AppleVAS: Sendable {
     public struct Entry: Hashable, Sendable {
         public let merchant: VASMerchant
         public let status: Status
-        /// Nil without success, and for a merchant whose URL alone was sent.
+        /// The encrypted pass; nil without success, and for a merchant whose URL alone was sent.
         public let cryptogram: VASCryptogram?
         /// 9F2A, which identifies the customer to the merchant; nil from today's phones, which leave it empty.
         public let mobileToken: PassData?
@@ -90,8 +90,13 @@ public struct AppleVAS: Sendable {
     private var entries: [Entry] = []
     private var state = State.new
 
-    /// - Parameter merchants: in the order of asking.  In mode ``Mode/passOnly``, a phone shows one pass a tap: the first
-    ///   that it has.
+    /// Creates the transaction.
+    ///
+    /// - Parameters:
+    ///   - merchants: in the order of asking.  In mode ``Mode/passOnly``, a phone shows one pass a tap: the first that it
+    ///     has.
+    ///   - mode: the purpose of the tap.
+    ///   - terminalType: the kind of terminal that the phone is told.
     public init(_ merchants: [VASMerchant], mode: Mode, terminalType: TerminalType = .payment) {
         (self.merchants, self.mode, self.terminalType) = (merchants, mode, terminalType)
     }

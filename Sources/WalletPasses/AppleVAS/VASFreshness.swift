@@ -1,7 +1,7 @@
 import Crypto
 public import Foundation
 
-/// Remembers cryptograms, so that none counts twice: a phone's answer does not depend on anything that the reader chose, and
+/// Remembers cryptograms, so that none is accepted twice: a phone's answer does not depend on anything that the reader chose, and
 /// whoever recorded it could play it back.
 ///
 /// It takes a bounded room: what is older than the tolerance is refused by its date, and needs not be remembered.  Where
@@ -22,15 +22,25 @@ public struct VASFreshness: Sendable, Codable {
     }
 
     /// The greatest difference of the clocks, in seconds.
-    public let tolerance: TimeInterval
+    public private(set) var tolerance: TimeInterval
     /// The most cryptograms that are remembered.
     public let capacity: Int
     /// Nothing at or before this date is taken.
     private var floor = Date.distantPast
+    /// The newest date of those that the tolerance refuses now, and that are no longer remembered.
+    private var forgotten = Date.distantPast
     private var seen: [Seen] = []
 
     public init(tolerance: TimeInterval = 300, capacity: Int = 10_000) {
         (self.tolerance, self.capacity) = (max(0, tolerance), max(1, capacity))
+    }
+
+    /// The same with another tolerance.  A wider one does not let in what a narrower one has forgotten.
+    func with(tolerance: TimeInterval) -> VASFreshness {
+        var other = self
+        other.tolerance = max(0, tolerance)
+        other.floor = max(floor, forgotten)
+        return other
     }
 
     /// The number of cryptograms that are remembered.
@@ -38,12 +48,16 @@ public struct VASFreshness: Sendable, Codable {
 
     /// Judges a decrypted cryptogram, and remembers a fresh one.
     ///
-    /// - Parameter now: this machine's clock.
+    /// - Parameters:
+    ///   - cryptogram: the pass as the phone sent it.
+    ///   - message: its decrypted contents.
+    ///   - now: this machine's clock.
     public mutating func judge(
         _ cryptogram: VASCryptogram, _ message: VASCryptogram.Message, at now: Date
     ) -> Verdict {
         let difference = message.date.timeIntervalSince(now)
         guard abs(difference) <= tolerance else { return .clockDiffers(seconds: Int(difference.rounded())) }
+        for entry in seen where now.timeIntervalSince(entry.date) > tolerance { forgotten = max(forgotten, entry.date) }
         seen.removeAll { now.timeIntervalSince($0.date) > tolerance }
         let entry = Seen(date: message.date, digest: Data(SHA256.hash(data: cryptogram.ephemeralX + cryptogram.sealed)))
         guard message.date > floor, !seen.contains(entry) else { return .replayed }

@@ -4,16 +4,16 @@ import Crypto
 public struct VASMerchant: Hashable, Sendable {
     /// A merchant that cannot be asked for.
     public enum Fault: Error, Hashable, Sendable {
-        /// Not `pass.` and a name in reverse DNS order, or longer than 255 bytes.
+        /// The pass type identifier is not `pass.` and a name in reverse DNS order, or is longer than 255 bytes.
         case passTypeIdentifier
-        /// Not `https`, or more bytes than ``longestURL``.
+        /// The URL is not `https`, or has more bytes than ``longestURL``.
         case signUpURL
     }
 
     /// The longest URL in bytes: with it, GET DATA fits an ACR122U's frame for its PN532.
     public static let longestURL = 194
 
-    /// Such as `pass.com.example.loyalty`.
+    /// The pass type identifier, for example `pass.com.example.loyalty`.
     public let passTypeIdentifier: String
     /// A page where a customer without a pass can get one; nil: none is offered.
     public let signUpURL: String?

@@ -6,7 +6,7 @@ public struct PassConfiguration: Sendable {
     public static let maximumMerchants = 16
 
     public let merchants: [PassMerchant]
-    /// What Google's wallet is told about the terminal; nil: nothing.
+    /// The terminal's abilities, as Google's wallet is told them; nil: it is not.
     public let capabilities: SmartTapCapabilities?
     /// Apple Wallet's distinction of payment terminals and gates.
     public let terminalType: AppleVAS.TerminalType
@@ -59,7 +59,7 @@ public struct PassConfiguration: Sendable {
 /// A question to a phone for the passes of a merchant, made by ``PassConfiguration/request(for:signUpURL:sendsURLOnly:)``.
 public struct PassRequest: Sendable {
     public let merchant: PassMerchant
-    /// What Apple Wallet is asked; nil: it is not.
+    /// The question to Apple Wallet; nil: it is not asked.
     let vas: VASMerchant?
 
     init(
@@ -101,5 +101,9 @@ public struct PassRequest: Sendable {
             guard let text else { continue }
             guard (1...32).contains(text.utf8.count) else { throw PassConfigurationError(.text, "\(place).\(name)") }
         }
+        // With the terminal's abilities, whatever the configuration has: their length is the same.
+        let session = SmartTapRecords.Session(identifier: [UInt8](repeating: 0, count: 8), sequence: 0)
+        let count = SmartTapRequest(google, capabilities: .kiosk, mode: .passOnly)?.service(session).count ?? 0
+        guard count <= SmartTapRequest.maximumLength else { throw PassConfigurationError(.tooLong, place) }
     }
 }

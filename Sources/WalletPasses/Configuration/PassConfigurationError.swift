@@ -5,7 +5,7 @@ public struct PassConfigurationError: Error, Hashable, Sendable {
     public enum Reason: Hashable, Sendable {
         /// None, or more than ``PassConfiguration/maximumMerchants``.
         case merchantCount(Int)
-        /// Not in the configuration.
+        /// The merchant is not in the configuration.
         case unknownMerchant
         /// Empty, or longer than 255 bytes.
         case identifier
@@ -20,7 +20,9 @@ public struct PassConfigurationError: Error, Hashable, Sendable {
         case collector
         /// Empty, or longer than 32 bytes.
         case text
-        /// Not 1 second to a day.
+        /// More services and texts than a command has room for.
+        case tooLong
+        /// The tolerance is not 1 second to a day.
         case tolerance
         /// JSON that is not one, or a member that is missing, unknown or of another type: what is due there.
         case json(String)
@@ -53,6 +55,7 @@ extension PassConfigurationError.Reason {
         case .apple(let fault): fault.description
         case .collector: "a collector identifier is not 0"
         case .text: "1 to 32 bytes of text"
+        case .tooLong: "more services and texts than one command has room for"
         case .tolerance: "a tolerance of the clock is 1 to 86400 seconds"
         case .json(let due): "\(due) is due"
         case .keyFile(let error): "\(error)"

@@ -6,7 +6,7 @@ public import CardEncryption
 public struct PassMerchant: Identifiable, Sendable {
     /// Apple Wallet: Value Added Services 1.0.
     public struct Apple: Sendable {
-        /// Such as `pass.com.example.loyalty`.
+        /// The pass type identifier, such as `pass.com.example.loyalty`.
         public var passTypeIdentifier: String
         /// The private keys whose public halves passes are encrypted to: a pass names its key.  After a change of keys, keep the
         /// old ones for as long as passes with them are around.

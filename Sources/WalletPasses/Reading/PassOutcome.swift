@@ -3,7 +3,7 @@ public import SmartCard
 
 /// A pass that was read.
 public struct Pass: Hashable, Sendable {
-    /// What the issuer wrote for the merchant: a member number, most of the time.  From Google's wallet, the redemption value
+    /// The issuer's text for the merchant: a member number, most of the time.  From Google's wallet, the redemption value
     /// of the first pass.
     public let data: PassData
     /// The phone's clock when it was tapped; nil from Google's wallet.
@@ -77,7 +77,7 @@ extension PassReading {
         public let id: String
         public let wallet: Wallet
         public let status: Status
-        /// Nil without success, and for a merchant whose URL alone was sent.
+        /// The pass; nil without success, and for a merchant whose URL alone was sent.
         public let pass: Pass?
 
         init(_ id: String, _ wallet: Wallet, _ status: Status, _ pass: Pass? = nil) {
@@ -93,7 +93,7 @@ extension PassReading {
         public let entries: [Entry]
         /// True for a card without an application for passes, or a phone that does not show one.
         public let isPlainCard: Bool
-        /// Nil unless the wallet as a whole could not be read.
+        /// The failure of the wallet as a whole; nil if it could be read.
         public let failure: Failure?
         /// True if a payment may follow in the same ISO-DEP session, without DESELECT.
         public let mayPayNow: Bool

@@ -23,7 +23,7 @@ public struct PassReading: Sendable {
         case over
     }
 
-    /// What was seen before this tap, and in it.
+    /// The passes seen before this tap, and in it.
     public private(set) var freshness: VASFreshness
     private let requests: [PassRequest]
     private let configuration: PassConfiguration

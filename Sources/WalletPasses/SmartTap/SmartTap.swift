@@ -21,7 +21,7 @@ public struct SmartTap: Sendable {
         case finished(Outcome)
     }
 
-    /// Where the conversation begins.
+    /// The place where a conversation begins.
     public enum Beginning: Sendable {
         /// After SELECT of OSE.VAS.01, with the phone's answer.
         case selected(ResponseAPDU)
@@ -226,20 +226,9 @@ public struct SmartTap: Sendable {
         guard let bundle = SmartTapRecords.payload("reb", in: records), let flags = bundle.first else {
             throw .missing(.bundle)
         }
-        return finish(.read(try SmartTapObject.objects(open(flags, Array(bundle.dropFirst()), channel))))
-    }
-
-    /// `reb`: b0 encrypted, b1 compressed.
-    private func open(
-        _ flags: UInt8, _ bundle: [UInt8], _ channel: SmartTapChannel
-    ) throws(SmartTapFault) -> [UInt8] {
+        // b0 encrypted, b1 compressed.
         guard flags & 0x01 != 0 else { throw .notEncrypted }
-        let clear = try channel.open(bundle)
-        guard flags & 0x02 != 0 else { return clear }
-        do throws(Inflater.Fault) {
-            return try Inflater.inflate(clear, limit: Self.maximumLength)
-        } catch {
-            throw error == .tooLong ? .tooLong : .notInflated
-        }
+        let clear = try channel.open(Array(bundle.dropFirst()))
+        return finish(.read(try SmartTapObject.objects(inBundle: clear, isCompressed: flags & 0x02 != 0)))
     }
 }

@@ -15,7 +15,7 @@ public struct SmartTapCapabilities: Hashable, Sendable {
         public static let zlib = System(rawValue: 0x40)
     }
 
-    /// What shows the terminal's messages: byte 1.
+    /// The means to show or print messages: byte 1.
     public struct UserInterface: OptionSet, Hashable, Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -29,7 +29,7 @@ public struct SmartTapCapabilities: Hashable, Sendable {
         public static let video = UserInterface(rawValue: 0x40)
     }
 
-    /// What the terminal does at checkout: byte 2.
+    /// The terminal's part at checkout: byte 2.
     public struct Checkout: OptionSet, Hashable, Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -41,7 +41,7 @@ public struct SmartTapCapabilities: Hashable, Sendable {
         public static let terminalData = Checkout(rawValue: 0x08)
     }
 
-    /// How a holder can be verified: byte 3.
+    /// The ways to verify a holder: byte 3.
     public struct Verification: OptionSet, Hashable, Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -57,7 +57,7 @@ public struct SmartTapCapabilities: Hashable, Sendable {
         public static let biometric = Verification(rawValue: 0x80)
     }
 
-    /// What a tap is for: byte 4.
+    /// The purpose of a tap: byte 4.
     public struct TapMode: OptionSet, Hashable, Sendable {
         public let rawValue: UInt8
         public init(rawValue: UInt8) { self.rawValue = rawValue }

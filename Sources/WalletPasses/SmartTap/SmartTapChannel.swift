@@ -5,7 +5,7 @@ import SmartCard
 
 /// The secure channel of Smart Tap: what the terminal signs, the keys, and what they open (kormax, Cryptography).
 struct SmartTapChannel: Sendable {
-    /// What the collector's key signs: reader nonce, device nonce, collector, reader's ephemeral key.
+    /// The data that the collector's key signs: reader nonce, device nonce, collector, reader's ephemeral key.
     static func signedData(
         readerNonce: [UInt8], deviceNonce: [UInt8], collectorID: UInt32, readerKey: [UInt8]
     ) -> [UInt8] {

@@ -1,6 +1,6 @@
 import SmartCard
 
-/// What Google's wallet hands over: a pass, or the customer.
+/// An object that Google's wallet hands over: a pass, or the customer.
 public enum SmartTapObject: Hashable, Sendable {
     case pass(SmartTapPass)
     case customer(SmartTapCustomer)
@@ -8,7 +8,7 @@ public enum SmartTapObject: Hashable, Sendable {
 
 /// The issuer of a pass: record `i`.
 public struct SmartTapIssuer: Hashable, Sendable {
-    /// Who gave the identifier (proxmark3, `cmdhfgst.c`).
+    /// The giver of the identifier (proxmark3, `cmdhfgst.c`).
     public enum Kind: UInt8, Hashable, Sendable {
         case unspecified = 0
         case merchant = 1
@@ -16,7 +16,7 @@ public struct SmartTapIssuer: Hashable, Sendable {
         case manufacturer = 3
     }
 
-    /// Nil for a kind that is not known.
+    /// The kind by its name; nil for one that is not known.
     public let kind: Kind?
     /// Usually four bytes.
     public let identifier: [UInt8]
@@ -67,6 +67,23 @@ public struct SmartTapCustomer: Hashable, Sendable {
 extension SmartTapObject {
     /// The greatest number of objects that are taken from one answer.
     static let maximumCount = 64
+
+    /// Parses the decrypted contents of a record bundle, `reb`.
+    ///
+    /// - Parameters:
+    ///   - bytes: what the bundle's encryption gave.
+    ///   - isCompressed: true for zlib's format, as b1 of the bundle's flags states.
+    /// - Throws: ``SmartTapFault``; `tooLong` for more than ``SmartTap/maximumLength`` bytes.
+    public static func objects(
+        inBundle bytes: [UInt8], isCompressed: Bool
+    ) throws(SmartTapFault) -> [SmartTapObject] {
+        guard isCompressed else { return try objects(bytes) }
+        let clear: [UInt8]
+        do throws(Inflater.Fault) { clear = try Inflater.inflate(bytes, limit: SmartTap.maximumLength) } catch {
+            throw error == .tooLong ? .tooLong : .notInflated
+        }
+        return try objects(clear)
+    }
 
     /// Parses the clear contents of a record bundle: records `asv`, which nest issuer and object.  Records that are not known
     /// are skipped, as newer phones may have more of them.

@@ -84,11 +84,11 @@ public enum SmartTapFault: Error, Hashable, Sendable {
         case session, nonce, devicePublicKey
     }
 
-    /// Not NDEF.
+    /// The bytes are not NDEF.
     case record(Place, NDEFError)
     /// A part that is not there, or not of its length.
     case missing(Place)
-    /// Of another session.
+    /// The records are of another session.
     case otherSession
     /// The phone's key is not on P-256.
     case deviceKey
@@ -98,7 +98,7 @@ public enum SmartTapFault: Error, Hashable, Sendable {
     case notEncrypted
     /// Changed on its way, or sealed with another key.
     case notAuthentic
-    /// Not zlib's format.
+    /// The bytes are not in zlib's format.
     case notInflated
     /// More bytes, parts or records than ``SmartTap/maximumLength`` and its like permit.
     case tooLong

@@ -2,7 +2,7 @@ import CardEncryption
 public import Crypto
 import SmartCard
 
-/// What a collector asks Google's wallet for, and the signature that entitles it.
+/// A collector's question to Google's wallet, and the signature that entitles it.
 public struct SmartTapRequest: Sendable {
     /// Signs with the collector's key, whose version is ``keyVersion``: ECDSA on P-256 with SHA-256, in DER.
     public typealias Signer = @Sendable (_ data: [UInt8]) throws -> [UInt8]
@@ -82,7 +82,7 @@ public struct SmartTapRequest: Sendable {
     }
 }
 
-/// What a terminal chooses at random for one conversation of Smart Tap.
+/// The random choices of a terminal for one conversation of Smart Tap.
 public struct SmartTapSecrets: Sendable {
     let sessionID: [UInt8]
     let readerNonce: [UInt8]

@@ -29,7 +29,7 @@ public enum SmartTapStatus: Hashable, Sendable {
     case authenticationFailed
     case unsupportedVersion
     case permanent(StatusWord)
-    /// Of no meaning for Smart Tap.
+    /// A status word without a meaning for Smart Tap.
     case other(StatusWord)
 
     /// Google's APDU reference; proxmark3's `cmdhfgst.c` and kormax' `google-smart-tap` have the same words.  kormax' table

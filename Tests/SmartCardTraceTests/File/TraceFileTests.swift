@@ -74,7 +74,7 @@ import Testing
         ("apdu-trace 1\n00000000001.000000000 reset\n", "line 2: a time of seconds with nine decimals was due"),
         ("apdu-trace 1\n-1.000000000 reset\n", "line 2: a time of seconds with nine decimals was due"),
         ("apdu-trace 1\n1.00000000x reset\n", "line 2: a time of seconds with nine decimals was due"),
-        ("apdu-trace 1\n1.000000000 reset\n0.999999999 reset\n", "line 3: a time before that of the event before"),
+        ("apdu-trace 1\n1.000000000 reset\n0.999999999 reset\n", "line 3: a time earlier than the previous event's"),
         ("apdu-trace 1\n1.000000000\n", "line 2: an event was due"),
         ("apdu-trace 1\n1.000000000  reset\n", "line 2: an event was due"),
         ("apdu-trace 1\n1.000000000 meta A \"x\"\n", "line 2: a key was due, not \"A\""),

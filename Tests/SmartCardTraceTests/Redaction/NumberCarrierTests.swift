@@ -53,7 +53,8 @@ import Testing
                 Issue.record("seed \(Self.seed), round \(round): \(digits)\n\(texts)")
                 return
             }
-            guard round % 20 == 0 else { continue }
+            // Redaction of what is redacted takes as long as the first: in every round it would double the time of the suite.
+            guard round % 5 == 0 else { continue }
             #expect(redaction.findings(in: redacted).isEmpty && redaction.redacted(redacted) == redacted, "\(round)")
         }
     }

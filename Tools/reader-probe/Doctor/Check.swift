@@ -41,11 +41,11 @@ struct Check: Sendable {
 struct Verdict: Sendable {
     enum Result: String, Sendable {
         case ok
-        /// It works now, but may fail later or for other users.
+        /// The subject works now, but may fail later or for other users.
         case warning
-        /// It prevents reading cards.
+        /// The finding prevents reading cards.
         case problem
-        /// Not checked: there is nothing to check, or an earlier problem must be solved first.
+        /// The check was not made: there is nothing to check, or an earlier problem must be solved first.
         case skipped
     }
 

@@ -143,10 +143,7 @@ extension Kernel2 {
             return (.endApplication, UserInterfaceRequest(.clearDisplay, .notReady))
         }
         let hasContacts = terminalCapabilities.contains(.contacts)
-        // Third Party Data: without bit 8 of byte 3, bytes 5 and 6 are the device type; 3030 is a card.
-        let other = data[.thirdPartyData] ?? []
-        let isDevice = other.count >= 6 && other[2] & 0x80 == 0 && Array(other[4..<6]) != [0x30, 0x30]
-        return hasContacts && !isDevice
+        return hasContacts && !ThirdPartyData(data[.thirdPartyData] ?? []).isDevice
             ? (.tryAnotherInterface, UserInterfaceRequest(.insertCard, .notReady, holdTime: messageHoldTime))
             : (.declined, UserInterfaceRequest(.notAuthorized, .notReady, holdTime: messageHoldTime))
     }

@@ -16,6 +16,11 @@ extension Kernel2 {
         static let write = Self(rawValue: 0x40)
     }
 
+    /// The data storage version in Application Capabilities Information, 9F5D, byte 1.
+    enum DataStorageVersion {
+        static let mask: UInt8 = 0x0F
+    }
+
     /// Application Capabilities Information, 9F5D, byte 2.
     struct ApplicationCapabilities: OptionSet {
         let rawValue: UInt8
@@ -74,6 +79,8 @@ extension Kernel2 {
         case noCVM = 0x00
         case signature = 0x10
         case onlinePIN = 0x20
+
+        init?(capability: UInt8) { self.init(rawValue: capability & 0xF0) }
     }
 
     /// Mobile Support Indicator, 9F7E.

@@ -164,7 +164,7 @@ extension Kernel2 {
     }
 
     /// The data storage version of 9F5D, the application capabilities information: 0, 1 or 2.
-    var dataStorageVersion: UInt8 { data.byte(.applicationCapabilitiesInformation) & 0x0F }
+    var dataStorageVersion: UInt8 { data.byte(.applicationCapabilitiesInformation) & DataStorageVersion.mask }
 
     /// True if the cardholder has to act and present the device again (S910.71, S13.41, S14.19.1).
     var asksForSecondTap: Bool { !cardholderInteraction.isDisjoint(with: .secondTap) }

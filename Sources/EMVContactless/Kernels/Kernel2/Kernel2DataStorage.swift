@@ -19,7 +19,7 @@ extension Kernel2 {
     /// S3R1.10 to S3R1.13: sends the terminal the data of the slot from the answer to GET PROCESSING OPTIONS.
     mutating func offerDataStorage() {
         guard readsDataStorage else { return }
-        for tag in [0x9F5F, 0x9F7D, 0x9F7F, 0x9F6F] as [TLVTag] {
+        for tag in [.dsSlotAvailability, .dsSummary1, .dsUnpredictableNumber, .dsSlotManagementControl] as [TLVTag] {
             if let value = data[tag] { exchange.dataToSend[tag] = value }
         }
         if data.isPresent(.dsODSCard) { exchange.dataToSend[.dsODSCard] = data[.dsODSCard] ?? [] }

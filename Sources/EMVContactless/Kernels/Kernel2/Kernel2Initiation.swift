@@ -11,7 +11,7 @@ extension Kernel2 {
         // S1.7 and S1.8
         do {
             let fci = try TLVList(activation.selectResponse.data)
-            guard let template = fci[0x6F] else { throw MalformedCardData(reason: "the FCI is no template 6F") }
+            guard let template = fci[.fciTemplate] else { throw MalformedCardData(reason: "the FCI is no template 6F") }
             try data.store(template.children)
         } catch {
             throw selectNext(.parsingError, "the FCI cannot be read")

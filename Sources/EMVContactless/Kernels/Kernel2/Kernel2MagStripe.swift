@@ -20,7 +20,7 @@ extension Kernel2 {
 
     /// S7.20 to S7.23
     private mutating func checkTracks() throws(Termination) {
-        for tag in [0x9F6B, 0x9F66, 0x9F65, 0x9F67] as [TLVTag] where data[tag] == nil {
+        for tag in [.track2Data, .punatcTrack2, .pcvc3Track2, .natcTrack2] as [TLVTag] where data[tag] == nil {
             throw notThisCard(.cardDataMissing, "the card does not give \(tag)")
         }
         unpredictableDigits = unpredictableDigits(.punatcTrack2, .natcTrack2)
@@ -168,22 +168,22 @@ extension Kernel2 {
                 unpredictableDigits: unpredictableDigits, counter: data.number(.applicationTransactionCounter),
                 counterDigits: data.number(counter), positions: data[positions] ?? [], indicator: indicator)
         }
-        let second = digits(0x9F66, 0x9F61, 0x9F67, 0x9F65)
+        let second = digits(.punatcTrack2, .cvc3Track2, .natcTrack2, .pcvc3Track2)
         guard let track = data[.track2Data].flatMap({ second.complete(track2: $0) }) else {
             throw notThisCard(.cardDataError, "9F6B has no room for the dynamic digits")
         }
         data[.track2Data] = track
         guard let value = data[.track1Data] else { return }
-        let first = digits(0x9F63, 0x9F60, 0x9F64, 0x9F62)
+        let first = digits(.punatcTrack1, .cvc3Track1, .natcTrack1, .pcvc3Track1)
         guard let track = first.complete(track1: value) else {
             throw notThisCard(.cardDataError, "56 has no room for the dynamic digits")
         }
         data[.track1Data] = track
     }
 
-    /// DF811E and DF812C: the upper half has the values of the outcome parameter set.
+    /// DF811E and DF812C have the values of the outcome parameter set.
     private static func magStripeCVM(_ capability: UInt8) -> Outcome.CVM? {
-        switch MagStripeCVM(rawValue: capability & 0xF0) {
+        switch MagStripeCVM(capability: capability) {
         case .noCVM: Outcome.CVM.none
         case .signature: .signature
         case .onlinePIN: .onlinePIN

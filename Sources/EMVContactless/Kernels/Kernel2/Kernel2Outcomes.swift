@@ -129,12 +129,15 @@ extension Kernel2 {
         return KernelStep(.outcome(outcome))
     }
 
+    private static let emvModeFacts: Set<TLVTag> = [
+        .applicationCryptogram, .cryptogramInformationData, .terminalVerificationResults, .cvmResults,
+    ]
+
     /// Mag-stripe mode has neither a cryptogram nor verification results, whatever the kernel began with.
     func receiptFacts(_ outcome: Outcome) -> ReceiptFacts? {
         let isMagStripe = mode == .magStripe
         return activation.receiptFacts(outcome.cvm) { tag in
-            isMagStripe && [.applicationCryptogram, .cryptogramInformationData, 0x95, .cvmResults].contains(tag)
-                ? nil : data[tag]
+            isMagStripe && Self.emvModeFacts.contains(tag) ? nil : data[tag]
         }
     }
 

@@ -70,9 +70,14 @@ extension Kernel2 {
         return Int(seconds) * 10_000 + Int(attoseconds / 100_000_000_000_000)
     }
 
+    private static let signedData: [TLVTag] = [
+        .terminalRelayResistanceEntropy, .deviceRelayResistanceEntropy, .minimumRelayResistanceTime,
+        .maximumRelayResistanceTime, .deviceEstimatedTransmissionTime,
+    ]
+
     /// The data that a card signs with its cryptogram after it has performed the protocol, in this order (S910.3.1,
     /// S910.4.1).
     var relayResistanceData: [UInt8] {
-        ([0xDF8301, 0xDF8302, 0xDF8303, 0xDF8304, 0xDF8305] as [TLVTag]).flatMap { data[$0] ?? [] }
+        Self.signedData.flatMap { data[$0] ?? [] }
     }
 }

@@ -29,7 +29,9 @@ extension Kernel2 {
         // S456.30 to S456.33
         if exceedsCVMLimit { receipt = true }
         data[.terminalCapabilities] = [
-            data.byte(0xDF8117), data.byte(exceedsCVMLimit ? 0xDF8118 : 0xDF8119), data.byte(0xDF811F),
+            data.byte(.cardDataInputCapability),
+            data.byte(exceedsCVMLimit ? .cvmCapabilityRequired : .cvmCapabilityNotRequired),
+            data.byte(.securityCapability),
         ]
         // S456.34 (BR1.1 to BR1.3)
         if applicationCapabilities.contains(.readsBalance), data.isPresent(.balanceReadBeforeGenAC) {
@@ -51,10 +53,15 @@ extension Kernel2 {
         return Array(response.data.dropFirst(3))
     }
 
+    private static let signatureData: [TLVTag] = [
+        .certificationAuthorityPublicKeyIndex, .issuerPublicKeyCertificate, .issuerPublicKeyExponent,
+        .iccPublicKeyCertificate, .iccPublicKeyExponent, .staticDataAuthenticationTagList,
+    ]
+
     /// Checks that the card's signature can be verified at all.
     private mutating func prepareAuthentication() throws(Termination) {
         // S456.25
-        if [0x8F, 0x90, 0x9F32, 0x9F46, 0x9F47, 0x9F4A].contains(where: { data[$0] == nil }) {
+        if Self.signatureData.contains(where: { data[$0] == nil }) {
             verificationResults.insert([.iccDataMissing, .cdaFailed])
         }
         if let index = data[.certificationAuthorityPublicKeyIndex]?.first,

@@ -58,11 +58,19 @@ extension TLVDatabase {
     /// Tag 5F34; nil if the card supplies none of one byte.
     var panSequenceNumber: UInt8? { self[.panSequenceNumber].flatMap { $0.count == 1 ? $0[0] : nil } }
 
+    /// Bits 6 and 5, where the cryptogram information data has bits 8 and 7.
+    private static func cryptogramType(verificationResults byte: UInt8) -> UInt8 {
+        let mask: UInt8 = 0x30
+        return (byte & mask) << 2
+    }
+
     /// Tag 9F27 (Book C-3, 5.4.3.1), or in its absence bits 6 and 5 of byte 5 of the issuer application data, the
     /// second byte of Visa's card verification results.
     var cryptogramInformationData: UInt8? {
-        if let value = self[0x9F27] { return value[0] }
-        return self[0x9F10].flatMap { $0.count >= 5 ? ($0[4] & 0x30) << 2 : nil }
+        if let value = self[.cryptogramInformationData] { return value[0] }
+        return self[.issuerApplicationData].flatMap {
+            $0.count >= 5 ? Self.cryptogramType(verificationResults: $0[4]) : nil
+        }
     }
 }
 

@@ -92,13 +92,16 @@ extension Kernel3 {
         }
         if activation.transaction.kind != .purchaseWithCashback { record[0x9F03] = nil }
         if card.panSequenceNumber == nil { record[.panSequenceNumber] = nil }
-        // Book C-3, 4.1.1.1: the reader does not set the lower half of byte 4, the payment transaction technology.
-        if var formFactor = card[0x9F6E], formFactor.count >= 4 {
-            formFactor[3] &= 0xF0
-            record[0x9F6E] = formFactor
+        // Book C-3, 4.1.1.1: the reader does not set the payment transaction technology of byte 4.
+        if var formFactor = card[.formFactorIndicator], formFactor.count >= 4 {
+            formFactor[3] &= ~Self.paymentTransactionTechnology
+            record[.formFactorIndicator] = formFactor
         }
         return record
     }
+
+    /// The lower half of byte 4 of the Form Factor Indicator.
+    private static let paymentTransactionTechnology: UInt8 = 0x0F
 
     private enum Source { case card, terminal }
 

@@ -8,10 +8,10 @@ struct PassMemory {
     /// Returns the machine's time.
     let now: @Sendable () -> Date
     private(set) var freshness: VASFreshness
-    /// Nil if nothing is stored.
-    private let file: URL?
+    /// The file; nil if nothing is stored.
+    private let file: VASFreshnessFile?
 
-    /// Reads the file, if there is one.
+    /// Reads the file, if there is one.  One that cannot be read stays as it is, and what is seen is then kept in memory alone.
     init(_ configuration: ProximityReaderSystem.ValidatedConfiguration) {
         now = configuration.now
         let tolerance = configuration.passes?.clockTolerance ?? 300
@@ -20,16 +20,14 @@ struct PassMemory {
             file = nil
             return
         }
-        let file = configuration.folder.appending(path: "passes.json")
-        self.file = file
-        guard let data = try? Data(contentsOf: file) else { return }
-        guard let stored = try? JSONDecoder().decode(VASFreshness.self, from: data), stored.tolerance == tolerance
-        else {
-            logger.warning(
-                "the passes seen before the start are not known: passes.json is damaged, or of other settings")
-            return
+        let stored = VASFreshnessFile(configuration.folder.appending(path: "passes.json").path)
+        do throws(VASFreshnessFile.Failure) {
+            freshness = try stored.load(tolerance: tolerance)
+            file = stored
+        } catch {
+            logger.error("the passes seen before the start are not known: \(loggable(error))")
+            file = nil
         }
-        freshness = stored
     }
 
     /// Keeps what a conversation has seen.
@@ -41,12 +39,11 @@ struct PassMemory {
         guard let file else { return }
         do {
             try FileManager.default.createDirectory(
-                at: file.deletingLastPathComponent(), withIntermediateDirectories: true,
+                atPath: URL(filePath: file.path).deletingLastPathComponent().path, withIntermediateDirectories: true,
                 attributes: [.posixPermissions: 0o700])
-            try JSONEncoder().encode(freshness).write(to: file, options: .atomic)
-            try FileManager.default.setAttributes([.posixPermissions: 0o600], ofItemAtPath: file.path)
+            try file.save(freshness)
         } catch {
-            logger.error("the passes that were seen are not stored: \(type(of: error))")
+            logger.error("the passes that were seen are not stored: \(loggable(error))")
         }
     }
 }

@@ -1,0 +1,1 @@
+../../../Tests/WalletPassesTests/PassFuzzTargets.swift
