@@ -47,7 +47,7 @@ public struct FieldCapabilities: OptionSet, Hashable, Sendable {
     /// Checks that the field has all these functions.
     ///
     /// - Throws: ``CardError`` of kind `unsupported`, which names the first missing function and the remedy.
-    public func require(_ functions: FieldCapabilities) throws {
+    public func require(_ functions: FieldCapabilities) throws(CardError) {
         guard let row = Self.table.first(where: { functions.contains($0.function) && !contains($0.function) }) else {
             return
         }
@@ -127,6 +127,8 @@ public actor CardReaderField: ContactlessField {
         await release(.powerOff)
         try await reader.waitForRemoval()
     }
+
+    public func release() async throws { await release(.powerOff) }
 
     /// Ends the connection to the card, if there is one.
     public func release(_ disposition: CardDisposition) async {

@@ -334,13 +334,21 @@ extension Requirement {
         },
 
         Requirement(
-            "polling with frames wakes a phone, whose session lasts until the field releases it", needs: [.hasChip]
+            "frames between polls open a phone's passes; its session lasts until the field is released",
+            needs: [.hasChip]
         ) { bench in
             // A pass and a payment (kormax, apple-enhanced-contactless-polling).
             let frame = try #require(BroadcastFrame([0x6A, 0x01, 0x00, 0x00, 0x01]))
             try bench.insert("phone-apple")
             try await bench.withChip { chip in
-                #expect(try await chip.poll([.typeA, .typeB], within: .milliseconds(300), every: .zero) == nil)
+                // To a terminal that says nothing it shows its card alone.
+                let silent = PN532Field(chip, patience: .seconds(180))
+                guard case .card(let card) = try await silent.activate() else {
+                    Issue.record("no phone")
+                    return
+                }
+                #expect(try await card.transmit(.select(Array("OSE.VAS.01".utf8))).status != .success)
+                try await silent.release()
                 let field = PN532Field(chip, patience: .seconds(180), broadcast: frame)
                 guard case .card(let channel) = try await field.activate() else {
                     Issue.record("no phone")

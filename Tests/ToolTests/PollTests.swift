@@ -4,8 +4,20 @@ import Testing
 
 /// `reader-probe poll` from outside.  The frames with CRC_A of passes alone and of Transport for London are sniffed
 /// (proxmark3); all others follow from their content (ISO/IEC 14443-3, annex B).
-@Suite(.timeLimit(.minutes(5))) struct PollTests {
+@Suite(.timeLimit(.minutes(5))) final class PollTests {
     private let tool = Program.built("reader-probe")
+    private let folder = FileManager.default.temporaryDirectory.appending(path: "poll-\(UUID().uuidString)")
+    /// The card file of a phone that answers no reader that has not said what it wants.
+    private let phone: String
+
+    init() throws {
+        try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
+        let file = folder.appending(path: "closed.card")
+        try "variant phone-apple { screen closed }\n".write(to: file, atomically: true, encoding: .utf8)
+        phone = file.path
+    }
+
+    deinit { try? FileManager.default.removeItem(at: folder) }
 
     private func poll(_ arguments: String...) async throws -> Program.Outcome {
         try await Program.run([tool, "poll"] + arguments, environment: ["PCSCLITE_CSOCK_NAME": "/nonexistent"])
@@ -24,7 +36,7 @@ import Testing
         ("transit", "6A02C801000300027900000000C2D8", "6A02C8010003000279000000001134", true),
     ])
     func purposes(_ purpose: String, _ typeA: String, _ typeB: String, _ isAnswered: Bool) async throws {
-        let outcome = try await poll("--purpose", purpose, "--card", "phone-apple", "--timeout", "2", "--json")
+        let outcome = try await poll("--purpose", purpose, "--card", phone, "--timeout", "2", "--json")
         #expect(outcome.status == (isAnswered ? 0 : 4), "\(outcome)")
         let report = try json(outcome)
         let frames = try #require(report["frames"] as? [[String: Any]])
@@ -41,7 +53,7 @@ import Testing
     }
 
     @Test func text() async throws {
-        let outcome = try await poll("--frames", "--card", "phone-apple")
+        let outcome = try await poll("--frames", "--card", phone)
         #expect(outcome.status == 0, "\(outcome)")
         let lines = outcome.output.split(separator: "\n").map { $0.trimmingCharacters(in: .whitespaces) }
         #expect(lines.contains("pass-or-payment  type-a  6A01000000F6F1  silence"), "\(lines)")
@@ -61,7 +73,7 @@ import Testing
     }
 
     @Test func nobodyComes() async throws {
-        let outcome = try await poll("--frames", "--card", "phone-apple", "--purpose", "identity", "--timeout", "0.3")
+        let outcome = try await poll("--frames", "--card", phone, "--purpose", "identity", "--timeout", "0.3")
         #expect(outcome.status == 4 && outcome.output.contains("none"), "\(outcome)")
         let nonsense = try await poll("--purpose", "lunch", "--virtual")
         #expect(nonsense.status == 2 && nonsense.output.isEmpty, "\(nonsense)")
