@@ -59,7 +59,7 @@ public struct Broadcast: Sendable {
     /// The time at which the chip reported the outcome.
     public let instant: ContinuousClock.Instant
 
-    /// What followed a frame.
+    /// The event that followed a frame.
     public enum Outcome: Sendable {
         /// Nothing, as intended: the chip sent the frame, and its time limit passed.
         case silence

@@ -6,8 +6,6 @@ import Waiting
 /// A PN532 can send such frames (kormax, apple-enhanced-contactless-polling, who observed phones); the steps follow from
 /// the state in which its polls leave it.
 struct Broadcaster {
-    typealias Observer = @Sendable (Broadcast) -> Void
-
     /// The registers of the contactless interface unit (PN532/C1 data sheet, 8.6.23.3 and 8.6.23.62).
     private enum Register {
         static let transmitMode: UInt16 = 0x6302
@@ -29,13 +27,13 @@ struct Broadcaster {
 
     private let chip: PN532
     private let frame: BroadcastFrame
-    private let observe: Observer?
+    private let observe: (@Sendable (Broadcast) -> Void)?
     /// True while the chip has the short time limit and polls once.
     private var isSetUp = false
     /// The chip or its reader does not pass frames on.
     private var isRefused = false
 
-    init(_ chip: PN532, _ frame: BroadcastFrame, _ observe: Observer?) {
+    init(_ chip: PN532, _ frame: BroadcastFrame, _ observe: (@Sendable (Broadcast) -> Void)?) {
         (self.chip, self.frame, self.observe) = (chip, frame, observe)
     }
 

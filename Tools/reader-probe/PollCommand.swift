@@ -170,7 +170,7 @@ extension Report {
         }
     }
 
-    /// What polling has shown, as printed by `poll --json`.
+    /// The findings of polling, as printed by `poll --json`.
     fileprivate struct Polling: Encodable {
         struct Card: Encodable {
             /// `type-a`, `type-b` or `felica`
