@@ -97,6 +97,15 @@ import USBTestSupport
             "\(phone.session)")
     }
 
+    @Test("a frame that is none is refused before the reader is used", arguments: [0, 251])
+    func length(_ count: Int) async throws {
+        let reader = VirtualReader(SoftwareACR122U())
+        let error = await #expect(throws: CardError.self) {
+            try await reader.withChipField(broadcast: [UInt8](repeating: 0x6A, count: count)) { _ in }
+        }
+        #expect(error?.kind == .tooLong && reader.device.radioRecords.isEmpty)
+    }
+
     // MARK: Readers without such frames
 
     @Test("a reader without a PN53x reads a phone that answers any reader, but none that waits for a frame")

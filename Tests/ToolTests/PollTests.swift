@@ -13,7 +13,7 @@ import Testing
     init() throws {
         try FileManager.default.createDirectory(at: folder, withIntermediateDirectories: true)
         let file = folder.appending(path: "closed.card")
-        try "variant phone-apple { screen closed }\n".write(to: file, atomically: true, encoding: .utf8)
+        try "variant phone-apple {\nscreen closed\n}\n".write(to: file, atomically: true, encoding: .utf8)
         phone = file.path
     }
 
