@@ -61,6 +61,19 @@ import USBTestSupport
         #expect(Set(frames.map(\.modulation)) == [.typeA, .typeB])
     }
 
+    @Test("the driver for USB passes the frames on, too")
+    func overUSB() async throws {
+        let device = SoftwareACR122U()
+        let reader = try #require(
+            try await Machine(.usb, usb: USBReaders(on: SoftwareUSBBus(device))).readers().preferred)
+        let bench = try await PassBench.bench { $0.reader = .reader(reader) }
+        let session = try await bench.reader.prepare(using: bench.token())
+        let phone = WitnessedPhone(try PassBench.phone())
+        device.insert(phone)
+        #expect(try await read(.passAndPayment, in: session) == (1, true))
+        #expect(phone.session.prefix(3) == ["wallet", "pass", "payment"] && phone.isDone, "\(phone.session)")
+    }
+
     @Test("a phone whose pass was read is deselected and loses the field: it shows that it is done, where it lies")
     func done() async throws {
         let bench = try await PassBench.bench()
