@@ -2,7 +2,7 @@ public import SmartCard
 
 /// A tag that contains an NDEF message.
 ///
-/// Every call throws ``TagError`` for a fault of the tag, ``NDEFError`` for a fault of its message, and `CardError` for
+/// Every call throws ``TagError`` for a fault of the tag, `NDEFError` for a fault of its message, and `CardError` for
 /// a failure of the link.
 public protocol NDEFTag: Sendable {
     /// Returns the state of the tag's NDEF data.

@@ -17,7 +17,7 @@ import Testing
     /// The example of the documentation.
     private static func example() throws -> String {
         let article = URL(filePath: #filePath).deletingLastPathComponent().appending(
-            path: "../../Sources/WalletPasses/Documentation.docc/Configuration.md"
+            path: "../../Sources/WalletPasses/Documentation.docc/MerchantsAndTheirKeys.md"
         ).standardizedFileURL
         let text = try String(contentsOf: article, encoding: .utf8)
         let start = try #require(text.range(of: "```json\n")).upperBound

@@ -15,10 +15,10 @@ struct Operation {
     /// The party that canceled the operation; nil if nobody did.
     var cancelledBy: CancellationSource?
     var stop: @Sendable () -> Void = {}
-    var waiters: [CheckedContinuation<Void, Never>] = []
+    var waiters: [Delivery<Void>] = []
     /// True if a cancellation takes the operation's place when it ends, so that nothing comes between the two.
     var givesWay = false
-    var successor: CheckedContinuation<Void, Never>?
+    var successor: Delivery<Void>?
 
     init(_ kind: Kind, phase: Phase) { (self.kind, self.phase) = (kind, phase) }
 }
@@ -56,13 +56,16 @@ extension ContactlessReaderService {
     private func endOperation() {
         guard let ended = operation else { return }
         operation = ended.successor == nil ? nil : Operation(.cancellation, phase: .processing)
-        for waiter in ended.waiters { waiter.resume() }
-        ended.successor?.resume()
+        for waiter in ended.waiters { waiter.deliver(.success(())) }
+        ended.successor?.deliver(.success(()))
     }
 
     func end(of id: UUID) async {
         guard operation?.id == id else { return }
-        await withCheckedContinuation { operation?.waiters.append($0) }
+        let ended = Delivery<Void>()
+        operation?.waiters.append(ended)
+        // No error is delivered.
+        try? await ended.receiveToTheEnd()
     }
 
     /// Cancels the operation `id`, if it is still the present one, and begins a cancellation in its place.
@@ -76,7 +79,9 @@ extension ContactlessReaderService {
             throw error
         }
         if operation?.id == id {
-            await withCheckedContinuation { operation?.successor = $0 }
+            let turn = Delivery<Void>()
+            operation?.successor = turn
+            try await turn.receiveToTheEnd()
         } else if operation == nil {
             operation = Operation(.cancellation, phase: .processing)
         } else {

@@ -133,8 +133,11 @@ public class PaymentCardReaderSession: @unchecked Sendable {
 
     /// Waits for a phone or a card, and in one tap reads passes and performs the transaction.
     ///
-    /// - Parameter stopOnVASResult: true to end as soon as a pass was read, so that there is a payment only without
-    ///   one; false to have both.
+    /// - Parameters:
+    ///   - request: the amount and the kind of transaction.
+    ///   - vasRequest: the merchants whose passes are read.
+    ///   - stopOnVASResult: true to end as soon as a pass was read, so that there is a payment only without one; false to
+    ///     have both.
     /// - Returns: the card, and the passes.  Either is nil if it was not read: no payment after a pass that ends the
     ///   read, by a phone without a card, or by one that left after its pass was read; no passes from a plain card.
     /// - Throws: ``ReadError``; ``PaymentCardReaderError`` if the result could not be stored.

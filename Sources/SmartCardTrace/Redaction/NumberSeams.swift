@@ -27,7 +27,8 @@ struct NumberSeams: Sendable {
         /// The file position of the last message, and a flag that it follows the position of the message before.
         fileprivate var place = 0
         fileprivate var isContiguous = false
-        fileprivate var isTemplate = false
+        /// False for templates, and for values that change from message to message.
+        fileprivate var isGuessed = true
         /// True if the bytes are text.
         fileprivate(set) var isText = false
 
@@ -37,11 +38,11 @@ struct NumberSeams: Sendable {
         /// that was read in sequence.  Values that change from message to message produce such digits by chance, and so do
         /// meta data.
         func findings(_ search: AccountNumbers.Search) -> [AccountNumbers.Finding] {
-            let guess: AccountNumbers.Guess = isContiguous && !isTemplate ? .everything : .nothing
+            let guess: AccountNumbers.Guess = isContiguous && isGuessed ? .everything : .nothing
             let found = search.findings(in: bytes, guessing: guess, isText: isText).filter {
                 $0.first < seam && $0.last >= seam
             }
-            guard found.isEmpty, !isContiguous, !isTemplate, !isText else { return found }
+            guard found.isEmpty, !isContiguous, isGuessed, !isText else { return found }
             return search.wholeRuns(in: bytes, from: earlierSeam, isText: isText) {
                 $0.first < seam && $0.last >= seam
             }
@@ -60,12 +61,13 @@ struct NumberSeams: Sendable {
     mutating func add(_ message: TraceMessage, on layer: TraceEvent.Layer?) -> [Window] {
         guard let (stream, place) = Self.stream(of: message, layer) else { return [] }
         let (value, isTemplate) = Self.content(of: message)
+        let isGuessed = !isTemplate && !message.isFormat1
         // Data may look like an object by chance.
         let windows = [value, message.data].enumerated().compactMap { index, content in
             var next = Window()
             next.bytes = Array(message.bytes[content])
             next.parts = message.parts.parts(content)
-            (next.place, next.isTemplate) = (place, isTemplate)
+            (next.place, next.isGuessed) = (place, isGuessed)
             var stream = stream
             stream.isWhole = index == 1
             return add(next, to: stream)
@@ -93,12 +95,12 @@ struct NumberSeams: Sendable {
         }
         var window = earlier.suffix(reach)
         window.seam = window.bytes.count
-        (window.place, window.isTemplate) = (next.place, next.isTemplate || earlier.isTemplate)
+        (window.place, window.isGuessed) = (next.place, next.isGuessed && earlier.isGuessed)
         let isInPlaces = stream.ins.map { [0xB0, 0xD0, 0xD6].contains($0) } ?? false
         window.isContiguous = isInPlaces && earlier.place < next.place
         var remembered = window
         window.append(next, next.bytes.indices.prefix(reach))
-        remembered.isTemplate = next.isTemplate
+        remembered.isGuessed = next.isGuessed
         if next.bytes.count <= reach {
             remembered.append(next, next.bytes.indices)
         } else {
@@ -175,6 +177,12 @@ extension NumberSeams.Window {
 }
 
 extension TraceMessage {
+    /// True for the response to a payment command that has values without tags.
+    fileprivate var isFormat1: Bool {
+        guard case .response(let command?, _) = kind else { return false }
+        return command.isFormat1(bytes)
+    }
+
     /// Returns the message in a file in which the event N is on line `lines[N]`.
     func standing(on lines: [Int]) -> TraceMessage {
         var message = self

@@ -210,10 +210,11 @@ struct RedactionWork {
         if isRecord, let command, logFiles.contains(command.p2 >> 3) { return blank(&bytes, bytes.indices, .log) }
         if command?.cla == 0xFF, command?.ins == 0xC2 { return blankTransceived(&bytes, bytes.indices) }
         if command?.cla == 0xFF, command?.ins == 0xB0 { blankKeys(&bytes, from: 0, parts) }
-        // GENERATE AC and INTERNAL AUTHENTICATE, format 1: values without tags (EMV Book 3, 6.5.5.4 and 6.5.9.4).
-        if isCard, let ins = command?.ins, ins == 0xAE || ins == 0x88, bytes.first == 0x80 {
-            let values = ins == 0xAE ? 5 : 2
-            if includingCryptograms, bytes.count > values { blank(&bytes, values..<bytes.count, .cryptogram) }
+        if let command, command.isFormat1(bytes) {
+            let values = command.ins == 0xAE ? 5 : 2
+            if includingCryptograms, command.ins != 0xEA, bytes.count > values {
+                blank(&bytes, values..<bytes.count, .cryptogram)
+            }
             return
         }
         if isCard, let command, command.ins == 0xCA { return redactObjects(&bytes, of: Self.named(by: command)) }

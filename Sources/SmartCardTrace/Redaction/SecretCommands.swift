@@ -68,3 +68,13 @@ enum SecretCommands {
         [command.cla, command.ins, command.p1, command.p2]
     }
 }
+
+extension CommandAPDU {
+    /// Returns true if `response` has format 1: one object, 80, with values without tags that depend on the transaction.
+    ///
+    /// GENERATE AC and INTERNAL AUTHENTICATE (EMV Book 3, 6.5.5.4 and 6.5.9.4), EXCHANGE RELAY RESISTANCE DATA (EMV Book
+    /// C-2, 5.3.2): cryptograms, random numbers and times, whose digits make account numbers by chance.
+    func isFormat1(_ response: [UInt8]) -> Bool {
+        cla != 0xFF && [0xAE, 0x88, 0xEA].contains(ins) && response.first == 0x80
+    }
+}

@@ -5,7 +5,7 @@ extension PassConfiguration {
     /// The longest JSON text that is read, in bytes.
     public static let maximumLength = 1 << 18
 
-    /// Reads a configuration and the keys that it names; <doc:Configuration> shows one.
+    /// Reads a configuration and the keys that it names; <doc:MerchantsAndTheirKeys> shows one.
     ///
     /// Blocks on the disk: call it only at start, and not on the threads that Swift's tasks share.
     ///
@@ -25,7 +25,9 @@ extension PassConfiguration {
 
     /// Parses a configuration.
     ///
-    /// - Parameter key: returns the key that the text names.
+    /// - Parameters:
+    ///   - text: JSON in UTF-8, at most ``maximumLength`` bytes.
+    ///   - key: returns the key that the text names.
     public init(
         json text: [UInt8], key: (_ name: String) throws(KeyFileError) -> MerchantKey
     ) throws(PassConfigurationError) {

@@ -70,8 +70,12 @@ public struct PollingFrame: Hashable, Sendable {
 
     /// Creates a frame of version 2.
     ///
-    /// - Parameter data: at most 15 bytes.
-    /// - Returns: nil for more.
+    /// - Parameters:
+    ///   - type: the kind of terminal that polls.
+    ///   - subtype: the kind of terminal within `type`.
+    ///   - presentment: how the phone presents its card; no other bits than those of the two flags.
+    ///   - data: at most 15 bytes, as `type` has them.
+    /// - Returns: nil for more data, or other bits.
     public init?(_ type: TerminalType, subtype: UInt8 = 0x00, presentment: Presentment, data: [UInt8]) {
         guard data.count <= 0x0F, presentment.rawValue & 0x3F == 0 else { return nil }
         let configuration = presentment.rawValue | UInt8(truncatingIfNeeded: data.count)

@@ -35,6 +35,8 @@ public struct PassReading: Sendable {
 
     /// - Parameters:
     ///   - requests: what is asked, in order, made by `configuration`.
+    ///   - configuration: the merchants, their keys and the terminal's data.
+    ///   - mode: passes alone, or before, beside or instead of a payment.
     ///   - freshness: what was seen before.
     ///   - now: this machine's clock.
     ///   - secrets: chooses what is random in a conversation with Google's wallet, anew for each collector.

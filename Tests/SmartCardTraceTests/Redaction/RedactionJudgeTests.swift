@@ -143,6 +143,26 @@ import Testing
         }
     }
 
+    /// EMV Book C-2, 5.3.2: where the time is too long, EXCHANGE RELAY RESISTANCE DATA follows up to three times, and each
+    /// response ends with the same times and is followed by the tag of the next.
+    @Test("times and random numbers of relay resistance are no account numbers by chance")
+    func relayResistance() throws {
+        var dice = SplitMix(state: 22)
+        for round in 0..<300 {
+            let lines = (0..<3).flatMap { _ in
+                let (terminal, card) = (Self.random(4, &dice), Self.random(4, &dice))
+                return ["> apdu 80EA000004\(terminal.hex)00", "< apdu 800A\(card.hex)0100050020009000"]
+            }
+            let trace = try trace(lines)
+            let kept = redaction.redacted(trace).events.filter { if case .redacted = $0.what { false } else { true } }
+            #expect(kept == trace.events, "round \(round)")
+        }
+    }
+
+    private static func random(_ count: Int, _ dice: inout some RandomNumberGenerator) -> [UInt8] {
+        (0..<count).map { _ in UInt8.random(in: 0...255, using: &dice) }
+    }
+
     @Test("values that change from message to message are no number by chance")
     func counters() throws {
         let lines = (0..<200).flatMap { index in
