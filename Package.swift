@@ -167,7 +167,7 @@ let package = Package(
             dependencies: [
                 "ToolReaders", "ToolSupport", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
                 "SmartCardPN532", "EMVContactless", "TravelDocument", "TravelDocumentImages", "CWipedHeap",
-                argumentParser,
+                "WalletPasses", argumentParser,
                 logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"]),

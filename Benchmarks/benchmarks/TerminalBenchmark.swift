@@ -44,7 +44,7 @@ extension Benchmarks {
         let passes = try PassConfiguration(merchants: [
             PassMerchant(id: passType, apple: .init(passTypeIdentifier: passType, keys: [key]))
         ])
-        let phone = try CardFile(parsing: "variant phone-apple {\nwakes at-once\nscreen both\n}").makeCard()
+        let phone = try CardFile(parsing: "variant phone-apple {\nscreen both\n}").makeCard()
         let session = try await session(sealingBy: .ecdhES, in: folder, phone, passes)
         let purchase = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
         var times: [Double] = []

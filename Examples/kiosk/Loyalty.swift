@@ -115,9 +115,9 @@ extension Kiosk {
         return stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) }
     }
 
-    /// Returns a virtual phone that shows pass and card to any reader, or a card.
+    /// Returns a virtual phone that answers nothing before it has heard what the terminal is for, or a card.
     static func presented(_ name: String, loyalty: Bool) -> (any VirtualCard)? {
         guard loyalty, name == "phone-apple" else { return VirtualCards.named(name) }
-        return try? CardFile(parsing: "variant phone-apple {\nwakes at-once\nscreen both\n}").makeCard()
+        return try? CardFile(parsing: "variant phone-apple {\nscreen closed\n}").makeCard()
     }
 }

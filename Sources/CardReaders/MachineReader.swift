@@ -128,11 +128,21 @@ extension CardReader {
     ///
     /// - Parameters:
     ///   - patience: the longest wait for a card; nil: no limit.
+    ///   - broadcast: the frame without checksum that is sent between the polls while the field waits for a card, 1 to
+    ///     `BroadcastFrame.maximumLength` bytes; nil for none.
     ///   - body: uses the field, and must not keep it.
+    /// - Throws: the error of `body`; `CardError`, of kind `unsupported` for a reader whose chip cannot be reached, and
+    ///   of kind `tooLong` for a frame of another length.
     public func withChipField<Result: Sendable>(
-        patience: Duration? = nil, _ body: (any ContactlessField) async throws -> Result
+        patience: Duration? = nil, broadcast: [UInt8]? = nil, _ body: (any ContactlessField) async throws -> Result
     ) async throws -> Result {
-        try await withChip { try await body(PN532Field($0, patience: patience)) }
+        let frame = try broadcast.map { bytes in
+            guard let frame = BroadcastFrame(bytes) else {
+                throw CardError(.tooLong, "a frame to broadcast has 1 to \(BroadcastFrame.maximumLength) bytes")
+            }
+            return frame
+        }
+        return try await withChip { try await body(PN532Field($0, patience: patience, broadcast: frame)) }
     }
 
     /// Returns true if commands reach the chip behind the reader: some drivers and copies of readers do not pass them

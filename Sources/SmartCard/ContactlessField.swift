@@ -11,6 +11,59 @@ public protocol ContactlessField: Sendable {
 
     /// Releases the last card found and waits until the field is empty.  A departed reader counts as empty.
     func waitForRemoval() async throws
+
+    /// Ends a tap: the card is told that the exchange is over, where the reader can say so, and loses the field.
+    ///
+    /// A phone then shows that it is done.  Until this call, everything sent to the card of ``activate()`` belongs to one
+    /// session of the card.
+    ///
+    /// - Throws: ``CardError`` if the reader is unusable.
+    func release() async throws
+
+    /// The functions of the field beyond those of every field.
+    nonisolated var capabilities: FieldCapabilities { get }
+}
+
+extension ContactlessField {
+    /// Switches the field off for 10 ms.
+    public func release() async throws { try await deactivate(for: .milliseconds(10)) }
+
+    /// None.
+    public nonisolated var capabilities: FieldCapabilities { [] }
+}
+
+/// The functions of a field that only some readers have.
+public struct FieldCapabilities: OptionSet, Hashable, Sendable {
+    public let rawValue: UInt8
+
+    public init(rawValue: UInt8) { self.rawValue = rawValue }
+
+    /// The field detects more than one card.
+    public static let collisionDetection = FieldCapabilities(rawValue: 0x01)
+    /// The field sends frames to all cards between its polls, by which phones learn what a terminal is for.  Without it,
+    /// a terminal reads only phones that answer any reader.
+    public static let broadcast = FieldCapabilities(rawValue: 0x02)
+
+    /// Checks that the field has all these functions.
+    ///
+    /// - Throws: ``CardError`` of kind `unsupported`, which names the first missing function and the remedy.
+    public func require(_ functions: FieldCapabilities) throws(CardError) {
+        guard let row = Self.table.first(where: { functions.contains($0.function) && !contains($0.function) }) else {
+            return
+        }
+        throw CardError(.unsupported, row.detail, hint: row.hint)
+    }
+
+    private static let table: [(function: FieldCapabilities, detail: String, hint: String)] = [
+        (
+            .broadcast, "the reader sends no frames of the host's between its polls",
+            "Use an ACR122U or a PN532 board; on other readers, hold a phone that shows its card or pass already."
+        ),
+        (
+            .collisionDetection, "the reader does not detect more than one card",
+            "Put one card alone on the reader, or use an ACR122U or a PN532 board."
+        ),
+    ]
 }
 
 /// An event in a field.
@@ -74,6 +127,8 @@ public actor CardReaderField: ContactlessField {
         await release(.powerOff)
         try await reader.waitForRemoval()
     }
+
+    public func release() async throws { await release(.powerOff) }
 
     /// Ends the connection to the card, if there is one.
     public func release(_ disposition: CardDisposition) async {

@@ -12,9 +12,10 @@ public struct PN532: Sendable {
     /// The greatest number of bytes after `D4` and the command code.
     private let maximumInput: Int
 
-    /// Uses the chip in an ACR122U, whose direct transmit takes 255 bytes in all.
+    /// Uses the chip in an ACR122U, which passes on 254 bytes in all (nfcpy, clf/acr122.py): its direct transmit takes
+    /// 255, but a chip's normal frame carries no more than that.
     public init(over reader: ACR122U) {
-        self.init(maximumInput: 253) { try await reader.directTransmit($0) }
+        self.init(maximumInput: 252) { try await reader.directTransmit($0) }
     }
 
     init(maximumInput: Int, transmit: @escaping @Sendable ([UInt8]) async throws -> [UInt8]) {
@@ -257,7 +258,7 @@ public struct PN532: Sendable {
 
     /// Sends an unmodified frame with a checksum, and returns the received frame without it (InCommunicateThru, 7.3.9).
     ///
-    /// - Parameter frame: up to 253 bytes.
+    /// - Parameter frame: up to 252 bytes.
     public func communicateThrough(_ frame: [UInt8]) async throws -> [UInt8] {
         try await sendForStatus(.inCommunicateThru, frame, data: true).data
     }

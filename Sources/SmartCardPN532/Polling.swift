@@ -96,32 +96,49 @@ extension PN532 {
     /// The sequence ends when the task is cancelled, after the current round at the latest, or throws `CardError`; the
     /// field is then off.  Leaving the loop early keeps the field and the card.
     ///
+    /// With a `broadcast` frame, each round without a card sends it once after the poll of each technology that has such
+    /// frames: types A and B.  It is not sent while a card is known.  Meanwhile the chip polls once each time, and does
+    /// not wait for answers to frames; before an event is reported it gets the settings of ``ACR122U/withChip(_:)``
+    /// back, and the reset values of its time limits.
+    ///
     /// - Parameters:
     ///   - technologies: the technologies to poll for, in this order.
     ///   - interval: the time from the end of a round to the next, at least 10 ms.
+    ///   - broadcast: the frame to send between the polls; nil for none.
+    ///   - onBroadcast: called for every frame sent.
     public func polling(
-        _ technologies: [PollingTechnology], every interval: Duration = .milliseconds(100)
+        _ technologies: [PollingTechnology], every interval: Duration = .milliseconds(100),
+        broadcast: BroadcastFrame? = nil, onBroadcast: (@Sendable (Broadcast) -> Void)? = nil
     ) -> PollingEvents {
-        PollingEvents { PollingRounds(chip: self, technologies: technologies, interval: interval) }
+        PollingEvents {
+            PollingRounds(
+                chip: self, technologies: technologies, interval: interval,
+                broadcaster: broadcast.map { Broadcaster(self, $0, onBroadcast) })
+        }
     }
 
-    /// Returns the first event of ``polling(_:every:)``: a card, or a collision.
+    /// Returns the first event of ``polling(_:every:broadcast:onBroadcast:)``: a card, or a collision.
     ///
     /// - Parameters:
     ///   - technologies: the technologies to poll for, in this order.
     ///   - time: the time to look; at least one round is made.
     ///   - interval: the time from the end of a round to the next, at least 10 ms.
+    ///   - broadcast: the frame to send between the polls; nil for none.
+    ///   - onBroadcast: called for every frame sent.
     /// - Returns: nil if no card came in time; the field is then off.
     /// - Throws: `CardError`; `CancellationError` when the task is cancelled.  The field is then off.
     public func poll(
-        _ technologies: [PollingTechnology], within time: Duration, every interval: Duration = .milliseconds(100)
+        _ technologies: [PollingTechnology], within time: Duration, every interval: Duration = .milliseconds(100),
+        broadcast: BroadcastFrame? = nil, onBroadcast: (@Sendable (Broadcast) -> Void)? = nil
     ) async throws -> PollingEvent? {
-        var rounds = PollingRounds(chip: self, technologies: technologies, interval: interval)
+        var rounds = PollingRounds(
+            chip: self, technologies: technologies, interval: interval,
+            broadcaster: broadcast.map { Broadcaster(self, $0, onBroadcast) })
         return try await rounds.next(until: .now + time)
     }
 }
 
-/// The events of ``PN532/polling(_:every:)``.  Each iterator polls independently, so use one at a time.
+/// The events of ``PN532/polling(_:every:broadcast:onBroadcast:)``.  Each iterator polls independently, so use one at a time.
 public struct PollingEvents: AsyncSequence, Sendable {
     fileprivate let makeRounds: @Sendable () -> PollingRounds
 
@@ -155,6 +172,7 @@ private struct PollingRounds {
     private let chip: PN532
     private let technologies: [PollingTechnology]
     private let interval: Duration
+    private var broadcaster: Broadcaster?
     /// The reported cards that are not lost; `isSettled` is true once their number was reported.
     private var known: [Finding] = []
     private var isSettled = true
@@ -163,8 +181,9 @@ private struct PollingRounds {
     private var due: ContinuousClock.Instant?
     private var isOver = false
 
-    init(chip: PN532, technologies: [PollingTechnology], interval: Duration) {
+    init(chip: PN532, technologies: [PollingTechnology], interval: Duration, broadcaster: Broadcaster?) {
         self.chip = chip
+        self.broadcaster = broadcaster
         self.technologies = technologies
         self.interval = max(interval, .milliseconds(10))
     }
@@ -194,6 +213,7 @@ private struct PollingRounds {
 
     private mutating func end() async {
         isOver = true
+        try? await broadcaster?.end()
         let chip = chip
         try? await toTheEnd { try await chip.configure(.field(isOn: false)) }
     }
@@ -241,7 +261,9 @@ private struct PollingRounds {
     }
 
     /// Returns the cards of all technologies, each once.
-    private func survey() async throws -> [Finding] {
+    ///
+    /// The broadcast frame follows each poll as long as there is no card.
+    private mutating func survey() async throws -> [Finding] {
         // A selected card does not answer; a deselected one does (libnfc#476).
         _ = try? await chip.deselect()
         var found: [Finding] = []
@@ -251,7 +273,13 @@ private struct PollingRounds {
                 guard !found.contains(where: { $0.target.card == target.card }) else { continue }
                 found.append(Finding(target: target, technology: technology))
             }
+            if known.isEmpty, found.isEmpty, try await broadcaster?.send(after: technology) == true,
+                technology != technologies.last
+            {
+                try await Task.sleep(for: Broadcaster.guardTime)
+            }
         }
+        if !found.isEmpty { try await broadcaster?.end() }
         return found
     }
 

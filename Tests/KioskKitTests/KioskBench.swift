@@ -120,9 +120,9 @@ struct KioskBench {
         ])
     }
 
-    /// A phone with a pass and a card, which shows both to any reader.
-    static func phone(_ settings: String = "screen both") throws -> any VirtualCard {
-        try CardFile(parsing: "variant phone-apple {\nwakes at-once\n\(settings)\n}").makeCard()
+    /// A phone with a pass and a card, which answers nothing before it has heard what the terminal is for.
+    static func phone(_ settings: String = "screen closed") throws -> any VirtualCard {
+        try CardFile(parsing: "variant phone-apple {\n\(settings)\n}").makeCard()
     }
 
     func passTime(_ seconds: TimeInterval) { clock.advance(seconds) }

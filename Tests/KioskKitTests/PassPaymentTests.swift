@@ -60,7 +60,7 @@ import Testing
         bench.insert(try KioskBench.phone())
         let stopped = try await bench.service.charge(request, with: passes, stopsOnPass: true, price: Self.price)
         #expect(stopped.card == nil && stopped.amount == nil && stopped.passes?.entries.map(\.status) == [.success])
-        bench.insert(try KioskBench.phone("screen pass"))
+        bench.insert(try KioskBench.phone("screen pass\nwakes at-once"))
         let pass = try await bench.service.charge(request, with: passes, price: Self.price)
         #expect(pass.card == nil && pass.payment == nil && pass.passes?.entries.map(\.status) == [.success])
         bench.insert(try KioskBench.phone())

@@ -31,10 +31,10 @@ enum PassBench {
             })
     }
 
+    /// A phone that answers nothing before it has heard what the terminal is for.
     static func phone(_ settings: String = "") throws -> any VirtualCard {
-        let wakes = settings.contains("wakes") ? "" : "wakes at-once\n"
-        let screen = settings.contains("screen") ? "" : "screen both\n"
-        return try CardFile(parsing: "variant phone-apple {\n\(wakes)\(screen)\(settings)\n}").makeCard()
+        let screen = settings.contains("screen") ? "" : "screen closed\n"
+        return try CardFile(parsing: "variant phone-apple {\n\(screen)\(settings)\n}").makeCard()
     }
 
     static func request(_ types: String...) -> VASRequest {
@@ -85,9 +85,9 @@ enum PassBench {
             ])
     }
 
-    @Test("false: a phone with a pass alone gives the pass, and no payment")
+    @Test("false: a phone whose holder has opened the pass alone gives it, and no payment")
     func passAlone() async throws {
-        let (payment, passes) = try await read(try PassBench.phone("screen pass"), stops: false)
+        let (payment, passes) = try await read(try PassBench.phone("screen pass\nwakes at-once"), stops: false)
         #expect(payment == nil && passes?.entries.map(\.status) == [.success])
     }
 
@@ -325,6 +325,8 @@ final class PassBenchCard: VirtualCard {
     init(passes: any VirtualCard, payment: any VirtualCard) { (self.passes, self.payment) = (passes, payment) }
 
     var radio: VirtualCardRadio { payment.radio }
+    var answersAnyReader: Bool { passes.answersAnyReader }
+    func notice(_ event: RadioEvent) -> Bool { passes.notice(event) }
     func reset() {
         passes.reset()
         payment.reset()
@@ -343,6 +345,8 @@ final class RecordingPhone: VirtualCard {
     init(_ phone: any VirtualCard) { self.phone = phone }
 
     var radio: VirtualCardRadio { phone.radio }
+    var answersAnyReader: Bool { phone.answersAnyReader }
+    func notice(_ event: RadioEvent) -> Bool { phone.notice(event) }
     func reset() { phone.reset() }
     func exchange(_ command: [UInt8]) -> [UInt8]? {
         let response = phone.exchange(command)

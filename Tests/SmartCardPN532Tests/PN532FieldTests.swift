@@ -124,4 +124,107 @@ import Testing
         }
         #expect(error?.kind == .cardAbsent)
     }
+
+    // MARK: Phones
+
+    private static func letters(_ records: [RadioRecord]) -> [String] {
+        records.map { record in
+            switch record.event {
+            case .field(let isOn): isOn ? "on" : "off"
+            case .deselect: "deselect"
+            case .noFrame(_, let reason): reason
+            case .frame(let frame, let answers):
+                (frame.isRequest ? "poll" : frame.bytes.hex) + (answers.isEmpty ? "" : " answered")
+            }
+        }
+    }
+
+    /// A phone that is silent until it has heard what the terminal is for: Entry Point's wait for a card tells it so, and
+    /// the payment is made.
+    @Test(arguments: [("6A 01 00 00 03", true), ("6A 01 CF 00 00", false)])
+    func aPhoneThatIsPolled(_ frame: String, _ wakes: Bool) async throws {
+        let reader = try reader("phone-apple")
+        let transaction = try transaction()
+        let frame = try #require(BroadcastFrame(bytes(frame)))
+        let terminal = ContactlessTerminal(
+            EntryPoint(configuration: try ReaderConfiguration.test.validated(for: [3: Kernel3.self])))
+        let kind = try await ACR122U(over: reader).withChip { chip -> Outcome.Kind? in
+            let field = PN532Field(chip, patience: .seconds(wakes ? 60 : 1), broadcast: frame)
+            do {
+                return try await terminal.perform(transaction, in: field) { _ in }.outcome.kind
+            } catch let error as CardError where error.kind == .cardAbsent {
+                return nil
+            }
+        }
+        #expect(kind == (wakes ? .onlineRequest : nil))
+    }
+
+    /// Pass and payment in one session: nothing is deselected between them and the field stays; then the phone is told, loses
+    /// the field, and shows that it is done.  No frame is sent once it is found.
+    @Test func passAndPaymentInOneSession() async throws {
+        let reader = try reader("phone-apple")
+        let phone = try #require(reader.device.cards.first as? WalletPhone)
+        let frame = try #require(BroadcastFrame(bytes("6A 01 00 00 01")))
+        try await ACR122U(over: reader).withChip { chip in
+            let field = PN532Field(chip, patience: .seconds(60), broadcast: frame)
+            #expect(field.capabilities == [.collisionDetection, .broadcast])
+            guard case .card(let channel) = try await field.activate() else { throw CardError(.cardAbsent) }
+            let polled = Self.letters(reader.device.radioRecords)
+            #expect(polled.count { $0 == "6A01000001" } >= 4 && polled.contains("poll answered"), "\(polled)")
+            reader.device.radioRecords = []
+            #expect(try await channel.transmit(.select(Array("OSE.VAS.01".utf8))).status == .success)
+            // GET DATA of a pass that the phone does not have, whose identifier is empty; it wants pass and payment.
+            let missing = try CommandAPDU(
+                bytes(
+                    "80 CA 01 01 2F 9F22 02 0100"
+                        + " 9F25 20 E3B0C44298FC1C149AFBF4C8996FB92427AE41E4649B934CA495991B7852B855"
+                        + " 9F26 04 00800001 00"))
+            #expect(try await channel.transmit(missing).status == 0x6A83)
+            #expect(try await channel.transmit(.select(Array("2PAY.SYS.DDF01".utf8))).status == .success)
+            #expect(reader.device.radioRecords.isEmpty && !phone.isDone)
+            try await field.release()
+            #expect(Self.letters(reader.device.radioRecords) == ["deselect", "off"])
+            #expect(phone.isDone)
+        }
+    }
+
+    /// The end of a tap is an end even if the card has left, or the task is canceled meanwhile; the next card is found.
+    @Test func released() async throws {
+        let reader = try reader("visa")
+        try await ACR122U(over: reader).withChip { chip in
+            let field = PN532Field(chip, patience: .seconds(60))
+            _ = try await field.activate()
+            reader.device.remove()
+            reader.device.radioRecords = []
+            let ending = Task { try await field.release() }
+            ending.cancel()
+            try await ending.value
+            #expect(Self.letters(reader.device.radioRecords) == ["off"])
+            reader.device.insert(try #require(VirtualCards.named("mastercard")))
+            guard case .card = try await field.activate() else { throw CardError(.cardAbsent) }
+        }
+    }
+
+    /// Other readers say what they lack, with a remedy.
+    @Test func capabilities() async throws {
+        let field = CardReaderField(try reader())
+        #expect(field.capabilities == [])
+        let error = #expect(throws: CardError.self) { try field.capabilities.require(.broadcast) }
+        #expect(error?.kind == .unsupported && error?.hint.contains("ACR122U") == true)
+        let full: FieldCapabilities = [.collisionDetection, .broadcast]
+        try full.require([.broadcast, .collisionDetection])
+        try FieldCapabilities().require([])
+        #expect(throws: CardError.self) { try FieldCapabilities.broadcast.require(.collisionDetection) }
+    }
+
+    /// On any reader the card is powered off at the end of a tap: it is told so, or loses the field.
+    @Test func releasedOnAnyReader() async throws {
+        let reader = try reader("visa")
+        let field = CardReaderField(reader)
+        guard case .card(let card) = try await field.activate() else { throw CardError(.cardAbsent) }
+        reader.device.radioRecords = []
+        try await field.release()
+        #expect(Self.letters(reader.device.radioRecords) == ["deselect"])
+        await #expect(throws: CardError.self) { try await card.transmit(.select(Array("2PAY.SYS.DDF01".utf8))) }
+    }
 }

@@ -274,13 +274,14 @@ import Testing
         #expect(try await chip.exchange(bytes(select), with: 2) == [0x6A, 0x82])
     }
 
-    /// MI both ways (UM0701-02, 7.3.8): 600 bytes out in parts of 252, an answer in three parts.
+    /// MI both ways (UM0701-02, 7.3.8): 600 bytes out in parts of 251, an answer in three parts.  No
+    /// part exceeds the 254 bytes that a chip's normal frame carries (nfcpy, clf/acr122.py).
     @Test func chaining() async throws {
         let command = (0..<600).map { UInt8(truncatingIfNeeded: $0) }
         let reader = ScriptedReader([
-            "FF 00 00 00 FF D4 40 41 \(command[..<252].hex)": "D5 41 00 90 00",
-            "FF 00 00 00 FF D4 40 41 \(command[252..<504].hex)": "D5 41 00 90 00",
-            "FF 00 00 00 63 D4 40 01 \(command[504...].hex)": "D5 41 40 01 02 90 00",
+            "FF 00 00 00 FE D4 40 41 \(command[..<251].hex)": "D5 41 00 90 00",
+            "FF 00 00 00 FE D4 40 41 \(command[251..<502].hex)": "D5 41 00 90 00",
+            "FF 00 00 00 65 D4 40 01 \(command[502...].hex)": "D5 41 40 01 02 90 00",
             "FF 00 00 00 03 D4 40 01": "D5 41 40 03 90 00", "FF 00 00 00 03 D4 40 01": "D5 41 00 90 00 90 00",
         ])
         #expect(try await ACR122U(over: reader).chip.exchange(command, with: 1) == bytes("01 02 03 90 00"))

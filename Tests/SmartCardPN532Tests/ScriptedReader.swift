@@ -22,9 +22,11 @@ final class ScriptedReader: CardReader, CardConnection {
     private let state: Mutex<State>
 
     /// - Parameter script: command and answer; `*` for any command, `-` for a card that does not answer.
-    init(_ script: KeyValuePairs<String, String>) {
-        state = Mutex(State(script: script.map { ($0.key, $0.value) }))
+    convenience init(_ script: KeyValuePairs<String, String>) {
+        self.init(exchanges: script.map { ($0.key, $0.value) })
     }
+
+    init(exchanges: [(command: String, answer: String)]) { state = Mutex(State(script: exchanges)) }
 
     /// A reader that answers every command by these bytes.
     init(always answer: [UInt8]) {
@@ -90,4 +92,25 @@ func virtualReader(_ cards: (any VirtualCard)?..., profile: ACR122UProfile = .fi
     let device = SoftwareACR122U(profile: profile)
     for card in cards { if let card { device.insert(card) } }
     return VirtualReader(device, limit: .seconds(60))
+}
+
+/// A reader that remembers what it is sent.
+final class SentCommands: CardReader {
+    private let base: VirtualReader
+    private let log = Mutex<[String]>([])
+
+    init(_ base: VirtualReader) { self.base = base }
+
+    var all: [String] { log.withLock { $0 } }
+    func clear() { log.withLock { $0 = [] } }
+
+    var identity: ReaderIdentity { base.identity }
+    func slotStates() -> any AsyncSequence<SlotState, any Error> & Sendable { base.slotStates() }
+    func connect() async throws -> any CardConnection { try await base.connect() }
+
+    func transmitToReader(_ command: [UInt8]) async throws -> [UInt8] {
+        try Task.checkCancellation()
+        log.withLock { $0.append(command.hex(separator: " ")) }
+        return try await base.transmitToReader(command)
+    }
 }

@@ -129,7 +129,8 @@ func walletPhone(
 
     @Test("A phone is done after DESELECT and a field that drops, and makes up its mind anew")
     func done() throws {
-        let phone = try walletPhone("phone-apple")
+        let clock = SetClock()
+        let phone = try walletPhone("phone-apple", clock: clock)
         _ = phone.notice(.fieldOn)
         #expect(poll(phone, "6A 01 00 00 02") == 4)
         #expect(status(phone, Self.selectPasses) == "90 00")
@@ -138,6 +139,10 @@ func walletPhone(
         _ = phone.notice(.fieldOff)
         #expect(phone.isDone)
         _ = phone.notice(.fieldOn)
+        _ = phone.notice(.fieldOff)
+        clock.advance(by: .seconds(1))
+        _ = phone.notice(.fieldOn)
+        #expect(phone.isDone, "until the next session")
         #expect(poll(phone, "6A 01 00 00 03") == 4)
         #expect(status(phone, Self.selectPasses) == "6A 82", "the wish is the new one")
         #expect(!phone.isDone)

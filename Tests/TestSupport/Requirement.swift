@@ -333,6 +333,40 @@ extension Requirement {
             #expect(try await reader.operatingParameter().contains(.automaticPolling))
         },
 
+        Requirement(
+            "frames between polls open a phone's passes; its session lasts until the field is released",
+            needs: [.hasChip]
+        ) { bench in
+            // A pass and a payment (kormax, apple-enhanced-contactless-polling).
+            let frame = try #require(BroadcastFrame([0x6A, 0x01, 0x00, 0x00, 0x01]))
+            try bench.insert("phone-apple")
+            try await bench.withChip { chip in
+                // To a terminal that says nothing it shows its card alone.
+                let silent = PN532Field(chip, patience: .seconds(180))
+                guard case .card(let card) = try await silent.activate() else {
+                    Issue.record("no phone")
+                    return
+                }
+                #expect(try await card.transmit(.select(Array("OSE.VAS.01".utf8))).status != .success)
+                try await silent.release()
+                let field = PN532Field(chip, patience: .seconds(180), broadcast: frame)
+                guard case .card(let channel) = try await field.activate() else {
+                    Issue.record("no phone")
+                    return
+                }
+                for application in ["OSE.VAS.01", "2PAY.SYS.DDF01"] {
+                    #expect(try await channel.transmit(.select(Array(application.utf8))).status == .success)
+                }
+                try await field.release()
+            }
+            // The reader looks for cards by itself again.
+            try bench.insert("visa")
+            _ = try await inTime { try await bench.reader.waitForCard() }
+            let card = try await bench.reader.connect()
+            #expect(try await card.transmit(selectPPSE).status == .success)
+            await card.disconnect(.leave)
+        },
+
         Requirement("an NDEF message is read off a tag", needs: [.isReader]) { bench in
             try bench.insert("ntag213")
             _ = try await bench.reader.waitForCard()

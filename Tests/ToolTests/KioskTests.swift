@@ -120,6 +120,25 @@ import Testing
         }
     }
 
+    /// What the reader's drivers pass on of the frames: without them this phone answers nothing.
+    @Test(
+        "with --reader and --loyalty, frames wake a phone through pcscd, and it gives pass and payment in one tap",
+        .enabled(if: ReaderProbeTests.hasService, "\(ReaderProbeTests.needsService)"))
+    func attachedReaderWithLoyalty() async throws {
+        let folder = Folder()
+        try FileManager.default.createDirectory(atPath: folder.path, withIntermediateDirectories: true)
+        let phone = "\(folder.path)/closed.card"
+        try "variant phone-apple {\nscreen closed\n}\n".write(toFile: phone, atomically: true, encoding: .utf8)
+        let outcome = try await Program.run(
+            [
+                Program.built("virtual-reader"), "--card", phone, "--", Program.built("kiosk"), "--reader", "--loyalty",
+                "12.34",
+            ], environment: ["XDG_STATE_HOME": folder.path, "STATE_DIRECTORY": ""])
+        #expect(outcome.status == 0, "\(outcome)")
+        #expect(outcome.output.contains("  Member ******0001: 10 % off, 11.11 EUR\n"), "\(outcome)")
+        #expect(outcome.output.hasSuffix("  Receipt: 11.11 EUR, member ******0001, saved 1.23 EUR\n"), "\(outcome)")
+    }
+
     // MARK: Store and forward
 
     /// psp-sandbox with books that outlive it, and what it was told when it was started again.

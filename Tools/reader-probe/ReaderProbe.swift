@@ -25,7 +25,7 @@ struct ReaderProbe: AsyncParsableCommand {
         version: "0.1.0",
         subcommands: [
             OverviewCommand.self, ListCommand.self, WatchCommand.self, CardCommand.self, EMVCommand.self,
-            PayCommand.self, PassportCommand.self, TrustCommand.self, APDUCommand.self,
+            PayCommand.self, PollCommand.self, PassportCommand.self, TrustCommand.self, APDUCommand.self,
             DecodeCommand.self, ReaderCommand.self,
             BeepCommand.self,
             LEDCommand.self, ResetCommand.self, DoctorCommand.self,

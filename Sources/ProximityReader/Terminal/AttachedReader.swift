@@ -3,6 +3,7 @@ import Foundation
 import Logging
 import SmartCard
 import Synchronization
+import WalletPasses
 
 /// A reader that was found.
 final class AttachedReader: Sendable {
@@ -62,12 +63,16 @@ final class AttachedReader: Sendable {
 
     /// Lends the reader's field to `body`, and then releases the card and the reader.
     ///
+    /// - Parameter broadcast: the frame that tells phones what the terminal is for.  A reader that sends no such frames
+    ///   reads only phones that answer any reader.
     /// - Throws: `ReadError` if the field cannot be switched on; `CardError` if the reader's state cannot be restored.
-    func withField(_ body: @Sendable (any ContactlessField) async -> Void) async throws {
+    func withField(
+        broadcast: PollingFrame, _ body: @Sendable (any ContactlessField) async -> Void
+    ) async throws {
         if hasChip {
             let isFieldUp = Mutex(false)
             do {
-                return try await reader.withChipField { field in
+                return try await reader.withChipField(broadcast: broadcast.bytes) { field in
                     isFieldUp.withLock { $0 = true }
                     await body(field)
                 }
@@ -77,7 +82,15 @@ final class AttachedReader: Sendable {
             }
         }
         let field = CardReaderField(reader)
+        if broadcast != .payment { tellWhatIsMissing(field) }
         await body(field)
         await field.release(.powerOff)
+    }
+
+    /// Logs that a phone which waits for a frame will not answer this reader, and what helps.
+    private func tellWhatIsMissing(_ field: some ContactlessField) {
+        do { try field.capabilities.require(.broadcast) } catch {
+            logger.notice("\(error.description), and phones that wait for them are not read.  \(error.hint)")
+        }
     }
 }

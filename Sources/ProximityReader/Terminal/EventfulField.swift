@@ -74,4 +74,8 @@ final class EventfulField: ContactlessField {
     }
 
     func waitForRemoval() async throws { try await field.waitForRemoval() }
+
+    func release() async throws { try await field.release() }
+
+    var capabilities: FieldCapabilities { field.capabilities }
 }

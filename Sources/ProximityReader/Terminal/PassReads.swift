@@ -198,6 +198,10 @@ final class PassedField: ContactlessField {
 
     func waitForRemoval() async throws { try await field.waitForRemoval() }
 
+    func release() async throws { try await field.release() }
+
+    var capabilities: FieldCapabilities { field.capabilities }
+
     /// The phone, and whether it has begun to pay.
     private struct Watched: CardChannel {
         let field: PassedField

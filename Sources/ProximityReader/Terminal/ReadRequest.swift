@@ -1,4 +1,5 @@
 package import Foundation
+import WalletPasses
 
 /// A request to read a card or passes: the purpose, the options, and the session.
 package struct ReadRequest: Sendable {
@@ -25,6 +26,9 @@ package struct ReadRequest: Sendable {
         (self.card, self.options, self.session, self.id, self.attachment) = (card, options, session, id, attachment)
         (self.passes, self.pricing) = (passes, pricing)
     }
+
+    /// The frame that tells phones what this read is for.
+    var frame: PollingFrame { passes.map { PollingFrame(for: $0.purpose.mode) } ?? .payment }
 }
 
 /// The application did not say what is to be paid: nothing was.

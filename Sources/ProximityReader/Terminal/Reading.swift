@@ -144,7 +144,7 @@ extension PaymentTerminal {
             await before?.ended()
             try proceed(.turnCame, in: request.id)
             let reader = try await attachedReader()
-            try await reader.withField { field in
+            try await reader.withField(broadcast: request.frame) { field in
                 let field = EventfulField(field) { try await self.proceed(.field($0), in: request.id) }
                 await self.perform(transaction, request, reader, field)
             }
@@ -170,8 +170,15 @@ extension PaymentTerminal {
         } catch {
             fail(request.id, with: error)
         }
+        if request.passes != nil, isCardLeft { await release(field) }
         await removal(from: field)
         happen(.cardGone, in: request.id)
+    }
+
+    /// Ends the tap of a phone, which shows that it is done once it is deselected and loses the field.  What was read
+    /// stands in any case.
+    private func release(_ field: EventfulField) async {
+        do { try await field.release() } catch { logger.debug("the phone was not released: \(loggable(error))") }
     }
 
     /// Runs a transaction and seals its data.  The clear data is gone when this returns, however long the card stays.

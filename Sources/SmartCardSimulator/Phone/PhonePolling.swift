@@ -90,7 +90,10 @@ struct PhonePolling: Hashable, Sendable {
         var grace = Duration.milliseconds(300)
         if case .transit = wish { grace = .milliseconds(750) }
         fieldLoss = nil
-        if instant - loss > grace { self = PhonePolling() }
+        guard instant - loss > grace else { return }
+        let wasDone = isDone
+        self = PhonePolling()
+        isDone = wasDone
     }
 }
 
