@@ -17,13 +17,12 @@ let package = Package(
             name: "Fuzzing",
             dependencies: [
                 "CardEncryption", "EMVContactless", "SmartCard", "SmartCardSimulator", "SmartCardTrace",
-                "TravelDocument",
-                "WalletPasses",
+                "TravelDocument", "TravelDocumentImages", "WalletPasses",
             ].map(product) + [.product(name: "Crypto", package: "swift-crypto")])
     ]
         + [
             "transaction", "card-inspector", "tlv", "card-file", "import", "trace", "redaction", "travel-document",
-            "travel-document-chip", "passes",
+            "travel-document-chip", "travel-document-image", "passes",
         ].map {
             .executableTarget(name: $0, dependencies: ["Fuzzing"])
         })

@@ -12,9 +12,6 @@ public enum FuzzedParsers {
         }
     }
 
-    /// Takes EF.ATR/INFO.
-    public static func takeBuffers(_ file: [UInt8]) { _ = ChipBuffers(file)?.longestResponse(65_538) }
-
     /// Takes DG15, DG14 and the chip's answer.
     ///
     /// - Returns: nil if there is no key, or none that is usable.

@@ -24,7 +24,7 @@ public actor TravelDocumentChip {
     /// The session; nil before ``open(with:allowingDowngrade:)``.
     private var session: Session?
     /// The most bytes of a response in this session, without its status word.
-    private var longestResponse = ChipBuffers.shortResponse
+    private var longestResponse = ATRInfo.shortResponse
     private var key: AccessKey?
     /// The files whose reading ended with a lost card.
     private var interrupted: [ElementaryFile: FileReader] = [:]
@@ -68,7 +68,7 @@ public actor TravelDocumentChip {
     ) async throws -> ChipAccess {
         session = nil
         if key != self.key { (self.key, interrupted) = (key, [:]) }
-        longestResponse = try await readBuffers()?.longestResponse(longestAPDU) ?? ChipBuffers.shortResponse
+        longestResponse = try await readATRInfo()?.mostData(inResponseWithin: longestAPDU) ?? ATRInfo.shortResponse
         var failures: [AccessError.Failure] = []
         let infos = try await readCardAccess()?.paceInfos ?? []
         for info in infos {
@@ -135,16 +135,18 @@ public actor TravelDocumentChip {
         session = Session(
             channel: WrongLeLayer(SecureChannel(channel, messaging, longestCommand: longestAPDU)),
             chunk: messaging.mostData(inResponseOf: longestResponse),
-            shortChunk: messaging.mostData(inResponseOf: ChipBuffers.shortResponse))
+            shortChunk: messaging.mostData(inResponseOf: ATRInfo.shortResponse))
     }
 
     // MARK: The master file
 
-    /// EF.ATR/INFO, which tells how long APDUs may be.  A reader of short ones does not ask.
-    private func readBuffers() async throws -> ChipBuffers? {
+    /// EF.ATR/INFO, which tells how long APDUs may be, as far as a short response carries it; nil if it is not as it should
+    /// be.  A reader of short APDUs does not ask.
+    private func readATRInfo() async throws -> ATRInfo? {
         guard longestAPDU > 261 else { return nil }
-        let response = try await channel.transmit(ChipBuffers.command)
-        return response.status == .success || response.status == 0x6282 ? ChipBuffers(response.data) : nil
+        let response = try await channel.transmit(ATRInfo.command)
+        guard response.status == .success || response.status == 0x6282 else { return nil }
+        return try? ATRInfo(parsing: response.data)
     }
 
     /// EF.CardAccess, which a chip without PACE does not have.
@@ -153,11 +155,11 @@ public actor TravelDocumentChip {
     private func readCardAccess() async throws -> SecurityInfos? {
         do {
             return SecurityInfos(
-                try await read(FileReader(.cardAccess, chunk: ChipBuffers.shortResponse), over: channel))
+                try await read(FileReader(.cardAccess, chunk: ATRInfo.shortResponse), over: channel))
         } catch is FileError {
             guard try await selectMasterFile(over: channel) else { return nil }
         }
-        let reader = FileReader(.cardAccess, chunk: ChipBuffers.shortResponse, usesShortIdentifier: false)
+        let reader = FileReader(.cardAccess, chunk: ATRInfo.shortResponse, usesShortIdentifier: false)
         do { return SecurityInfos(try await read(reader, over: channel)) } catch is FileError { return nil }
     }
 
@@ -250,8 +252,10 @@ public actor TravelDocumentChip {
     ///
     /// - Parameters:
     ///   - file: any but DG3 and DG4, which are for readers with a certificate of the issuing state.
-    ///   - progress: called after each response, with the bytes that are there and those that there will be.
-    /// - Returns: the data object that the file contains.  Nobody has checked it against the signature yet.
+    ///   - progress: called after each response, with the bytes that are there and those that there will be; of EF.ATR/INFO,
+    ///     which does not tell its length, never.
+    /// - Returns: the data object that the file contains, or the objects of EF.ATR/INFO.  Nobody has checked it against the
+    ///   signature yet.
     /// - Throws: ``FileError``; ``SecureMessagingError``, with which the session is over; ``ChipError``; `CardError`.
     ///   After the last one, see ``resume(over:connection:)``.
     public func read(

@@ -107,7 +107,7 @@ struct DeviceKeyTests {
         let other = folder.file("key", wrappedBy: WrappingKey(SecretKey([UInt8](repeating: 0x34, count: 32))))
         #expect(throws: KeyFileError(.notAuthentic, plain.path)) { try DeviceKey(other) { false } }
         let key = try DeviceKey(file) { false }
-        #expect(!key.isToBeWrapped && key.identifier == Data(repeating: 1, count: 16))
+        #expect(!key.isToBeWrapped && key.identifier == [UInt8](repeating: 1, count: 16))
         #expect(try FileManager.default.contentsOfDirectory(atPath: folder.path).sorted() == ["key", "key.lock"])
     }
 

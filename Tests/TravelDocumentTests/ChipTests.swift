@@ -12,7 +12,7 @@ import Testing
     static let zone = "L898902C<369080619406236"
 
     static func group(_ number: Int, _ length: Int) -> [UInt8] {
-        TLVTag(rawValue: UInt32(ElementaryFile.dataGroup(number).tag)).encode(
+        TLVTag(rawValue: UInt32(ElementaryFile.dataGroup(number).tag ?? 0)).encode(
             (0..<length).map { UInt8(truncatingIfNeeded: $0 &* 31 &+ number) })
     }
 

@@ -183,10 +183,28 @@ enum ParsingFixtures {
         5F53 23 "49 REDWOOD LN<OCEAN BREEZE<CA<94000"
         """
 
+    /// ICAO 9303-11, G.1: ECDH with generic mapping; and a key with a point that is on no curve.
+    static let dg14 = """
+        6E 3B
+        31 39
+        30 12 060A04007F00070202040202 020102 02010D
+        30 23 060904007F000702020102    # id-PK-ECDH
+        30 16 30 0C 060704007F00070102 02010C 03 06 00 04 A1B2C3D4
+        """
+
+    /// A key of RSA, as short as none is.
+    static let dg15 = """
+        6F 1E
+        30 1C
+        30 0D 06092A864886F70D010101 0500
+        03 0B 00
+        30 08 0203 00A1B2 020103
+        """
+
     static let all: [(file: ElementaryFile, listing: String)] = [
         (.com, com), (.dataGroup(1), dg1TD1), (.dataGroup(1), dg1TD2), (.dataGroup(1), dg1TD3),
         (.dataGroup(2), dg2Old), (.dataGroup(2), dg2New), (.dataGroup(5), dg5), (.dataGroup(7), dg7),
         (.dataGroup(11), dg11), (.dataGroup(11), dg11All), (.dataGroup(11), dg11China), (.dataGroup(12), dg12),
-        (.dataGroup(13), dg13), (.dataGroup(16), dg16),
+        (.dataGroup(13), dg13), (.dataGroup(14), dg14), (.dataGroup(15), dg15), (.dataGroup(16), dg16),
     ]
 }

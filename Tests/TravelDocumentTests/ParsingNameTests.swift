@@ -79,6 +79,8 @@ import Testing
             // The same beginning does not agree where there was room.
             ("NILAVADHANANANDA<<CHAYAPA<DEJTHAMRONG", "NILAVADHANANANDA<<CHAYAPA<DE<<", .different),
             ("PAPANDROPOULOUS<<JONATHON<ALEC", "PAPANDROPOULOUS<<JONATHON<ALEC", .same),
+            // A zone that was cut off has no name that the holder does not have.
+            ("PAPANDROPOULOUS<<JONATHON", "PAPANDROPOULOUS<<JONATHON<ALEC", .different),
             // Cut off within the form of a letter.
             ("ABCDEFGHIJKLMNOPQRSTUVWXYZ<<ЩЕРБА", "ABCDEFGHIJKLMNOPQRSTUVWXYZ<<SH", .truncated),
         ])

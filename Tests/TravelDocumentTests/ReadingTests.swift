@@ -177,6 +177,21 @@ import Testing
         #expect(try await Self.read("passport-bac", []).files.map(\.file) == [.sod])
     }
 
+    @Test("With a chip that does not have its key the reading ends, and nothing more is asked for")
+    func endsWithCopy() async throws {
+        let reading = try await Self.read("passport-cloned", [1, 2])
+        #expect(reading.chipAuthentication == .notGenuine && reading.activeAuthentication == nil)
+        #expect(reading.files.map(\.file) == [.sod, .dataGroup(1), .dataGroup(14)] && reading.failures.isEmpty)
+    }
+
+    @Test("A chip that its mapping has proved is asked for no other proof")
+    func mappingIsEnough() async throws {
+        let reading = try await Self.read("passport-cam", [1])
+        #expect(reading.access.mappingVerdict == .genuine)
+        #expect(reading.chipAuthentication == nil && reading.activeAuthentication == nil)
+        #expect(reading.files.map(\.file) == [.sod, .dataGroup(1), .dataGroup(14)])
+    }
+
     @Test("Belief is the sum of the signature and of the chip's proofs")
     func belief() async throws {
         let trust = try Self.trust()

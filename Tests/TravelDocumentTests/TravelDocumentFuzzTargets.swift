@@ -13,21 +13,18 @@ public enum TravelDocumentFuzzTargets {
     }
 
     private static let files: [ElementaryFile] = [.com] + [1, 2, 5, 7, 11, 12, 13, 16].map(ElementaryFile.dataGroup)
+    /// More of them, by the first byte of the input.
+    private static let chipFiles: [Int: ElementaryFile] = [
+        0xF1: .atrInfo, 0xF3: .dataGroup(14), 0xF4: .dataGroup(15),
+    ]
 
     /// A file, a signature, a trust list or a zone, as the first byte chooses: it is parsed to its end, or refused with an
     /// offset within it.
     public static func parsing(_ input: [UInt8]) throws(Finding) {
         let bytes = Array(input.dropFirst())
-        switch Int(input.first ?? 0) {
-        case let choice where choice < files.count:
-            do throws(TravelDocumentFormatError) {
-                let parsed = try ParsedFile(parsing: bytes, of: files[choice])
-                _ = parsed.map { "\($0)" }
-            } catch {
-                guard (0...bytes.count).contains(error.offset) else {
-                    throw Finding(description: "offset \(error.offset) of \(bytes.count)")
-                }
-            }
+        let choice = Int(input.first ?? 0)
+        if let file = choice < files.count ? files[choice] : chipFiles[choice] { return try parse(bytes, file) }
+        switch choice {
         case files.count:
             guard let object = try? SecurityObject(bytes) else { return }
             var trust = TrustList()
@@ -42,13 +39,23 @@ public enum TravelDocumentFuzzTargets {
             var trust = TrustList()
             _ = try? trust.add(bytes, source: "", at: date)
         case 0xF0: FuzzedParsers.takeSecurityInfos(bytes)
-        case 0xF1: FuzzedParsers.takeBuffers(bytes)
         case 0xF2: try activeAuthentication(bytes[...])
         default:
             let text = String(decoding: bytes, as: UTF8.self)
             let zone = try? MachineReadableZone(text)
             for proposal in MachineReadableZone.proposals(for: text.prefix(200)) where proposal.zone == zone {
                 throw Finding(description: "a zone is proposed for itself")
+            }
+        }
+    }
+
+    private static func parse(_ bytes: [UInt8], _ file: ElementaryFile) throws(Finding) {
+        do throws(TravelDocumentFormatError) {
+            let parsed = try ParsedFile(parsing: bytes, of: file)
+            _ = parsed.map { "\($0)" }
+        } catch {
+            guard (0...bytes.count).contains(error.offset) else {
+                throw Finding(description: "offset \(error.offset) of \(bytes.count)")
             }
         }
     }

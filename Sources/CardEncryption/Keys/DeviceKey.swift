@@ -23,7 +23,7 @@ extension P256.Signing.PrivateKey: DeviceSigner {
 /// A value has exclusive use of the keys on this machine, as long as it exists.
 package final class DeviceKey: Sendable {
     /// A public identifier of these keys, 16 bytes.
-    package let identifier: Data
+    package let identifier: [UInt8]
     /// True if the keys were generated, not read: ``save()`` writes them to the file.
     package let isNew: Bool
     private let signing: P256.Signing.PrivateKey
@@ -49,7 +49,7 @@ package final class DeviceKey: Sendable {
         self.isNew = isNew()
         guard !self.isNew else {
             guard !self.file.isThere else { throw KeyFileError(.exists, file.path) }
-            identifier = Self.random(Self.lengths.identifier).withUnsafeBytes { Data($0) }
+            identifier = Self.random(Self.lengths.identifier).withUnsafeBytes { Array($0) }
             signing = P256.Signing.PrivateKey()
             root = Self.random(Self.lengths.root)
             sealing = Mutex([SymmetricKey(size: .bits256)])
@@ -63,7 +63,7 @@ package final class DeviceKey: Sendable {
             defer { rest = rest.dropFirst(count) }
             return UnsafeRawBufferPointer(rebasing: rest.prefix(count))
         }
-        identifier = Data(part(Self.lengths.identifier))
+        identifier = Array(part(Self.lengths.identifier))
         root = SecretKey(part(Self.lengths.root))
         guard let signing = try? P256.Signing.PrivateKey(rawRepresentation: part(Self.lengths.signing)), !rest.isEmpty,
             rest.count.isMultiple(of: Self.lengths.sealing)

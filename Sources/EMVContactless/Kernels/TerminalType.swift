@@ -26,7 +26,7 @@ struct TerminalType: Hashable {
         }
     }
 
-    /// True for an unattended terminal of a financial institution: with cash it is an ATM.
+    /// True for an unattended terminal of a financial institution: with cash it is an ATM (EMV Book 4, Annex A1).
     var isUnattendedAtFinancialInstitution: Bool { (0x14...0x16).contains(code) }
 }
 

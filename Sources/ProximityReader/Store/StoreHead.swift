@@ -12,7 +12,7 @@ final class StoreHead {
     private let descriptor: Int32
     private let key: SymmetricKey
     /// The identifier of the store's keys.
-    private let identifier: Data
+    private let identifier: [UInt8]
 
     /// The identifier of the keys (16 bytes), sequence (8 bytes, most significant first), hash and MAC.
     private static let length = 16 + 8 + SHA256.byteCount + SHA256.byteCount
@@ -64,7 +64,7 @@ final class StoreHead {
     func read() throws -> (sequence: Int64, hash: Data) {
         var buffer = [UInt8](repeating: 0, count: Self.length + 1)
         let count = pread(descriptor, &buffer, buffer.count, 0)
-        guard count != Self.length || Data(buffer[..<16]) == identifier else {
+        guard count != Self.length || Array(buffer[..<16]) == identifier else {
             throw StoreFailure.key("store.key is another store's; put this one's own back.")
         }
         let sequence = buffer[16..<24].reduce(0) { $0 << 8 | Int64($1) }

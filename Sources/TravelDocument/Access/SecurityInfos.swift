@@ -9,6 +9,13 @@ struct SecurityInfos: Sendable {
         let identifier: [UInt8]
         /// The encoded values after it.
         let parameters: [TLV]
+
+        /// - Returns: nil if this is no SEQUENCE that begins with an object identifier.
+        init?(_ info: TLV) {
+            guard info.tag == 0x30, let identifier = info.children.first, identifier.tag == 0x06 else { return nil }
+            self.identifier = Array(identifier.value)
+            parameters = Array(info.children.dropFirst())
+        }
     }
 
     let infos: [Info]
@@ -18,10 +25,7 @@ struct SecurityInfos: Sendable {
     /// - Returns: nil if the file does not contain a set.
     init?(_ file: [UInt8]) {
         guard let set = (try? TLVList(file, padding: []))?.first, set.tag == 0x31 else { return nil }
-        infos = set.children.compactMap { info in
-            guard info.tag == 0x30, let identifier = info.children.first, identifier.tag == 0x06 else { return nil }
-            return Info(identifier: Array(identifier.value), parameters: Array(info.children.dropFirst()))
-        }
+        infos = set.children.compactMap(Info.init)
     }
 
     /// Parses DG14 (ICAO 9303-10, 4.7.14).
@@ -105,8 +109,7 @@ public struct PACEInfo: Hashable, Sendable, CustomStringConvertible {
             case .ecdhIntegratedMapping: "ECDH-IM"
             case .ecdhChipAuthenticationMapping: "ECDH-CAM"
             }
-        let name = cipher == .tripleDES ? "3DES" : "AES-\(cipher.keyLength * 8)"
-        return "\(mapping)-\(name), " + (domainParameters.map { "parameters \($0)" } ?? "parameters of its own")
+        return "\(mapping)-\(cipher.name), " + (domainParameters.map { "parameters \($0)" } ?? "parameters of its own")
     }
 
     fileprivate var rank: Int {

@@ -56,14 +56,21 @@ public struct ActiveAuthentication: Sendable {
         self.longestResponse = longestResponse
     }
 
-    /// ActiveAuthenticationInfo (ICAO 9303-11, 9.2.5).
+    private static let infoIdentifier = OID("2.23.136.1.1.5").content
+
+    /// The signature algorithm of ActiveAuthenticationInfo (ICAO 9303-11, 9.2).
+    ///
+    /// - Returns: nil for another info, and for one of another form.
+    static func signatureAlgorithm(_ info: SecurityInfos.Info) -> OID? {
+        guard info.identifier == infoIdentifier, info.parameters.count == 2, info.parameters[1].tag == 0x06 else {
+            return nil
+        }
+        return OID(content: info.parameters[1].value)
+    }
+
     private static func digest(in file: [UInt8]) throws(MalformedObject) -> Digest? {
-        let identifier = OID("2.23.136.1.1.5").content
-        guard let info = try SecurityInfos(dataGroup14: file).infos.first(where: { $0.identifier == identifier }),
-            info.parameters.count == 2, info.parameters[1].tag == 0x06,
-            let oid = OID(content: info.parameters[1].value)
-        else { return nil }
-        return SignatureAlgorithm(oid)?.digest
+        try SecurityInfos(dataGroup14: file).infos.first { $0.identifier == infoIdentifier }
+            .flatMap(signatureAlgorithm).flatMap(SignatureAlgorithm.init)?.digest
     }
 
     /// Takes the chip's response; nil at the start.

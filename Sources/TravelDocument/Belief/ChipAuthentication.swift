@@ -88,74 +88,23 @@ struct ChipAuthenticationOffer: Sendable {
     let keyIdentifier: [UInt8]?
     let isElliptic: Bool
 
-    /// id-CA, 0.4.0.127.0.7.2.2.3.
-    private static let protocolPrefix: [UInt8] = [0x04, 0x00, 0x7F, 0x00, 0x07, 0x02, 0x02, 0x03]
-    /// The component for Diffie-Hellman, and for its elliptic form.
-    fileprivate static let kinds: ClosedRange<UInt8> = 1...2
-
     /// The object identifier of the protocol, in the bytes of its encoding.
-    var identifier: [UInt8] { Self.protocolPrefix + [isElliptic ? 2 : 1, cipher.rawValue] }
+    var identifier: [UInt8] { ChipAuthenticationInfo.prefix + [isElliptic ? 2 : 1, cipher.rawValue] }
 
     /// The best one: with an elliptic curve, then with the longest key.
     static func best(of infos: SecurityInfos) -> ChipAuthenticationOffer? {
-        let protocols = infos.infos.compactMap(Info.init)
+        let protocols = infos.infos.compactMap(ChipAuthenticationInfo.init)
         let offers = infos.infos.compactMap(ChipAuthenticationPublicKey.init).flatMap { key in
             let named = protocols.filter { $0.isElliptic == key.isElliptic && $0.mayUse(key) }
             // Some chips have a key and name no protocol: it is triple DES with that kind of key.
             let ciphers = protocols.isEmpty ? [.tripleDES] : named.map(\.cipher)
             return ciphers.map { cipher in
                 ChipAuthenticationOffer(
-                    cipher: cipher, group: key.group, publicKey: key.value, keyIdentifier: key.identifier,
+                    cipher: cipher, group: key.group, publicKey: key.value, keyIdentifier: key.keyIdentifier,
                     isElliptic: key.isElliptic)
             }
         }
         return offers.max { ($0.isElliptic ? 1 : 0, $0.cipher.rawValue) < ($1.isElliptic ? 1 : 0, $1.cipher.rawValue) }
-    }
-
-    /// ChipAuthenticationInfo.
-    private struct Info {
-        let cipher: SessionCipher
-        let isElliptic: Bool
-        let keyIdentifier: [UInt8]?
-
-        init?(_ info: SecurityInfos.Info) {
-            guard info.identifier.count == protocolPrefix.count + 2, info.identifier.starts(with: protocolPrefix),
-                let kind = info.identifier.dropLast().last, kinds.contains(kind),
-                let cipher = info.identifier.last.flatMap(SessionCipher.init)
-            else { return nil }
-            (self.cipher, isElliptic) = (cipher, kind == 2)
-            keyIdentifier = info.parameters.dropFirst().first.map { Array($0.value) }
-        }
-
-        func mayUse(_ key: ChipAuthenticationPublicKey) -> Bool {
-            guard let keyIdentifier, let other = key.identifier else { return true }
-            return keyIdentifier == other
-        }
-    }
-}
-
-/// A public key of the chip, ChipAuthenticationPublicKeyInfo (ICAO 9303-11, 9.2.4).
-struct ChipAuthenticationPublicKey: Sendable {
-    let group: any KeyAgreement
-    /// The number of the standardized domain parameters.
-    let domainParameters: Int
-    let value: [UInt8]
-    let isElliptic: Bool
-    let identifier: [UInt8]?
-
-    /// id-PK, 0.4.0.127.0.7.2.2.1.
-    fileprivate static let prefix: [UInt8] = [0x04, 0x00, 0x7F, 0x00, 0x07, 0x02, 0x02, 0x01]
-
-    /// - Returns: nil for another info, and for a key in a group that is not a standardized one.
-    init?(_ info: SecurityInfos.Info) {
-        guard info.identifier.count == Self.prefix.count + 1, info.identifier.starts(with: Self.prefix),
-            let kind = info.identifier.last, ChipAuthenticationOffer.kinds.contains(kind),
-            let encoded = info.parameters.first?.encoded,
-            let key = try? AgreementKey(ASN1(Array(encoded), ASN1.Tag.sequence, "SubjectPublicKeyInfo")),
-            key.isElliptic == (kind == 2)
-        else { return nil }
-        (group, domainParameters, value, isElliptic) = (key.group, key.domainParameters, key.value, key.isElliptic)
-        identifier = info.parameters.dropFirst().first.map { Array($0.value) }
     }
 }
 

@@ -104,7 +104,12 @@ extension DocumentReading {
 
     private func reasonForSilence(of file: ElementaryFile) -> Finding.Reason {
         for failure in failures where failure.file == file {
-            if case .malformedObject(let error) = failure.reason { return .malformed(error) }
+            switch failure.reason {
+            case .malformedObject(let error): return .malformed(error)
+            case .malformedContents(let error):
+                return .malformed(MalformedObject(due: "\(file)", offset: error.offset))
+            case .notRead, .needsTerminalAuthentication: break
+            }
         }
         return .notRead
     }

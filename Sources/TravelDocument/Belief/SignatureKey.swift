@@ -64,13 +64,20 @@ struct SignatureKey: Sendable {
         }
     }
 
-    /// RFC 8017, A.1.1.
-    private static func rsa(_ info: ASN1, _ bits: [UInt8]) throws -> (Kind, Key) {
+    /// The numbers of an RSA key without leading zeros (RFC 8017, A.1.1).
+    static func rsaNumbers(
+        _ bits: ArraySlice<UInt8>
+    ) throws(MalformedObject) -> (modulus: [UInt8], exponent: [UInt8]) {
         let due = "RSAPublicKey"
         var fields = try ASN1(bits, ASN1.Tag.sequence, due).fields
         let modulus = try fields.take(ASN1.Tag.integer, due).natural(due)
         let exponent = try fields.take(ASN1.Tag.integer, due).natural(due)
         try fields.end(due)
+        return (modulus, exponent)
+    }
+
+    private static func rsa(_ info: ASN1, _ bits: [UInt8]) throws -> (Kind, Key) {
+        let (modulus, exponent) = try rsaNumbers(bits[...])
         guard modulusLengths.contains(modulus.count), (1...8).contains(exponent.count),
             (exponent.last ?? 0) & 1 == 1, exponent != [1], let key = Key(Array(info.encoded))
         else { throw info.fault("an RSA key of 1,024 to 8,192 bits") }

@@ -15,6 +15,9 @@ enum SessionCipher: UInt8, Hashable, Sendable, CaseIterable {
         }
     }
 
+    /// `3DES`, `AES-128`
+    var name: String { self == .tripleDES ? "3DES" : "AES-\(keyLength * 8)" }
+
     var blockLength: Int { self == .tripleDES ? 8 : 16 }
 
     /// The use of a derived key: the counter c of ICAO 9303-11, 9.7.1.

@@ -31,8 +31,8 @@ public struct CommonDataElements: Hashable, Sendable {
         let tags = try content.takeTagList()
         try content.finish()
         let groups = (1...16).map(ElementaryFile.dataGroup)
-        dataGroups = tags.compactMap { tag in groups.first { UInt32($0.tag) == tag.rawValue } }
-        otherTags = tags.filter { tag in !groups.contains { UInt32($0.tag) == tag.rawValue } }.map(\.bytes)
+        dataGroups = tags.compactMap { tag in groups.first { $0.tag.map(UInt32.init) == tag.rawValue } }
+        otherTags = tags.filter { tag in !groups.contains { $0.tag.map(UInt32.init) == tag.rawValue } }.map(\.bytes)
     }
 }
 

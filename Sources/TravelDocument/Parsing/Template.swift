@@ -8,7 +8,7 @@ struct Template {
     /// The offset after the last object.
     private let end: Int
 
-    /// Opens a file: one object with the file's tag, and nothing after it.
+    /// Opens a file: one object with the file's tag, and nothing after it; or several, with padding between them.
     ///
     /// - Parameter readsContents: false to leave the file's contents alone, which then need not be data objects.
     init(
@@ -18,21 +18,29 @@ struct Template {
             throw TravelDocumentFormatError(
                 file: file, offset: FileReader.maximumLength, due: .size(FileReader.maximumLength))
         }
-        let tag = TLVTag(rawValue: UInt32(file.tag))
-        guard bytes.first == file.tag else {
-            throw TravelDocumentFormatError(file: file, offset: 0, due: .object(tag))
+        guard let tag = file.tag else {
+            self.init(try Self.objects(bytes, .emv, file), to: bytes.count, in: file)
+            return
+        }
+        guard bytes.first == tag else {
+            throw TravelDocumentFormatError(file: file, offset: 0, due: .object(TLVTag(rawValue: UInt32(tag))))
         }
         // Without its bit 6 the tag is that of a primitive object.
-        let bytes = readsContents ? bytes : [file.tag & ~0x20] + bytes.dropFirst()
-        let list: TLVList
-        do { list = try TLVList(bytes, padding: []) } catch {
-            throw TravelDocumentFormatError(file: file, offset: error.offset, due: .dataObjects(error.reason))
-        }
+        let bytes = readsContents ? bytes : [tag & ~0x20] + bytes.dropFirst()
+        let list = try Self.objects(bytes, [], file)
         guard let object = list.first, object.encoded.endIndex == bytes.count else {
             throw TravelDocumentFormatError(
                 file: file, offset: list.first?.encoded.endIndex ?? 0, due: .end)
         }
         self.init(readsContents ? object.children : list, to: bytes.count, in: file)
+    }
+
+    private static func objects(
+        _ bytes: [UInt8], _ padding: TLVList.Padding, _ file: ElementaryFile
+    ) throws(TravelDocumentFormatError) -> TLVList {
+        do { return try TLVList(bytes, padding: padding) } catch {
+            throw TravelDocumentFormatError(file: file, offset: error.offset, due: .dataObjects(error.reason))
+        }
     }
 
     /// The objects in a constructed object.

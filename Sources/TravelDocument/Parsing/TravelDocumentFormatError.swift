@@ -21,6 +21,8 @@ public struct TravelDocumentFormatError: Error, Hashable, Sendable {
         /// A number from this range.
         case number(ClosedRange<Int>)
         case element(Element)
+        /// A value of ASN.1, by its name in the standard.
+        case value(String)
     }
 
     /// A part of a file with a form of its own.
@@ -61,6 +63,7 @@ extension TravelDocumentFormatError.Due: CustomStringConvertible {
         case .length(let range): "a value of \(Self.text(range)) bytes was due"
         case .number(let range): "a number was due: \(Self.text(range))"
         case .element(let element): "\(element.rawValue) was due"
+        case .value(let name): "\(name) was due"
         }
     }
 

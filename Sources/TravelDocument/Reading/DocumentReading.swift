@@ -163,6 +163,8 @@ extension TravelDocumentChip {
         _ file: ElementaryFile, _ reason: DocumentReading.Failure.Reason, _ reading: inout DocumentReading,
         _ tell: @Sendable (ReadingEvent) -> Void
     ) {
+        // What is wrong with a file is told once, by whoever finds it first.
+        guard !reading.failures.contains(where: { $0.file == file }) else { return }
         let failure = DocumentReading.Failure(file: file, reason: reason)
         reading.failures.append(failure)
         tell(.failed(failure))

@@ -1,5 +1,7 @@
 /// A file of a travel document's chip (ICAO 9303-10, 3 and 4).
 public enum ElementaryFile: Hashable, Sendable {
+    /// What the chip tells of itself, in the master file, free to read.
+    case atrInfo
     /// The variants of access control, in the master file, free to read.
     case cardAccess
     /// The signed list of protocols, in the master file.
@@ -14,6 +16,7 @@ public enum ElementaryFile: Hashable, Sendable {
     /// The file identifier.
     var identifier: [UInt8] {
         switch self {
+        case .atrInfo: [0x2F, 0x01]
         case .cardAccess: [0x01, 0x1C]
         case .cardSecurity, .sod: [0x01, 0x1D]
         case .com: [0x01, 0x1E]
@@ -25,11 +28,12 @@ public enum ElementaryFile: Hashable, Sendable {
     var shortIdentifier: UInt8 { identifier[1] & 0x1F }
 
     /// True for a file of the master file, beside the application of travel documents.
-    var isInMasterFile: Bool { self == .cardAccess || self == .cardSecurity }
+    var isInMasterFile: Bool { [.atrInfo, .cardAccess, .cardSecurity].contains(self) }
 
-    /// The tag that the file begins with.
-    var tag: UInt8 {
+    /// The tag of the object that the file is; nil for a file of several objects.
+    var tag: UInt8? {
         switch self {
+        case .atrInfo: nil
         case .cardAccess: 0x31
         case .cardSecurity: 0x30
         case .com: 0x60
@@ -52,6 +56,7 @@ extension ElementaryFile: CustomStringConvertible {
     /// The name in ICAO 9303: `DG1`, `EF.SOD`.
     public var description: String {
         switch self {
+        case .atrInfo: "EF.ATR/INFO"
         case .cardAccess: "EF.CardAccess"
         case .cardSecurity: "EF.CardSecurity"
         case .com: "EF.COM"

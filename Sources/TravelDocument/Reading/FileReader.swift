@@ -1,14 +1,16 @@
 public import SmartCard
 
-/// Reads a file of one data object: a value without I/O (ISO/IEC 7816-4, 11.3; ICAO 9303-10, 3.6.3).
+/// Reads a file: a value without I/O (ISO/IEC 7816-4, 11.3; ICAO 9303-10, 3.6.3).
 ///
 /// The first command selects the file by its short identifier and asks for as much as fits.  A chip that refuses this is
 /// asked for the header alone, and then for no byte beyond the end; one that knows no short identifiers gets SELECT.
+///
+/// Most files are one data object, whose header tells its length.  EF.ATR/INFO is several objects, and is read to its end.
 struct FileReader: Sendable {
     /// The next step of the reader.
     enum Step: Sendable {
         case send(CommandAPDU)
-        /// The data object, without what follows it in the file.
+        /// The data object, without what follows it in the file; or all of the file.
         case done([UInt8])
         case failed(FileError)
     }
@@ -48,7 +50,7 @@ struct FileReader: Sendable {
     private var isCautious = false
     private var state = State.new
     private(set) var bytes: [UInt8] = []
-    /// The length of the data object, once its header is known.
+    /// The length of the data object, once its header is known.  A file of several has none.
     private(set) var length: Int?
 
     private var before: ReadBefore?
@@ -59,7 +61,7 @@ struct FileReader: Sendable {
     ///   - usesShortIdentifier: false to select the file by its identifier at once.
     ///   - interrupted: a reader of the same file, which goes on where that one stopped if the file begins as it did then.
     init(
-        _ file: ElementaryFile, chunk: Int, shortChunk: Int = ChipBuffers.shortResponse,
+        _ file: ElementaryFile, chunk: Int, shortChunk: Int = ATRInfo.shortResponse,
         usesShortIdentifier: Bool = true, resuming interrupted: FileReader? = nil
     ) {
         (self.file, self.chunk, self.shortChunk) = (file, min(max(chunk, 16), 65_536), shortChunk)
@@ -153,8 +155,12 @@ struct FileReader: Sendable {
             return response.status == 0x6282 ? retry(after: 0x6282, count) : end(.failed(.malformed))
         }
         bytes += data
+        guard let tag = file.tag else {
+            guard bytes.count <= Self.maximumLength else { return end(.failed(.tooLong)) }
+            return response.status == 0x6282 ? end(.done(bytes)) : read()
+        }
         if length == nil {
-            switch Self.length(of: bytes, file.tag) {
+            switch Self.length(of: bytes, tag) {
             case .known(let length) where length <= Self.maximumLength: self.length = length
             case .known: return end(.failed(.tooLong))
             case .unknown where response.status == .success && bytes.count < Self.headerLength: break
@@ -182,6 +188,12 @@ struct FileReader: Sendable {
             return select()
         }
         guard isAboutLength else { return fail(status) }
+        if file.tag == nil {
+            // The end is near; it is here where not even one byte is left.
+            guard count > 1 else { return bytes.isEmpty ? fail(status) : end(.done(bytes)) }
+            chunk = count / 2
+            return read()
+        }
         if length == nil, !isCautious {
             isCautious = true
             return read()

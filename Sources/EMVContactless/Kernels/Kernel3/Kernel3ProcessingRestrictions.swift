@@ -62,7 +62,7 @@ extension Kernel3 {
     /// ATMs.
     private func checkUsageAtATM(_ decision: CardDecision, _ disposition: inout Disposition) throws(Termination) {
         guard options.checksUsageAtATM, decision.cryptogram == .tc,
-            let terminalType = terminalValue(0x9F35)?.first, (0x14...0x16).contains(terminalType)
+            let type = terminalValue(0x9F35)?.first, TerminalType(type).isUnattendedAtFinancialInstitution
         else { return }
         guard let qualifiers = decision.qualifiers else {
             return disposition.requireDecline("the card does not say whether it is for ATMs")

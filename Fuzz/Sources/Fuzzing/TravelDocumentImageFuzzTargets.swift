@@ -1,0 +1,1 @@
+../../../Tests/TravelDocumentImagesTests/TravelDocumentImageFuzzTargets.swift
