@@ -1,6 +1,7 @@
 #include "baseline.h"
 
 #include <libusb.h>
+#include <malloc.h>
 #include <sqlite3.h>
 #include <stdlib.h>
 #include <string.h>
@@ -125,6 +126,12 @@ int baseline_tlv_walk(const uint8_t *bytes, size_t count)
         if (!constructed) i += length;
     }
     return objects;
+}
+
+size_t baseline_live_bytes(void)
+{
+    struct mallinfo2 info = mallinfo2();
+    return info.uordblks + info.hblkhd - (size_t)sqlite3_memory_used();
 }
 
 struct baseline_sqlite {

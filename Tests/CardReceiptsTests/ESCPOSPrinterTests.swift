@@ -127,6 +127,23 @@ extension ESCPOSPrinter.Limits {
         }
     }
 
+    @Test("an ordinary file is no printer and keeps its content, also under another name")
+    func ordinaryFile() async throws {
+        let folder = try TemporaryFolder()
+        let (file, link) = (folder.url.appending(path: "file"), folder.url.appending(path: "link"))
+        try Data("kept".utf8).write(to: file)
+        try FileManager.default.createSymbolicLink(at: link, withDestinationURL: file)
+        for path in [file.path, link.path] {
+            let service = ESCPOSPrinter(.device(path: path), answers: .none, limits: .generous)
+            guard case .failure(let failure) = await service.printReceipt(content: try Sample.content()) else {
+                Issue.record("printed to \(path)")
+                continue
+            }
+            #expect(failure.condition == .absent && failure.progress.sent == 0)
+            #expect(try Data(contentsOf: file) == Data("kept".utf8))
+        }
+    }
+
     @Test("B7: no printer, no permission, a printer in use")
     func b7Absent() async throws {
         let absent: [ESCPOSPrinter.Address] = [

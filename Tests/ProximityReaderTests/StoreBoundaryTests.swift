@@ -281,4 +281,25 @@ import Testing
         #expect(try await again.batch()?.signature == batch.signature)
         #expect(try await again.resolve(bench.verified(bench.claims(for: batch))) == 1)
     }
+
+    /// The limit is 256 and four for each payment.  The first three entries: the store is opened, prepared, and has a payment.
+    @Test("a book of very many entries for its payments is compacted when it is opened", arguments: [(260, 260), (261, 2)])
+    func entries(_ written: Int, _ read: Int) async throws {
+        let bench = try StoreBench()
+        let store = try await bench.preparedStore()
+        try await store.add(StoreBench.payment("a"))
+        for number in 3..<written {
+            if number % 2 == 1 {
+                try await store.setAside("a", reason: "it fails")
+            } else {
+                try await store.putBack("a")
+            }
+        }
+        #expect(try await store.entryCount() == written)
+        await store.close()
+        let again = bench.store()
+        // A checkpoint and the payment, or what was written.
+        #expect(try await again.entryCount() == read)
+        #expect(try await again.payments().map(\.state) == [written % 2 == 0 ? .setAside : .stored])
+    }
 }

@@ -450,6 +450,40 @@ import Testing
         #expect(FileManager.default.fileExists(atPath: bench.file("store.sqlite").path))
     }
 
+    /// Two stores of the same keys with as many entries, as a folder that was copied makes them.
+    @Test("the head of another book with the same keys, and as many entries, is found out")
+    func headOfACopy() async throws {
+        let bench = try StoreBench()
+        await (try await bench.preparedStore()).close()
+        let copy = bench.file("copy")
+        try FileManager.default.createDirectory(at: copy, withIntermediateDirectories: false)
+        for name in ["store.head", "store.key", "store.sqlite"] {
+            try FileManager.default.copyItem(at: bench.file(name), to: copy.appending(path: name))
+        }
+        for folder in [bench.folder, copy] {
+            let store = RecordStore(folder: folder) { [bench] in bench.clock.now }
+            try await store.add(StoreBench.payment())
+            await store.close()
+        }
+        try FileManager.default.removeItem(at: bench.file("store.head"))
+        try FileManager.default.moveItem(at: copy.appending(path: "store.head"), to: bench.file("store.head"))
+        await damaged(bench, "its head is of another book")
+    }
+
+    /// 16 bytes of identifier, 8 of sequence, 32 of hash and 32 of MAC: 88.
+    @Test(
+        "only a head of exactly its length belongs to a store that was not completely created", arguments: [87, 88, 89])
+    func unfinished(_ length: Int) async throws {
+        let bench = try StoreBench()
+        try Data(count: length).write(to: bench.file("store.head"))
+        if length == 88 {
+            #expect(try await bench.store().count() == 0)
+        } else {
+            await #expect { try await bench.store().count() } throws: { "\($0)".contains("no such file") }
+            #expect(try Data(contentsOf: bench.file("store.head")) == Data(count: length))
+        }
+    }
+
     @Test(
         "of a store that is damaged, the payments that can be read are given out; the store stays as it is",
         .enabled(if: Program.isInstalled("sqlite3"), "sqlite3 is not installed"))

@@ -272,6 +272,32 @@ func firstReader(on bus: SoftwareUSBBus, timeLimits: CCIDTimeLimits = CCIDTimeLi
         #expect(try await card.transmit(CommandAPDU(bytes("00 A4 00 0C 02 3F 00"))).status == .success)
     }
 
+    /// A block waiting time beyond the driver's limit of an exchange (ISO/IEC 7816-3, 11.4.3: BWI 4 is 1.4 s at 4 MHz).
+    @Test func aCardHasItsBlockWaitingTime() async throws {
+        var functional = DescriptorTests.acr122u
+        functional.replaceSubrange(40..<44, with: bytes("30 04 01 00"))  // TPDU level, automatic IFSD
+        let slow = Mutex<ScriptedReader?>(nil)
+        let device = ScriptedReader(functional: functional) { message in
+            switch message[0] {
+            case 0x62: return [ScriptedReader.answer(to: message, bytes("3B 80 81 21 45 00"))]  // BWI 4, CWI 5
+            case 0x6F:
+                let device = slow.withLock { $0 }
+                Task {
+                    try? await Task.sleep(for: .milliseconds(600))
+                    device?.send(ScriptedReader.answer(to: message, bytes("00 00 02 90 00 92")), endpoint: 0x82)
+                }
+                return []
+            default: return [ScriptedReader.answer(to: message)]
+            }
+        }
+        slow.withLock { $0 = device }
+        defer { slow.withLock { $0 = nil } }  // They hold each other.
+        var timeLimits = CCIDTimeLimits.short
+        timeLimits.exchange = .milliseconds(200)
+        let card = try await firstReader(on: SoftwareUSBBus(device), timeLimits: timeLimits).connect()
+        #expect(try await card.transmit(CommandAPDU(bytes("00 A4 00 0C 02 3F 00"))).status == .success)
+    }
+
     @Test func readersComeAndGo() async throws {
         let bus = SoftwareUSBBus()
         bus.plug(SoftwareACR122U())

@@ -11,9 +11,10 @@ import Testing
     }
 
     @Test(
-        "wake-ups and allocations stay within their limits, and ratios within one and a half times theirs",
+        "wake-ups, allocations and what stays in use are within their limits, and ratios within one and a half times theirs",
         .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"),
-        .timeLimit(.minutes(10)), .serialized, arguments: ["layers", "usb", "pcsc", "link", "passport", "polling"])
+        .timeLimit(.minutes(10)), .serialized,
+        arguments: ["layers", "usb", "pcsc", "link", "passport", "polling", "forwarding"])
     func kept(_ name: String) async throws {
         let outcome = try await Program.run([Program.built("benchmarks"), name, "--gate"])
         #expect(outcome.status == 0 && outcome.output.contains("(limit "), "\(outcome)")

@@ -34,3 +34,6 @@ int baseline_tlv_walk(const uint8_t *bytes, size_t count);
 size_t baseline_allocations(void);
 // Returns the bytes that these asked for.  A copy of an array asks for its length once more.
 size_t baseline_allocated_bytes(void);
+
+// Returns the bytes of the heap in use but for SQLite's, whose cache grows with the database up to a limit.
+size_t baseline_live_bytes(void);

@@ -88,11 +88,20 @@ import Testing
         }
     }
 
-    @Test("a number in hexadecimal text goes on behind twenty other characters")
+    /// The texts of the notes.
+    private func notes(_ trace: Trace) -> [String] {
+        trace.events.compactMap { if case .note(let text) = $0.what { text } else { nil } }
+    }
+
+    @Test("a number in hexadecimal text goes on behind twenty other characters, and becomes what it becomes in text")
     func hexadecimalText() throws {
-        let text = Array(Self.number.utf8).hex
-        let note = "\(text.prefix(8))\(String(repeating: "z", count: 20))\(text.dropFirst(8))"
-        #expect(!(try redacted(["note \"\(note)\""]).text().contains(text.dropFirst(8))))
+        let gap = String(repeating: "z", count: 20)
+        func split(_ number: String) -> String {
+            let text = Array(number.utf8).hex
+            return "\(text.prefix(8))\(gap)\(text.dropFirst(8))"
+        }
+        let notes = notes(try redacted(["note \"\(Self.number)\"", "note \"\(split(Self.number))\""]))
+        #expect(notes[0] != Self.number && notes[0].hasPrefix("476173") && notes[1] == split(notes[0]))
     }
 
     @Test("a number in three notes, or far behind others in one, is found")
@@ -121,5 +130,30 @@ import Testing
     func track() throws {
         let text = try redaction.redacted(try trace(["note \";\(Self.number)=30122011234?\""])).text()
         #expect(text.contains("=30122010000?"), "\(text)")
+    }
+
+    /// What the notes are after pass `number`, a number in one of two.
+    private func pass(_ number: Int) throws -> [String] {
+        var pieces = TracePieces(TraceReader(text: try trace(["note \"\(Self.number)\"", "note \"stays\""]).text()))
+        let piece = try #require(try pieces.next())
+        var secrets = TraceSecrets()
+        for _ in 0..<number { secrets.beginPass() }
+        secrets.learn(from: piece)
+        let redacted = redaction.redacted(piece, knowing: &secrets)
+        #expect(secrets.isClean == (number == TraceSecrets.maximumPasses))
+        return notes(redacted)
+    }
+
+    @Test("from the fourth pass on a note with a finding becomes blank, in the last pass every note")
+    func passes() throws {
+        for number in 1...3 {
+            let notes = try pass(number)
+            #expect(notes[0] != Self.number && notes[0].hasPrefix("476173") && notes[1] == "stays", "pass \(number)")
+        }
+        let blank = String(repeating: "X", count: Self.number.count)
+        for number in 4..<TraceSecrets.maximumPasses {
+            #expect(try pass(number) == [blank, "stays"], "pass \(number)")
+        }
+        #expect(try pass(TraceSecrets.maximumPasses) == [blank, "XXXXX"])
     }
 }
