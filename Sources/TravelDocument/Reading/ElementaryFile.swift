@@ -1,6 +1,6 @@
 /// A file of a travel document's chip (ICAO 9303-10, 3 and 4).
 public enum ElementaryFile: Hashable, Sendable {
-    /// What the chip tells of itself, in the master file, free to read.
+    /// The facts that the chip tells of itself, in the master file, free to read.
     case atrInfo
     /// The variants of access control, in the master file, free to read.
     case cardAccess
