@@ -68,7 +68,7 @@ struct DeviceKeyTests {
         }
         #expect(keys[0].identifier != keys[1].identifier && keys[0].derived(for: "x") != keys[1].derived(for: "x"))
         let saved = try Data(contentsOf: URL(filePath: folder.path + "/a"))
-        let raw = [keys[0].identifier, keys[0].derived(for: "x").withUnsafeBytes { Data($0) }]
+        let raw = [Data(keys[0].identifier), keys[0].derived(for: "x").withUnsafeBytes { Data($0) }]
         #expect(saved.range(of: raw[0]) != nil && saved.range(of: raw[1]) == nil)
     }
 

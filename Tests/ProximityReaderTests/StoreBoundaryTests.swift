@@ -282,8 +282,11 @@ import Testing
         #expect(try await again.resolve(bench.verified(bench.claims(for: batch))) == 1)
     }
 
-    /// The limit is 256 and four for each payment.  The first three entries: the store is opened, prepared, and has a payment.
-    @Test("a book of very many entries for its payments is compacted when it is opened", arguments: [(260, 260), (261, 2)])
+    /// The limit is 256 and four for each payment.  Three entries: the store is opened and prepared, and has a payment.
+    @Test(
+        "a book of very many entries for its payments is compacted when it is opened",
+        arguments: [(260, 260), (261, 2)]
+    )
     func entries(_ written: Int, _ read: Int) async throws {
         let bench = try StoreBench()
         let store = try await bench.preparedStore()
