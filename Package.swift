@@ -165,10 +165,11 @@ let package = Package(
         .executableTarget(
             name: "reader-probe",
             dependencies: [
-                "ToolReaders", "ToolSupport", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
-                "SmartCardPN532", "EMVContactless", "TravelDocument", "TravelDocumentImages", "CWipedHeap",
-                argumentParser,
-                logging,
+                "ToolReaders", "ToolSupport", "CardEncryption", "CardReaders", "SmartCard", "SmartCardPCSC",
+                "SmartCardUSB",
+                "SmartCardPN532", "EMVContactless", "TravelDocument", "TravelDocumentImages", "WalletPasses",
+                "CWipedHeap",
+                argumentParser, logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"]),
         .executableTarget(
