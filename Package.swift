@@ -278,6 +278,7 @@ let package = Package(
             name: "SmartCardTraceTests",
             dependencies: [
                 "SmartCardTrace", "SmartCard", "SmartCardSimulator", "EMVContactless", "TestSupport", "TravelDocument",
+                "CardEncryption", "WalletPasses",
             ]),
         .testTarget(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
