@@ -300,7 +300,8 @@ let package = Package(
             exclude: ["ksn-spender", "Judges", "Vectors"]),
         // The program whose memory TaintTests search for card data.
         .executableTarget(
-            name: "tainted-terminal", dependencies: ["ProximityReader", "CardEncryption", "CWipedHeap", logging],
+            name: "tainted-terminal",
+            dependencies: ["ProximityReader", "CardEncryption", "CWipedHeap", "WalletPasses", logging],
             path: "Tests/ProximityReaderTests/tainted-terminal"),
         // The program that ProximityReaderTests kill while it stores and forwards.
         .executableTarget(

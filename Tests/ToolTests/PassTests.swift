@@ -278,4 +278,74 @@ import Testing
         #expect(outcome.output.contains("   Pass         ******-****\n") && outcome.output.hasSuffix("\nPasses read\n"))
         #expect(outcome.error.contains("the phone left after its passes were read, and has not paid\n"), "\(outcome)")
     }
+
+    // MARK: Traces
+
+    /// A recorded conversation with a phone about its pass, in the clear.
+    private func recorded(_ folder: Folder, _ card: String) async throws -> String {
+        let file = folder.url.appending(path: "clear.apdu").path
+        let phone = try folder.phone("", of: card)
+        let outcome = try await Program.run([
+            Program.built("virtual-reader"), "--card", phone, "--", Program.built("apdu-trace"), "record", "--clear",
+            "-o",
+            file, "--", tool, "pass", "--config", folder.configuration, "--backend", "pcsc", "--reveal",
+        ])
+        try #require(outcome.output.contains(Self.member), "\(outcome)")
+        return file
+    }
+
+    @Test(
+        "a recorded pass is found, shown masked, redacted, and then not found",
+        .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"),
+        arguments: [("phone-apple", "GET VAS DATA", 1), ("phone-google", "GET SMART TAP DATA", 1)])
+    func traces(_ card: String, _ command: String, _ findings: Int) async throws {
+        let folder = try Folder()
+        let clear = try await recorded(folder, card)
+        func trace(_ arguments: String...) async throws -> Program.Outcome {
+            try await Program.run([Program.built("apdu-trace")] + arguments)
+        }
+        let found = try await trace("verify", clear)
+        #expect(found.status == 1, "\(found)")
+        let lines = found.output.split(separator: "\n")
+        #expect(
+            lines.count == findings && lines.allSatisfy { $0.hasSuffix(": a pass of a phone's wallet in the clear") })
+        let shown = try await trace("show", "--no-pager", clear)
+        #expect(shown.output.contains("  \(command)\n"), "\(shown)")
+        let answer = shown.output.components(separatedBy: "  \(command)\n").last?.split(separator: "\n").first
+        #expect(answer?.contains("****") == true, "\(shown)")
+        if card == "phone-apple" { #expect(shown.output.contains("   9F27  VAS Data  ****"), "\(shown)") }
+
+        let new = folder.url.appending(path: "redacted.apdu").path
+        let redacted = try await trace("redact", clear, "-o", new)
+        #expect(redacted.error.contains("pass"), "\(redacted)")
+        let verified = try await trace("verify", new)
+        #expect(verified.status == 0, "\(verified)")
+        let again = folder.url.appending(path: "again.apdu").path
+        _ = try await trace("redact", new, "-o", again)
+        #expect(try Data(contentsOf: URL(filePath: again)) == Data(contentsOf: URL(filePath: new)))
+    }
+
+    /// What is recorded is redacted unless that is prevented; what is in the clear in a phone's answer is sealed.
+    @Test(
+        "neither pass nor cryptogram is in what is recorded by default",
+        .enabled(if: PrivatePCSCD.obstacle == nil, "\(PrivatePCSCD.obstacle ?? "")"),
+        arguments: ["phone-apple", "phone-google"])
+    func recording(_ card: String) async throws {
+        let folder = try Folder()
+        let file = folder.url.appending(path: "new.apdu").path
+        let phone = try folder.phone("", of: card)
+        let outcome = try await Program.run([
+            Program.built("virtual-reader"), "--card", phone, "--", Program.built("apdu-trace"), "record", "-o", file,
+            "--",
+            tool, "pass", "--config", folder.configuration, "--backend", "pcsc",
+        ])
+        #expect(outcome.output.contains("******-****"), "\(outcome)")
+        let text = try String(contentsOfFile: file, encoding: .utf8)
+        #expect(text.contains("redacted") && text.contains("pass"), "\(text)")
+        for text in [outcome.output + outcome.error, text] {
+            #expect(Taint.found(Taint.forms(of: Self.member), in: Data(text.utf8)) == [], "\(text)")
+        }
+        let zeros = String(repeating: "0", count: 60)
+        #expect(text.contains(card == "phone-apple" ? "C0B77375\(zeros)" : "72656203\(zeros)"), "\(text)")
+    }
 }
