@@ -165,10 +165,9 @@ let package = Package(
         .executableTarget(
             name: "reader-probe",
             dependencies: [
-                "ToolReaders", "ToolSupport", "CardReaders", "SmartCard", "SmartCardPCSC", "SmartCardUSB",
-                "SmartCardPN532", "EMVContactless", "TravelDocument", "TravelDocumentImages", "CWipedHeap",
-                "WalletPasses", argumentParser,
-                logging,
+                "ToolReaders", "ToolSupport", "CardEncryption", "CardReaders", "SmartCard", "SmartCardPCSC",
+                "SmartCardUSB", "SmartCardPN532", "EMVContactless", "TravelDocument", "TravelDocumentImages",
+                "WalletPasses", "CWipedHeap", argumentParser, logging,
             ],
             path: "Tools/reader-probe", exclude: ["reader-probe.1"]),
         .executableTarget(
@@ -277,6 +276,7 @@ let package = Package(
             name: "SmartCardTraceTests",
             dependencies: [
                 "SmartCardTrace", "SmartCard", "SmartCardSimulator", "EMVContactless", "TestSupport", "TravelDocument",
+                "CardEncryption", "WalletPasses",
             ]),
         .testTarget(
             name: "SmartCardSimulatorTests", dependencies: ["SmartCardSimulator", "SmartCard", "TestSupport"],
@@ -298,7 +298,8 @@ let package = Package(
             exclude: ["ksn-spender", "Judges", "Vectors"]),
         // The program whose memory TaintTests search for card data.
         .executableTarget(
-            name: "tainted-terminal", dependencies: ["ProximityReader", "CardEncryption", "CWipedHeap", logging],
+            name: "tainted-terminal",
+            dependencies: ["ProximityReader", "CardEncryption", "CWipedHeap", "WalletPasses", logging],
             path: "Tests/ProximityReaderTests/tainted-terminal"),
         // The program that ProximityReaderTests kill while it stores and forwards.
         .executableTarget(

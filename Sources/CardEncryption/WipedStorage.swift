@@ -1,4 +1,4 @@
-import FoundationEssentials
+package import FoundationEssentials
 import Glibc
 
 /// Separate pages for secrets: kept out of the swap file if the system permits (`mlock`), left out of core dumps
@@ -6,17 +6,17 @@ import Glibc
 /// overwritten before they return to the system.
 ///
 /// A writer has exclusive access to the bytes; once shared, they are only read.
-final class WipedStorage: @unchecked Sendable {
+package final class WipedStorage: @unchecked Sendable {
     /// The bytes, valid as long as the storage exists: an owner keeps it in a property, or to the end of a scope with
     /// `withExtendedLifetime`.
-    let bytes: UnsafeMutableRawBufferPointer
+    package let bytes: UnsafeMutableRawBufferPointer
     private let mappedLength: Int
 
     /// Allocates storage.
     ///
     /// - Parameter count: the number of bytes, initially zero.  If the system has no memory, the program ends, as for
     ///   an array.
-    init(count: Int) {
+    package init(count: Int) {
         let page = Int(sysconf(Int32(_SC_PAGESIZE)))
         mappedLength = max(page, (count + page - 1) / page * page)
         let address = mmap(nil, mappedLength, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
@@ -36,7 +36,7 @@ final class WipedStorage: @unchecked Sendable {
     }
 
     /// Moves the bytes of `data` here, and wipes them there.
-    convenience init(moving data: inout Data) {
+    package convenience init(moving data: inout Data) {
         self.init(count: data.count)
         data.withUnsafeMutableBytes { source in
             bytes.copyMemory(from: UnsafeRawBufferPointer(source))
@@ -51,9 +51,9 @@ final class WipedStorage: @unchecked Sendable {
     }
 
     /// Lends the bytes of a storage without another owner.
-    func withUnsafeBytes<Result>(_ body: (UnsafeMutableRawBufferPointer) throws -> Result) rethrows -> Result {
+    package func withUnsafeBytes<Result>(_ body: (UnsafeMutableRawBufferPointer) throws -> Result) rethrows -> Result {
         try withExtendedLifetime(self) { try body(bytes) }
     }
 
-    var readOnly: UnsafeRawBufferPointer { UnsafeRawBufferPointer(bytes) }
+    package var readOnly: UnsafeRawBufferPointer { UnsafeRawBufferPointer(bytes) }
 }

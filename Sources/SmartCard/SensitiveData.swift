@@ -103,30 +103,48 @@ public enum SensitiveData {
     /// `data` is empty or not entirely BER-TLV: such data may contain anything.
     public static func maskedTLV(_ data: [UInt8]) -> String? {
         guard let list = try? TLVList(data), !list.isEmpty else { return nil }
-        func text(_ list: TLVList) -> String {
-            list.map { object in
-                object.tag.isConstructed
-                    ? "\(object.tag)[ \(text(object.children)) ]"
-                    : "\(object.tag):\(masked(object.value, of: object.tag))"
-            }.joined(separator: " ")
-        }
-        return text(list)
+        return text(list) { masked($0.value, of: $0.tag) }
+    }
+
+    /// Returns the BER-TLV in an answer with masked primitive values, as ``maskedTLV(_:)``; of an answer with passes, no value
+    /// is shown.
+    package static func maskedTLV(_ data: [UInt8], answering command: CommandAPDU) -> String? {
+        guard holdsPasses(answering: command) else { return maskedTLV(data) }
+        guard let list = try? TLVList(data), !list.isEmpty else { return nil }
+        return text(list, hidden)
+    }
+
+    private static func hidden(_ object: TLV) -> String { String(repeating: "*", count: object.value.count * 2) }
+
+    private static func text(_ list: TLVList, _ masked: (TLV) -> String) -> String {
+        list.map { object in
+            object.tag.isConstructed
+                ? "\(object.tag)[ \(text(object.children, masked)) ]" : "\(object.tag):\(masked(object))"
+        }.joined(separator: " ")
+    }
+
+    /// True if the answer to `command` holds passes of a phone's wallet, sealed or not: a sealed one could be played back.
+    package static func holdsPasses(answering command: CommandAPDU) -> Bool {
+        WalletCommand(command)?.answersPasses == true
     }
 
     /// Returns response data as hexadecimal digits, with `*` for each digit that must not be shown.
     ///
     /// In BER-TLV, ``exposure(of:in:)`` decides.  Other data is hidden entirely if it is a record, or if digits in it,
-    /// packed or as text, form an account number with a valid check digit.
+    /// packed or as text, form an account number with a valid check digit.  Of passes in a phone's wallet no value is shown.
     public static func maskedHex(_ data: [UInt8], answering command: CommandAPDU) -> String {
+        let holdsPasses = holdsPasses(answering: command)
         guard let list = try? TLVList(data), !list.isEmpty else {
             let isRecord = command.cla != 0xFF && command.ins == 0xB2
-            return isRecord || containsAccountNumber(data) ? String(repeating: "*", count: data.count * 2) : data.hex
+            return isRecord || holdsPasses || containsAccountNumber(data)
+                ? String(repeating: "*", count: data.count * 2) : data.hex
         }
         var text = ""
         var done = 0
         for object in list.flattened where !object.tag.isConstructed {
-            guard exposure(of: object.value, in: object.tag) != nil else { continue }
-            text += data[done..<object.value.startIndex].hex + masked(object.value, of: object.tag)
+            guard holdsPasses || exposure(of: object.value, in: object.tag) != nil else { continue }
+            let value = holdsPasses ? hidden(object) : masked(object.value, of: object.tag)
+            text += data[done..<object.value.startIndex].hex + value
             done = object.value.endIndex
         }
         return text + data[done...].hex

@@ -19,7 +19,7 @@ public struct TrafficLogLayer: CardChannel {
         logger.trace("-> \(Self.text(command))")
         do {
             let response = try await base.transmit(command)
-            logger.trace("<- \(Self.text(response))")
+            logger.trace("<- \(Self.text(response, answering: command))")
             return response
         } catch {
             logger.trace("<- \(error)")
@@ -35,7 +35,8 @@ public struct TrafficLogLayer: CardChannel {
             + (command.ne.map { ", Ne \($0)" } ?? "")
     }
 
-    static func text(_ response: ResponseAPDU) -> String {
-        SensitiveData.maskedTLV(response.data).map { "\($0), \(response.status)" } ?? response.description
+    static func text(_ response: ResponseAPDU, answering command: CommandAPDU) -> String {
+        SensitiveData.maskedTLV(response.data, answering: command).map { "\($0), \(response.status)" }
+            ?? response.description
     }
 }

@@ -70,6 +70,46 @@ struct TaintTests {
             control.isSuperset(of: ["\(Self.control) as it is", "\(Self.control) packed as it is"]), "\(control)")
     }
 
+    /// TEST: what a member number of nobody looks like; it has no digits of a card.
+    private static let member = "MARKED-MEMBER-QX7/83917264"
+
+    @Test(
+        "after a read nothing of a pass is in what was printed, in a file or in the process's memory",
+        arguments: [
+            ("phone-apple", "passes", "success 26"), ("phone-google", "passes", "success 26"),
+            ("phone-apple", "sealed-passes", "success "),
+        ])
+    func leavesNothingOfPasses(_ phone: String, _ mode: String, _ outcome: String) async throws {
+        let folder = FileManager.default.temporaryDirectory.appending(path: "taint-\(UUID().uuidString)")
+        let (records, temporary) = (folder.appending(path: "records"), folder.appending(path: "temporary"))
+        try FileManager.default.createDirectory(at: temporary, withIntermediateDirectories: true)
+        defer { try? FileManager.default.removeItem(at: folder) }
+        let card = folder.appending(path: "marked.card")
+        let awake = phone == "phone-apple" ? "wakes at-once\nscreen both\n" : ""
+        try "variant \(phone) {\n\(awake)message \"\(Self.member)\"\n}\n"
+            .write(to: card, atomically: true, encoding: .utf8)
+        let host = try await VirtualReaderProcess(host: "umockdev", arguments: ["--card", card.path])
+        defer { host.stop() }
+        let key = try JWEPrivateKey(generating: .ecdhES, keyID: "cards-1")
+        let terminal = try Program(
+            [Program.built("tainted-terminal"), records.path, mode, Self.control],
+            environment: ["PCSCLITE_CSOCK_NAME": host.socket, "TMPDIR": temporary.path],
+            input: try await token(for: key) + "\n")
+        try await terminal.wait(for: "the read") { $0.output.contains("done\n") || $0.error.contains("rror:") }
+        #expect(terminal.output.contains("passes: [\"\(outcome)"), "\(terminal.output) \(terminal.error)")
+
+        let forms = Taint.forms(of: Self.member)
+        func found(_ bytes: Data) -> [String] { Taint.found(forms, in: bytes) }
+        #expect(found(Data((terminal.output + terminal.error).utf8)) == [])
+        let files = Taint.files(below: records) + Taint.files(below: temporary)
+        #expect(files.contains { $0.lastPathComponent == "passes.json" } == (mode == "passes"), "\(files)")
+        for file in files { #expect(found(try Data(contentsOf: file)) == [], "\(file)") }
+        let memory = try Taint.memory(of: terminal.pid)
+        for part in memory { #expect(found(part.bytes) == [], "\(part.name)") }
+        let control = Set(memory.flatMap { Taint.found(Taint.forms(of: Self.control), in: $0.bytes) })
+        #expect(control.contains("\(Self.control) packed as it is"), "\(control)")
+    }
+
     /// Signed with the published key of the test payment service, whose tokens a terminal takes that has no other keys.
     private func token(for key: JWEPrivateKey) async throws -> String {
         let claims = Claims(

@@ -1,4 +1,4 @@
-import SmartCard
+@testable import SmartCard
 import Testing
 
 @Suite struct SensitiveDataTests {
@@ -85,5 +85,32 @@ import Testing
         #expect(SensitiveData.maskedHex(bytes("00 00 00 00 00 00 00 00 00"), answering: uid) == "000000000000000000")
         // But a record of any shape may be anything.
         #expect(SensitiveData.maskedHex(bytes("44 4F 45"), answering: Self.readRecord) == "******")
+    }
+
+    /// Commands and the beginning of an answer as proxmark3 has them; the contents are patterns.
+    @Test("of passes in a phone's wallet nothing is shown, sealed or not")
+    func passesAreHidden() throws {
+        let vas = try CommandAPDU(
+            bytes("80 CA 01 01 2F 9F 22 02 01 00 9F 25 20" + String(repeating: " A5", count: 32))
+                + bytes("9F 26 04 00 80 00 02 00"))
+        let answer = bytes("70 0D 9F 2A 02 4B 53 9F 27 05 01 02 03 04 05")
+        #expect(SensitiveData.maskedHex(answer, answering: vas) == "700D9F2A02****9F2705**********")
+        #expect(
+            SensitiveData.maskedTLV(answer, answering: vas) == "70[ 9F2A:**** 9F27:********** ]")
+        #expect(SensitiveData.maskedHex(bytes("4B 53"), answering: vas) == "****")
+        #expect(
+            TrafficLogLayer.text(ResponseAPDU(data: answer, status: .success), answering: vas)
+                .hasPrefix("70[ 9F2A:**** 9F27:********** ], 9000"))
+        // srq with its version; the rest of the answer.
+        for command in ["90 50 00 00 08 D4 03 02 73 72 71 00 01 00", "90 C0 00 00 00"] {
+            let command = try CommandAPDU(bytes(command))
+            #expect(SensitiveData.maskedHex(bytes("D4 03 01 73 72 73 4B"), answering: command) == "**************")
+            #expect(SensitiveData.maskedHex(bytes("5A 02 4B 53"), answering: command) == "5A02****")
+        }
+        // GET DATA of a payment card, whose CID it is; a command of DESFire.
+        let counter = try CommandAPDU(bytes("80 CA 9F 27 00"))
+        #expect(SensitiveData.maskedHex(bytes("9F 27 01 80"), answering: counter) == "9F270180")
+        let version = try CommandAPDU(bytes("90 60 00 00 00"))
+        #expect(SensitiveData.maskedHex(bytes("04 01 01 33"), answering: version) == "04010133")
     }
 }

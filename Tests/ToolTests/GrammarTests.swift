@@ -56,7 +56,9 @@ import Testing
         "reader-probe passport --photo": "a picture beside what is shown",
     ]
     /// Files that are read.
-    private static let input: Set = ["config", "ca-keys", "exception-file", "key-file", "mrz-file", "trust"]
+    private static let input: Set = [
+        "config", "ca-keys", "exception-file", "key-file", "mrz-file", "pass-config", "trust",
+    ]
     /// What means something else in an example, where the reader is there or is not.
     private static let ofItsOwn: Set = ["kiosk --reader"]
 

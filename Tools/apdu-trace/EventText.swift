@@ -78,6 +78,7 @@ struct EventText: Encodable {
             length = bytes.count
             self.bytes = reveal ? bytes.hex : nil
             if layer == .apdu, let response = try? ResponseAPDU(bytes) {
+                let command = command.flatMap { try? CommandAPDU($0) }
                 text = response.status.name
                 if let mask {
                     self.bytes = mask.hex + [response.status.sw1, response.status.sw2].hex
@@ -86,13 +87,15 @@ struct EventText: Encodable {
                     self.bytes =
                         String(repeating: "*", count: 2 * response.data.count)
                         + [response.status.sw1, response.status.sw2].hex
-                } else if !reveal, let command = command.flatMap({ try? CommandAPDU($0) }) {
+                } else if !reveal, let command {
                     self.bytes =
                         SensitiveData.maskedHex(response.data, answering: command)
                         + [response.status.sw1, response.status.sw2].hex
                 }
                 if mask == nil, !isHidden, let list = try? TLVList(response.data) {
-                    objects = list.flatMap { Self.lines(Annotation($0), indent: 0, reveal: reveal) }
+                    objects =
+                        command.flatMap { WalletText.lines(list, answering: $0, reveal: reveal) }
+                        ?? list.flatMap { Self.lines(Annotation($0), indent: 0, reveal: reveal) }
                 }
             }
         case .failed(let operation, let failure):
@@ -243,7 +246,8 @@ enum CommandName {
     ]
 
     static func name(_ command: CommandAPDU) -> String? {
-        switch command.cla {
+        if let name = WalletCommand(command)?.name { return name }
+        return switch command.cla {
         case 0xFF: reader[command.ins]
         case 0x80...0x8F: emv[command.ins]
         default: interindustry[command.ins]

@@ -13,7 +13,7 @@ struct RedactCommand: ParsableCommand {
             Each account number becomes another with the same length, the same first digits and a correct check digit, \
             the same one everywhere. Certificates that reveal it become zeros, so offline data authentication of the \
             redacted trace fails, unless --reissue replaces them. Of a travel document, the holder's data, the face and the \
-            keys are removed, and what is encrypted becomes zeros.
+            keys are removed, and what is encrypted becomes zeros. So do passes that a phone's wallet hands over.
             """)
 
     @OptionGroup var trace: TraceArgument

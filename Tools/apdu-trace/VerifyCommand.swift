@@ -116,6 +116,7 @@ struct VerifyCommand: AsyncParsableCommand {
             .pin: "a PIN", .key: "a key", .certificate: "a certificate of an account number",
             .cryptogram: "a cryptogram", .log: "a log of transactions",
             .document: "data of a travel document", .session: "messages of an encrypted session",
+            .pass: "a pass of a phone's wallet",
         ]
         return TraceEvent.RedactedItem.allCases.filter(items.contains).compactMap { words[$0] }
             .joined(separator: ", ")

@@ -173,7 +173,7 @@ extension DocumentBelief {
 }
 
 /// A mask for personal data: character by character, unless they are to be shown.
-private struct PersonalMask {
+struct PersonalMask {
     let isRevealed: Bool
 
     func shown(_ text: String) -> String { isRevealed ? text : String(text.map { " -".contains($0) ? $0 : "*" }) }

@@ -6,6 +6,7 @@ import Logging
 import SmartCard
 import ToolReaders
 import ToolSupport
+import WalletPasses
 
 struct PayCommand: AsyncParsableCommand {
     static let configuration = CommandConfiguration(
@@ -15,7 +16,9 @@ struct PayCommand: AsyncParsableCommand {
             data record and the kernel's verification results. No issuer is contacted and no money moves: an online request is \
             the end, unless --online-response contains the issuer's answer.
 
-            The exit status is 0 for every outcome, including a decline and “try another interface”.
+            With --pass-config the passes of a phone are read first, in the same tap. Where no payment follows, as the phone is             locked or has left, the passes alone are shown.
+
+            The exit status is 0 for every outcome, including a decline and “try another interface”; 7 if a phone stayed locked.
 
             reader-probe pay --virtual --amount 12.34 --currency EUR
             """)
@@ -35,11 +38,29 @@ struct PayCommand: AsyncParsableCommand {
             """)
     var detectCollisions = false
 
+    @Option(
+        help: .init(
+            """
+            Read the passes of these merchants first, in the same tap: the merchants and their keys, in JSON; see \
+            reader-probe(1), WALLET PASSES.
+            """, valueName: "file"))
+    var passConfig: String?
+
     @OptionGroup var readerOptions: ReaderOptions
     @OptionGroup var output: OutputOptions
 
+    /// The passes are the whole result.
+    private struct NoPayment: Error {
+        let passes: Report.Passes
+        /// True if the phone left; false if its holder did not unlock it.
+        let phoneLeft: Bool
+    }
+
     func run() async throws {
         let transaction = try payment.transaction()
+        let tap = try passConfig.map {
+            try PassTap($0, mode: .passAndPayment, patience: readerOptions.patience)
+        }
         let terminal = ContactlessTerminal(try payment.entryPoint())
         let issuer = try issuerResponse()
         var messages: [UserInterfaceRequest] = []
@@ -48,42 +69,66 @@ struct PayCommand: AsyncParsableCommand {
             return try show(refused, transaction, on: nil, messages, issuer)
         }
         terminal.rehearse()
-        let reader = try await readerOptions.waitForCard(on: try await readerOptions.readers())
-        func perform(in field: any ContactlessField) async throws -> ContactlessTerminal.Report {
+        let reader = try await readerOptions.waitForCard(
+            on: try await readerOptions.readers(wakingPhones: tap != nil))
+        let stack = Stack(.ofEMVContactless, for: reader, logger: logger)
+        func pay(in field: any ContactlessField) async throws -> ContactlessTerminal.Report {
             defer { Terminal.endProgress() }
             return try await terminal.perform(
-                transaction, in: field, layers: { Stack(.ofEMVContactless, for: reader, logger: logger).over($0) },
-                authorize: { _ in issuer }
+                transaction, in: field, layers: { stack.over($0) }, authorize: { _ in issuer }
             ) { request in
                 messages.append(request)
                 Terminal.progress(request.text)
                 logger?.trace("message: \(request.text), \(request.status)")
             }
         }
-        let result: ContactlessTerminal.Report
-        if detectCollisions {
-            result = try await reader.withChipField(patience: readerOptions.patience) { try await perform(in: $0) }
-        } else {
-            let field = CardReaderField(reader, patience: readerOptions.patience)
-            do {
-                result = try await perform(in: field)
-                await field.release(.leave)
-            } catch {
-                await field.release(.leave)
-                throw error
+        func perform(in field: any ContactlessField) async throws -> (ContactlessTerminal.Report, Report.Passes?) {
+            guard let tap else { return (try await pay(in: field), nil) }
+            let asked = try await tap.read(in: field) { stack.over($0) }
+            let passes = Report.Passes(asked.outcome, reader: reader.identity, isRevealed: output.reveal)
+            guard asked.outcome.mayPayNow else { throw NoPayment(passes: passes, phoneLeft: false) }
+            do { return (try await pay(in: PassedField(field, asked)), passes) } catch is PassedField.PhoneLeft {
+                throw NoPayment(passes: passes, phoneLeft: true)
             }
         }
-        try show(result, transaction, on: reader.identity, messages, issuer)
+        do {
+            let (result, passes) = try await self.using(reader) { try await perform(in: $0) }
+            try show(result, transaction, on: reader.identity, messages, issuer, passes)
+        } catch let end as NoPayment {
+            if output.json { try Report.print(end.passes) } else { Terminal.print(PassText(end.passes).text) }
+            guard end.phoneLeft else { throw ExitCode(7) }
+            throw ToolError(
+                status: 5, summary: "the phone left after its passes were read, and has not paid",
+                hint: "Hold the phone on the reader until it shows that it is done.")
+        }
+    }
+
+    /// Lends the field of the reader to `body`.
+    private func using<Result: Sendable>(
+        _ reader: any CardReader, _ body: (any ContactlessField) async throws -> Result
+    ) async throws -> Result {
+        guard !detectCollisions else {
+            return try await reader.withChipField(patience: readerOptions.patience, body)
+        }
+        let field = CardReaderField(reader, patience: readerOptions.patience)
+        do {
+            let result = try await body(field)
+            await field.release(.leave)
+            return result
+        } catch {
+            await field.release(.leave)
+            throw error
+        }
     }
 
     /// - Parameter reader: nil if no reader was required.
     private func show(
         _ result: ContactlessTerminal.Report, _ transaction: Transaction, on reader: ReaderIdentity?,
-        _ messages: [UserInterfaceRequest], _ issuer: OnlineResponse?
+        _ messages: [UserInterfaceRequest], _ issuer: OnlineResponse?, _ passes: Report.Passes? = nil
     ) throws {
         let report = Report.Payment(
             reader: reader, transaction: transaction, messages: messages, result: result, answer: issuer,
-            reveal: output.reveal)
+            passes: passes, reveal: output.reveal)
         let redactor = output.reveal ? Redactor() : Redactor(hiding: result)
         if output.json {
             try Report.print(report, redactor: redactor)

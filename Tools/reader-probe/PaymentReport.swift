@@ -57,11 +57,15 @@ extension Report {
         let discretionaryData: [Element]
         let exchanges: [Exchange]
         let notes: [String]
+        /// The passes that were read in the same tap, as `pass` prints them; null if none were asked for.
+        @OrNull var passes: Passes?
 
-        /// - Parameter answer: the issuer's answer to an online request.
+        /// - Parameters:
+        ///   - answer: the issuer's answer to an online request.
+        ///   - passes: those read in the same tap; nil if none were asked for.
         init(
             reader: ReaderIdentity?, transaction: Transaction, messages: [UserInterfaceRequest],
-            result: ContactlessTerminal.Report, answer: OnlineResponse?, reveal: Bool
+            result: ContactlessTerminal.Report, answer: OnlineResponse?, passes: Passes?, reveal: Bool
         ) {
             let outcome = result.outcome
             self.reader = reader.map { Reader($0) }
@@ -103,6 +107,7 @@ extension Report {
                         : "the issuer's answer holds nothing for the card")
             }
             self.notes = notes
+            _passes = OrNull(wrappedValue: passes)
         }
     }
 }
@@ -148,6 +153,7 @@ struct PaymentText {
     var text: String {
         let amount = Currency[report.currency]?.format("\(report.amount)") ?? ""
         var lines = report.reader.map { [field("Reader", "\($0.name)  (\($0.backend))")] } ?? []
+        if let passes = report.passes { lines += PassText(passes).lines + [""] }
         lines.append(field("Transaction", "\(report.type.words), \(amount)"))
         if let aid = report.aid { lines.append(field("Application", aid)) }
         if let kernel = report.kernel { lines.append(field("Kernel", "\(KernelIdentifier(rawValue: UInt32(kernel)))")) }

@@ -20,15 +20,14 @@ struct ReaderProbe: AsyncParsableCommand {
               4  no card
               5  the card or the reader failed
               6  no permission, or no smart card service
-              7  a travel document was read and is not believed
+              7  a travel document was read and is not believed, or a phone gave no pass
             """,
         version: "0.1.0",
         subcommands: [
             OverviewCommand.self, ListCommand.self, WatchCommand.self, CardCommand.self, EMVCommand.self,
-            PayCommand.self, PollCommand.self, PassportCommand.self, TrustCommand.self, APDUCommand.self,
-            DecodeCommand.self, ReaderCommand.self,
-            BeepCommand.self,
-            LEDCommand.self, ResetCommand.self, DoctorCommand.self,
+            PayCommand.self, PassCommand.self, PollCommand.self, PassportCommand.self, TrustCommand.self,
+            APDUCommand.self, DecodeCommand.self, ReaderCommand.self, BeepCommand.self, LEDCommand.self,
+            ResetCommand.self, DoctorCommand.self,
         ],
         defaultSubcommand: OverviewCommand.self)
 

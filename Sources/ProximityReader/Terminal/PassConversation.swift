@@ -77,7 +77,7 @@ struct PassFindings {
                 if case .other(let word) = entry.status { notes.append("status \(word)") }
                 entries.append(
                     Entry(
-                        id: entry.merchant.passTypeIdentifier, status: .init(PassReading.Status(of: entry.status)),
+                        id: entry.merchant.passTypeIdentifier, status: .init(PassReading.Status(entry.status)),
                         contents: entry.cryptogram.flatMap { _ in Self.cryptogram(response) }))
             }
         case .smartTap, .noPasses: break
@@ -103,24 +103,6 @@ struct PassFindings {
     private static func cryptogram(_ response: ResponseAPDU) -> Contents? {
         (try? TLVList(response.data))?.first { $0.tag == 0x70 }?.children.first { $0.tag == 0x9F27 }
             .map { .cryptogram(Array($0.value)) }
-    }
-}
-
-extension PassReading.Status {
-    fileprivate init(of status: AppleVAS.Status) {
-        self =
-            switch status {
-            case .success: .success
-            case .passNotFound: .notFound
-            case .notActivated: .notActivated
-            case .wrongParameters: .wrongParameters
-            case .wrongLength: .wrongLength
-            case .userInterventionRequired: .userInterventionRequired
-            case .incorrectData: .incorrectData
-            case .unsupportedVersion: .unsupportedVersion
-            case .noPass: .readFailure(.noPass)
-            case .other(let word): .readFailure(.status(word))
-            }
     }
 }
 

@@ -102,7 +102,7 @@ extension PaymentTerminal {
     /// Returns a pass for the application: in the clear if this machine has the merchant's key, otherwise sealed.
     private func data(_ entry: PassFindings.Entry, _ request: ReadRequest) async throws -> Data? {
         switch entry.contents {
-        case .clear(let data): return Data(data.bytes)
+        case .clear(let data): return data.withUnsafeBytes { Data($0) }
         case .cryptogram(let bytes):
             let sealed = try await sealed(
                 ClearCardData(bytes), boundTo: request.id.uuidString, in: request.session,

@@ -91,6 +91,8 @@ public struct TraceEvent: Hashable, Sendable {
         case document
         /// The messages of an encrypted session, which nobody can continue without them.
         case session
+        /// The contents of a pass from a phone's wallet, sealed or not, and what identifies its customer.
+        case pass
     }
 }
 

@@ -31,7 +31,7 @@ package struct TraceMessage: Sendable {
     /// Returns all commands and responses on the layer `apdu`, in the order in which they begin.
     ///
     /// A message joins the commands of a chain (ISO/IEC 7816-4, 5.3.3), UPDATE BINARY at rising offsets, or the data
-    /// that GET RESPONSE and READ BINARY at rising offsets fetch, even if blocks of a storage card are opened in
+    /// that GET RESPONSE, GET ADDITIONAL DATA and READ BINARY at rising offsets fetch, even if blocks of a storage card are opened in
     /// between.
     ///
     /// - Parameter open: the commands that wait for an answer when the trace begins.
@@ -148,10 +148,13 @@ package struct TraceMessage: Sendable {
             return nextPlace > place
         }
 
-        /// 61XX; 9FXX of a SIM (GSM 11.11, 9.4.1).
+        /// 61XX; 9FXX of a SIM (GSM 11.11, 9.4.1); 91XX of GET SMART TAP DATA, which GET ADDITIONAL DATA continues (Google's
+        /// APDU reference).
         private static func hasMore(_ status: StatusWord, _ command: CommandAPDU?) -> Bool {
             if case .moreData = status { return true }
-            return command?.cla == 0xA0 && status.sw1 == 0x9F
+            guard let command else { return false }
+            return command.cla == 0xA0 && status.sw1 == 0x9F
+                || command.cla == 0x90 && command.ins == 0x50 && status.sw1 == 0x91
         }
 
         /// Returns true if `next` accesses the bytes after those of `command`.  A program that reads the same place

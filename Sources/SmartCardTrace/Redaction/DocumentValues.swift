@@ -1,7 +1,7 @@
 import SmartCard
 
-/// Values that tell of a travel document or its holder, and their repetitions: numbers, dates, lines of the machine
-/// readable zone; names in text, each word for itself.
+/// Values that tell of a travel document or its holder, or of a pass, and their repetitions: numbers, dates, lines of the
+/// machine readable zone; names in text, each word for itself.
 struct DocumentValues: Sendable {
     /// The letters and digits of each value, in capitals.
     private var values: Set<ArraySlice<UInt8>> = []
@@ -28,12 +28,12 @@ struct DocumentValues: Sendable {
             switch (object.file, object.tag) {
             case (0x61, 0x5F1F):
                 guard let zone = DocumentZone(value) else { continue }
-                zone.values.forEach { learn($0) }
+                zone.values.forEach { learn(value: $0) }
                 names.append(zone.name)
             // Name of the holder, other names, name of a person to notify (ICAO 9303-10, 4.7.11 and 4.7.16).
             case (0x6B, 0x5F0E), (0x6B, 0x5F0F), (0x70, 0x5F51): names.append(DocumentText.name(value))
             // Personal number, telephone number, numbers of other documents.
-            case (0x6B, 0x5F10), (0x6B, 0x5F12), (0x6B, 0x5F17): learn(Array(value))
+            case (0x6B, 0x5F10), (0x6B, 0x5F12), (0x6B, 0x5F17): learn(value: Array(value))
             default: break
             }
         }
@@ -45,7 +45,8 @@ struct DocumentValues: Sendable {
         return names
     }
 
-    private mutating func learn(_ value: [UInt8]) {
+    /// Learns a value by its letters and digits, if it has enough of them.
+    mutating func learn(value: [UInt8]) {
         let characters = value.map(Self.capital).filter(Self.isCharacter).prefix(Self.longest)
         guard characters.count >= Self.shortest, characters.contains(where: { DocumentText.masked($0) != $0 }) else {
             return

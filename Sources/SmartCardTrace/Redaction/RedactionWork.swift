@@ -44,6 +44,7 @@ struct RedactionWork {
 
     mutating func collect(_ message: TraceMessage) {
         collectDocument(message)
+        collectPass(message)
         let data = message.bytes[message.data]
         let list = (try? TLVList(Array(data)))?.flattened ?? []
         for object in list where !object.tag.isConstructed { collect(object.value, of: object.tag) }
@@ -82,7 +83,7 @@ struct RedactionWork {
         switch message.kind {
         case .command(let command): redact(command: &bytes, command, message.data, message.parts, layer)
         case .response(let command, _):
-            if !redactDocument(response: &bytes, message, layer) {
+            if !redactPass(response: &bytes, message), !redactDocument(response: &bytes, message, layer) {
                 redact(response: &bytes, to: command, message.parts)
             }
             if includingCryptograms, let command {
@@ -130,6 +131,7 @@ struct RedactionWork {
             if start < bytes.count { blank(&bytes, start..<bytes.count, secret) }
             return
         }
+        if redactPass(command: &bytes, command, data) { return }
         if redactDocument(command: &bytes, command, data, layer) { return }
         if command.cla == 0xFF, command.ins == 0xD6 { blankKeys(&bytes, from: data.lowerBound, parts) }
         switch (command.cla, command.ins) {
@@ -243,10 +245,11 @@ struct RedactionWork {
         if areObjects { _ = redactObjects(&bytes) } else { redact(&bytes, of: tag) }
     }
 
+    /// - Parameter isSpared: true for an object that stays.
     /// - Returns: false if `bytes` are no data objects.
-    private mutating func redactObjects(_ bytes: inout [UInt8]) -> Bool {
+    mutating func redactObjects(_ bytes: inout [UInt8], sparing isSpared: (TLV) -> Bool = { _ in false }) -> Bool {
         guard let list = try? TLVList(bytes), !list.isEmpty else { return false }
-        for object in list.flattened {
+        for object in list.flattened where !isSpared(object) {
             let place = object.value.startIndex..<object.value.endIndex
             if SensitiveData.keys.contains(object.tag) { blank(&bytes, place, .key) }
             guard !object.tag.isConstructed else { continue }

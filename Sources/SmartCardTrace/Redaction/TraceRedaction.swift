@@ -27,7 +27,7 @@ import SmartCard
 ///
 /// Of travel documents, the holder's data, faces and keys are removed from files that were read in the clear, and the
 /// contents of encrypted sessions become zeros, as from the cryptograms of Basic Access Control a guess of the machine
-/// readable zone can be confirmed.
+/// readable zone can be confirmed.  So do the passes that a phone's wallet hands over, sealed or not.
 ///
 /// CCID messages, PN532 frames and ISO/IEC 14443-4 blocks that carry APDUs (``LayerRaiser``) are redacted like the
 /// APDUs, across frames and with corrected checksums.  So are the bytes that a PN532 sends to the card directly.

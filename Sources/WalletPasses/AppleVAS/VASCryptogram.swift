@@ -1,3 +1,4 @@
+import CardEncryption
 public import Crypto
 public import Foundation
 
@@ -59,14 +60,17 @@ public struct VASCryptogram: Hashable, Sendable {
         for key in candidates {
             guard let secret = try? key.sharedSecretFromKeyAgreement(with: phone) else { continue }
             for variant in Variant.allCases {
-                guard let clear = variant.open(sealed, secret, merchant.identifierHash), clear.count >= 4 else {
+                guard let clear = variant.open(sealed, secret, merchant.identifierHash), clear.bytes.count >= 4
+                else {
                     continue
                 }
-                let seconds = clear.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
-                return Message(
-                    // Seconds since 2001-01-01, universal time.
-                    date: Date(timeIntervalSinceReferenceDate: TimeInterval(seconds)),
-                    data: PassData(Array(clear.dropFirst(4))), isOlderVariant: variant == .older)
+                return clear.withUnsafeBytes { clear in
+                    let seconds = clear.prefix(4).reduce(0) { $0 << 8 | UInt32($1) }
+                    return Message(
+                        // Seconds since 2001-01-01, universal time.
+                        date: Date(timeIntervalSinceReferenceDate: TimeInterval(seconds)),
+                        data: PassData(copying: clear.dropFirst(4)), isOlderVariant: variant == .older)
+                }
             }
         }
         throw .notAuthentic
@@ -77,7 +81,7 @@ public struct VASCryptogram: Hashable, Sendable {
 
         private static let label = Array("ApplePay encrypted VAS data".utf8)
 
-        func open(_ sealed: [UInt8], _ secret: SharedSecret, _ identifierHash: [UInt8]) -> Data? {
+        func open(_ sealed: [UInt8], _ secret: SharedSecret, _ identifierHash: [UInt8]) -> WipedStorage? {
             let info: [UInt8]
             let additional: [UInt8]
             switch self {
@@ -91,7 +95,8 @@ public struct VASCryptogram: Hashable, Sendable {
                 let box = try? AES.GCM.SealedBox(
                     nonce: nonce, ciphertext: sealed.dropLast(16), tag: sealed.suffix(16))
             else { return nil }
-            return try? AES.GCM.open(box, using: key, authenticating: additional)
+            guard var clear = try? AES.GCM.open(box, using: key, authenticating: additional) else { return nil }
+            return WipedStorage(moving: &clear)
         }
     }
 }

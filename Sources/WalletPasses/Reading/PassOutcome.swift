@@ -117,7 +117,8 @@ extension PassReading {
 }
 
 extension PassReading.Status {
-    init(_ status: AppleVAS.Status) {
+    /// Apple's words in Core NFC's terms.
+    package init(_ status: AppleVAS.Status) {
         self =
             switch status {
             case .success: .success

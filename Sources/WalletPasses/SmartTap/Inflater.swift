@@ -20,7 +20,10 @@ enum Inflater {
         guard inflateInit2_(&stream, 15, ZLIB_VERSION, Int32(MemoryLayout<z_stream>.size)) == Z_OK else {
             throw .malformed
         }
-        defer { inflateEnd(&stream) }
+        defer {
+            inflateEnd(&stream)
+            output.wipe()
+        }
         let (code, left, room) = input.withUnsafeMutableBufferPointer { input in
             output.withUnsafeMutableBufferPointer { output in
                 stream.next_in = input.baseAddress

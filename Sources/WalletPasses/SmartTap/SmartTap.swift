@@ -228,7 +228,8 @@ public struct SmartTap: Sendable {
         }
         // b0 encrypted, b1 compressed.
         guard flags & 0x01 != 0 else { throw .notEncrypted }
-        let clear = try channel.open(Array(bundle.dropFirst()))
+        var clear = try channel.open(Array(bundle.dropFirst()))
+        defer { clear.wipe() }
         return finish(.read(try SmartTapObject.objects(inBundle: clear, isCompressed: flags & 0x02 != 0)))
     }
 }

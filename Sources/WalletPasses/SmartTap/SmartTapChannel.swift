@@ -1,3 +1,4 @@
+import CardEncryption
 import Crypto
 import CryptoExtras
 import Foundation
@@ -48,10 +49,10 @@ struct SmartTapChannel: Sendable {
         else { throw .notAuthentic }
         // The counter of 32 bits begins at zero.
         guard let nonce = try? AES._CTR.Nonce(nonceBytes: authenticated.prefix(Self.lengths.iv)),
-            let clear = try? AES._CTR.decrypt(
+            var clear = try? AES._CTR.decrypt(
                 authenticated.dropFirst(Self.lengths.iv), using: encryptionKey, nonce: nonce)
         else { throw .notAuthentic }
-        return Array(clear)
+        return WipedStorage(moving: &clear).withUnsafeBytes { Array($0) }
     }
 }
 

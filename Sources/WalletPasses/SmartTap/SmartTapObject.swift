@@ -39,8 +39,10 @@ public struct SmartTapPass: Hashable, Sendable {
 
     public let kind: Kind
     public let issuer: SmartTapIssuer?
-    /// `oid`: 8 bytes.
-    public let objectID: [UInt8]?
+    /// `oid`.
+    let objectData: PassData?
+    /// `oid`: 8 bytes, which identify the customer's pass.
+    public var objectID: [UInt8]? { objectData?.bytes }
     /// `n`: what the merchant reads from the pass, such as a member number.
     public let redemptionValue: PassData?
     /// `p`, of gift cards.
@@ -78,7 +80,8 @@ extension SmartTapObject {
         inBundle bytes: [UInt8], isCompressed: Bool
     ) throws(SmartTapFault) -> [SmartTapObject] {
         guard isCompressed else { return try objects(bytes) }
-        let clear: [UInt8]
+        var clear: [UInt8] = []
+        defer { clear.wipe() }
         do throws(Inflater.Fault) { clear = try Inflater.inflate(bytes, limit: SmartTap.maximumLength) } catch {
             throw error == .tooLong ? .tooLong : .notInflated
         }
@@ -114,7 +117,7 @@ extension SmartTapObject {
         let fields = Fields(try SmartTapRecords.records(record.payload, at: .object))
         self = .pass(
             SmartTapPass(
-                kind: kind, issuer: issuer, objectID: fields["oid"]?.bytes, redemptionValue: fields["n"],
+                kind: kind, issuer: issuer, objectData: fields["oid"], redemptionValue: fields["n"],
                 pin: fields["p"], verificationCode: fields["c1"], expiration: fields["ex"],
                 transactionCounter: fields["tcr"]))
     }
@@ -125,7 +128,11 @@ extension SmartTapObject {
         init(_ records: [NDEFRecord]) { self.records = records }
 
         subscript(name: String) -> PassData? {
-            records.first { SmartTapRecords.name($0) == name }.flatMap(SmartTapRecords.value).map { PassData($0) }
+            records.first { SmartTapRecords.name($0) == name }.flatMap(SmartTapRecords.value).map { value in
+                var value = value
+                defer { value.wipe() }
+                return PassData(value)
+            }
         }
     }
 }

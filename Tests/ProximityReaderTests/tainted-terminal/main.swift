@@ -2,9 +2,10 @@ import CardEncryption
 import Foundation
 import Logging
 import ProximityReader
+import WalletPasses
 
 // Reads one card, as a kiosk does, says what came of it, and stays: TaintTests look for the card in this process's memory.
-// Arguments: the folder for records; online, stored or dukpt; digits to be found.  Standard input has the token.
+// Arguments: the folder for records; online, stored, dukpt, passes or sealed-passes; digits to be found.  Standard input has the token.
 LoggingSystem.bootstrap { label in
     var handler = StreamLogHandler.standardError(label: label)
     handler.logLevel = .trace
@@ -13,6 +14,7 @@ LoggingSystem.bootstrap { label in
 
 let folder = URL(filePath: CommandLine.arguments[1])
 let mode = CommandLine.arguments[2]
+let passType = "pass.com.passkit.pksamples.nfcdemo"
 
 // So that looking for digits is known to find them: packed, in memory that is not wiped.
 let digits = CommandLine.arguments[3].utf8.map { $0 - UInt8(ascii: "0") }
@@ -34,6 +36,24 @@ if mode == "dukpt" {
             loading: SecretKey((0..<16).map { $0 }), initialKeyID: Array("TESTTEST".utf8),
             into: KeyFile(folder.appending(path: "dukpt").path)))
 }
+if mode == "passes" {
+    // TEST: the published keys of the virtual phones (proxmark3; Google's sample application for Smart Tap).
+    let keys = [
+        "3d1547f23cd78ad052a58860f1219e8fb791ec4dfe33769f5b9bfa627a656ca1",
+        "826d17e50767b165b0e4d9e332f8d1d1e20224284fb4daf1e50a03246e70797d",
+    ].compactMap { digits in
+        let digits = digits.compactMap(\.hexDigitValue)
+        return MerchantKey(stride(from: 0, to: digits.count, by: 2).map { UInt8(digits[$0] << 4 | digits[$0 + 1]) })
+    }
+    configuration.passes = try PassConfiguration(merchants: [
+        PassMerchant(
+            id: passType, apple: .init(passTypeIdentifier: passType, keys: [keys[0]]),
+            google: .init(collectorID: 20_180_608, keys: [1: keys[1]]))
+    ])
+    // So that what was seen of passes has a file.
+    configuration.storeAndForward = .init(
+        limits: ["EUR": .init(perPayment: 50, total: 100)], maximumCount: 3, maximumAge: .seconds(3600))
+}
 ProximityReaderSystem.bootstrap(try configuration.validated())
 
 let reader = PaymentCardReader()
@@ -42,8 +62,15 @@ try await reader.linkAccount(using: token)
 var session = try await reader.prepare(using: token)
 if mode == "stored" { session = try await reader.prepareStoreAndForward() }
 do {
-    let result = try await session.readPaymentCard(PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR"))
-    print("read: \(result)")
+    let purchase = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
+    if mode.hasSuffix("passes") {
+        let (payment, passes) = try await session.readPaymentCard(
+            purchase, vasRequest: VASRequest(vasMerchants: [.init(id: passType)]), stopOnVASResult: false)
+        print("read: \(payment.map { "\($0)" } ?? "no payment"), \(passes.map { "\($0)" } ?? "no passes")")
+        print("passes: \((passes?.entries ?? []).map { "\($0.status) \($0.customerVASData?.count ?? 0)" })")
+    } else {
+        print("read: \(try await session.readPaymentCard(purchase))")
+    }
 } catch {
     print("failed: \(error) \(error.localizedDescription)")
 }
