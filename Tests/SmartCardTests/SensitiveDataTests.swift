@@ -1,5 +1,6 @@
-@testable import SmartCard
 import Testing
+
+@testable import SmartCard
 
 @Suite struct SensitiveDataTests {
     @Test(arguments: [
