@@ -99,12 +99,12 @@ struct Broadcaster {
     /// task is canceled.
     mutating func end() async throws {
         guard isSetUp else { return }
-        isSetUp = false
         let chip = chip
         try await toTheEnd {
             try await chip.configure(.initialTimings)
             try await chip.configure(.retries(atr: 0x01, psl: 0x01, passiveActivation: 0x01))
         }
+        isSetUp = false
     }
 }
 

@@ -8,11 +8,13 @@ import Testing
     private let request = PaymentCardTransactionRequest(amount: 12.34, currencyCode: "EUR")
     private let passes = VASRequest(vasMerchants: [.init(id: KioskBench.passType)])
 
-    private func bench(_ script: [ScriptedService.Answer] = []) async throws -> KioskBench {
+    /// - Parameter drift: the seconds by which this machine's clock is ahead of the phone's.
+    private func bench(_ script: [ScriptedService.Answer] = [], drift: Double = 0) async throws -> KioskBench {
         let passes = try KioskBench.passes()
         return try await KioskBench(script: script) {
             $0.passes = passes
-            $0.now = { Date() }
+            $0.now = { Date() + drift }
+            $0.ownerTime = .milliseconds(300)
         }
     }
 
@@ -67,6 +69,33 @@ import Testing
         let free = try await bench.service.charge(request, with: passes) { _ in 0 }
         #expect(free.card == nil && free.amount == 0 && free.passes?.entries.map(\.status) == [.success])
         #expect(await bench.psp.calls.isEmpty)
+    }
+
+    @Test("a pass that is refused is none to the price")
+    func refusedPass() async throws {
+        let bench = try await bench(drift: 400)
+        bench.insert(try KioskBench.phone())
+        let result = try await bench.service.charge(request, with: passes) { $0 == nil ? 12.34 : 10 }
+        #expect(result.amount == 12.34 && result.passes?.entries.map(\.status) == [.incorrectData])
+        #expect(await bench.psp.calls.map(\.amount) == [12.34])
+    }
+
+    @Test("a phone that stays locked is neither pass nor payment", arguments: [true, false])
+    func staysLocked(stopsOnPass: Bool) async throws {
+        let bench = try await bench()
+        let phone = try KioskBench.phone("screen closed\nlocked 100")
+        bench.device.insert(phone)
+        let removal = Task { [device = bench.device, events = bench.reader.events] in
+            for await event in events {
+                if case .readCompleted = event { return device.remove(phone) }
+            }
+        }
+        defer { removal.cancel() }
+        #expect(
+            await thrown {
+                _ = try await bench.service.charge(request, with: passes, stopsOnPass: stopsOnPass, price: Self.price)
+            } == "vasReadFail")
+        #expect(await bench.psp.calls.isEmpty && bench.entries.isEmpty)
     }
 
     @Test("a price that is higher, late or an error ends the tap, and nobody is charged")

@@ -33,8 +33,16 @@ import Testing
     @Test("a phone that stays locked is asked until its owner's time is over", arguments: PassPart.Purpose.allCases)
     func held(_ purpose: PassPart.Purpose) {
         var part = PassPart(purpose, ownerTime: .seconds(30))
-        #expect(
-            [0, 1, 29, 30].map { part.next(.held, at: .seconds(5 + $0)) } == [.seePhone, .seePhone, .seePhone, .finish])
+        for second in 0..<30 { #expect(part.next(.held, at: .seconds(5 + second)) == .seePhone) }
+        #expect(part.next(.held, at: .seconds(35)) == .finish)
+    }
+
+    @Test("the next locked phone has its own time", arguments: PassPart.Purpose.allCases)
+    func heldAgain(_ purpose: PassPart.Purpose) {
+        var part = PassPart(purpose, ownerTime: .seconds(30))
+        #expect(part.next(.held, at: .zero) == .seePhone)
+        for second in 31..<61 { #expect(part.next(.held, at: .seconds(second)) == .seePhone) }
+        #expect(part.next(.held, at: .seconds(61)) == .finish)
     }
 
     @Test("what cannot be read three times in succession has to leave", arguments: PassPart.Purpose.allCases)

@@ -127,4 +127,48 @@ import Testing
         #expect(freshness.judge(try cryptogram(2), message(60), at: now + 61) == .replayed)
         #expect(freshness.judge(try cryptogram(7), message(59), at: now + 61) == .replayed)
     }
+
+    @Test("What was forgotten is refused after the clock is set back, and so is what is older than what is known")
+    func clocks() throws {
+        let now = Date(timeIntervalSinceReferenceDate: 1_000_000)
+        func cryptogram(_ number: UInt8) throws -> VASCryptogram {
+            try #require(VASCryptogram([UInt8](repeating: number, count: 60)))
+        }
+        func message(_ seconds: Double) -> VASCryptogram.Message {
+            .init(date: now + seconds, data: PassData([1]), isOlderVariant: false)
+        }
+        var freshness = VASFreshness(tolerance: 60)
+        #expect(freshness.judge(try cryptogram(1), message(0), at: now) == .fresh)
+        #expect(freshness.judge(try cryptogram(2), message(70), at: now + 70) == .fresh)
+        #expect(freshness.count == 1)
+        #expect(freshness.judge(try cryptogram(1), message(0), at: now + 30) == .replayed)
+
+        var unknown = VASFreshness(tolerance: 60, since: now)
+        #expect(unknown.judge(try cryptogram(1), message(0), at: now) == .replayed)
+        #expect(unknown.judge(try cryptogram(1), message(1), at: now) == .fresh)
+    }
+
+    @Test("Two that began with the same are added: neither forgets what the other has seen")
+    func added() throws {
+        let now = Date(timeIntervalSinceReferenceDate: 1_000_000)
+        func see(_ number: UInt8, _ freshness: inout VASFreshness) throws -> VASFreshness.Verdict {
+            let cryptogram = try #require(VASCryptogram([UInt8](repeating: number, count: 60)))
+            let message = VASCryptogram.Message(
+                date: now + Double(number), data: PassData([1]), isOlderVariant: false)
+            return freshness.judge(cryptogram, message, at: now)
+        }
+        var first = VASFreshness(tolerance: 60, capacity: 4)
+        #expect(try see(1, &first) == .fresh)
+        var second = first
+        #expect(try see(2, &first) == .fresh)
+        #expect(try see(3, &second) == .fresh)
+        first.add(second)
+        #expect(first.count == 3)
+        for number: UInt8 in 1...3 { #expect(try see(number, &first) == .replayed) }
+        // With more than there is room for, the oldest are refused by their dates.
+        for number: UInt8 in 4...6 { #expect(try see(number, &second) == .fresh) }
+        first.add(second)
+        #expect(first.count == 4)
+        for number: UInt8 in 1...6 { #expect(try see(number, &first) == .replayed) }
+    }
 }

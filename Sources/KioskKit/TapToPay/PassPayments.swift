@@ -11,7 +11,7 @@ public struct PassPayment: Sendable {
     public let card: PaymentCardReadResult?
     /// The payment service's decision, whether approved or declined; nil without a card.
     public let payment: PaymentResult?
-    /// The amount to pay, in the currency's major unit; nil if none was fixed: the tap ended with a pass.
+    /// The amount to pay, in the currency's major unit; nil if none was fixed, as the pass ended the tap.
     public let amount: Decimal?
 }
 
@@ -20,7 +20,7 @@ extension TapToPayService {
     /// Returns the amount to pay, in the currency's major unit: at most that of the request, 0 for nothing.
     ///
     /// It is called between pass and payment, while the customer holds the phone to the reader, and has to answer at
-    /// once, within ``TapToPayService/pricingTime``.  Its parameter is nil if no passes were read.
+    /// once, within ``TapToPayService/pricingTime``.  Its parameter is nil unless a pass was read and accepted.
     public typealias Pricing = @Sendable (VASReadResult?) async throws -> Decimal
 
     /// The time limit for ``Pricing``.
@@ -38,7 +38,8 @@ extension TapToPayService {
     ///   - stopsOnPass: true to end as soon as a pass was read, so that there is a payment only without one.
     ///   - price: the amount to pay, knowing the passes; nil: that of the request.
     /// - Throws: ``TapToPayError``, with the case ``TapToPayError/noPrice`` if `price` took too long; errors of `price`;
-    ///   `PaymentCardReaderSession.ReadError`, `PaymentCardReaderError`, ``PaymentServiceError``.
+    ///   `PaymentCardReaderSession.ReadError`, with the case `vasReadFail` if a phone stayed locked, so that there is neither
+    ///   a pass nor a payment; `PaymentCardReaderError`, ``PaymentServiceError``.
     public func charge(
         _ request: PaymentCardTransactionRequest, with passes: VASRequest, stopsOnPass: Bool = false,
         price: Pricing? = nil
@@ -47,11 +48,14 @@ extension TapToPayService {
         let fixed = FixedAmount(price, of: request.amount)
         let tap: TapResult
         do {
-            tap = try await read(request, passes, stopsOnPass: stopsOnPass, pricing: fixed.fix)
+            tap = try await read(
+                request, passes, stopsOnPass: stopsOnPass, beginning: fixed.forget, pricing: fixed.fix)
         } catch let error as NoAmount {
             throw error.reason
         }
         guard let card = tap.payment else {
+            let hasPass = tap.passes?.entries.contains { $0.status == .success } ?? false
+            guard hasPass || fixed.amount != nil else { throw PaymentCardReaderSession.ReadError.vasReadFail }
             return PassPayment(passes: tap.passes, card: nil, payment: nil, amount: fixed.amount)
         }
         let amount = fixed.amount ?? request.amount
@@ -68,6 +72,9 @@ extension TapToPayService {
         init(_ price: Pricing?, of full: Decimal) { (self.price, self.full) = (price, full) }
 
         var amount: Decimal? { state.withLock { $0 } }
+
+        /// Begins with no amount: a tap that is begun again fixes its own.
+        @Sendable func forget() { state.withLock { $0 = nil } }
 
         @Sendable func fix(_ passes: VASReadResult?) async throws -> Decimal {
             let amount: Decimal =

@@ -119,13 +119,17 @@ public actor TapToPayService {
 
     /// Waits for a phone with passes, or for a card.
     ///
-    /// - Parameter pricing: fixes the amount between pass and payment.
+    /// - Parameters:
+    ///   - beginning: called before each tap.
+    ///   - pricing: fixes the amount between pass and payment.
     func read(
         _ request: PaymentCardTransactionRequest, _ passes: VASRequest, stopsOnPass: Bool,
+        beginning: @escaping @Sendable () -> Void,
         pricing: @escaping @Sendable (VASReadResult?) async throws -> Decimal
     ) async throws -> TapResult {
         try await read {
-            try await $0.successfulRead(request, passes, stopsOnPass: stopsOnPass, pricing: pricing)
+            beginning()
+            return try await $0.successfulRead(request, passes, stopsOnPass: stopsOnPass, pricing: pricing)
         }
     }
 

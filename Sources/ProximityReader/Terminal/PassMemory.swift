@@ -11,7 +11,8 @@ struct PassMemory {
     /// The file; nil if nothing is stored.
     private let file: VASFreshnessFile?
 
-    /// Reads the file, if there is one.  One that cannot be read stays as it is, and what is seen is then kept in memory alone.
+    /// Reads the file, if there is one.  One that cannot be read stays as it is: what is seen is then kept in memory alone,
+    /// and no pass from before the start is taken.
     init(_ configuration: ProximityReaderSystem.ValidatedConfiguration) {
         now = configuration.now
         let tolerance = configuration.passes?.clockTolerance ?? 300
@@ -26,6 +27,7 @@ struct PassMemory {
             file = stored
         } catch {
             logger.error("the passes seen before the start are not known: \(loggable(error))")
+            freshness = VASFreshness(tolerance: tolerance, since: now())
             file = nil
         }
     }
@@ -35,7 +37,8 @@ struct PassMemory {
     /// - Parameter hasNew: true if a pass was read.
     mutating func keep(_ conversation: PassConversation, hasNew: Bool) {
         guard hasNew, case .opened(let reading) = conversation else { return }
-        freshness = reading.freshness
+        // Another read may have ended since this one began.
+        freshness.add(reading.freshness)
         guard let file else { return }
         do {
             try FileManager.default.createDirectory(

@@ -38,9 +38,12 @@ struct PassPart: Sendable {
     let purpose: Purpose
     /// The time for the owner of a phone that stays in the field.
     private let ownerTime: Duration
-    private var held: Duration?
+    /// The first and the last answer of such a phone.
+    private var held: (first: Duration, last: Duration)?
     /// The number of times in succession that it was lost.
     private var losses = 0
+
+    private static let longestPause = Duration.seconds(5)
 
     init(_ purpose: Purpose, ownerTime: Duration) { (self.purpose, self.ownerTime) = (purpose, ownerTime) }
 
@@ -52,9 +55,11 @@ struct PassPart: Sendable {
         switch (answer, purpose) {
         case (.pass, .passes), (.pass, .passesOrPayment): return .finish
         case (.held, _):
-            let since = held ?? time
-            held = since
-            return time - since < ownerTime ? .seePhone : .finish
+            // A phone that stays is asked again within a second or so; after a longer time it is another tap.
+            let isSameTap = held.map { time - $0.last < Self.longestPause } ?? false
+            let first = isSameTap ? held?.first ?? time : time
+            held = (first, time)
+            return time - first < ownerTime ? .seePhone : .finish
         case (.lost, _): return losses < 3 ? .again : .anotherCard
         case (.noPass, .passes): return .finish
         case (.noWallet, .passes): return .anotherCard

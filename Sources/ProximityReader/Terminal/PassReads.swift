@@ -131,7 +131,7 @@ extension PaymentTerminal {
         var request = request
         if let pricing = request.pricing, case .transaction(let terms) = request.card {
             let amount: Decimal
-            do { amount = try await pricing(passes) } catch { throw NoAmount(reason: error) }
+            do { amount = try await pricing(phone.passesStand ? passes : nil) } catch { throw NoAmount(reason: error) }
             if amount == 0 { return TapResult(passes: passes) }
             // What the store admitted, and the application recorded, is not exceeded.
             guard amount <= terms.amount else { throw PaymentCardReaderSession.ReadError.invalidAmount }

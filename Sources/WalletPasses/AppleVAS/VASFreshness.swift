@@ -31,8 +31,27 @@ public struct VASFreshness: Sendable, Codable {
     private var forgotten = Date.distantPast
     private var seen: [Seen] = []
 
-    public init(tolerance: TimeInterval = 300, capacity: Int = 10_000) {
-        (self.tolerance, self.capacity) = (max(0, tolerance), max(1, capacity))
+    /// - Parameters:
+    ///   - tolerance: the greatest difference of the clocks, in seconds.
+    ///   - capacity: the most cryptograms that are remembered.
+    ///   - start: nothing from before this date is taken: what was seen until then is not known.  Nil: nothing was.
+    public init(tolerance: TimeInterval = 300, capacity: Int = 10_000, since start: Date? = nil) {
+        (self.tolerance, self.capacity, floor) = (max(0, tolerance), max(1, capacity), start ?? .distantPast)
+    }
+
+    /// Adds what another value that began with the same has seen since.
+    package mutating func add(_ other: VASFreshness) {
+        (floor, forgotten) = (max(floor, other.floor), max(forgotten, other.forgotten))
+        let known = Set(seen)
+        seen += other.seen.filter { !known.contains($0) }
+        keepWithinCapacity()
+    }
+
+    private mutating func keepWithinCapacity() {
+        while seen.count > capacity, let oldest = seen.min(by: { $0.date < $1.date }) {
+            floor = max(floor, oldest.date)
+            seen.removeAll { $0.date <= floor }
+        }
     }
 
     /// The same with another tolerance.  A wider one does not let in what a narrower one has forgotten.
@@ -60,12 +79,10 @@ public struct VASFreshness: Sendable, Codable {
         for entry in seen where now.timeIntervalSince(entry.date) > tolerance { forgotten = max(forgotten, entry.date) }
         seen.removeAll { now.timeIntervalSince($0.date) > tolerance }
         let entry = Seen(date: message.date, digest: Data(SHA256.hash(data: cryptogram.ephemeralX + cryptogram.sealed)))
-        guard message.date > floor, !seen.contains(entry) else { return .replayed }
+        // A clock that is set back makes the date of what was forgotten valid again.
+        guard message.date > max(floor, forgotten), !seen.contains(entry) else { return .replayed }
         seen.append(entry)
-        if seen.count > capacity, let oldest = seen.min(by: { $0.date < $1.date }) {
-            floor = oldest.date
-            seen.removeAll { $0.date <= floor }
-        }
+        keepWithinCapacity()
         return .fresh
     }
 }

@@ -8,7 +8,7 @@ public struct Pass: Hashable, Sendable {
     public let data: PassData
     /// The phone's clock when it was tapped; nil from Google's wallet.
     public let date: Date?
-    /// Identifies the customer to the merchant; nil from today's phones.
+    /// Identifies the customer to the merchant; nil from today's phones.  Nothing authenticates it.
     public let mobileToken: PassData?
     /// All that Google's wallet handed over; empty from Apple's.
     public let objects: [SmartTapObject]

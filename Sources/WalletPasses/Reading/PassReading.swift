@@ -141,7 +141,7 @@ public struct PassReading: Sendable {
             state = .google(tap, index)
             return .send(command)
         case .finished(let outcome):
-            let (status, objects) = Self.status(outcome)
+            let (status, objects) = Self.status(outcome, to: requests[index].merchant.google?.services ?? [])
             let pass = status == .success ? Pass(objects) : nil
             entries.append(Entry(requests[index].merchant.id, .google, status, pass))
             // A phone hands over the passes of one collector in a tap; without one, the next may ask.
@@ -150,9 +150,15 @@ public struct PassReading: Sendable {
         }
     }
 
-    private static func status(_ outcome: SmartTap.Outcome) -> (Status, [SmartTapObject]) {
-        switch outcome {
-        case .read(let objects): (objects.isEmpty ? .notFound : .success, objects)
+    /// A customer's record comes beside passes, and is none unless nothing else was asked for.
+    private static func status(
+        _ outcome: SmartTap.Outcome, to services: [SmartTapService]
+    ) -> (Status, [SmartTapObject]) {
+        func isPass(_ object: SmartTapObject) -> Bool { if case .pass = object { true } else { false } }
+        let isOfCustomer = Set(services) == [.walletCustomer]
+        return switch outcome {
+        case .read(let objects):
+            (objects.contains { isPass($0) || isOfCustomer } ? .success : .notFound, objects)
         case .refused(let status): (Status(status), [])
         case .rejected(let status): (Status(status), [])
         case .malformed(let fault): (.readFailure(.smartTap(fault)), [])
