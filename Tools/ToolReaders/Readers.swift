@@ -18,12 +18,14 @@ extension ReaderOptions {
 
     /// Returns the selected readers, at least one.
     ///
+    /// - Parameter wakingPhones: true if the built-in phones show pass and card to any reader, as after their holder has
+    ///   opened the pass; false if they wait for polling frames.
     /// - Throws: ``CardError`` of kind `noReader`, `noService`, … .
-    package func readers() async throws -> [any CardReader] {
+    package func readers(wakingPhones: Bool = false) async throws -> [any CardReader] {
         ProgramExit.waitForCommand()
         let all: [any CardReader]
         if isVirtual {
-            all = [try virtualReader()]
+            all = [try virtualReader(wakingPhones)]
         } else {
             do { all = try await machine.readers() } catch let error as CardError where error.kind == .noReader {
                 throw CardError(
@@ -42,8 +44,11 @@ extension ReaderOptions {
     /// Returns true if a reader of this name is selected.
     package func matches(_ name: String) -> Bool { reader.map(name.localizedCaseInsensitiveContains) ?? true }
 
-    private func virtualCard(_ card: String) throws -> any VirtualCard {
-        if let builtIn = VirtualCards.named(card) { return builtIn }
+    private func virtualCard(_ card: String, _ wakingPhones: Bool) throws -> any VirtualCard {
+        if let builtIn = VirtualCards.named(card) {
+            guard wakingPhones, card == "phone-apple" else { return builtIn }
+            return try CardFile(parsing: "variant phone-apple {\nwakes at-once\nscreen both\n}").makeCard()
+        }
         guard let text = FileManager.default.contents(atPath: card) else {
             throw ToolError.usage(
                 "no card “\(card)”, neither built in nor a file",
@@ -59,9 +64,9 @@ extension ReaderOptions {
         }
     }
 
-    private func virtualReader() throws -> any CardReader {
+    private func virtualReader(_ wakingPhones: Bool) throws -> any CardReader {
         let device = SoftwareACR122U()
-        for card in card.isEmpty ? ["visa"] : card { device.insert(try virtualCard(card)) }
+        for card in card.isEmpty ? ["visa"] : card { device.insert(try virtualCard(card, wakingPhones)) }
         return VirtualReader(device)
     }
 

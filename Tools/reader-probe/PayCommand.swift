@@ -16,7 +16,8 @@ struct PayCommand: AsyncParsableCommand {
             data record and the kernel's verification results. No issuer is contacted and no money moves: an online request is \
             the end, unless --online-response contains the issuer's answer.
 
-            With --pass-config the passes of a phone are read first, in the same tap. Where no payment follows, as the phone is             locked or has left, the passes alone are shown.
+            With --pass-config the passes of a phone are read first, in the same tap. Where no payment follows, as the phone is \
+            locked or has left, the passes alone are shown.
 
             The exit status is 0 for every outcome, including a decline and “try another interface”; 7 if a phone stayed locked.
 
@@ -69,8 +70,10 @@ struct PayCommand: AsyncParsableCommand {
             return try show(refused, transaction, on: nil, messages, issuer)
         }
         terminal.rehearse()
-        func pay(_ reader: any CardReader, _ field: any ContactlessField) async throws -> ContactlessTerminal.Report {
-            let stack = Stack(.ofEMVContactless, for: reader, logger: logger)
+        let reader = try await readerOptions.waitForCard(
+            on: try await readerOptions.readers(wakingPhones: tap != nil))
+        let stack = Stack(.ofEMVContactless, for: reader, logger: logger)
+        func pay(in field: any ContactlessField) async throws -> ContactlessTerminal.Report {
             defer { Terminal.endProgress() }
             return try await terminal.perform(
                 transaction, in: field, layers: { stack.over($0) }, authorize: { _ in issuer }
@@ -80,25 +83,18 @@ struct PayCommand: AsyncParsableCommand {
                 logger?.trace("message: \(request.text), \(request.status)")
             }
         }
-        guard let tap else {
-            let reader = try await readerOptions.waitForCard(on: try await readerOptions.readers())
-            let result = try await using(reader) { try await pay(reader, $0) }
-            return try show(result, transaction, on: reader.identity, messages, issuer)
+        func perform(in field: any ContactlessField) async throws -> (ContactlessTerminal.Report, Report.Passes?) {
+            guard let tap else { return (try await pay(in: field), nil) }
+            let asked = try await tap.read(in: field) { stack.over($0) }
+            let passes = Report.Passes(asked.outcome, reader: reader.identity, isRevealed: output.reveal)
+            guard asked.outcome.mayPayNow else { throw NoPayment(passes: passes, phoneLeft: false) }
+            do { return (try await pay(in: PassedField(field, asked)), passes) } catch is PassedField.PhoneLeft {
+                throw NoPayment(passes: passes, phoneLeft: true)
+            }
         }
         do {
-            let (result, passes, identity) = try await readerOptions.withPhoneField(for: .passAndPayment) {
-                reader, field in
-                let stack = Stack(.ofEMVContactless, for: reader, logger: logger)
-                let asked = try await tap.read(in: field) { stack.over($0) }
-                let passes = Report.Passes(asked.outcome, reader: reader.identity, isRevealed: output.reveal)
-                guard asked.outcome.mayPayNow else { throw NoPayment(passes: passes, phoneLeft: false) }
-                do {
-                    return (try await pay(reader, PassedField(field, asked)), passes, reader.identity)
-                } catch is PassedField.PhoneLeft {
-                    throw NoPayment(passes: passes, phoneLeft: true)
-                }
-            }
-            try show(result, transaction, on: identity, messages, issuer, passes)
+            let (result, passes) = try await self.using(reader) { try await perform(in: $0) }
+            try show(result, transaction, on: reader.identity, messages, issuer, passes)
         } catch let end as NoPayment {
             if output.json { try Report.print(end.passes) } else { Terminal.print(PassText(end.passes).text) }
             guard end.phoneLeft else { throw ExitCode(7) }
