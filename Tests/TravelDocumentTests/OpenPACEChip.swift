@@ -164,11 +164,11 @@ final class OpenPACEChip: CardChannel, @unchecked Sendable {
         if let cryptogram = list[0x87]?.value.dropFirst() ?? list[0x85]?.value {
             let encrypted = buffer(cryptogram)
             defer { BUF_MEM_clear_free(encrypted) }
-            guard let clear = EAC_decrypt(context, encrypted), let unpadded = EAC_remove_iso_pad(clear) else {
-                return ResponseAPDU(status: 0x6988)
-            }
+            guard let clear = EAC_decrypt(context, encrypted) else { return ResponseAPDU(status: 0x6988) }
+            defer { BUF_MEM_clear_free(clear) }
+            guard let unpadded = EAC_remove_iso_pad(clear) else { return ResponseAPDU(status: 0x6988) }
+            defer { BUF_MEM_clear_free(unpadded) }
             data = bytes(unpadded)
-            for buffer in [clear, unpadded] { BUF_MEM_clear_free(buffer) }
         }
         let le = list[0x97].map { $0.value.reduce(0) { $0 << 8 | Int($1) } }
         guard
