@@ -15,10 +15,10 @@ struct Operation {
     /// The party that canceled the operation; nil if nobody did.
     var cancelledBy: CancellationSource?
     var stop: @Sendable () -> Void = {}
-    var waiters: [Delivery<Void>] = []
+    var waiters: [CheckedContinuation<Void, Never>] = []
     /// True if a cancellation takes the operation's place when it ends, so that nothing comes between the two.
     var givesWay = false
-    var successor: Delivery<Void>?
+    var successor: CheckedContinuation<Void, Never>?
 
     init(_ kind: Kind, phase: Phase) { (self.kind, self.phase) = (kind, phase) }
 }
@@ -56,16 +56,13 @@ extension ContactlessReaderService {
     private func endOperation() {
         guard let ended = operation else { return }
         operation = ended.successor == nil ? nil : Operation(.cancellation, phase: .processing)
-        for waiter in ended.waiters { waiter.deliver(.success(())) }
-        ended.successor?.deliver(.success(()))
+        for waiter in ended.waiters { waiter.resume() }
+        ended.successor?.resume()
     }
 
     func end(of id: UUID) async {
         guard operation?.id == id else { return }
-        let ended = Delivery<Void>()
-        operation?.waiters.append(ended)
-        // No error is delivered.
-        try? await ended.receiveToTheEnd()
+        await withCheckedContinuation { operation?.waiters.append($0) }
     }
 
     /// Cancels the operation `id`, if it is still the present one, and begins a cancellation in its place.
@@ -79,9 +76,7 @@ extension ContactlessReaderService {
             throw error
         }
         if operation?.id == id {
-            let turn = Delivery<Void>()
-            operation?.successor = turn
-            try await turn.receiveToTheEnd()
+            await withCheckedContinuation { operation?.successor = $0 }
         } else if operation == nil {
             operation = Operation(.cancellation, phase: .processing)
         } else {
