@@ -5,6 +5,10 @@ let logging = Target.Dependency.product(name: "Logging", package: "swift-log")
 let crypto = Target.Dependency.product(name: "Crypto", package: "swift-crypto")
 let cryptoExtras = Target.Dependency.product(name: "CryptoExtras", package: "swift-crypto")
 let jwtKit = Target.Dependency.product(name: "JWTKit", package: "jwt-kit")
+let nioCore = Target.Dependency.product(name: "NIOCore", package: "swift-nio")
+let nioPosix = Target.Dependency.product(name: "NIOPosix", package: "swift-nio")
+let nioHTTP1 = Target.Dependency.product(name: "NIOHTTP1", package: "swift-nio")
+let nioWebSocket = Target.Dependency.product(name: "NIOWebSocket", package: "swift-nio")
 let argumentParser = Target.Dependency.product(name: "ArgumentParser", package: "swift-argument-parser")
 
 let package = Package(
@@ -28,11 +32,14 @@ let package = Package(
         .library(name: "CWipedHeap", targets: ["CWipedHeap"]),
         .library(name: "ProximityReader", targets: ["ProximityReader"]),
         .library(name: "KioskKit", targets: ["KioskKit"]),
+        .library(name: "KioskBridge", targets: ["KioskBridge"]),
+        .library(name: "KioskBridgeServer", targets: ["KioskBridgeServer"]),
         .library(name: "CardReaderAdapter", targets: ["CardReaderAdapter"]),
         .library(name: "CardReaderCombine", targets: ["CardReaderCombine"]),
         .library(name: "CardReceipts", targets: ["CardReceipts"]),
         .executable(name: "apdu-trace", targets: ["apdu-trace"]),
         .executable(name: "kiosk", targets: ["kiosk"]),
+        .executable(name: "kiosk-host", targets: ["kiosk-host"]),
         .library(name: "pcsc-preload", type: .dynamic, targets: ["PCSCPreload"]),
         .executable(name: "psp-sandbox", targets: ["psp-sandbox"]),
         .executable(name: "reader-probe", targets: ["reader-probe"]),
@@ -45,6 +52,7 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-certificates", from: "1.10.0"),
         .package(url: "https://github.com/apple/swift-crypto", from: "4.0.0"),
         .package(url: "https://github.com/apple/swift-log", from: "1.6.0"),
+        .package(url: "https://github.com/apple/swift-nio", from: "2.80.0"),
         .package(url: "https://github.com/groue/GRDB.swift", from: "7.9.0"),
         .package(url: "https://github.com/OpenCombine/OpenCombine", from: "0.14.0"),
         .package(url: "https://github.com/swhitty/FlyingFox", .upToNextMinor(from: "0.27.1")),
@@ -124,6 +132,19 @@ let package = Package(
             dependencies: [
                 "CardReaderAdapter", "CardReceipts", "Waiting", .product(name: "OpenCombine", package: "OpenCombine"),
             ]),
+        // Cameras: the kernel's structures and requests; only headers.
+        .systemLibrary(name: "CV4L2", providers: [.apt(["linux-libc-dev"])]),
+        .target(
+            name: "KioskBridge",
+            dependencies: [
+                "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "KioskKit", "ProximityReader", "SmartCard",
+                "TravelDocument", "Waiting", crypto, logging,
+            ]),
+        // The WebSocket and the page's files.
+        .target(
+            name: "KioskBridgeServer",
+            dependencies: ["KioskBridge", "Waiting", crypto, logging, nioCore, nioHTTP1, nioPosix, nioWebSocket],
+            resources: [.embedInCode("Page")]),
 
         // Tools.
         // The base of every tool: terminal output and an orderly end.
@@ -153,6 +174,14 @@ let package = Package(
             // It must not need Swift's runtime either, which SwiftPM links for every language except in embedded
             // programs.
             linkerSettings: [.unsafeFlags(["-enable-experimental-feature", "Embedded"])]),
+        .executableTarget(
+            name: "kiosk-host",
+            dependencies: [
+                "KioskBridge", "KioskBridgeServer", "KioskPage", "CWipedHeap", "CardReaders", "KioskKit",
+                "ProximityReader", "SandboxClient", "SmartCard", "SmartCardSimulator", "ToolReaders", "ToolSupport",
+                "TravelDocument", argumentParser, logging, "psp-sandbox",
+            ],
+            path: "Tools/kiosk-host"),
         .executableTarget(
             name: "psp-sandbox",
             dependencies: [
@@ -190,6 +219,8 @@ let package = Package(
                 "SmartCardSimulator", "WalletPasses", "CWipedHeap", argumentParser, logging, "psp-sandbox",
             ],
             path: "Examples/kiosk", exclude: ["SandboxClient"]),
+        // The page that kiosk-host serves.
+        .target(name: "KioskPage", path: "Examples/kiosk-page", resources: [.embedInCode("page")]),
         // Connects KioskKit's applications to psp-sandbox.  The program that KioskKitTests kill uses it, too.
         .target(
             name: "SandboxClient", dependencies: ["KioskKit"], path: "Examples/kiosk/SandboxClient"),
@@ -334,6 +365,20 @@ let package = Package(
                 "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", "WalletPasses", crypto, jwtKit,
             ],
             exclude: ["IntegrationPatterns", "payment-worker"]),
+        // The guide's source as published, and therefore without our settings (below).
+        .target(
+            name: "JourneyGuide", dependencies: ["KioskBridge"], path: "Tests/KioskBridgeTests/JourneyGuide"),
+        .testTarget(
+            name: "KioskBridgeTests",
+            dependencies: [
+                "JourneyGuide", "KioskBridge", "KioskKit", "ProximityReader", "SmartCard", "SmartCardSimulator",
+                "TestSupport", "TravelDocument",
+            ],
+            exclude: ["JourneyGuide"]),
+        .testTarget(
+            name: "KioskBridgeServerTests",
+            dependencies: ["KioskBridge", "KioskBridgeServer", "TestSupport", "kiosk-host"],
+            exclude: ["Judges"]),
         .testTarget(
             name: "CardReaderAdapterTests",
             dependencies: [
@@ -377,7 +422,7 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-for target in package.targets where target.type != .system && target.name != "IntegrationPatterns" {
+for target in package.targets where target.type != .system && !["IntegrationPatterns", "JourneyGuide"].contains(target.name) {
     target.swiftSettings = [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),

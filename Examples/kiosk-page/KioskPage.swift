@@ -1,0 +1,2 @@
+/// The files of the example page, by path.
+package enum KioskPage {}
