@@ -138,7 +138,7 @@ let package = Package(
             name: "KioskBridge",
             dependencies: [
                 "CTurboJPEG", "CV4L2", "CardEncryption", "CardReaders", "KioskKit", "ProximityReader", "SmartCard",
-                "TravelDocument", "Waiting", crypto, logging,
+                "TravelDocument", "TravelDocumentImages", "Waiting", crypto, logging,
             ]),
         // The WebSocket and the page's files.
         .target(
@@ -367,12 +367,14 @@ let package = Package(
             exclude: ["IntegrationPatterns", "payment-worker"]),
         // The guide's source as published, and therefore without our settings (below).
         .target(
-            name: "JourneyGuide", dependencies: ["KioskBridge"], path: "Tests/KioskBridgeTests/JourneyGuide"),
+            name: "JourneyGuide",
+            dependencies: ["KioskBridge", .product(name: "OpenCombine", package: "OpenCombine")],
+            path: "Tests/KioskBridgeTests/JourneyGuide"),
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "JourneyGuide", "KioskBridge", "KioskKit", "ProximityReader", "SmartCard", "SmartCardSimulator",
-                "TestSupport", "TravelDocument",
+                "CardEncryption", "JourneyGuide", "KioskBridge", "SmartCard", "SmartCardSimulator", "TestSupport",
+                "TravelDocument", crypto,
             ],
             exclude: ["JourneyGuide"]),
         .testTarget(
