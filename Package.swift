@@ -215,15 +215,21 @@ let package = Package(
         .executableTarget(
             name: "kiosk",
             dependencies: [
-                "CardEncryption", "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient", "SmartCard",
-                "SmartCardSimulator", "WalletPasses", "CWipedHeap", argumentParser, logging, "psp-sandbox",
+                "KioskKit", "ProximityReader", "EMVContactless", "SandboxClient", "SmartCard", "SmartCardSimulator",
+                "CWipedHeap", argumentParser, logging, "psp-sandbox",
             ],
             path: "Examples/kiosk", exclude: ["SandboxClient"]),
         // The page that kiosk-host serves.
         .target(name: "KioskPage", path: "Examples/kiosk-page", resources: [.embedInCode("page")]),
-        // Connects KioskKit's applications to psp-sandbox.  The program that KioskKitTests kill uses it, too.
+        // Connects KioskKit's applications to psp-sandbox, with the keys of a demonstration.  The program that KioskKitTests
+        // kill uses it, too.
         .target(
-            name: "SandboxClient", dependencies: ["KioskKit"], path: "Examples/kiosk/SandboxClient"),
+            name: "SandboxClient",
+            dependencies: [
+                "CardEncryption", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "SmartCardSimulator",
+                "WalletPasses",
+            ],
+            path: "Examples/kiosk/SandboxClient"),
 
         // Benchmarks: part of this package because they need package access.
         .target(
