@@ -364,10 +364,18 @@ let package = Package(
                 "SmartCardSimulator", "SmartCardUSB", "TestSupport", "USBTestSupport",
             ],
             path: "Tests/KioskKitTests/payment-worker"),
+        .target(
+            name: "KioskTestSupport",
+            dependencies: [
+                "CardEncryption", "EMVContactless", "KioskKit", "ProximityReader", "SmartCard", "SmartCardSimulator",
+                "WalletPasses", jwtKit,
+            ],
+            path: "Tests/KioskTestSupport"),
         .testTarget(
             name: "KioskKitTests",
             dependencies: [
-                "payment-worker", "psp-sandbox", "KioskKit", "IntegrationPatterns", "ProximityReader", "CardEncryption",
+                "payment-worker", "psp-sandbox", "KioskKit", "KioskTestSupport", "IntegrationPatterns",
+                "ProximityReader", "CardEncryption",
                 "EMVContactless", "SmartCard", "SmartCardSimulator", "TestSupport", "WalletPasses", crypto, jwtKit,
             ],
             exclude: ["IntegrationPatterns", "payment-worker"]),
@@ -379,8 +387,8 @@ let package = Package(
         .testTarget(
             name: "KioskBridgeTests",
             dependencies: [
-                "CardEncryption", "JourneyGuide", "KioskBridge", "SmartCard", "SmartCardSimulator", "TestSupport",
-                "TravelDocument", crypto,
+                "CardEncryption", "JourneyGuide", "KioskBridge", "KioskKit", "KioskTestSupport", "ProximityReader",
+                "SmartCard", "SmartCardSimulator", "TestSupport", "TravelDocument", crypto,
             ],
             exclude: ["JourneyGuide"]),
         .testTarget(
@@ -430,7 +438,8 @@ let package = Package(
     swiftLanguageModes: [.v6]
 )
 
-for target in package.targets where target.type != .system && !["IntegrationPatterns", "JourneyGuide"].contains(target.name) {
+for target in package.targets
+where target.type != .system && !["IntegrationPatterns", "JourneyGuide"].contains(target.name) {
     target.swiftSettings = [
         .enableUpcomingFeature("ExistentialAny"),
         .enableUpcomingFeature("InternalImportsByDefault"),

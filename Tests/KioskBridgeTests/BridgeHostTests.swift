@@ -1,7 +1,8 @@
 import Foundation
-@testable import KioskBridge
-import Testing
 import TestSupport
+import Testing
+
+@testable import KioskBridge
 
 @MainActor @Suite struct BridgeHostTests {
     @Test("A page that connects is told the state of the kiosk, and a second one is not admitted")
@@ -186,8 +187,9 @@ import TestSupport
         try await page.wait("events") { page.events("host.outOfService").count == 1 }
         #expect(page.events("host.background").count == 1 && page.events("host.foreground").count == 1)
         #expect(preparations == 1)
-        #expect(page.texts.compactMap { ($0["payload"] as? [String: Any])?["action"] as? String }.suffix(3)
-            == ["host.background", "host.foreground", "host.outOfService"])
+        #expect(
+            page.texts.compactMap { ($0["payload"] as? [String: Any])?["action"] as? String }.suffix(3)
+                == ["host.background", "host.foreground", "host.outOfService"])
         page.leave()
         let next = try #require(Page(host))
         try await next.wait("host.ready") { !next.events("host.ready").isEmpty }
@@ -203,7 +205,8 @@ import TestSupport
         let page = try #require(Page(host))
         for action in ["journey.started", "journey.complete"] {
             await page.send(
-                #"{"v":1,"type":"event","correlationId":"e","payload":{"action":"\#(action)","data":{"status":"success"}}}"#)
+                #"{"v":1,"type":"event","correlationId":"e","payload":{"action":"\#(action)","data":{"status":"success"}}}"#
+            )
         }
         var received: [String] = []
         for await message in stream {
@@ -216,7 +219,9 @@ import TestSupport
 
     private final class Collector: BridgeHostDelegate {
         var actions: [String] = []
-        func bridgeHost(_ host: BridgeHost, didReceive message: BridgeMessage) { actions.append(message.payload.action) }
+        func bridgeHost(_ host: BridgeHost, didReceive message: BridgeMessage) {
+            actions.append(message.payload.action)
+        }
     }
 
     @Test("C12 What is kept of messages is bounded and masked")
@@ -253,7 +258,8 @@ import TestSupport
         #expect(JourneyConfig.warning(about: []) == nil)
         #expect(
             JourneyConfig.warning(about: ["nfc.read"])
-                == "This journey requires nfc.read which is not available on this device. The journey may not complete successfully.")
+                == "This journey requires nfc.read which is not available on this device. The journey may not complete successfully."
+        )
         let host = BridgeHost(hostVersion: "1")
         #expect(journey.missingCapabilities(of: host) == ["nfc.read", "camera.document", "x"])
         host.registerCustomCapability("x", version: "1.0") { _, _ in }

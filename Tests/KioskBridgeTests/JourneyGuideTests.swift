@@ -1,8 +1,9 @@
 import Crypto
 import Foundation
+import Testing
+
 @testable import JourneyGuide
 @testable import KioskBridge
-import Testing
 
 /// The published guide's source, which compiles with `import KioskBridge` in place of its own import.
 @MainActor @Suite struct JourneyGuideTests {
@@ -17,7 +18,8 @@ import Testing
         #expect(refused.status == "unsupported" && refused.code == "UNSUPPORTED_ACTION")
         for (action, data) in [("started", "{}"), ("complete", #"{"status":"success","referenceId":"r-1"}"#)] {
             await page.send(
-                #"{"v":1,"type":"event","correlationId":"e","payload":{"action":"journey.\#(action)","data":\#(data)}}"#)
+                #"{"v":1,"type":"event","correlationId":"e","payload":{"action":"journey.\#(action)","data":\#(data)}}"#
+            )
         }
         try await page.wait("completion") {
             if case .completed(let result) = container.journeyState { result.referenceId == "r-1" } else { false }

@@ -1,14 +1,16 @@
 import CardEncryption
 import Foundation
-@testable import KioskBridge
 import Testing
+
+@testable import KioskBridge
 
 @Suite struct MessageTests {
     @Test(
         "C14 A value survives the way to JSON and back, and Foundation reads the same",
         arguments: [
             .null, true, false, "", "ü\u{2028}\u{0}\"\\/\u{1F600}", 0, -1, 9_007_199_254_740_992, 9_007_199_254_740_993,
-            -9_223_372_036_854_775_808, .number(0.1), .number(-2.5e-300), .number(1e300), .number(1_152_921_504_606_846_976),
+            -9_223_372_036_854_775_808, .number(0.1), .number(-2.5e-300), .number(1e300),
+            .number(1_152_921_504_606_846_976),
             [], [1, [2, [nil]]], [:], ["a": ["b": [true, nil, "c"]], "": 1.5],
         ] as [JSONValue])
     func roundTrip(_ value: JSONValue) throws {
@@ -41,7 +43,8 @@ import Testing
     func malformed(_ text: String, isNoJSON: Bool) throws {
         var conversation = BridgeConversation(limits: BridgeLimits())
         let actions = conversation.receive(text)
-        #expect(actions.contains { if case .close(let code, _) = $0 { code == (isNoJSON ? 1007 : 1008) } else { false } })
+        #expect(
+            actions.contains { if case .close(let code, _) = $0 { code == (isNoJSON ? 1007 : 1008) } else { false } })
         #expect(conversation.isEnded)
         #expect(conversation.receive(text).isEmpty)
     }
@@ -59,7 +62,10 @@ import Testing
             (#""v":1,"type":"request","payload":{"action":"a","data":[]}"#, "INVALID_REQUEST"),
             (#""v":1,"type":"request","payload":{"action":"a","data":{"n":1e999}}"#, "INVALID_REQUEST"),
             (#""v":1,"type":"request","payload":{"action":"a","data":{"n":9223372036854775808}}"#, "INVALID_REQUEST"),
-            ("\"v\":1,\"type\":\"request\",\"payload\":{\"action\":\"a\",\"data\":{\"\u{E9}\":1,\"e\u{301}\":1}}", "INVALID_REQUEST"),
+            (
+                "\"v\":1,\"type\":\"request\",\"payload\":{\"action\":\"a\",\"data\":{\"\u{E9}\":1,\"e\u{301}\":1}}",
+                "INVALID_REQUEST"
+            ),
         ])
     func answered(_ members: String, _ code: String) throws {
         var conversation = BridgeConversation(limits: BridgeLimits())

@@ -1,10 +1,11 @@
 import Foundation
-@testable import KioskBridge
 import SmartCard
 import SmartCardSimulator
-import Testing
 import TestSupport
+import Testing
 import TravelDocument
+
+@testable import KioskBridge
 
 @MainActor @Suite struct NFCReadTests {
     private final class Kiosk {
@@ -110,7 +111,8 @@ import TravelDocument
     @Test(
         "What a page may not ask is refused without its contents",
         arguments: [
-            "{}", #"{"mrz":"L898902C3"}"#, #"{"can":"12a456"}"#, #"{"can":123456}"#, #"{"can":"123456","dataGroups":[0]}"#,
+            "{}", #"{"mrz":"L898902C3"}"#, #"{"can":"12a456"}"#, #"{"can":123456}"#,
+            #"{"can":"123456","dataGroups":[0]}"#,
             #"{"can":"123456","dataGroups":[17]}"#, #"{"can":"123456","dataGroups":1}"#,
             #"{"can":"123456","timeout":0}"#, #"{"can":"123456","timeout":121}"#,
             #"{"documentNumber":"L898902C","dateOfBirth":"690806","dateOfExpiry":"9406"}"#,

@@ -1,6 +1,7 @@
 import Foundation
-@testable import KioskBridge
 import Testing
+
+@testable import KioskBridge
 
 /// A page as a host meets it: text out, text in, read by Foundation's own parser.
 @MainActor final class Page {

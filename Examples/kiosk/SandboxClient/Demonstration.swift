@@ -1,9 +1,9 @@
+import CardEncryption
 import EMVContactless
 package import ProximityReader
+import SmartCard
 package import SmartCardSimulator
 package import WalletPasses
-import CardEncryption
-import SmartCard
 
 /// What a demonstration without hardware and contracts has: virtual cards' authorities, and published keys of wallets.
 package enum Demonstration {

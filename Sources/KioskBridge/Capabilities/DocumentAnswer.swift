@@ -71,7 +71,9 @@ struct DocumentAnswer {
             [.chipAuthenticationMapping, .chipAuthentication, .activeAuthentication].contains($0.check)
         }
         let genuine: JSONValue =
-            if proofs.contains(where: \.isFailure) { "no" } else if proofs.contains(where: { !$0.isOpen }) { "yes" } else {
+            if proofs.contains(where: \.isFailure) { "no" } else if proofs.contains(where: { !$0.isOpen }) {
+                "yes"
+            } else {
                 "unknown"
             }
         let isPACE = if case .pace = reading.access.method { true } else { false }

@@ -1,5 +1,5 @@
-public import Foundation
 import EMVContactless
+public import Foundation
 
 /// An order at the kiosk.  The page shows it, and cannot change what is to be paid.
 public struct KioskOrder: Hashable, Sendable, Identifiable {

@@ -268,7 +268,8 @@ extension BridgeErrorPayload {
         case let error as PaymentCardReaderError:
             self.init(code: "READER_NOT_READY", message: error.localizedDescription, recoverable: true)
         case TapToPayError.anotherInterfaceNeeded:
-            self.init(code: "OTHER_CARD_NEEDED", message: "the card cannot be tapped for this payment", recoverable: true)
+            self.init(
+                code: "OTHER_CARD_NEEDED", message: "the card cannot be tapped for this payment", recoverable: true)
         case let error as TapToPayError:
             self.init(code: "NOT_PAID", message: error.description, recoverable: true)
         case let error as PaymentServiceError:

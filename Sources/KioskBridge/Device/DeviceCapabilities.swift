@@ -61,7 +61,8 @@ extension JourneyConfig {
     public static func warning(about missing: [String]) -> String? {
         guard !missing.isEmpty else { return nil }
         let names = missing.joined(separator: ", ")
-        return "This journey requires \(names) which \(missing.count == 1 ? "is" : "are") not available on this device. "
+        return
+            "This journey requires \(names) which \(missing.count == 1 ? "is" : "are") not available on this device. "
             + "The journey may not complete successfully."
     }
 }

@@ -4,8 +4,7 @@
 public final class BridgeResponder: Sendable {
     /// The request, for ``BridgeHost/respond(to:status:data:error:)``.
     public let correlationId: String
-    private let answer:
-        @MainActor @Sendable (BridgeResponseStatus, [String: JSONValue]?, BridgeErrorPayload?) -> Void
+    private let answer: @MainActor @Sendable (BridgeResponseStatus, [String: JSONValue]?, BridgeErrorPayload?) -> Void
 
     init(
         _ correlationId: String,
