@@ -155,8 +155,8 @@ let package = Package(
         .target(
             name: "ToolReaders",
             dependencies: [
-                "ToolSupport", "CardReaders", "SmartCard", "SmartCardSimulator", "EMVContactless", argumentParser,
-                logging,
+                "ToolSupport", "CardReaders", "SmartCard", "SmartCardSimulator", "EMVContactless", "TravelDocument",
+                argumentParser, logging,
             ],
             path: "Tools/ToolReaders"),
         .executableTarget(

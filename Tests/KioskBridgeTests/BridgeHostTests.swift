@@ -179,8 +179,11 @@ import Testing
         host.onForeground { preparations += 1 }
         await host.enterForeground()
         #expect(preparations == 0)
-        host.enterBackground()
-        host.enterBackground()
+        var departures = 0
+        host.onBackground { departures += 1 }
+        await host.enterBackground()
+        await host.enterBackground()
+        #expect(departures == 1)
         await host.enterForeground()
         host.setInService(false)
         host.setInService(false)

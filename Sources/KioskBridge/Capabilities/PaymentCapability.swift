@@ -81,6 +81,7 @@ public import ProximityReader
             Task { [weak self] in for await event in events { self?.take(event) } },
             Task { [weak self] in await self?.lookForReader() },
         ]
+        host.onBackground { [weak self] in await self?.service.suspend() }
         host.onForeground { [weak self] in
             do { try await self?.service.resume() } catch {
                 logger.warning("the reader is not ready after the pause: \(loggable(error))")

@@ -1,6 +1,7 @@
 import Crypto
 import Foundation
 import Logging
+import ProximityReader
 import Waiting
 
 /// The observer of a host.
@@ -66,6 +67,7 @@ extension BridgeHostDelegate {
     private var connection: BridgeConnection?
     private var toldCapabilities: [String: CapabilityState] = [:]
     private let received = Multicast<BridgeMessage>(keeping: .newest(64))
+    private var departures: [@MainActor () async -> Void] = []
     private var preparations: [@MainActor () async -> Void] = []
 
     public convenience init(hostVersion: String) { self.init(configuration: Configuration(hostVersion: hostVersion)) }
@@ -288,14 +290,30 @@ extension BridgeHostDelegate {
 
     // MARK: Life
 
+    /// Adds work to do whenever the kiosk goes to the background, such as ending the wait for a card.
+    public func onBackground(_ leave: @escaping @MainActor () async -> Void) { departures.append(leave) }
+
     /// Adds work to do whenever the kiosk comes to the foreground, such as preparing the reader again.
     public func onForeground(_ prepare: @escaping @MainActor () async -> Void) { preparations.append(prepare) }
 
-    /// Tells the page that the machine sleeps, or that its screen is locked.
-    public func enterBackground() {
+    /// Tells the page that the machine sleeps, or that its screen is locked, then does what ``onBackground(_:)`` named.
+    public func enterBackground() async {
         guard !isInBackground else { return }
         isInBackground = true
         send(event: "host.background", data: [:])
+        for leave in departures { await leave() }
+    }
+
+    /// Follows the sleep of this machine, as logind announces it, until the task is canceled.
+    ///
+    /// - Parameter bus: the address of the bus (D-Bus specification, Server Addresses); nil for the system bus.  Without
+    ///   a bus the task ends at once.
+    @discardableResult public func followSleep(bus: String? = nil) -> Task<Void, Never> {
+        Task { [weak self] in
+            for await isAsleep in SleepWatch.states(on: bus) {
+                if isAsleep { await self?.enterBackground() } else { await self?.enterForeground() }
+            }
+        }
     }
 
     /// Prepares what ``onForeground(_:)`` named, then tells the page.
